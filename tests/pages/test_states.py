@@ -16,6 +16,7 @@ from windowlib.batches.planning import plan
 from windowlib.cli.main import app
 from windowlib.cli.notifying import notifying
 from windowlib.definition.definition import Definition, load_definition
+from windowlib.definition.instants import instant
 from windowlib.pages.looked import State, looked
 from windowlib.pages.overview import overview
 from windowlib.pages.site import report
@@ -33,6 +34,13 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Definition:
 def state_and_why(definition: Definition, now_ms: int | None = None) -> tuple[State, str]:
     found = overview(looked(definition, now_ms or wall_clock_ms()))
     return found.state, found.why
+
+
+def said(definition: Definition) -> str:
+    """What `windowlib status` prints."""
+    ended = CliRunner().invoke(app, ["status", str(definition.file)], env={"COLUMNS": "1000"})
+    assert ended.exit_code == 0, ended.output
+    return ended.output
 
 
 def planned(definition: Definition) -> int:
@@ -65,10 +73,12 @@ def test_a_plan_that_raises_is_shown_as_failing_until_one_succeeds(made: Definit
     page = report(made, wall_clock_ms()).read_text(encoding="utf-8")
     assert kept.sentence in html.unescape(page)
     assert "<title>clicks: failing</title>" in page
+    assert f"the last plan ended at {instant(kept.at_ms // 1000 * 1000)} with: {kept.sentence}" in said(made)
     file.unlink()
     assert planned(made) == 0
     assert last_error.last(made.root) is None
     assert state_and_why(made)[0] is State.NEW
+    assert "ended at" not in said(made)
 
 
 def test_an_error_of_a_run_stays_where_a_plan_succeeds(made: Definition) -> None:

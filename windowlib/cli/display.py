@@ -261,10 +261,12 @@ def _say_what_waits(screen: Console, status: Status) -> None:
         say(screen, "[bold]the definition has changed[/bold] since the newest batch: the next run says how, and stops")
     for line in (*status.to_come, *filter(None, [status.migration])):
         say(screen, escape(line))
-    if status.source_problem:
-        say(screen, f"[bold]the source cannot be read[/bold]: {escape(status.source_problem)}")
+    if status.further_problem:
+        say(screen, f"[bold]the source cannot be read[/bold]: {escape(status.further_problem)}")
     elif status.files_waiting is not None:
         say(screen, f"{counted(status.files_waiting, 'file')} waiting to be read")
+    if status.error:
+        say(screen, f"[bold]{escape(status.error.words)}[/bold]")
     for line in filter(None, [status.listing, status.removal]):
         say(screen, escape(line))
     if status.left_out:

@@ -25,9 +25,10 @@ from windowlib.model.windows import MIN_TIME_MS
 from windowlib.source.folder import left_out
 from windowlib.source.listing import waiting_files
 from windowlib.source.marker import marker_of, words
-from windowlib.tables import data_files
+from windowlib.tables import data_files, last_error
 from windowlib.tables.delta import Tables
 from windowlib.tables.in_flight import OPEN_WINDOWS
+from windowlib.tables.last_error import LastError
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.ledger_rows import Commit, LedgerState
 from windowlib.tables.meaning import DQ_RESULTS, WATERMARKS
@@ -109,6 +110,13 @@ class Status:
     migration: str | None = None  # one that is being built, or can be undone, and what can be done, in words
     listing: str | None = None  # from where on the source is listed, and when all of it is
     to_come: Sequence[str] = ()  # columns of the definition that no batch has yet, in words
+    error: LastError | None = None  # of the last plan or run, and none has succeeded since
+
+    @property
+    def further_problem(self) -> str | None:
+        """Why the source cannot be read, unless the last error says it."""
+        problem, error = self.source_problem, self.error
+        return None if problem and error and problem.startswith(error.sentence) else problem
 
 
 def status(definition: Definition, now_ms: int, ledger: Ledger | None = None, *, whole: bool = True) -> Status:
@@ -148,6 +156,7 @@ def status(definition: Definition, now_ms: int, ledger: Ledger | None = None, *,
         migration=migration_of(definition, ledger),
         listing=words(definition.source, since) if since else None,
         to_come=columns_to_add(definition, commit),
+        error=last_error.standing(definition.root, commit.at_ms if commit else None),
     )
 
 

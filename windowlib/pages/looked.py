@@ -10,15 +10,12 @@ from windowlib.batches.may_run import decision_command
 from windowlib.definition.definition import Definition
 from windowlib.definition.durations import UNITS, format_duration
 from windowlib.definition.formulas import of_tables
-from windowlib.definition.instants import instant
 from windowlib.inspection.status import Status, Unfinished
 from windowlib.inspection.status import status as look
 from windowlib.notices.situations import standing_still
 from windowlib.pages.newest import RUNS_SHOWN, Tail, tail
 from windowlib.quality.validations import Validated, kept
-from windowlib.tables import last_error
 from windowlib.tables.delta import Tables
-from windowlib.tables.last_error import LastError
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.ledger_rows import LedgerState, Plan
 
@@ -49,7 +46,6 @@ class Looked:
     tail: Tail
     checked: Sequence[Validated]
     still: Sequence[str]  # what time alone shows: silence, a watermark that is far behind
-    error: LastError | None  # of the last plan or run, and none has succeeded since
 
     @property
     def waiting(self) -> Plan | None:
@@ -64,13 +60,6 @@ class Looked:
         undone = {run.batch_id for run in self.tail.runs} - in_force
         return [one for one in self.checked if one.batch_id not in undone]
 
-    @property
-    def error_words(self) -> str:
-        """The last error, and when it was; an empty text without any."""
-        if (error := self.error) is None:
-            return ""
-        return f"the last {error.command} ended at {instant(error.at_ms // 1000 * 1000)} with: {error.sentence}"
-
     def commands(self, waiting: Plan) -> tuple[str, str]:
         """What approves and what abandons a batch that waits, to be pasted."""
         approve, abandon = (decision_command(one, self.definition.file, waiting) for one in ("approve", "abandon"))
@@ -82,7 +71,7 @@ def looked(definition: Definition, now_ms: int, ledger: Ledger | None = None) ->
     cannot be read.
     """
     ledger = ledger or Ledger(definition.root, lambda: now_ms, definition.lease_timeout_ms)
-    state, error = ledger.state(), last_error.last(definition.root)
+    state = ledger.state()
     return Looked(
         definition=of_tables(definition, state.commit.stored) if state.commit else definition,
         now_ms=now_ms,
@@ -92,7 +81,6 @@ def looked(definition: Definition, now_ms: int, ledger: Ledger | None = None) ->
         tail=tail(ledger.tables, state.version),
         checked=kept(definition.root, RUNS_SHOWN),
         still=[one.sentence for one in standing_still(definition, ledger, state, now_ms)],
-        error=None if error is None or error.is_over(state.commit.at_ms if state.commit else None) else error,
     )
 
 
@@ -118,10 +106,10 @@ def _stands(found: Looked, unfinished: Unfinished | None) -> Iterator[str]:
     """Why nothing goes on, though no operator has to decide."""
     if given_up := _given_up(found, unfinished):
         yield given_up
-    if (problem := found.status.source_problem) and not (found.error and problem.startswith(found.error.sentence)):
+    if problem := found.status.further_problem:
         yield problem
-    if found.error:
-        yield found.error_words
+    if error := found.status.error:
+        yield error.words
 
 
 def _given_up(found: Looked, unfinished: Unfinished | None) -> str | None:

@@ -174,8 +174,8 @@ def mark(batch: Validated) -> Mark:
 
 def _warnings(found: Looked, newest: Sequence[Mark]) -> Iterator[str]:
     """What an operator should look at, although nothing stands still."""
-    if found.error and state_of(found)[0] is not State.FAILING:
-        yield found.error_words
+    if found.status.error and state_of(found)[0] is not State.FAILING:
+        yield found.status.error.words
     if (last := found.status.verified) and last.outcome == "different":
         yield f"verify found windows that are not what the source says, as of batch {last.batch_id}"
     if found.status.removal:

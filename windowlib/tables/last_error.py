@@ -1,4 +1,4 @@
-"""The error that the last `plan` or `run` of a pipeline ended with: kept until one succeeds, for its pages.
+"""The error that the last `plan` or `run` of a pipeline ended with: kept until one succeeds, for its status and pages.
 
 A file next to the tables and not a row of one: a pipeline that cannot be planned may have no ledger yet, and a mistake
 that every plan meets, every five minutes for a week, would be two thousand commits. Of two processes the later counts.
@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
+from windowlib.definition.instants import instant
 from windowlib.tables import disk
 
 FILE = "last_error.json"
@@ -27,6 +28,11 @@ class LastError:
     command: Command
     sentence: str
     at_ms: int
+
+    @property
+    def words(self) -> str:
+        """What ended, when, and with what."""
+        return f"the last {self.command} ended at {instant(self.at_ms // 1000 * 1000)} with: {self.sentence}"
 
     def is_over(self, commit_ms: int | None) -> bool:
         """Whether a batch was committed since, by a program that does not clear what the commands keep.
@@ -55,3 +61,9 @@ def last(root: Path) -> LastError | None:
         return LastError(**json.loads((root / FILE).read_text(encoding="utf-8")))
     except FileNotFoundError:
         return None
+
+
+def standing(root: Path, commit_ms: int | None) -> LastError | None:
+    """The error that is kept, unless it is over; `commit_ms` is when the newest batch was committed."""
+    error = last(root)
+    return None if error is None or error.is_over(commit_ms) else error
