@@ -216,6 +216,17 @@ def test_a_table_is_not_a_folder_of_files(tmp_path: Path, log: str, above: str) 
         assert [file.path for file in folder_files(without)] == ["1.parquet"]
 
 
+def test_the_tables_of_another_pipeline_are_left_out_together(tmp_path: Path) -> None:
+    definition = clicks(tmp_path, 1)
+    for table in ("ledger", "results"):
+        (definition.source.path / "warehouse" / "hours" / table / "_delta_log").mkdir(parents=True)
+        touched(tmp_path, f"warehouse/hours/{table}/2.parquet")
+    with pytest.raises(SourceError, match=r'leave it out: source\.exclude = \["warehouse/hours/\*"\]'):
+        folder_files(definition.source)
+    without = definition.source.model_copy(update={"exclude": ("warehouse/hours/*",)})
+    assert [file.path for file in folder_files(without)] == ["1.parquet"]
+
+
 @pytest.mark.fault("the definition names another source folder", "refused, unless it says that the files were moved")
 def test_another_folder_is_refused_unless_the_files_were_moved(tmp_path: Path) -> None:
     definition = clicks(tmp_path, 1)

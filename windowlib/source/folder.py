@@ -16,6 +16,7 @@ from fnmatch import fnmatchcase
 from windowlib.definition.source import Source
 from windowlib.source.found import Found, SourceError
 from windowlib.source.marker import Marker
+from windowlib.tables.meaning import LEDGER
 
 PASSED_OVER = ("_", ".")  # beginnings of names of files and folders that no engine looks at
 TABLES = {
@@ -130,6 +131,8 @@ def _why_a_table(source: Source, folder: str, above: str) -> str | None:
     what = next((what for log, what in TABLES.items() if os.path.lexists(os.path.join(folder, log))), None)
     if what is None:
         return None
+    if above and os.path.lexists(os.path.join(os.path.dirname(folder), LEDGER.name)):  # all tables of that pipeline
+        above = above[: above.rstrip("/").rfind("/") + 1]
     leave_out = f'leave it out: source.exclude = ["{above}*"] in {source.file}' if above else "read another folder"
     return f"{folder} is {what}, so rows that it no longer has would be read with the others. Export it, or {leave_out}"
 
