@@ -142,6 +142,7 @@ INTERNAL = (
     "spark.sql.csv.parser.columnPruning.enabled",
     "spark.sql.maxConcurrentOutputFileWriters",
     "spark.sql.codegen.cache.maxEntries",
+    "spark.sql.constraintPropagation.enabled",
     "spark.sql.codegen.aggregate.fastHashMap.capacityBit",
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold",
     "spark.python.sql.dataFrameDebugging.enabled",

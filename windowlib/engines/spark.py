@@ -49,6 +49,9 @@ DEFAULTS = {
     # A batch has about ten generated classes. Of several pipelines in one session more than Spark's hundred are in use,
     # and those that fall out of the cache are compiled again, and run cold, in every batch.
     "spark.sql.codegen.cache.maxEntries": "2000",
+    # Filters that Spark infers from equalities: a batch gains none, and looking for them takes more than twenty minutes
+    # where four hundred columns are equal.
+    "spark.sql.constraintPropagation.enabled": "false",
     # Aggregation by hash begins in a small, fast map (2 to the 19 groups); Spark's own 2 to the 16 are soon full.
     "spark.sql.codegen.aggregate.fastHashMap.capacityBit": "19",
     # Partial aggregation of many distinct keys must not fall back to sorting after 128 of them.
