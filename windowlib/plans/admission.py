@@ -144,9 +144,7 @@ def thousandth(units: str) -> Column:
 def reason(admission: Admission) -> Column:
     """Why a row is refused, or null; over the rows of `events` with their TIMESTAMP_MS."""
     timestamp = F.col(names.TIMESTAMP_MS)
-    no_key = F.lit(False)
-    for key in admission.keys:
-        no_key = no_key | F.col(quoted(key)).isNull()
+    no_key = F.expr(" OR ".join(f"{quoted(key)} IS NULL" for key in admission.keys) or "false")
     unfit = F.col(quoted(admission.timestamp)).isNotNull() & (
         timestamp.isNull() | ~timestamp.between(admission.earliest_ms, MAX_TIMESTAMP_MS)
     )

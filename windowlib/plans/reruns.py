@@ -60,15 +60,11 @@ def in_chains(rows: DataFrame, known: DataFrame, step: Step, start: str, end: st
 
     A chain holds all that touches it, so an interval lies in one wholly, or outside.
     """
-    named = known.select(
-        *(F.col(quoted(key)).alias(names.internal(f"key{i}")) for i, key in enumerate(step.keys)),
-        CHAIN_START_MS,
-        CHAIN_END_MS,
-    )
-    within = (F.expr(start) >= F.col(CHAIN_START_MS)) & (F.expr(end) <= F.col(CHAIN_END_MS))
-    for i, key in enumerate(step.keys):
-        within = within & (F.col(names.internal(f"key{i}")) == F.col(quoted(key)))
-    return rows.join(named, within, "left_semi" if inside else "left_anti")
+    keys = {names.internal(f"key{i}"): quoted(key) for i, key in enumerate(step.keys)}
+    named = known.select(*(F.col(key).alias(name) for name, key in keys.items()), CHAIN_START_MS, CHAIN_END_MS)
+    within = [f"{start} >= {CHAIN_START_MS}", f"{end} <= {CHAIN_END_MS}"]
+    of_key = [f"{name} = {key}" for name, key in keys.items()]
+    return rows.join(named, F.expr(" AND ".join([*within, *of_key])), "left_semi" if inside else "left_anti")
 
 
 def difference(new: DataFrame, old: DataFrame, step: Step) -> DataFrame:

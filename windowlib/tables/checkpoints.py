@@ -41,7 +41,8 @@ def settle(table: Table) -> None:
     newest = table.newest()
     assert newest is not None, "the table exists"
     have, version = newest.metadata().configuration, newest.version()
-    lacking = {name: value for name, value in delta_commits.CONFIGURATION.items() if name not in have}
+    wanted = delta_commits.configuration(table.folder.name, newest.schema())
+    lacking = {name: value for name, value in wanted.items() if name not in have}
     if not lacking:
         return
     try:

@@ -25,6 +25,7 @@ from deltalake.exceptions import DeltaError
 from windowlib.model.errors import reason_of
 from windowlib.tables import data_files, disk
 from windowlib.tables.data_files import DataFile
+from windowlib.tables.indexed import looked_for
 from windowlib.tables.log import (
     DamagedLog,
     check,
@@ -97,7 +98,7 @@ class Table:
             return []
         table = self.at(version)
         if version not in self.listed:
-            self.listed = {version: self._described(_listed(table))}
+            self.listed = {version: self._described(table, _listed(table))}
         return self.listed[version]
 
     def files_where(self, version: int | None, chosen: Callable[[pa.Table], pa.ChunkedArray]) -> list[DataFile]:
@@ -108,8 +109,9 @@ class Table:
         """
         if version is None:
             return []
-        listed = _listed(self.at(version))
-        return self._described(listed.filter(chosen(listed)))
+        table = self.at(version)
+        listed = _listed(table)
+        return self._described(table, listed.filter(chosen(listed)))
 
     def newest_batch(self, version: int | None) -> int | None:
         """The newest batch that has rows in a version, by the statistics of its files; None without any."""
@@ -152,7 +154,7 @@ class Table:
             return True
         return (self.folder / "_delta_log").is_dir() and DeltaTable.is_deltatable(str(self.folder))
 
-    def _described(self, actions: pa.Table) -> list[DataFile]:
+    def _described(self, table: DeltaTable, actions: pa.Table) -> list[DataFile]:
         def values(prefix: str) -> list[dict[str, Any]]:
             names = [name for name in actions.column_names if name.startswith(prefix)]
             short = [name.removeprefix(prefix) for name in names]
@@ -163,11 +165,15 @@ class Table:
 
         described = (actions[name].to_pylist() for name in ("path", "size_bytes", "num_records"))
         about = zip(*described, values("partition."), known("min."), known("max."), known("null_count."), strict=True)
-        return [self._whole(DataFile(*file)) for file in about]
+        columns = [one.name for one in table.schema().fields]
+        all_known = {f"min.{one}" for one in looked_for(self.folder.name, columns)} <= {*actions.column_names}
+        return [self._whole(DataFile(*file), all_known) for file in about]
 
-    def _whole(self, file: DataFile) -> DataFile:
-        """A file with its statistics: its footer's, where another program wrote it and left the log without them."""
-        if file.rows is not None and (file.low or not file.rows):
+    def _whole(self, file: DataFile, all_known: bool) -> DataFile:
+        """A file with its statistics: its footer's, where another program wrote it and left the log without them, or
+        not `all_known` columns by which it is looked for are among those that the log gives statistics of.
+        """
+        if file.rows is not None and (not file.rows or (file.low and all_known)):
             return file
         return data_files.data_file(self.folder, file.path, file.partition)
 

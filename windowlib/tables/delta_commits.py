@@ -13,12 +13,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
 from windowlib.model.errors import WindowError
-from windowlib.tables import disk, log
+from windowlib.tables import disk, indexed, log
 from windowlib.tables.change import Change, logged
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.delta import Table, from_backup
@@ -65,14 +66,20 @@ def create(table: Table, schema: Schema, partition_by: Sequence[str] = ()) -> in
     """Creates an empty table at version 0; `Conflict` if another run just did."""
     table.folder.mkdir(parents=True, exist_ok=True)
     try:
+        settings = configuration(table.folder.name, schema)
         DeltaTable.create(
-            str(table.folder), schema, mode="error", partition_by=list(partition_by), configuration=dict(CONFIGURATION)
+            str(table.folder), schema, mode="error", partition_by=list(partition_by), configuration=settings
         )
     except DeltaError as error:
         if table.version() is not None:
             raise Conflict(f"{table.folder} was created by another run") from error
         raise
     return lasting(table, 0)
+
+
+def configuration(table: str, schema: Schema) -> dict[str, str]:
+    """The settings of a new table of that name and with these columns."""
+    return {**CONFIGURATION, **indexed.properties(table, pa.schema(schema.to_arrow()))}
 
 
 def lasting(table: Table, made: int) -> int:
