@@ -54,11 +54,15 @@ def test_a_commit_that_the_table_refuses_is_not_a_conflict(table: Table) -> None
 
 
 def test_tries_end() -> None:
-    tries = delta_commits.Tries(at_most=2)
-    tries.next()
-    tries.next()
+    tried = list[int]()
+
+    def is_slower() -> None:
+        tried.append(len(tried))
+        raise delta_commits.Conflict
+
     with pytest.raises(delta_commits.RefusedCommit, match="again and again"):
-        tries.next()
+        delta_commits.again_on_conflict(is_slower, at_most=2)
+    assert len(tried) == 2
 
 
 def test_a_table_that_was_made_again_is_another_table(table: Table) -> None:

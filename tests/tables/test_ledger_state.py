@@ -165,10 +165,10 @@ NEW = replace(PLAN, rerun=None, decision=None)
     ("meanwhile", "stops"),
     [
         ([{"kind": "heartbeat"}], False),
-        ([{"kind": "plan", **plan_row(NEW)}], False),
-        ([{"kind": "plan", **plan_row(replace(NEW, rerun=PLAN.rerun))}], True),
-        ([{"kind": "plan", **plan_row(replace(NEW, decision=PLAN.decision))}], True),
-        ([{"kind": "plan", **plan_row(NEW)}, PREPARE], True),
+        ([plan_row(NEW)], False),
+        ([plan_row(replace(NEW, rerun=PLAN.rerun))], True),
+        ([plan_row(replace(NEW, decision=PLAN.decision))], True),
+        ([plan_row(NEW), PREPARE], True),
         ([COMMIT], True),
     ],
     ids=["heartbeat", "what is new", "a rerun", "a decision", "prepared", "committed"],
@@ -206,9 +206,7 @@ def test_a_row_of_a_newer_version_is_not_passed_over(tmp_path: Path) -> None:
     "a newer version of windowlib has written a plan, a prepare or a commit row in a newer format",
     "the run stops before it reads what it says, and names the row and both formats",
 )
-@pytest.mark.parametrize(
-    "row", [{"kind": "plan", **plan_row(PLAN)}, PREPARE, COMMIT], ids=["plan", "prepare", "commit"]
-)
+@pytest.mark.parametrize("row", [plan_row(PLAN), PREPARE, COMMIT], ids=["plan", "prepare", "commit"])
 def test_a_row_of_a_newer_format_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: dict[str, Any]
 ) -> None:
@@ -225,7 +223,7 @@ def test_a_row_of_a_newer_format_is_not_read(
 def test_the_format_of_rows_is_the_one_that_earlier_releases_read(tmp_path: Path) -> None:
     """Where it rises they stop, and the changelog must say so."""
     ledger = Followed(tmp_path).ledger
-    ledger.write({"kind": "plan", **plan_row(PLAN)})
+    ledger.write(plan_row(PLAN))
     ledger.write({"kind": "heartbeat"})
     version = ledger.state().version
     rows = [*rows_of_kinds(ledger.tables[LEDGER.name], version, {"plan", "heartbeat"}, ("sequence", "format"))]
@@ -255,7 +253,7 @@ def test_a_decision_of_a_newer_version_is_not_guessed(tmp_path: Path, said: dict
 def test_a_row_that_another_program_deleted_stops_everything(tmp_path: Path, gone: str) -> None:
     ledger = Followed(tmp_path).ledger
     _, claim = ledger.claim()
-    for row in ({"kind": "commit", **COMMIT, "batch_id": 1}, {"kind": "plan", **plan_row(replace(PLAN, batch_id=2))}):
+    for row in ({"kind": "commit", **COMMIT, "batch_id": 1}, plan_row(replace(PLAN, batch_id=2))):
         ledger.write(row, claim.epoch)
     ledger.write({**PREPARE, "batch_id": 2}, claim.epoch)
     ledger.write({**COMMIT, "batch_id": 2} if gone == "commit" else {"kind": "heartbeat"}, claim.epoch)
@@ -310,7 +308,7 @@ def test_where_others_are_always_faster_it_is_given_up(
         tried.append(1)
         raise delta_commits.Conflict("another run was faster")
 
-    monkeypatch.setattr(delta_commits, "Tries", partial(delta_commits.Tries, 3))
+    monkeypatch.setattr(delta_commits, "again_on_conflict", partial(delta_commits.again_on_conflict, at_most=3))
     monkeypatch.setattr(Ledger, "_append", faster)
     with pytest.raises(delta_commits.RefusedCommit, match="again and again"):
         write(ledger)
@@ -347,9 +345,9 @@ def test_a_state_that_began_many_rows_ago_is_read_whole(
     ledger = followed.ledger
     _, claim = ledger.claim()
     rows: list[dict[str, Any]] = [
-        {"kind": "plan", **plan_row(PLAN)},
+        plan_row(PLAN),
         COMMIT,
-        {"kind": "plan", **plan_row(replace(PLAN, batch_id=2))},
+        plan_row(replace(PLAN, batch_id=2)),
     ]
     ledger.write_together([*rows, *({"kind": "heartbeat"} for _ in range(heartbeats))], ledger.state(), claim.epoch)
     state = Ledger(tmp_path, lambda: 0).state()

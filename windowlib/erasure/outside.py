@@ -82,9 +82,8 @@ def _change(table: Table, name: str, change: Callable[[Row], Row | None], *, rem
 
     Raises `RefusedCommit`.
     """
-    tries = delta_commits.Tries()
-    while True:
-        tries.next()
+
+    def changed() -> int:
         newest = table.version()
         if newest is None:
             return 0
@@ -100,14 +99,12 @@ def _change(table: Table, name: str, change: Callable[[Row], Row | None], *, rem
                 schema = pa.schema(table.at(newest).schema().to_arrow())
                 if kept:
                     add.append(data_files.write(table.folder, pa.Table.from_pylist(kept, schema=schema)))
-        if not drop:
-            return differing
-        disk.sync((table.folder / file.path for file in add), table.folder)
-        try:
+        if drop:
+            disk.sync((table.folder / file.path for file in add), table.folder)
             delta_commits.commit(table, newest, add=add, remove=drop)
-        except delta_commits.Conflict:
-            continue  # another process has added a row: look again
         return differing
+
+    return delta_commits.again_on_conflict(changed)
 
 
 def _files(root: Path, mention: Mention) -> Iterator[Path]:

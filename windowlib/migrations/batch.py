@@ -23,7 +23,7 @@ from windowlib.runs.run import Note, silent
 from windowlib.tables import disk, meaning, prepare
 from windowlib.tables.decision import Decision
 from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
-from windowlib.tables.ledger_rows import Claim, Commit, LedgerState, Plan, plan_row
+from windowlib.tables.ledger_rows import Claim, Commit, LedgerState, Plan, abandon_row, commit_row, prepare_row
 from windowlib.tables.prepare import Publication, TableChange
 from windowlib.tables.publish import staging_folder
 from windowlib.tables.standing import COUNTED, check_counts, fence, standing
@@ -126,20 +126,14 @@ def publication(
     )
     windows = {f"windows_{_AS_COUNTED[kind]}": number for kind, number in found.windows.items()}
     counts = {figure: target.counts[figure] for figure in COUNTED.values() if figure in target.counts}
-    row = {name: value for name, value in plan_row(plan).items() if name not in ("files", "finished")}
+    row = commit_row(
+        plan, target.watermark_out_ms, target.late_out_ms, dict.fromkeys(NOTHING_READ, 0) | windows | counts
+    )
     return Publication(
         f"{batch_id}-{decision.kind}-{decision.migration}-{state.sequence}",
         batch_id,
         tuple(changes),
-        {
-            "kind": "commit",
-            **row,
-            "watermark_out_ms": target.watermark_out_ms,
-            "late_out_ms": target.late_out_ms,
-            "counts": dict.fromkeys(NOTHING_READ, 0) | windows | counts,
-            "who": decision.who,
-            "reason": decision.reason,
-        },
+        {**row, "who": decision.who, "reason": decision.reason},
         computed=decision.kind == "migrate",
     )
 
@@ -148,14 +142,12 @@ def fix(pipeline: AtRest, made: Publication) -> Publication:
     """Writes a publication down, with its plan, in one commit of the ledger; a plan that was open is abandoned."""
     ledger, state, rows = pipeline.ledger, pipeline.state, list[dict[str, Any]]()
     if state.plan:
-        about = {"batch_id": state.plan.batch_id, "who": made.row["who"], "reason": made.row["reason"]}
-        rows.append({"kind": "abandon", **about})
+        rows.append(abandon_row(state.plan.batch_id, made.row["who"], made.row["reason"]))
     disk.sync((ledger.root / table / path for table, path in files.added(made.changes)), ledger.root)
     prepared = prepare.write(ledger.root, made)
     plan = {
         name: made.row[name] for name in made.row if name not in ("kind", "watermark_out_ms", "late_out_ms", "counts")
     }
-    plan |= {"kind": "plan", "files": [], "finished": False}
-    fixed = {"kind": "prepare", "batch_id": made.batch_id, "prepared": prepared.path, "sha256": prepared.sha256}
-    ledger.write_together([*rows, plan, fixed], state, pipeline.claim.epoch)
+    plan |= {"kind": "plan", "files": [], "replaces": [], "finished": False}
+    ledger.write_together([*rows, plan, prepare_row(made.batch_id, prepared)], state, pipeline.claim.epoch)
     return made

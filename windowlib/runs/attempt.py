@@ -36,7 +36,7 @@ from windowlib.source.parquet_rows import check_texts
 from windowlib.tables import delta_commits, disk, prepare
 from windowlib.tables.lease import again_while_ours, conflicts_explained, superseded_explains
 from windowlib.tables.ledger import Rejected
-from windowlib.tables.ledger_rows import BY_ITSELF, Claim, LedgerState, Plan
+from windowlib.tables.ledger_rows import BY_ITSELF, Claim, LedgerState, Plan, abandon_row
 from windowlib.tables.prepare import Publication
 from windowlib.tables.publish import Changes, staging_folder
 from windowlib.tables.rerun import RerunRefused
@@ -174,8 +174,7 @@ def _computed(attempt: Attempt, shared: Shared | None) -> Outcome:
         return rerun.compute(inputs)
     except Exception as error:
         if disk.refusal_of(error, run.ledger.root) is None:
-            row = {"kind": "abandon", "batch_id": inputs.plan.batch_id, "who": BY_ITSELF, "reason": str(error)}
-            run.ledger.write(row, attempt.claim.epoch)
+            run.ledger.write(abandon_row(inputs.plan.batch_id, BY_ITSELF, str(error)), attempt.claim.epoch)
         mine = taking.is_by_itself(inputs.plan) or (run.rerun and run.rerun.is_that_of(inputs.plan.rerun))
         if isinstance(error, RerunRefused) and not mine:
             which = f"{run.definition.name}: batch {inputs.plan.batch_id}, a rerun that an earlier run had left,"

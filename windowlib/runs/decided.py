@@ -14,7 +14,16 @@ from windowlib.source import marker
 from windowlib.tables import prepare
 from windowlib.tables.decision import Decision
 from windowlib.tables.ledger import Ledger
-from windowlib.tables.ledger_rows import Claim, Commit, LedgerState, Plan, plan_row
+from windowlib.tables.ledger_rows import (
+    Claim,
+    Commit,
+    LedgerState,
+    Plan,
+    abandon_row,
+    commit_row,
+    plan_row,
+    prepare_row,
+)
 from windowlib.tables.prepare import Publication, TableChange
 
 NOTHING_READ = ("rows_read", "rows_admitted", "rows_late", "windows_fired_on_time")  # the figures of every batch
@@ -53,24 +62,16 @@ def fixed(ledger: Ledger, claim: Claim, state: LedgerState, decided: Decided) ->
         decision=decision,
         recorded_late_in_ms=state.commit.late_out_ms,
     )
-    of_plan = {name: value for name, value in plan_row(plan).items() if name not in ("files", "finished")}
-    row = {
-        "kind": "commit",
-        **of_plan,
-        "watermark_out_ms": commit.watermark_out_ms,
-        "late_out_ms": commit.late_out_ms,
-        "counts": {**dict.fromkeys(NOTHING_READ, 0), **decided.counts},
-        "who": decision.who,
-        "reason": decision.reason,
-    }
+    counts = {**dict.fromkeys(NOTHING_READ, 0), **decided.counts}
+    row = commit_row(plan, commit.watermark_out_ms, commit.late_out_ms, counts)
+    row |= {"who": decision.who, "reason": decision.reason}
     identity, of_rows = f"{plan.batch_id}-{uuid.uuid4()}", decided.of_rows
     computed = decided.written or not of_rows
     made = Publication(identity, plan.batch_id, decided.changes, row, computed=computed, of_rows=of_rows)
     rows: list[Mapping[str, object]] = []
     if state.plan:
         why = f"{decision.title}: {decision.reason}"
-        rows.append({"kind": "abandon", "batch_id": state.plan.batch_id, "who": decision.who, "reason": why})
+        rows.append(abandon_row(state.plan.batch_id, decision.who, why))
     prepared = prepare.write(ledger.root, made)
-    last = {"kind": "prepare", "batch_id": plan.batch_id, "prepared": prepared.path, "sha256": prepared.sha256}
-    ledger.write_together([*rows, {"kind": "plan", **plan_row(plan)}, last], state, claim.epoch)
+    ledger.write_together([*rows, plan_row(plan), prepare_row(plan.batch_id, prepared)], state, claim.epoch)
     return made

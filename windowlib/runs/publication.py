@@ -23,7 +23,7 @@ from windowlib.tables import prepare, roll_forward
 from windowlib.tables.delta import Tables
 from windowlib.tables.lease import again_while_ours
 from windowlib.tables.ledger import Ledger
-from windowlib.tables.ledger_rows import Claim, Plan
+from windowlib.tables.ledger_rows import Claim, Plan, commit_row, prepare_row
 from windowlib.tables.meaning import COMMIT_ORDER, DQ_RESULTS, RUN_METRICS
 from windowlib.tables.prepare import Prepared, Publication
 from windowlib.tables.publish import Changes, table_change
@@ -42,23 +42,9 @@ def publication(
     judged = [{**row, "plan_time": plan_time} for row in dq_rows(plan.batch_id, checks)]
     kept = {RUN_METRICS.name: Changes(rows=figures), DQ_RESULTS.name: Changes(rows=judged)}
     changed = {**outcome.changes, **kept}
-    row = {
-        "kind": "commit",
-        "batch_id": plan.batch_id,
-        "plan_time_ms": plan.plan_time_ms,
-        "watermark_in_ms": plan.watermark_in_ms,
-        "watermark_out_ms": outcome.watermark_out_ms,
-        "late_in_ms": plan.late_in_ms,
-        "late_out_ms": plan.late_after_ms(outcome.watermark_out_ms),
-        "from_sequence": plan.from_sequence,
-        "to_sequence": plan.to_sequence,
-        "fingerprint": plan.fingerprint,
-        "definition": plan.definition,
-        "terms": plan.terms,
-        "correction": plan.rerun.to_json() if plan.rerun else None,
-        "decision": plan.decision.to_json() if plan.decision else None,
-        "counts": {name: value for name, value in outcome.figures.items() if value is not None},
-    }
+    counts = {name: value for name, value in outcome.figures.items() if value is not None}
+    late_out_ms = plan.late_after_ms(outcome.watermark_out_ms)
+    row = commit_row(plan, outcome.watermark_out_ms, late_out_ms, counts)
     made = Publication(f"{plan.batch_id}-{uuid.uuid4()}", plan.batch_id, (), row, tuple(map(asdict, checks)))
     for name in COMMIT_ORDER:
         try:
@@ -76,8 +62,7 @@ def fix(ledger: Ledger, claim: Claim, made: Publication, prepared: Prepared, ref
 
     `refused` says why the checks hold it back until an operator approves it. Raises `Superseded`.
     """
-    row = {"kind": "prepare", "batch_id": made.batch_id, "prepared": prepared.path, "sha256": prepared.sha256}
-    ledger.write({**row, "reason": refused}, claim.epoch)
+    ledger.write(prepare_row(made.batch_id, prepared, refused), claim.epoch)
 
 
 def publish(ledger: Ledger, claim: Claim, made: Publication) -> None:

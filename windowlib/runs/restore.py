@@ -15,7 +15,7 @@ from windowlib.tables import delta_commits, prepare
 from windowlib.tables.foreign import Foreign, RowChange, files_before, foreign_changes, rows_changed
 from windowlib.tables.lease import deciding
 from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
-from windowlib.tables.ledger_rows import LedgerState
+from windowlib.tables.ledger_rows import LedgerState, abandon_row
 
 
 class NothingToDo(WindowError):
@@ -73,7 +73,7 @@ def restore(definition: Definition, who: str, reason: str, clock: Clock = wall_c
 def _adoption_given_up(state: LedgerState, who: str, reason: str) -> Iterator[dict[str, object]]:
     """The row that abandons an adoption which was prepared and not finished: what it adopts goes away."""
     if state.plan and state.plan.decision and state.plan.decision.kind == "adopt":
-        yield {"kind": "abandon", "batch_id": state.plan.batch_id, "who": who, "reason": f"restore: {reason}"}
+        yield abandon_row(state.plan.batch_id, who, f"restore: {reason}")
 
 
 def changed(ledger: Ledger, state: LedgerState) -> list[Foreign]:

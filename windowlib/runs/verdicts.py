@@ -9,7 +9,7 @@ from windowlib.definition.definition import Definition
 from windowlib.tables import prepare
 from windowlib.tables.lease import deciding
 from windowlib.tables.ledger import Clock, Ledger, NothingToDecide, wall_clock_ms
-from windowlib.tables.ledger_rows import LedgerState, Plan
+from windowlib.tables.ledger_rows import LedgerState, Plan, abandon_row
 from windowlib.tables.prepare import Publication
 from windowlib.tables.publish import staging_folder
 from windowlib.tables.standing import check_own, give_up
@@ -50,8 +50,7 @@ def abandon(
         made = _readable(ledger, before)
         if before.prepared:
             check_own(ledger.tables, before.versions)
-        row = {"kind": "abandon", "batch_id": frozen.batch_id, "who": who, "reason": reason}
-        ledger.write(row, claim.epoch)
+        ledger.write(abandon_row(frozen.batch_id, who, reason), claim.epoch)
         # Should this process die here, the next run does it: `windowlib.tables.standing`.
         if before.prepared:
             give_up(ledger.tables, before.versions, made, lambda: ledger.check(claim.epoch))

@@ -9,9 +9,10 @@ them.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from typing import TypeVar
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
@@ -34,6 +35,7 @@ CONFIGURATION = {
     "delta.checkpointInterval": "10",
     "delta.enableExpiredLogCleanup": "false",
 }
+T = TypeVar("T")
 RESTORED = "restored"  # the identity of commits that take back what no commit row names
 
 
@@ -49,17 +51,15 @@ class RefusedCommit(WindowError):
     """The table does not take a commit, although no writer was faster: its settings or the disk are against it."""
 
 
-class Tries:
-    """How often a commit is tried while others are faster. Each conflict means that another commit succeeded."""
+def again_on_conflict(step: Callable[[], T], at_most: int = 1_000) -> T:
+    """What `step` gives, which looks at the table each time: again after each `Conflict`, as another commit succeeded.
 
-    def __init__(self, at_most: int = 1_000) -> None:
-        self.left = at_most
-
-    def next(self) -> None:
-        """Call before each try. Raises `RefusedCommit` after the last."""
-        if not self.left:
-            raise RefusedCommit("others committed first again and again: is a program writing in a loop?")
-        self.left -= 1
+    Raises `RefusedCommit` after `at_most` times.
+    """
+    for _ in range(at_most):
+        with suppress(Conflict):
+            return step()
+    raise RefusedCommit("others committed first again and again: is a program writing in a loop?")
 
 
 def create(table: Table, schema: Schema, partition_by: Sequence[str] = ()) -> int:

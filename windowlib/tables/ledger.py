@@ -19,28 +19,22 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from windowlib.definition.instants import utc
 from windowlib.model.errors import ExpectationsFailed, TryAgain, WindowError
 from windowlib.tables import delta_commits, disk, owner, small
 from windowlib.tables.delta import Tables
 from windowlib.tables.ledger_read import fold
-from windowlib.tables.ledger_rows import (
-    Claim,
-    LedgerState,
-    Plan,
-    abandon_row,
-    plan_row,
-    with_format,
-)
+from windowlib.tables.ledger_rows import BY_ITSELF, Claim, LedgerState, Plan, abandon_row, plan_row, with_format
 from windowlib.tables.log import CutLog
 from windowlib.tables.meaning import LEDGER
 from windowlib.tables.owner import Life, Owner, shows_life
 from windowlib.tables.prepare import Unreadable
 
 Clock = Callable[[], int]  # milliseconds since the epoch
+Rows = Sequence[Mapping[str, Any]]
 T = TypeVar("T")
 _FORGONE: set[tuple[Path, int]] = set()  # claims of this process, by their epoch, whose end could not be written
 
@@ -118,19 +112,17 @@ class Ledger:
 
         Where that run cannot be seen from here, this waits for a heartbeat of it, at most `lease_timeout`.
         """
-        tries = delta_commits.Tries()
-        while True:
-            tries.next()
+
+        def claimed() -> tuple[LedgerState, Claim]:
             state = self.state()
-            if state.claim and not state.claim.released and not self._is_free(state.claim, note):
-                continue  # released meanwhile
+            while state.claim and not state.claim.released and not self._is_free(state.claim, note):
+                state = self.state()  # released meanwhile
             epoch = (state.claim.epoch if state.claim else 0) + 1
             mine = replace(owner.this_process(), lease_timeout_ms=self.lease_timeout_ms).to_json()
-            try:
-                self._append(state, {"kind": "claim", "epoch": epoch, "owner": mine})
-            except delta_commits.Conflict:
-                continue  # a planner, an operator or another claim was faster: look again
+            self._append(state, {"kind": "claim", "epoch": epoch, "owner": mine})
             return state, Claim(epoch, mine, self.clock(), state.sequence + 1)
+
+        return delta_commits.again_on_conflict(claimed)
 
     def forgo(self, claim: Claim) -> None:
         """Frees a claim whose release cannot be written: in this process at once, in others when it ends."""
@@ -142,36 +134,26 @@ class Ledger:
 
     def decide(self, make: Callable[[LedgerState], Mapping[str, Any]], epoch: int | None = None) -> None:
         """Appends the row that `make` gives for exactly the state that the row then follows. Raises as `write`."""
-        tries = delta_commits.Tries()
-        while True:
-            tries.next()
-            with self._lock:
-                state = self.state()
-                if epoch is not None:
-                    self.check(epoch)
-                current = state.claim.epoch if state.claim else 0
-                row = make(state)
-                try:
-                    return self._append(state, {"epoch": current, **row})
-                except delta_commits.Conflict:
-                    continue  # an operator, a planner or a heartbeat was faster: look again
 
-    def write_together(self, rows: Sequence[Mapping[str, Any]], after: LedgerState, epoch: int) -> None:
+        def decided(state: LedgerState) -> tuple[Rows, None]:
+            if epoch is not None:
+                self.check(epoch)
+            return [make(state)], None
+
+        self._follow(decided)
+
+    def write_together(self, rows: Rows, after: LedgerState, epoch: int) -> None:
         """Appends all of some rows or none, if nothing but heartbeats and plans of what is new came after a state, else
         `DecidedMeanwhile`.
         """
-        tries = delta_commits.Tries()
-        while True:
-            tries.next()
-            with self._lock:
-                state = self.state()
-                self.check(epoch)
-                if _decides(_without_new_plan(state, after)) != _decides(after):
-                    raise DecidedMeanwhile("the pipeline was planned or decided about meanwhile: look again")
-                try:
-                    return self._append(state, *({"epoch": epoch, **row} for row in rows))
-                except delta_commits.Conflict:
-                    continue
+
+        def unless_decided(state: LedgerState) -> tuple[Rows, None]:
+            self.check(epoch)
+            if _decides(_without_new_plan(state, after)) != _decides(after):
+                raise DecidedMeanwhile("the pipeline was planned or decided about meanwhile: look again")
+            return rows, None
+
+        self._follow(unless_decided)
 
     def check(self, epoch: int) -> None:
         """Raises `Superseded` unless the claim with this epoch is the newest."""
@@ -187,23 +169,14 @@ class Ledger:
 
     def freeze(self, make: Callable[[LedgerState], Plan | None]) -> tuple[LedgerState, Plan | None]:
         """The plan to work on: the frozen one, or what `make` gives, frozen now; None when there is nothing to do."""
-        tries = delta_commits.Tries()
-        while True:
-            tries.next()
-            with self._lock:
-                state = self.state()
-                if state.plan:
-                    return state, state.plan
-                plan = make(state)
-                if plan is None:
-                    return state, None
-                try:
-                    self._append(
-                        state, {"kind": "plan", "epoch": state.claim.epoch if state.claim else 0, **plan_row(plan)}
-                    )
-                except delta_commits.Conflict:
-                    continue
-                return replace(state, plan=plan), plan
+
+        def frozen(state: LedgerState) -> tuple[Rows, tuple[LedgerState, Plan | None]]:
+            if state.plan:
+                return [], (state, state.plan)
+            plan = make(state)
+            return [plan_row(plan)] if plan else [], (replace(state, plan=plan), plan)
+
+        return self._follow(frozen)
 
     def replace_plan(
         self, stale: Plan, make: Callable[[LedgerState], Plan | None], epoch: int
@@ -213,38 +186,47 @@ class Ledger:
         Where `make` finds nothing to do any more, the batch is abandoned. Raises `Superseded` when a later claim
         exists.
         """
-        tries = delta_commits.Tries()
-        while True:
-            tries.next()
+
+        def replaced(state: LedgerState) -> tuple[Rows, tuple[LedgerState, Plan | None]]:
+            self.check(epoch)
+            if state.plan != stale or state.prepared:
+                return [], (state, state.plan)
+            before = replace(state, plan=None, rejection=None, approved_by=None, last_batch_id=stale.batch_id - 1)
+            plan = make(before)
+            why = "planned under other terms; under those of now there is nothing to do"
+            row = plan_row(plan) if plan else abandon_row(stale.batch_id, BY_ITSELF, why)
+            return [row], (replace(before, plan=plan), plan)
+
+        return self._follow(replaced)
+
+    def _follow(self, make: Callable[[LedgerState], tuple[Rows, T]]) -> T:
+        """Appends the rows that `make` gives for exactly the state that they follow; gives what it makes next to them.
+
+        An operator, a planner or a heartbeat may be faster: then `make` looks again.
+        """
+
+        def step() -> T:
             with self._lock:
                 state = self.state()
-                self.check(epoch)
-                if state.plan != stale or state.prepared:
-                    return state, state.plan
-                before = replace(state, plan=None, rejection=None, approved_by=None, last_batch_id=stale.batch_id - 1)
-                plan = make(before)
-                row = {"kind": "plan", **plan_row(plan)} if plan else abandon_row(stale)
-                try:
-                    self._append(state, {"epoch": epoch, **row})
-                except delta_commits.Conflict:
-                    continue
-                return replace(before, plan=plan), plan
+                rows, made = make(state)
+                if rows:
+                    self._append(state, *rows)
+                return made
+
+        return delta_commits.again_on_conflict(step)
 
     def _append(self, state: LedgerState, *rows: Mapping[str, Any]) -> None:
-        """Appends rows in one commit. Raises `Conflict`, `disk.CannotWrite`."""
-        with disk.refusals_named(self.root):
-            self._appended(state, rows)
-
-    def _appended(self, state: LedgerState, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Appends rows in one commit, under the newest claim or their own. Raises `Conflict`, `disk.CannotWrite`."""
         table, version = self.tables[LEDGER.name], state.version
-        if version is None:
-            disk.make_lasting(table.folder)  # before the ledger is there: later runs need not ask
-            version = delta_commits.create(table, LEDGER.schema())
-        else:
-            version = delta_commits.add_columns(table, version, LEDGER.schema())  # of an earlier release of windowlib
-        at = datetime.fromtimestamp(self.clock() / 1000, UTC)
-        numbered = [{"sequence": state.sequence + n, "at": at, **with_format(row)} for n, row in enumerate(rows, 1)]
-        small.append_rows(table, version, numbered)
+        with disk.refusals_named(self.root):
+            if version is None:
+                disk.make_lasting(table.folder)  # before the ledger is there: later runs need not ask
+                version = delta_commits.create(table, LEDGER.schema())
+            else:
+                version = delta_commits.add_columns(table, version, LEDGER.schema())  # of an earlier release
+            common = {"epoch": state.claim.epoch if state.claim else 0, "at": utc(self.clock())}
+            numbered = [{**common, "sequence": state.sequence + n, **with_format(row)} for n, row in enumerate(rows, 1)]
+            small.append_rows(table, version, numbered)
 
     def holder(self, claim: Claim) -> str | None:
         """Who holds the claim, in words, or None when no run does any more. By the clocks: only to be shown."""

@@ -27,20 +27,11 @@ FORMAT = 1
 """The format of plan, prepare and commit rows. It rises where an earlier release would take one for something else."""
 OF_A_FORMAT = ("plan", "prepare", "commit")
 OF_COMMITS = (
-    "batch_id",
-    "versions",
-    "watermark_out_ms",
-    "to_sequence",
-    "fingerprint",
-    "definition",
-    "counts",
-    "at",
-    "correction",
-    "plan_time_ms",
-    "decision",
-    "late_out_ms",
+    *("batch_id", "versions", "watermark_out_ms", "to_sequence", "fingerprint", "definition", "counts", "at"),
+    *("correction", "plan_time_ms", "decision", "late_out_ms"),
 )
 """The columns that a `Commit` is made of."""
+BY_ITSELF = "windowlib"  # who has abandoned a batch where no person has: the reason is what a run has failed at
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +160,9 @@ class LedgerState:
 
 
 def plan_row(plan: Plan) -> dict[str, Any]:
-    """What a `plan` row says."""
+    """The row that freezes a plan."""
     return {
+        "kind": "plan",
         "batch_id": plan.batch_id,
         "plan_time_ms": plan.plan_time_ms,
         "watermark_in_ms": plan.watermark_in_ms,
@@ -188,18 +180,26 @@ def plan_row(plan: Plan) -> dict[str, Any]:
     }
 
 
+def commit_row(plan: Plan, watermark_out_ms: int | None, late_out_ms: int, counts: Mapping[str, int]) -> dict[str, Any]:
+    """The row by which a batch exists, but for the `versions` of the tables; `counts` are its figures."""
+    of_plan = {name: value for name, value in plan_row(plan).items() if name not in ("files", "replaces", "finished")}
+    about = {"kind": "commit", "watermark_out_ms": watermark_out_ms, "late_out_ms": late_out_ms, "counts": counts}
+    return {**of_plan, **about}
+
+
 def with_format(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """A row, with the format that it is written in where it has one."""
     return {**row, "format": FORMAT} if row["kind"] in OF_A_FORMAT else row
 
 
-BY_ITSELF = "windowlib"
-"""Who has abandoned a batch where no person has: the reason is what a run has failed at."""
+def abandon_row(batch_id: int, who: str, reason: str) -> dict[str, Any]:
+    return {"kind": "abandon", "batch_id": batch_id, "who": who, "reason": reason}
 
 
-def abandon_row(plan: Plan) -> dict[str, Any]:
-    reason = "planned under other terms; under those of now there is nothing to do"
-    return {"kind": "abandon", "batch_id": plan.batch_id, "who": BY_ITSELF, "reason": reason}
+def prepare_row(batch_id: int, prepared: Prepared, refused: str | None = None) -> dict[str, Any]:
+    """The row that names a publication; `refused` says why the checks hold it back until an operator approves it."""
+    about = {"kind": "prepare", "batch_id": batch_id, "reason": refused}
+    return {**about, "prepared": prepared.path, "sha256": prepared.sha256}
 
 
 def applied(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:

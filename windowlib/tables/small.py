@@ -47,17 +47,14 @@ def add_row(
     The column `numbered` gets a number above those of all rows before. `check` looks at exactly those, and raises where
     the row may not follow them. Raises `RefusedCommit`.
     """
-    tries = delta_commits.Tries()
-    while True:
-        tries.next()
-        try:
-            newest = table.version()
-            expected = delta_commits.create(table, schema) if newest is None else newest
-            check()
-            append_rows(table, expected, [{**row, numbered: expected} if numbered else row])
-        except delta_commits.Conflict:
-            continue  # another process was faster
-        return
+
+    def appended() -> None:
+        newest = table.version()
+        expected = delta_commits.create(table, schema) if newest is None else newest
+        check()
+        append_rows(table, expected, [{**row, numbered: expected} if numbered else row])
+
+    delta_commits.again_on_conflict(appended)
 
 
 def newest_row(table: Table, schema: pa.Schema, numbered: str) -> dict[str, Any] | None:

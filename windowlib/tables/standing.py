@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from windowlib.tables import delta_commits, disk, log
 from windowlib.tables.delta import Table, Tables, from_backup
@@ -78,16 +79,14 @@ def fence(tables: Tables, pinned: Versions) -> None:
 
     `pinned` are the versions of the newest batch.
     """
-    for name in COMMIT_ORDER:
-        tries = delta_commits.Tries()
-        while (version := tables[name].version()) is not None:
-            tries.next()
-            try:
-                delta_commits.make_lasting(tables[name], pinned.get(name), version)
-                delta_commits.commit(tables[name], version, identity=RESTORED)
-            except delta_commits.Conflict:
-                continue  # the other attempt was faster once more: its next table is fenced, or this one now
-            break
+
+    def moved_on(table: Table, after: int | None) -> None:
+        if (version := table.version()) is not None:
+            delta_commits.make_lasting(table, after, version)
+            delta_commits.commit(table, version, identity=RESTORED)
+
+    for name in COMMIT_ORDER:  # where the other attempt is faster once more, its next table is fenced, or this one then
+        delta_commits.again_on_conflict(partial(moved_on, tables[name], pinned.get(name)))
 
 
 def check_own(tables: Tables, pinned: Versions) -> None:
@@ -107,17 +106,15 @@ def give_up(tables: Tables, pinned: Versions, publication: Publication | None, s
     left: dict[str, TableChange | None] = dict.fromkeys(COMMIT_ORDER)
     if publication:
         left = {change.name: change for change in publication.changes}
-    tries = delta_commits.Tries(GIVE_UP_TRIES)
-    while left:
-        tries.next()
+
+    def step() -> None:
         seen = {name: _seen(tables[name], pinned.get(name)) for name in left}
         still_ours()
-        try:
-            for name, one in seen.items():
-                _give_up(tables[name], left[name], one, pinned.get(name))
-                del left[name]
-        except delta_commits.Conflict:
-            continue  # that run was faster once more, or another has taken over
+        for name, one in seen.items():
+            _give_up(tables[name], left[name], one, pinned.get(name))
+            del left[name]
+
+    delta_commits.again_on_conflict(step, GIVE_UP_TRIES)  # that run was faster once more, or another has taken over
 
 
 def _give_up(table: Table, change: TableChange | None, seen: _Seen, pinned: int | None) -> None:
