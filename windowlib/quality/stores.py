@@ -10,10 +10,11 @@ import json
 import shutil
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from windowlib.definition.instants import utc
 from windowlib.quality.validations import Validated
 from windowlib.tables import disk
 
@@ -47,7 +48,7 @@ def _name(batch: Validated) -> str:
 
 
 def _time(batch: Validated) -> datetime:
-    return datetime.fromtimestamp((batch.figures["plan_time_ms"] or 0) / 1000, tz=UTC)
+    return utc(batch.figures["plan_time_ms"] or 0)
 
 
 def _meta(batch: Validated, suite: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,12 +15,12 @@ import argparse
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
+from windowlib.definition.instants import utc
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.replay.batches import replay_batches
 
@@ -191,10 +191,10 @@ class _Drawing:
         step_ms = next(step for step in TICKS_MS if (self.last_ms - self.first_ms) / step <= MOST_TICKS)
         first_ms = -(-self.first_ms // step_ms) * step_ms
         in_ms = step_ms < 1_000
-        day = "ms" if in_ms else f"UTC, {_utc(self.first_ms):%Y-%m-%d}"
+        day = "ms" if in_ms else f"UTC, {utc(self.first_ms):%Y-%m-%d}"
         yield f'<text class="quiet" x="12" y="22">event time ({day})</text>'
         for time_ms in range(first_ms, self.last_ms + 1, step_ms):
-            text = f"{time_ms}" if in_ms else f"{_utc(time_ms):%H:%M}"
+            text = f"{time_ms}" if in_ms else f"{utc(time_ms):%H:%M}"
             yield f'<path class="grid" d="M{self._x(time_ms):.1f} {TOP - 8} V{bottom}"/>'
             yield f'<text class="quiet middle" x="{self._x(time_ms):.1f}" y="{TOP - 14}">{text}</text>'
 
@@ -227,10 +227,6 @@ def _legend(y: int) -> Iterator[str]:
     for mark, x, text in marks:
         yield mark
         yield f'<text class="quiet" x="{x}" y="{y}">{text}</text>'
-
-
-def _utc(time_ms: int) -> datetime:
-    return datetime.fromtimestamp(time_ms / 1000, UTC)
 
 
 def main() -> None:

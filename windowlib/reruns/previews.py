@@ -98,7 +98,7 @@ def keep(root: Path, made: Preview) -> None:
         "watermark_ms": made.watermark_ms,
         "summary": json.dumps(asdict(made.summary), default=str),
     }
-    small.add_row(Table(root / PREVIEWS.name), PREVIEWS.schema(), row)
+    small.add_row(root, PREVIEWS, row)
     oldest_ms = made.at_ms - KEPT_DAYS * DAY_MS
     for old in previews(root):
         if old.at_ms < oldest_ms:

@@ -9,6 +9,7 @@ from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.quality.check import CheckResult
 from windowlib.runs.attempt import BatchReport
+from windowlib.tables import small
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.ledger_read import rows_of_kinds
 from windowlib.tables.ledger_rows import LedgerState, at_ms_of
@@ -44,6 +45,5 @@ def _checks(ledger: Ledger, state: LedgerState, first_batch_id: int) -> dict[int
     newer = [file for file in files if file.high.get("batch_id", first_batch_id) >= first_batch_id]
     for row in table.rows(newer, DQ_RESULTS.columns):
         if row["batch_id"] >= first_batch_id:
-            outcome = CheckResult(**{name: row[name] for name in CheckResult.__dataclass_fields__})
-            found.setdefault(row["batch_id"], []).append(outcome)
+            found.setdefault(row["batch_id"], []).append(small.of_row(CheckResult, row))
     return found

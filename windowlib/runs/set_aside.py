@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 
 from windowlib.batches.may_run import way_on
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.commands import OPEN, WHY, to_paste
 from windowlib.definition.definition import Definition
+from windowlib.definition.instants import utc
 from windowlib.source.contents import FileState
 from windowlib.source.found import SourceError
 from windowlib.source.known import known_files
@@ -32,7 +32,7 @@ def set_aside(definition: Definition, file: str, who: str, reason: str, clock: C
         if path in files_set_aside(definition.root):
             raise NothingToDecide(f"{path} is set aside already")
         _check_not_read(definition, before, path, known_files(ledger.tables, before.pinned("source_files")))
-        decide(definition.root, SetAside(path, datetime.fromtimestamp(clock() / 1000, UTC), who, reason))
+        decide(definition.root, SetAside(path, utc(clock()), who, reason))
     return path
 
 
@@ -42,7 +42,7 @@ def take_back(definition: Definition, file: str, who: str, reason: str, clock: C
     path = file if file in aside else path_in(definition, file)
     if path not in aside:
         raise NothingToDecide(f"{path} is not set aside; set aside are: {', '.join(sorted(aside)) or 'none'}")
-    decide(definition.root, SetAside(path, datetime.fromtimestamp(clock() / 1000, UTC), who, reason, back=True))
+    decide(definition.root, SetAside(path, utc(clock()), who, reason, back=True))
     return path
 
 

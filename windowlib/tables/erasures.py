@@ -10,14 +10,12 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from windowlib.definition.instants import time_of
 from windowlib.plans.erased import Erased, ErasedOf
-from windowlib.tables import data_files, small
-from windowlib.tables.delta import Table
+from windowlib.tables import small
 from windowlib.tables.ledger import DecidedMeanwhile
 from windowlib.tables.ledger_rows import Commit, SourceFile
 from windowlib.tables.migration import pipeline_of
@@ -58,14 +56,12 @@ def keep(root: Path, made: Erasure) -> None:
         if (known := erasures(root)) and secret_of(known) != made.secret:
             raise DecidedMeanwhile("another erasure of this pipeline came first: give the command again")
 
-    small.add_row(Table(root / ERASURES.name), ERASURES.schema(), asdict(made), numbered="number", check=check)
+    small.add_row(root, ERASURES, asdict(made), check)
 
 
 def erasures(root: Path) -> list[Erasure]:
     """Every erasure of the pipeline whose tables are in a folder, or are built for, oldest first."""
-    table = Table(pipeline_of(root) / ERASURES.name)
-    rows = [row for file in table.files(table.version()) for row in _rows(table.folder / file.path)]
-    return [_erasure(row) for row in sorted(rows, key=lambda row: row["number"])]
+    return [_erasure(row) for row in small.numbered_rows(pipeline_of(root), ERASURES)]
 
 
 def first_without(one: Erasure, commits: Sequence[Commit]) -> int:
@@ -107,11 +103,4 @@ def erased(root: Path, files: Sequence[SourceFile] = ()) -> Erased | None:
 
 
 def _erasure(row: Mapping[str, Any]) -> Erasure:
-    values = {name: row[name] for name in Erasure.__dataclass_fields__}
-    return Erasure(**{**values, "removed": dict(row["removed"]), "source": dict(row["source"])})
-
-
-@lru_cache(maxsize=64)
-def _rows(file: Path) -> list[dict[str, Any]]:
-    """The rows of one of the table's files, which never change."""
-    return data_files.rows_of(data_files.read_parquet(file, ERASURES.columns))
+    return small.of_row(Erasure, {**row, "removed": dict(row["removed"]), "source": dict(row["source"])})

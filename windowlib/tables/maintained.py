@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from windowlib.tables import small
-from windowlib.tables.delta import Table
 from windowlib.tables.outside import MAINTENANCE
 
 
@@ -33,16 +31,15 @@ class Maintained:
 
 def keep(root: Path, made: Maintained) -> None:
     """Adds a maintenance to those that are kept."""
-    small.add_row(Table(root / MAINTENANCE.name), MAINTENANCE.schema(), asdict(made), numbered="number")
+    small.add_row(root, MAINTENANCE, asdict(made))
 
 
 def last(root: Path) -> Maintained | None:
     """The newest maintenance of a pipeline; None without any."""
-    row = small.newest_row(Table(root / MAINTENANCE.name), MAINTENANCE.columns, "number")
+    row = small.newest_row(root, MAINTENANCE)
     if row is None:
         return None
-    values: dict[str, Any] = {name: row[name] for name in Maintained.__dataclass_fields__}
-    return Maintained(**{**values, "compacted": dict(row["compacted"]), "deleted": dict(row["deleted"])})
+    return small.of_row(Maintained, {**row, "compacted": dict(row["compacted"]), "deleted": dict(row["deleted"])})
 
 
 def kept_from(root: Path) -> int:

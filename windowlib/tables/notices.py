@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal
 
 from windowlib.definition.instants import time_of
 from windowlib.tables import delta_commits, small
@@ -63,9 +63,7 @@ def reported(root: Path) -> Reported:
     version = table.version()
     rows = table.rows(table.files(version), NOTICES.columns)
     newest = {row["situation"]: row for row in sorted(rows, key=lambda row: row["number"])}
-    fields = Notice.__dataclass_fields__
-    found = {key: Notice(**{name: row[name] for name in fields}) for key, row in newest.items()}
-    return Reported(version, cast("dict[str, Notice]", found))
+    return Reported(version, {key: small.of_row(Notice, row) for key, row in newest.items()})
 
 
 def add(root: Path, after: Reported, notices: Sequence[Notice]) -> bool:

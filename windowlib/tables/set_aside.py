@@ -7,12 +7,9 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
-from windowlib.tables import data_files, small
-from windowlib.tables.delta import Table
+from windowlib.tables import small
 from windowlib.tables.migration import pipeline_of
 from windowlib.tables.outside import SET_ASIDE
 
@@ -30,7 +27,7 @@ class SetAside:
 
 def decide(root: Path, decision: SetAside) -> None:
     """Adds a decision to those that are kept."""
-    small.add_row(Table(root / SET_ASIDE.name), SET_ASIDE.schema(), asdict(decision), numbered="number")
+    small.add_row(root, SET_ASIDE, asdict(decision))
 
 
 def files_set_aside(root: Path) -> dict[str, SetAside]:
@@ -45,14 +42,5 @@ def files_taken_back(root: Path) -> list[str]:
 
 def _newest(root: Path) -> list[SetAside]:
     """The newest decision about each file."""
-    table = Table(pipeline_of(root) / SET_ASIDE.name)
-    rows = [row for file in table.files(table.version()) for row in _rows(table.folder / file.path)]
-    newest = {row["path"]: row for row in sorted(rows, key=lambda row: row["number"])}
-    return [SetAside(**{name: row[name] for name in SetAside.__dataclass_fields__}) for row in newest.values()]
-
-
-@lru_cache(maxsize=64)
-def _rows(file: Path) -> list[dict[str, Any]]:
-    """The rows of one of the table's files, which never change."""
-    rows: list[dict[str, Any]] = data_files.read_parquet(file, SET_ASIDE.columns).to_pylist()
-    return rows
+    newest = {row["path"]: row for row in small.numbered_rows(pipeline_of(root), SET_ASIDE)}
+    return [small.of_row(SetAside, row) for row in newest.values()]

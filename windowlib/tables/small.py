@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 from deltalake import Schema
@@ -11,13 +13,20 @@ from deltalake import Schema
 from windowlib.tables import data_files, delta_commits, disk, log, row_groups
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.delta import Table
+from windowlib.tables.table import TableSpec
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T", bound="DataclassInstance")
 
 # A table of small commits is folded into fewer files when it has this many small ones: to describe 64 of them at each
 # look took a sixth of what a batch costs apart from its rows. A file that has become larger is left alone, so that what
 # folding costs does not grow with the table.
 SMALL_FILES = 16
 SMALL_BYTES = 64 << 10
-NUMBERED = ("sequence", "number", "batch_id")  # columns that rise from append to append
+NUMBER = "number"  # the column by which rows of tables outside of batches are in order
+NUMBERED = ("sequence", NUMBER, "batch_id")  # columns that rise from append to append
 
 
 def append_rows(table: Table, expected: int, rows: Sequence[Mapping[str, Any]]) -> int:
@@ -35,31 +44,45 @@ def append_rows(table: Table, expected: int, rows: Sequence[Mapping[str, Any]]) 
     return delta_commits.commit(table, expected, add=add, remove=remove)
 
 
-def add_row(
-    table: Table,
-    schema: Schema,
-    row: Mapping[str, Any],
-    numbered: str | None = None,
-    check: Callable[[], None] = lambda: None,
-) -> None:
-    """Appends a row to a table that need not exist yet, however often others are faster.
+def add_row(root: Path, spec: TableSpec, row: Mapping[str, Any], check: Callable[[], None] = lambda: None) -> None:
+    """Appends a row to a table outside of batches, which need not exist yet, however often others are faster.
 
-    The column `numbered` gets a number above those of all rows before. `check` looks at exactly those, and raises where
-    the row may not follow them. Raises `RefusedCommit`.
+    Its column `number`, if it has one, is above those of all rows before. `check` looks at exactly those, and raises
+    where the row may not follow them. Raises `RefusedCommit`.
     """
+    table = Table(root / spec.name)
 
     def appended() -> None:
         newest = table.version()
-        expected = delta_commits.create(table, schema) if newest is None else newest
+        expected = delta_commits.create(table, spec.schema()) if newest is None else newest
         check()
-        append_rows(table, expected, [{**row, numbered: expected} if numbered else row])
+        append_rows(table, expected, [{**row, NUMBER: expected} if spec.has(NUMBER) else row])
 
     delta_commits.again_on_conflict(appended)
 
 
-def newest_row(table: Table, schema: pa.Schema, numbered: str) -> dict[str, Any] | None:
-    """The row that `add_row` numbered last; None without any."""
-    return newest_of(table, table.files(table.version()), schema, numbered)
+def numbered_rows(root: Path, spec: TableSpec) -> list[dict[str, Any]]:
+    """The rows that `add_row` has numbered, in that order."""
+    table = Table(root / spec.name)
+    rows = [row for file in table.files(table.version()) for row in _rows(table.folder / file.path, spec.columns)]
+    return sorted(rows, key=lambda row: row[NUMBER])
+
+
+@lru_cache(maxsize=128)
+def _rows(file: Path, columns: pa.Schema) -> list[dict[str, Any]]:
+    """The rows of a file, which never change."""
+    return data_files.rows_of(data_files.read_parquet(file, columns))
+
+
+def newest_row(root: Path, spec: TableSpec) -> dict[str, Any] | None:
+    """The row that `add_row` has numbered last; None without any."""
+    table = Table(root / spec.name)
+    return newest_of(table, table.files(table.version()), spec.columns, NUMBER)
+
+
+def of_row(kind: type[T], row: Mapping[str, Any]) -> T:
+    """What the columns of a row that are called as the fields of a dataclass say."""
+    return kind(**{name: row[name] for name in kind.__dataclass_fields__})
 
 
 def newest_of(table: Table, chosen: Sequence[DataFile], schema: pa.Schema, numbered: str) -> dict[str, Any] | None:

@@ -35,6 +35,10 @@ class TableSpec:
             return None
         return pa.schema([(column.name, column.type) for column in self.described])
 
+    def has(self, column: str) -> bool:
+        """Whether a column of that name is described."""
+        return any(one.name == column for one in self.described)
+
     def schema(self) -> Schema:
         """The Delta schema of a table whose columns are the same for every pipeline."""
         if self.columns is None:

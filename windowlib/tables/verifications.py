@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from windowlib.tables import small
-from windowlib.tables.delta import Table
 from windowlib.tables.outside import VERIFICATIONS
 
 Outcome = Literal["equal", "different", "nothing compared"]
@@ -45,18 +44,16 @@ class Verification:
 
 def keep(root: Path, made: Verification) -> None:
     """Adds a verification to those that are kept. Raises OSError, `DeltaError` where the disk refuses."""
-    small.add_row(Table(root / VERIFICATIONS.name), VERIFICATIONS.schema(), _row(made), numbered="number")
+    small.add_row(root, VERIFICATIONS, _row(made))
 
 
 def last(root: Path) -> Verification | None:
     """The newest verification of a pipeline; None without any."""
-    row = small.newest_row(Table(root / VERIFICATIONS.name), VERIFICATIONS.columns, "number")
+    row = small.newest_row(root, VERIFICATIONS)
     if row is None:
         return None
-    values: dict[str, Any] = {name: row[name] for name in Verification.__dataclass_fields__}
-    values |= {name: dict(row[name]) for name in ("compared", "differing")}
-    values |= {"differences": json.loads(row["differences"]), "outcome": cast(Outcome, row["outcome"])}
-    return Verification(**values)
+    counts = {name: dict(row[name]) for name in ("compared", "differing")}
+    return small.of_row(Verification, {**row, **counts, "differences": json.loads(row["differences"])})
 
 
 def _row(made: Verification) -> dict[str, Any]:
