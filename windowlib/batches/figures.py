@@ -24,7 +24,7 @@ from windowlib.plans.admission import REASONS
 from windowlib.plans.step import Step
 from windowlib.quality.firings import EARLY, LATE, ON_TIME
 from windowlib.source.intake import Seen
-from windowlib.tables.data_files import DataFile
+from windowlib.tables.data_files import DataFile, without
 from windowlib.tables.meaning import ADDED, REMOVED
 from windowlib.tables.publish import Changes
 from windowlib.tables.statistics import holding_texts
@@ -150,8 +150,7 @@ def ids_repeated(inputs: Inputs, changes: Mapping[str, Changes]) -> int:
     new = _up_to(COMPARED_IDS, change.add)
     if not new:
         return 0
-    gone = {file.path for file in change.remove}
-    kept = [file for file in inputs.tables.files("seen_ids") if file.path not in gone]
+    kept = without(inputs.tables.files("seen_ids"), change.remove)
     spans = [(file.low["event_id"], file.high["event_id"]) for file in new if "event_id" in file.high]
     if len(spans) == len(new):
         kept = holding_texts(kept, "event_id", spans)

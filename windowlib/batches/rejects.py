@@ -15,6 +15,7 @@ from windowlib.plans.step import DROPPED, HOLE, Step
 from windowlib.source import rows as source
 from windowlib.source.intake import Seen
 from windowlib.tables import publish
+from windowlib.tables.data_files import without
 from windowlib.tables.publish import Changes
 
 if TYPE_CHECKING:
@@ -73,8 +74,7 @@ def _seen_ids(inputs: Inputs, step: Step, events: DataFrame | None, windows: Win
 
 def forgotten_up_to(inputs: Inputs, step: Step, in_flight: Changes) -> int:
     """The ids of events up to this time are forgotten after a batch that changes windows in flight so."""
-    gone, kind = {file.path for file in in_flight.remove}, inputs.kind
-    stays = [file for file in inputs.tables.files("open_windows") if file.path not in gone]
+    kind, stays = inputs.kind, without(inputs.tables.files("open_windows"), in_flight.remove)
     ending, (start, _) = kind.ending([*stays, *in_flight.add], step), kind.bounds
     first_ms = min((file.low.get(start, MIN_TIME_MS) for file in ending), default=MAX_TIME_MS)
     return inputs.definition.forgets_ids_up_to(step.watermark_out_ms, first_ms)

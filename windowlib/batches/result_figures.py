@@ -27,7 +27,7 @@ from windowlib.definition.instants import time_of
 from windowlib.model.assigners import Session, Sliding, Tumbling
 from windowlib.plans.added import FILLED
 from windowlib.plans.step import Step
-from windowlib.tables.data_files import DataFile
+from windowlib.tables.data_files import DataFile, without
 from windowlib.tables.meaning import REMOVED
 from windowlib.tables.publish import Changes
 
@@ -53,8 +53,8 @@ def of_result_rows(inputs: Inputs, step: Step, changes: Mapping[str, Changes], c
     """Those of a batch or of a rerun. Each file that it wrote is read once."""
     change, definition = changes.get("results", Changes()), inputs.definition
     folder, identity = inputs.tables.folder("results"), identity_of(step)
-    gone, days = {file.path for file in change.remove}, {file.partition["window_day"] for file in change.add}
-    kept = [file for file in inputs.tables.files_of_days("results", days) if file.path not in gone] if days else []
+    days = {file.partition["window_day"] for file in change.add}
+    kept = without(inputs.tables.files_of_days("results", days), change.remove) if days else []
     before = partial(inputs.tables.files, "results")
     others = [name for name in identity if name not in compared.keys]
     sums, own, windows = dict[str, list[Sums]](), Counter[str](), list[Rows]()

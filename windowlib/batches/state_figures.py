@@ -16,7 +16,7 @@ from windowlib.batches.inputs import Inputs
 from windowlib.plans.reach import Reach
 from windowlib.plans.step import Step
 from windowlib.source.intake import Seen
-from windowlib.tables.data_files import DataFile
+from windowlib.tables.data_files import DataFile, without
 from windowlib.tables.publish import Changes
 
 ELEMENTS = "elements"
@@ -28,8 +28,7 @@ def of_state(
     """The figures by name; of files that were not read, how many hold a window that was due or may be touched."""
     folder, change = inputs.tables.folder("open_windows"), changes.get("open_windows", Changes())
     read = elements_in(folder, [*reached.rewritten, *reached.read])
-    touched = {file.path for file in (*change.remove, *reached.rewritten, *reached.read)}
-    left = [file for file in inputs.tables.files("open_windows") if file.path not in touched]
+    left = without(inputs.tables.files("open_windows"), [*change.remove, *reached.rewritten, *reached.read])
     kind = inputs.kind
     buckets = kind.buckets(seen.buckets, step)
     return {

@@ -80,15 +80,15 @@ def replaced(name: str, here: Standing, add: Sequence[DataFile], schema: Schema 
     Where its columns stay, so do files that come as they are.
     """
     start, known = here.versions.get(name), here.schema(name)
-    live, wanted = {f.path: f for f in here.files(name)}, {f.path: f for f in add}
+    live = here.files(name)
     differs = known is not None and schema is not None and publish.fields(known) != publish.fields(schema)
     return TableChange(
         name,
         start,
         schema.to_json() if start is None and schema is not None else None,
         tuple(TABLES[name].partition_by),
-        tuple(logged(f) for path, f in wanted.items() if path not in live),
-        tuple(logged(f) for path, f in live.items() if path not in wanted),
+        tuple(map(logged, data_files.without(add, live))),
+        tuple(map(logged, data_files.without(live, add))),
         schema.to_json() if differs and schema is not None else None,
     )
 

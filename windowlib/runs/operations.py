@@ -20,7 +20,7 @@ from windowlib.runs.publication import publish
 from windowlib.runs.restore import Forecast, NothingToDo, changed
 from windowlib.tables import disk, erasures, log
 from windowlib.tables.change import logged
-from windowlib.tables.data_files import DataFile
+from windowlib.tables.data_files import DataFile, without
 from windowlib.tables.decision import Decision
 from windowlib.tables.foreign import (
     CannotUndo,
@@ -235,11 +235,11 @@ def _table_change(ledger: Ledger, name: str, wanted: list[DataFile], at: int | N
     table = ledger.tables[name]
     newest = table.version()
     columns = None if at is None else table.at(at).schema()
-    have, want = {f.path: f for f in table.files(newest)}, {f.path: f for f in wanted}
+    have = table.files(newest)
     return TableChange(
         name,
         newest,
-        add=tuple(logged(f) for path, f in want.items() if path not in have),
-        remove=tuple(logged(f) for path, f in have.items() if path not in want),
+        add=tuple(map(logged, without(wanted, have))),
+        remove=tuple(map(logged, without(have, wanted))),
         columns=columns.to_json() if columns and newest is not None and columns != table.at(newest).schema() else None,
     )

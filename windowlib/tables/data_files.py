@@ -6,7 +6,7 @@ The statistics of a file are read from its footer (`windowlib.tables.footers`).
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC
 from pathlib import Path
@@ -35,6 +35,12 @@ class DataFile:
     low: Mapping[str, Any] = field(default_factory=dict)
     high: Mapping[str, Any] = field(default_factory=dict)
     nulls: Mapping[str, int] = field(default_factory=dict)
+
+
+def without(files: Iterable[DataFile], others: Iterable[DataFile]) -> list[DataFile]:
+    """The files that are not among others, by their path."""
+    paths = {file.path for file in others}
+    return [file for file in files if file.path not in paths]
 
 
 def write(folder: Path, data: pa.Table) -> DataFile:

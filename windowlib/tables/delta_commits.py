@@ -22,7 +22,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from windowlib.model.errors import WindowError
 from windowlib.tables import disk, indexed, log
 from windowlib.tables.change import Change, logged
-from windowlib.tables.data_files import DataFile
+from windowlib.tables.data_files import DataFile, without
 from windowlib.tables.delta import Table, from_backup
 from windowlib.tables.log import ACTIONS, IDENTITY
 
@@ -239,10 +239,8 @@ def restore(table: Table, seen: int | None, at: int | None, *, of_rows: bool = T
     if seen is None:
         return None
     check_can_restore(table, seen, at)
-    have = {f.path: f for f in table.files(seen)}
-    want = {f.path: f for f in table.files(at)}
-    add = [logged(f) for path, f in want.items() if path not in have]
-    remove = [logged(f) for path, f in have.items() if path not in want]
+    have, want = table.files(seen), table.files(at)
+    add, remove = (list(map(logged, files)) for files in (without(want, have), without(have, want)))
     columns = None if at is None else table.at(at).schema()
     if not add and not remove and columns in (None, table.at(seen).schema()):
         return seen
@@ -252,9 +250,8 @@ def restore(table: Table, seen: int | None, at: int | None, *, of_rows: bool = T
 
 def check_can_restore(table: Table, seen: int, at: int | None) -> None:
     """Raises `LostFiles` where a file that `restore` would bring back is deleted."""
-    have = {f.path for f in table.files(seen)}
-    want = (f.path for f in table.files(at) if f.path not in have)
-    if gone := sorted(path for path in want if not (table.folder / path).exists()):
+    back = (file.path for file in without(table.files(at), table.files(seen)))
+    if gone := sorted(path for path in back if not (table.folder / path).exists()):
         raise LostFiles(
             f"table {table.folder.name} cannot go back to what it held at version {at}, as it must: {gone[0]} is"
             f" deleted ({len(gone)} such files), as by a compaction and VACUUM of another program. Nothing was"

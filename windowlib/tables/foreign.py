@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from windowlib.definition.commands import THIS, WHY, to_paste
 from windowlib.model.errors import WindowError
 from windowlib.tables import data_files, delta_commits, log
-from windowlib.tables.data_files import DataFile
+from windowlib.tables.data_files import DataFile, without
 from windowlib.tables.delta import Table, Tables
 from windowlib.tables.meaning import COMMIT_ORDER
 from windowlib.tables.prepare import APP_ID, Publication
@@ -143,9 +143,7 @@ def rows_changed(
     """The rows that come and go between two sets of a table's files; only files that differ are read, of no more than
     `at_most` rows.
     """
-    name, old, new = table.folder.name, {f.path: f for f in before}, {f.path: f for f in after}
-    gone = [f for path, f in old.items() if path not in new]
-    come = [f for path, f in new.items() if path not in old]
+    name, gone, come = table.folder.name, without(before, after), without(after, before)
     rows_gone, rows_come = (sum(f.rows for f in files) for files in (gone, come))
     there = all((table.folder / f.path).exists() for f in (*gone, *come))
     if rows_gone + rows_come > at_most or not there:

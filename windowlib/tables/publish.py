@@ -197,7 +197,7 @@ def table_change(tables: Tables, name: str, changes: Changes, start: int | None)
         known = table.at(start).schema()
         have, want = _columns(known), _columns(schema)
         may_change = have != want and (not changes.remove or _may_be_added(name, have, want))
-        if may_change and not _stay(table, start, changes.remove):
+        if may_change and not data_files.without(table.files(start), changes.remove):
             columns = schema.to_json()  # of an empty table, or with all its files
         elif changes.adds_columns:
             columns = with_all_columns(known, schema).to_json()
@@ -215,10 +215,6 @@ def table_change(tables: Tables, name: str, changes: Changes, start: int | None)
         tuple(map(logged, remove)),
         columns,
     )
-
-
-def _stay(table: Table, start: int, removed: Sequence[DataFile]) -> set[str]:
-    return {file.path for file in table.files(start)} - {file.path for file in removed}
 
 
 def _columns(of: Schema) -> dict[str, str]:
