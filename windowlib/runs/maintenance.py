@@ -80,13 +80,13 @@ def forecast(definition: Definition, clock: Clock = wall_clock_ms) -> Report:
 def _forecast(definition: Definition, ledger: Ledger, state: LedgerState, now_ms: int) -> Report:
     check_fingerprint(definition, state.commit)
     if state.commit is None:
-        return _nothing(definition)
+        return _nothing(definition.retention.cuts)
     versions = {name: version for name in COMMIT_ORDER if (version := ledger.tables[name].version()) is not None}
     found = look(definition, ledger, state, versions, now_ms)
     notes = [*_waits(state)]
     if state.claim and not state.claim.released and (holder := ledger.holder(state.claim)):
         notes.append(f"a run is in progress ({holder}): files that it is writing are counted among those to delete")
-    return _report(definition, found, None, notes)
+    return _report(definition.retention.cuts, found, None, notes)
 
 
 def maintain(definition: Definition, who: str, clock: Clock = wall_clock_ms, *, only_newest: bool = False) -> Report:
@@ -97,7 +97,7 @@ def maintain(definition: Definition, who: str, clock: Clock = wall_clock_ms, *, 
     state = ledger_of(definition, clock).state()
     check_fingerprint(definition, state.commit)
     if state.commit is None:
-        return _nothing(definition)
+        return _nothing(definition.retention.cuts)
     run = Run.of(definition, clock)
     ledger, now_ms = run.ledger, clock()
     with (
@@ -120,13 +120,13 @@ def maintain(definition: Definition, who: str, clock: Clock = wall_clock_ms, *, 
             made = _compacted(ledger, claim, state, found, versions, who)
             publish(ledger, claim, made)
             batch_id = made.batch_id
-        cuts = str(Kept(batches=1)) if only_newest else str(definition.retention.cuts)
-        _delete(ledger, claim, found, _kept(cuts, found, batch_id, who, now_ms))
-    return _report(definition, found, batch_id, [*_waits(state)])
+        cuts = Kept(batches=1) if only_newest else definition.retention.cuts
+        _delete(ledger, claim, found, _kept(str(cuts), found, batch_id, who, now_ms))
+    return _report(definition.retention.cuts, found, batch_id, [*_waits(state)])
 
 
-def _nothing(definition: Definition) -> Report:
-    return Report(None, None, str(definition.retention.cuts), (), {}, ("no batch is committed yet",))
+def _nothing(cuts: Kept) -> Report:
+    return Report(None, None, str(cuts), (), {}, ("no batch is committed yet",))
 
 
 def _waits(state: LedgerState) -> Iterator[str]:
@@ -201,7 +201,7 @@ def _delete(ledger: Ledger, claim: Claim, found: Found, made: Maintained) -> Non
             shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
 
 
-def _report(definition: Definition, found: Found, batch_id: int | None, notes: Sequence[str]) -> Report:
+def _report(cuts: Kept, found: Found, batch_id: int | None, notes: Sequence[str]) -> Report:
     gone = {one.table: one for one in found.unneeded}
     rows = []
     for name in (*COMMIT_ORDER, *OUTSIDE):
@@ -213,5 +213,4 @@ def _report(definition: Definition, found: Found, batch_id: int | None, notes: S
             )
             rows.append(row)
     others = {name: len(files) for name, files in found.others.items()}
-    cuts = str(definition.retention.cuts)
-    return Report(batch_id, found.kept_from.batch_id, cuts, tuple(rows), others, tuple(notes))
+    return Report(batch_id, found.kept_from.batch_id, str(cuts), tuple(rows), others, tuple(notes))

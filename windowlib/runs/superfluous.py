@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
-from functools import partial
 from itertools import takewhile
 from pathlib import Path
 
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import time_of
+from windowlib.definition.kept import Kept
 from windowlib.plans.partitions import DAY_MS
 from windowlib.reruns import previews
 from windowlib.tables import checkpoints, compaction, erasures, kept, maintained, prepare, sweep
@@ -66,7 +66,7 @@ def look(
     """Looks at every table of a pipeline that has committed a batch; changes nothing."""
     tables, waiting = ledger.tables, prepare.read(ledger.root, state.prepared) if state.prepared else None
     assert state.commit is not None, "there is a batch"
-    kept_from = state.commit if only_newest else _kept_from(definition, ledger, now_ms)
+    kept_from = state.commit if only_newest else _kept_from(definition.retention.cuts, ledger, now_ms)
     worth = 1 if erasures.erasures(ledger.root) else checkpoints.ENTRIES  # statistics of entries name keys
     there = [name for name in COMMIT_ORDER if name in versions]
     oldest = {name: kept_from.versions.get(name) for name in there}
@@ -75,19 +75,19 @@ def look(
     unneeded += [sweep.outside(tables[name], now_ms, at_once=only_newest) for name in outside]
     return Found(
         kept_from,
-        {} if state.plan else dict(_groups(definition, ledger, state, versions)),
+        {} if state.plan else dict(_groups(definition.dedup_horizon_ms, ledger, state, versions)),
         () if state.plan else _announcements(ledger, versions, kept_from),
         [one for one in unneeded if one.files],
-        {
-            name: files
-            for name, files in _logs(ledger, oldest, outside, now_ms, worth, at_once=only_newest).items()
-            if files
-        },
-        {name: files for name, files in _others(ledger, now_ms).items() if files},
+        _some(_logs(ledger, oldest, outside, now_ms, worth, at_once=only_newest)),
+        _some(_others(ledger, now_ms)),
         {name: len(tables[name].files(tables[name].version())) for name in (*there, *outside)},
         to_put_together(ledger.tables),
         worth,
     )
+
+
+def _some(files: Mapping[str, list[Path]]) -> dict[str, list[Path]]:
+    return {name: some for name, some in files.items() if some}
 
 
 def _announcements(ledger: Ledger, versions: Mapping[str, int], kept_from: Commit) -> list[DataFile]:
@@ -99,10 +99,10 @@ def _announcements(ledger: Ledger, versions: Mapping[str, int], kept_from: Commi
     ]
 
 
-def _kept_from(definition: Definition, ledger: Ledger, now_ms: int) -> Commit:
+def _kept_from(cuts: Kept, ledger: Ledger, now_ms: int) -> Commit:
     """The oldest batch whose cut stays: never one before that which an earlier maintenance, or a log, has left."""
     commits = commits_of(ledger.tables, maintained.kept_from(ledger.root))
-    chosen = kept.first_kept(commits, definition.retention.cuts, now_ms)
+    chosen = kept.first_kept(commits, cuts, now_ms)
     if (done := switched(ledger)) and (base := kept.undone_to(commits, done[0], now_ms)):
         chosen = min(chosen, base, key=lambda one: one.batch_id)
     for one in commits[commits.index(chosen) :]:
@@ -112,7 +112,7 @@ def _kept_from(definition: Definition, ledger: Ledger, now_ms: int) -> Commit:
 
 
 def _groups(
-    definition: Definition, ledger: Ledger, state: LedgerState, versions: Mapping[str, int]
+    dedup_horizon_ms: int | None, ledger: Ledger, state: LedgerState, versions: Mapping[str, int]
 ) -> Iterator[tuple[str, list[list[DataFile]]]]:
     assert state.commit is not None, "there is a batch"
     passed_ms = state.commit.late_out_ms
@@ -121,7 +121,7 @@ def _groups(
         day = partition["window_day"]
         return isinstance(day, date) and time_of(datetime.combine(day, time())) + DAY_MS <= passed_ms
 
-    bucket_ms = max((definition.dedup_horizon_ms or DAY_MS) // 4, 1)
+    bucket_ms = max((dedup_horizon_ms or DAY_MS) // 4, 1)
     for name in COMMIT_ORDER:
         if name in compaction.SORTED and name in versions:
             files = ledger.tables[name].files(versions[name])
@@ -146,13 +146,8 @@ def _logs(
         newest = ledger.tables[name].version()
         assert newest is not None, "the table exists"
         old = checkpoints.superfluous(ledger.root / name, newest, worth)
-        is_old = (lambda path: True) if at_once else partial(_is_older, now_ms - kept.READING_MS)
-        found[name] = list(takewhile(is_old, old))
+        found[name] = list(takewhile(lambda path: at_once or sweep.age_ms(path, now_ms) > kept.READING_MS, old))
     return found
-
-
-def _is_older(than_ms: int, path: Path) -> bool:
-    return path.stat().st_mtime_ns // 1_000_000 < than_ms
 
 
 def _others(ledger: Ledger, now_ms: int) -> dict[str, list[Path]]:
@@ -161,8 +156,7 @@ def _others(ledger: Ledger, now_ms: int) -> dict[str, list[Path]]:
     shown = {one.preview_id for one in previews.previews(root) if now_ms - one.at_ms <= previews.KEPT_DAYS * DAY_MS}
 
     def old(folder: str, pattern: str, than_ms: int) -> list[Path]:
-        paths = sorted((root / folder).glob(pattern))
-        return [path for path in paths if now_ms - path.stat().st_mtime_ns // 1_000_000 > than_ms]
+        return [path for path in sorted((root / folder).glob(pattern)) if sweep.age_ms(path, now_ms) > than_ms]
 
     unfinished = [one for folder in PUT_INTO for one in old(folder, "*.[0-9]*", UNFINISHED_MS)]
     unfinished += old(staging_folder(root).name, "*", UNFINISHED_MS)

@@ -40,7 +40,7 @@ def unneeded(table: Table, oldest: int | None, waiting: Publication | None, now_
 
     `oldest` is None where the oldest kept cut has no such table yet.
     """
-    return _sized(table, _files(table, _needed(table, oldest, waiting), now_ms, FOREIGN_MS))
+    return _sized(table, _files(table, _needed(table, oldest, waiting), now_ms))
 
 
 def outside(table: Table, now_ms: int, *, at_once: bool = False) -> Unneeded:
@@ -55,8 +55,8 @@ def outside(table: Table, now_ms: int, *, at_once: bool = False) -> Unneeded:
         table,
         (
             path
-            for path in _files(table, needed, now_ms, FOREIGN_MS)
-            if _age_ms(path, now_ms) > DAY_MS or path.relative_to(table.folder).as_posix() in gone
+            for path in _files(table, needed, now_ms)
+            if age_ms(path, now_ms) > DAY_MS or path.relative_to(table.folder).as_posix() in gone
         ),
     )
 
@@ -82,13 +82,13 @@ def _needed(table: Table, oldest: int | None, waiting: Publication | None) -> se
     return found | {file.path for file in named}
 
 
-def _files(table: Table, needed: set[str], now_ms: int, foreign_ms: int) -> Iterator[Path]:
+def _files(table: Table, needed: set[str], now_ms: int) -> Iterator[Path]:
     others = list[Path]()
     for path in sorted(table.folder.rglob("*.parquet")):
         relative = path.relative_to(table.folder)
         if not _may_be_a_tables(relative) or relative.as_posix() in needed:
             continue
-        if OURS.fullmatch(path.name) or _age_ms(path, now_ms) > foreign_ms:
+        if OURS.fullmatch(path.name) or age_ms(path, now_ms) > FOREIGN_MS:
             yield path
         else:
             others.append(path)
@@ -107,7 +107,8 @@ def _may_be_a_tables(relative: Path) -> bool:
     return not hidden and all("=" in part and not part.startswith(("_", ".")) for part in relative.parts[:-1])
 
 
-def _age_ms(path: Path, now_ms: int) -> int:
+def age_ms(path: Path, now_ms: int) -> int:
+    """For how long nothing was written to a file."""
     return now_ms - path.stat().st_mtime_ns // 1_000_000
 
 
