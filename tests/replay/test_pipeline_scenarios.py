@@ -262,7 +262,7 @@ def test_events_have_the_types_of_the_schema(tmp_path: Path) -> None:
     file.write_text(
         'name = "a"\n[[step]]\nbatch = [{ at = 1970-01-01T00:00:01Z, value = 1.1, n = 3, l = [1] }]\n[[step]]\n'
     )
-    [table, nothing] = event_tables(file, batches(file, definition), definition)
+    [table, nothing] = event_tables(file, batches(file, definition), definition.source)
     assert nothing is None
     assert table is not None
     kinds = {"user": "string", "at": "int64", "value": "decimal128(10, 2)", "n": "int64", "l": "list<item: int64>"}
@@ -278,7 +278,7 @@ def test_events_have_the_names_of_the_files_or_of_the_definition(tmp_path: Path)
     definition, file = definition_of(tmp_path, text), tmp_path / "one.toml"
     for named in ("user", '"User #"'):
         file.write_text(f'name = "a"\n[[step]]\nbatch = [{{ {named} = "ann", n = 3 }}]')
-        [table] = event_tables(file, batches(file, definition), definition)
+        [table] = event_tables(file, batches(file, definition), definition.source)
         assert table is not None
         assert table.column_names == ["User #", "at", "value", "n", "l"]
         assert table.column("User #").to_pylist() == ["ann"]
@@ -292,4 +292,4 @@ def test_values_of_no_type_are_refused(tmp_path: Path) -> None:
     file.write_text('name = "a"\n[[step]]\nbatch = [{ value = 1 }, { value = "x" }]')
     definition: Any = definition_of(tmp_path, SESSIONS)
     with pytest.raises(InvalidSpec, match="the events' column 'value' does not hold one type"):
-        event_tables(file, batches(file, definition), definition)
+        event_tables(file, batches(file, definition), definition.source)

@@ -129,7 +129,7 @@ class Decide(Job, HITLOperator):
             self.log.info("no one has decided about batch %s yet, here or elsewhere: asked again", batch_id)
             return self._look_again(context, definition, batch_id)
         if choice == LEAVE:
-            raise Final(in_lines(_left_waiting(definition, batch_id, who, reason)))
+            raise Final(in_lines(_left_waiting(definition.name, batch_id, who, reason)))
         wrong = wrong_with(reason) if reason else "there is none"
         why_not = f"the reason: {wrong}" if wrong else refused_answer(definition, who, context)
         if why_not or who is None:
@@ -261,9 +261,9 @@ def _in_words(said: Said) -> str:
     return f"batch {said.batch_id} is already {DONE[said.kind]} by {said.who}: {said.reason}"
 
 
-def _left_waiting(definition: Definition, batch_id: int, who: str | None, reason: str) -> str:
+def _left_waiting(pipeline: str, batch_id: int, who: str | None, reason: str) -> str:
     why = f": {reason}" if reason else ""
     return (
-        f"batch {batch_id} of {definition.name} still waits for a decision, left so by {who or 'no user'}{why}\n"
+        f"batch {batch_id} of {pipeline} still waits for a decision, left so by {who or 'no user'}{why}\n"
         "the next run asks again; so does this task when it is cleared"
     )

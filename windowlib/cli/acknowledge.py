@@ -59,7 +59,7 @@ def _check_situation(definition: Definition, situation: str) -> None:
     kind, _, check = situation.partition(".")
     if kind not in KINDS or (check and kind != "warning"):
         raise InvalidSpec(f'"{situation}" is not a situation: need {", ".join(KINDS)}, or warning.CHECK')
-    if check and (judged := checks_judged(definition)) and check not in judged:
+    if check and (judged := checks_judged(definition.root)) and check not in judged:
         near = get_close_matches(check, judged, 1, 0.6)
         hint = f": did you mean {near[0]}?" if near else f"; it has {', '.join(judged)}"
         raise InvalidSpec(f'the newest batch has no check "{check}"{hint}')

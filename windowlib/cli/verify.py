@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -75,7 +76,7 @@ def verify(
         check_can_verify(definition, asked)
         with progress(console(quiet=as_json)) as show:
             found = with_spark(definition, "verify", lambda spark: look(definition, asked, spark, wall_clock_ms), show)
-        _keep(definition, found)
+        _keep(definition.root, found)
         _show(found, as_json)
         if found.differs:
             raise WindowsDiffer(f"{definition.name} is not what its source says: {_differing(found)}")
@@ -90,7 +91,7 @@ def _show(found: Verified, as_json: bool) -> None:
         show_verified(console(), found)
 
 
-def _keep(definition: Definition, found: Verified) -> None:
+def _keep(root: Path, found: Verified) -> None:
     """Keeps the outcome for `windowlib status`; a warehouse that takes no file is verified anyway."""
     from deltalake.exceptions import DeltaError
 
@@ -114,7 +115,7 @@ def _keep(definition: Definition, found: Verified) -> None:
         not_compared=found.not_compared,
     )
     try:
-        keep(definition.root, made)
+        keep(root, made)
     except (OSError, DeltaError, RefusedCommit) as error:
         show_note(f"this outcome is not kept for `windowlib status`: {error}")
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from windowlib.batches.may_run import check_fingerprint, way_on
@@ -115,7 +116,7 @@ def _key(definition: Definition, ledger: Ledger, state: LedgerState, asked: Aske
         raise ForgetRefused(f"a key of this type cannot be erased: {odd[0]}, whose values have no one exact text")
     if Mention.of(key).is_in(asked.reason):
         raise ForgetRefused("the reason names the key, and is kept: say the number of a request instead")
-    _check_rests(definition, ledger, state)
+    _check_rests(definition.file, ledger, state)
     return key
 
 
@@ -123,18 +124,17 @@ def _kinds(key: Key) -> Iterator[tuple[str, str]]:
     return ((name, kind_of(kind)) for name, kind in zip(key.columns, key.types, strict=True))
 
 
-def _check_rests(definition: Definition, ledger: Ledger, state: LedgerState) -> None:
+def _check_rests(file: Path, ledger: Ledger, state: LedgerState) -> None:
     """Raises `ForgetRefused` where a batch waits, or a migration can be undone: both hold the key."""
     if done := migration.switched(ledger):
         raise ForgetRefused(
             f"the migration of batch {done[0]} can still be undone, and its old tables hold the key: first"
-            f" `{to_paste('migrate', definition.file, '--finish')}`, which keeps it, or"
-            f" `{to_paste('migrate', definition.file, '--undo', *WHY)}`"
+            f" `{to_paste('migrate', file, '--finish')}`, which keeps it, or"
+            f" `{to_paste('migrate', file, '--undo', *WHY)}`"
         )
     if state.plan and (state.prepared is None or (state.rejection and not state.approved_by)):
         raise ForgetRefused(
-            f"batch {state.plan.batch_id} is not finished, and may hold the key: {way_on(definition.file, state)};"
-            " then forget"
+            f"batch {state.plan.batch_id} is not finished, and may hold the key: {way_on(file, state)}; then forget"
         )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from windowlib.batches.may_run import columns_to_add, way_on
@@ -15,6 +16,7 @@ from windowlib.batches.taking import Reader, next_removal
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.durations import format_duration
+from windowlib.definition.file import Watermark
 from windowlib.definition.formulas import continues
 from windowlib.definition.instants import instant, time_of
 from windowlib.inspection.commits import Committed, newest_commits
@@ -145,12 +147,12 @@ def status(definition: Definition, now_ms: int, ledger: Ledger | None = None, *,
             (start for start in starts if start is not None and start > MIN_TIME_MS), default=None
         ),
         checks=_checks(ledger.tables, commit) if whole else None,
-        unfinished=_unfinished(definition, ledger, state),
+        unfinished=_unfinished(definition.file, ledger, state),
         files_waiting=files_waiting,
         source_problem=source_problem,
         removal=next_removal(reader, now_ms) if reader else None,
         left_out=not_read,
-        set_aside=_set_aside(definition),
+        set_aside=_set_aside(definition.root),
         verified=last_verification(definition.root),
         situations=situations(definition.root, ledger.tables, now_ms),
         migration=migration_of(definition, ledger),
@@ -214,12 +216,11 @@ def _time(definition: Definition, tables: Tables, commit: Commit | None) -> Time
         event_time_ms=setter["max_event_time_ms"],
         source_file=setter["source_file"],
         source_row=setter["source_row"],
-        explanation=[_set_by(definition, setter), *_moved_by(definition, newest)],
+        explanation=[_set_by(definition.watermark, setter), *_moved_by(definition.watermark.idle_timeout_ms, newest)],
     )
 
 
-def _set_by(definition: Definition, setter: dict[str, Any]) -> str:
-    policy = definition.watermark
+def _set_by(policy: Watermark, setter: dict[str, Any]) -> str:
     behind = f"less out_of_orderness ({format_duration(policy.out_of_orderness_ms)}) and 1 ms"
     if setter["state"] == "finished":
         return f"the input is complete: batch {setter['batch_id']} was run with --finish"
@@ -234,8 +235,7 @@ def _set_by(definition: Definition, setter: dict[str, Any]) -> str:
     return f"{event} (row {setter['source_row']} of {setter['source_file']}, batch {setter['batch_id']}), {behind}"
 
 
-def _moved_by(definition: Definition, newest: dict[str, Any]) -> list[str]:
-    idle_timeout_ms = definition.watermark.idle_timeout_ms
+def _moved_by(idle_timeout_ms: int | None, newest: dict[str, Any]) -> list[str]:
     if newest["applied_ms"] == MAX_WATERMARK:
         return ["nothing advances it further"]
     if idle_timeout_ms is None:
@@ -255,7 +255,7 @@ def _checks(tables: Tables, commit: Commit | None) -> Checks | None:
     return Checks(rows[0]["batch_id"], len(rows) - len(failed), failed)
 
 
-def _unfinished(definition: Definition, ledger: Ledger, state: LedgerState) -> Unfinished | None:
+def _unfinished(file: Path, ledger: Ledger, state: LedgerState) -> Unfinished | None:
     plan = state.plan
     if plan is None:
         return None
@@ -268,7 +268,7 @@ def _unfinished(definition: Definition, ledger: Ledger, state: LedgerState) -> U
         running=running,
         rejection=state.rejection,
         approved_by=state.approved_by,
-        advice=f"{running} is working on it" if running else way_on(definition.file, state),
+        advice=f"{running} is working on it" if running else way_on(file, state),
     )
 
 
@@ -280,7 +280,7 @@ def _waiting(definition: Definition, tables: Tables, commit: Commit | None) -> t
         return None, str(error)
 
 
-def _set_aside(definition: Definition) -> list[SetAside]:
+def _set_aside(root: Path) -> list[SetAside]:
     """What operators have set aside, by path."""
-    found = sorted(files_set_aside(definition.root).values(), key=lambda one: one.path)
+    found = sorted(files_set_aside(root).values(), key=lambda one: one.path)
     return [SetAside(one.path, time_of(one.at), one.who, one.reason) for one in found]

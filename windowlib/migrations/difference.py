@@ -14,9 +14,12 @@ from windowlib.batches.pinned import Pinned
 from windowlib.batches.staging import Staging
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import LATENESS, OF_BATCHES
+from windowlib.definition.source import Source
 from windowlib.engines.spark import size_tasks
 from windowlib.model.assigners import Global
+from windowlib.model.spec import WindowSpec
 from windowlib.plans import names
+from windowlib.plans.aggregate_set import AggregateSet
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.partitions import PARTITION, window_day
 from windowlib.plans.reruns import equal
@@ -77,7 +80,7 @@ def difference(definition: Definition, before: Side, after: Side, staging: Stagi
     """
     size_tasks(staging.spark, before.count + after.count, definition.spark.conf)
     old, new = before.rows, after.rows
-    parts = [part for part in _parts(old, new, _identity(definition, before, after)) if part is not None]
+    parts = [part for part in _parts(old, new, _identity(definition.spec, before, after)) if part is not None]
     if not parts:
         return Difference((before.count, after.count))
     columns = _columns([frame.schema for frame in (old, new) if frame is not None])
@@ -89,21 +92,21 @@ def difference(definition: Definition, before: Side, after: Side, staging: Stagi
     return Difference(
         (before.count, after.count),
         found,
-        _sums(definition, old, new),
+        _sums(definition.aggregates, old, new),
         _examples(staging, definition) if any(found.values()) else (),
     )
 
 
-def _identity(definition: Definition, before: Side, after: Side) -> list[str] | None:
+def _identity(spec: WindowSpec, before: Side, after: Side) -> list[str] | None:
     """The columns by which a result of one definition is that of the other; None where none is."""
     one, other = before.stored, after.stored
     kinds = [{k: v for k, v in of["window"].items() if k not in _SAME_KIND} for of in (one, other)]
     if one["key"] != other["key"] or kinds[0] != kinds[1]:
         return None
     found = list(one["key"])
-    if not isinstance(definition.spec.assigner, Global):
+    if not isinstance(spec.assigner, Global):
         found += ["window_start", "window_end"]
-    if not definition.spec.updates_results:
+    if not spec.updates_results:
         found.append("firing")
     return found or None
 
@@ -157,11 +160,10 @@ def _union(parts: Sequence[DataFrame]) -> DataFrame:
     return found
 
 
-def _sums(definition: Definition, old: DataFrame | None, new: DataFrame | None) -> dict[str, tuple[Any, Any]]:
+def _sums(aggregates: AggregateSet, old: DataFrame | None, new: DataFrame | None) -> dict[str, tuple[Any, Any]]:
     """The sums over all windows of each count and sum that the definition names, where both sides have it."""
-    found = definition.aggregates
-    adds = {f"{{{number}}}" for number, one in enumerate(found.aggregates) if one.function in ("count", "sum")}
-    wanted = [column.name for column in found.columns if column.sql in adds]
+    adds = {f"{{{number}}}" for number, one in enumerate(aggregates.aggregates) if one.function in ("count", "sum")}
+    wanted = [column.name for column in aggregates.columns if column.sql in adds]
 
     def sums(rows: DataFrame | None) -> dict[str, Any]:
         have = [name for name in wanted if rows is not None and name in rows.columns]
@@ -180,12 +182,12 @@ def _examples(staging: Staging, definition: Definition) -> list[dict[str, Any]]:
     rows = staging.spark.read.parquet(str(staging.folder / FEED))
     shown = []
     for kind in (CHANGED, ADDED, REMOVED):
-        chosen = rows.where(F.col("change") == kind).orderBy(F.desc("window_end"), *_keys(rows, definition))
+        chosen = rows.where(F.col("change") == kind).orderBy(F.desc("window_end"), *_keys(rows, definition.source))
         for row in chosen.limit(EXAMPLES).collect():
             values = row.asDict()
             shown.append({name: value for name, value in values.items() if name not in (PARTITION, "batch_id")})
     return shown
 
 
-def _keys(rows: DataFrame, definition: Definition) -> list[str]:
-    return [quoted(name) for name in definition.source.key if name in rows.columns]
+def _keys(rows: DataFrame, source: Source) -> list[str]:
+    return [quoted(name) for name in source.key if name in rows.columns]

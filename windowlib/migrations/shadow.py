@@ -15,6 +15,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from windowlib.batches.may_run import check_folder, check_spelling, columns_to_add, decision_command, edited
@@ -23,6 +24,7 @@ from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import ADDED, continues
 from windowlib.definition.plurals import counted
+from windowlib.definition.source import Source
 from windowlib.definition.terms import terms_of
 from windowlib.definition.windows import uses_processing_time
 from windowlib.model.errors import ExpectationsFailed, WindowError
@@ -196,34 +198,34 @@ def check_can_migrate(definition: Definition, ledger: Ledger, state: LedgerState
             "the windows of the new definition use processing time, which is that of the runs: built again, all of"
             " the past would be in today's windows. Give the new definition another name or warehouse"
         )
-    _check_nothing_waits(definition, state)
-    _check_all_there(definition, ledger, commit)
+    _check_nothing_waits(definition.file, state)
+    _check_all_there(definition.source, ledger, commit)
 
 
-def _check_nothing_waits(definition: Definition, state: LedgerState) -> None:
+def _check_nothing_waits(file: Path, state: LedgerState) -> None:
     if state.plan and state.rejection and not state.approved_by:
         raise MigrationRefused(
             f"batch {state.plan.batch_id} was refused by its checks and waits: first decide about it."
-            f" {decision_command('approve', definition.file, state.plan)} has it published before the switch;"
-            f" {decision_command('abandon', definition.file, state.plan)} drops it, and its files are read under the"
+            f" {decision_command('approve', file, state.plan)} has it published before the switch;"
+            f" {decision_command('abandon', file, state.plan)} drops it, and its files are read under the"
             " new definition"
         )
 
 
-def _check_all_there(definition: Definition, ledger: Ledger, commit: Commit) -> None:
+def _check_all_there(source: Source, ledger: Ledger, commit: Commit) -> None:
     """Raises `MigrationRefused` where files that were read are gone. A Delta table holds its rows, in any files."""
-    if definition.source.format == "delta":
+    if source.format == "delta":
         return
-    known = known_files(definition.source, ledger.tables, commit.versions)
+    known = known_files(source, ledger.tables, commit.versions)
     gone = [one for one in known if one.now is None and not one.replaced]
     if gone:
         rows = counted(sum(one.rows for one in gone), "row")
         raise MigrationRefused(
             f"the source no longer holds {count(gone)} with {rows} that are in windows, so these cannot be"
-            f" built again:\n{listed(gone)}\nRestore them to {definition.source.path}; or undo the change, or give the"
+            f" built again:\n{listed(gone)}\nRestore them to {source.path}; or undo the change, or give the"
             " new definition another name or warehouse"
         )
-    left_out = [one for one in known if one.now and not is_chosen(definition.source, one.place)]
+    left_out = [one for one in known if one.now and not is_chosen(source, one.place)]
     if left_out:
         raise MigrationRefused(
             f"{count(left_out)} whose rows are in windows would not be read under the new definition, as source.include"

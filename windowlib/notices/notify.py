@@ -15,6 +15,7 @@ from typing import Any
 
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
+from windowlib.definition.file import Notify
 from windowlib.definition.instants import iso_instant, time_of, utc
 from windowlib.notices.situations import Situation, failure, situations
 from windowlib.notices.webhook import Undelivered, post
@@ -106,7 +107,7 @@ def _steps(definition: Definition, before: Reported, ended: Ended, now_ms: int) 
     """What there is to send, as rows that are not delivered yet; and what need not be sent, as delivered."""
     holding = {one.key: one for one in situations(definition, now_ms)}
     if ended.error is not None:
-        holding["failure"] = failure(definition, ended.error)
+        holding["failure"] = failure(definition.file, ended.error)
     holding = {key: one for key, one in holding.items() if one.kind in definition.notify.about}
     calm = acknowledged(Tables(definition.root), now_ms) if holding or before.open else {}
     for key, one in holding.items():
@@ -145,17 +146,17 @@ def _sent(definition: Definition, steps: Sequence[Step], to_airflow: HandOver | 
     """What became of each; after the first that fails no other is tried, so that a run waits for one timeout only."""
     failed: str | None = None
     for step in steps:
-        failed = failed or _undelivered(definition, message(definition, step), to_airflow)
+        failed = failed or _undelivered(definition.notify, message(definition, step), to_airflow)
         yield replace(step.notice, delivered=failed is None, error=failed)
 
 
-def _undelivered(definition: Definition, notice: Mapping[str, Any], to_airflow: HandOver | None) -> str | None:
+def _undelivered(notify: Notify, notice: Mapping[str, Any], to_airflow: HandOver | None) -> str | None:
     """Why a notice was not delivered; None where it was."""
     if to_airflow:
         to_airflow(notice)
-    if definition.notify.has_webhook:
+    if notify.has_webhook:
         try:
-            post(definition.notify, notice)
+            post(notify, notice)
         except Undelivered as error:
             return str(error)
     return None

@@ -68,8 +68,8 @@ def situations(definition: Definition, now_ms: int) -> list[Situation]:
     ledger = ledger_of(definition, lambda: now_ms)
     state = ledger.state()
     return [
-        *_decision(definition, state),
-        *_died(definition, ledger, state),
+        *_decision(definition.file, state),
+        *_died(definition.file, ledger, state),
         *_warnings(definition, ledger, state, now_ms),
         *standing_still(definition, ledger, state, now_ms),
     ]
@@ -84,29 +84,29 @@ def standing_still(definition: Definition, ledger: Ledger, state: LedgerState, n
     ]
 
 
-def failure(definition: Definition, sentence: str) -> Situation:
+def failure(file: Path, sentence: str) -> Situation:
     """That a run ended with an error. It is the same one as long as its sentence differs in numbers and names alone."""
     first = sentence.splitlines()[0] if sentence else "an error without a message"
     signature = re.sub(r"\(full traceback: .*\)|\d+|/\S+", "#", first)
-    return Situation("failure", signature[:LONGEST], first[:LONGEST], command=to_paste("status", definition.file))
+    return Situation("failure", signature[:LONGEST], first[:LONGEST], command=to_paste("status", file))
 
 
-def _decision(definition: Definition, state: LedgerState) -> Iterator[Situation]:
+def _decision(file: Path, state: LedgerState) -> Iterator[Situation]:
     if state.plan is None or not state.rejection or state.approved_by:
         return
     said = " ".join(without_examples(line) for line in state.rejection.splitlines())  # a line for each check
     sentence = f"batch {state.plan.batch_id} was refused by its checks and waits for a decision: {said}"
-    command = decision_command("approve", definition.file, state.plan)
+    command = decision_command("approve", file, state.plan)
     yield Situation("decision", str(state.plan.batch_id), sentence[:LONGEST], state.plan.batch_id, command)
 
 
-def _died(definition: Definition, ledger: Ledger, state: LedgerState) -> Iterator[Situation]:
+def _died(file: Path, ledger: Ledger, state: LedgerState) -> Iterator[Situation]:
     """A run that could not say how it ended: its plan is open, its claim not released, and it is at work no more."""
     if state.plan is None or state.rejection or state.claim is None or state.claim.released:
         return
     if ledger.holder(state.claim) is None:
         sentence = f"the run that worked on batch {state.plan.batch_id} ended without a word; the next run finishes it"
-        command = to_paste("run", definition.file)
+        command = to_paste("run", file)
         yield Situation("failure", f"died {state.plan.batch_id}", sentence, state.plan.batch_id, command)
 
 
@@ -127,9 +127,9 @@ def _warnings(definition: Definition, ledger: Ledger, state: LedgerState, now_ms
         yield Situation(f"warning.{about}", "", sentence[:LONGEST], newest.batch_id, command)
 
 
-def checks_judged(definition: Definition) -> list[str]:
+def checks_judged(root: Path) -> list[str]:
     """What can follow `warning.`: the checks of the newest batch that was judged; empty where none was yet."""
-    return [about for one in kept(definition.root, 1) for about, _ in _by_name(in_words(one.suites, one.figures))]
+    return [about for one in kept(root, 1) for about, _ in _by_name(in_words(one.suites, one.figures))]
 
 
 def _by_name(results: Sequence[CheckResult]) -> Iterator[tuple[str, CheckResult]]:

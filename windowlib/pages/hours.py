@@ -16,6 +16,7 @@ from windowlib.definition.definition import Definition
 from windowlib.definition.instants import time_of
 from windowlib.model.assigners import Session, Sliding, Staggered
 from windowlib.model.rerun import TimeRange
+from windowlib.model.spec import WindowSpec
 from windowlib.model.watermark import MAX_WATERMARK
 from windowlib.pages.gaps import HOUR_MS, must_have_ended, notes, step_ms
 from windowlib.pages.hour_counts import Counts, Kept, counts, numbers, times_ms
@@ -216,12 +217,12 @@ def _newest_of(run: Run, ahead_ms: int) -> int | None:
 def hour_notes(definition: Definition) -> Iterator[str]:
     """What is to be known about the hours, in sentences."""
     counts = count_column(definition) is not None
-    return notes(definition.spec, counts_events=counts, overlaps=windows_overlap(definition))
+    return notes(definition.spec, counts_events=counts, overlaps=windows_overlap(definition.spec))
 
 
-def windows_overlap(definition: Definition) -> bool:
+def windows_overlap(spec: WindowSpec) -> bool:
     """Whether an event may be in several windows, or in none."""
-    assigner = definition.spec.assigner
+    assigner = spec.assigner
     if isinstance(assigner, Staggered):
         assigner = assigner.of
     return isinstance(assigner, Sliding) and assigner.slide_ms != assigner.size_ms
@@ -229,7 +230,7 @@ def windows_overlap(definition: Definition) -> bool:
 
 def count_column(definition: Definition) -> str | None:
     """The output that says how many events each window has, where each event is in one window."""
-    if windows_overlap(definition):
+    if windows_overlap(definition.spec):
         return None
     plain = {name: expression.replace(" ", "").lower() for name, expression in definition.expressions.items()}
     return next(

@@ -133,12 +133,12 @@ def run_scenario(
     file: Path, scenario: ScenarioFile, definition: Definition, spark: Callable[[], SparkSession]
 ) -> ScenarioOutcome:
     """Runs a scenario through the pipeline of a definition, in a temporary folder that is gone afterwards."""
-    events = event_tables(file, [step.batch for step in scenario.step], definition)
+    events = event_tables(file, [step.batch for step in scenario.step], definition.source)
     steps: list[StepOutcome] = []
     with tempfile.TemporaryDirectory(prefix="windowlib-test-") as folder:
         trial, now_ms = Trial(definition, Path(folder), spark), 0
         for step, table in zip(scenario.step, events, strict=True):
-            times = [time_ms for row in step.batch if (time_ms := event_time_ms(row, definition)) is not None]
+            times = [time_ms for row in step.batch if (time_ms := event_time_ms(row, definition.source)) is not None]
             now_ms = max([now_ms, *times]) if step.now is None else time_of(step.now)
             try:
                 trial.feed(table, now_ms, finish=step.finish)
@@ -211,7 +211,7 @@ def _unknown_columns(scenario: ScenarioFile, definition: Definition) -> Iterator
     results = {*definition.source.key, *definition.outputs, *RESULT_COLUMNS}
     known = {"fires": results, "removes": results, "in_flight": {*definition.source.key, *IN_FLIGHT_COLUMNS}}
     for number, step in enumerate(scenario.step, start=1):
-        yield from unknown_event_columns(f"step {number}.batch", step.batch, definition)
+        yield from unknown_event_columns(f"step {number}.batch", step.batch, definition.source)
         for part, columns in known.items():
             for name in dict.fromkeys(name for row in getattr(step, part) for name in row):
                 if name not in columns:

@@ -6,6 +6,7 @@ The batch is planned at once and computed by the next run, like any other: windo
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from windowlib.batches.may_run import check_fingerprint
 from windowlib.batches.planning import decided_plan, ledger_of
@@ -26,7 +27,7 @@ def forecast_advance(definition: Definition, to_ms: int, clock: Clock = wall_clo
     """What a watermark at `to_ms` does. Raises as `advance_watermark` does."""
     ledger = ledger_of(definition, clock)
     state = ledger.state()
-    _check(definition, state, to_ms, clock)
+    _check(definition.file, state, to_ms, clock)
     check_fingerprint(definition, state.commit)
     return Forecast(Decision("advance_watermark", "", "", to_ms=to_ms).title, None, tuple(_notes(ledger, state, to_ms)))
 
@@ -40,28 +41,26 @@ def advance_watermark(definition: Definition, to_ms: int, who: str, reason: str,
     ledger, decision = ledger_of(definition, clock), Decision("advance_watermark", who, reason, to_ms=to_ms)
 
     def make(state: LedgerState) -> Plan:
-        _check(definition, state, to_ms, clock)
+        _check(definition.file, state, to_ms, clock)
         return decided_plan(definition, state, decision, clock)
 
-    _check(definition, ledger.state(), to_ms, clock)
+    _check(definition.file, ledger.state(), to_ms, clock)
     _, plan = ledger.freeze(make)
     if plan is None or plan.decision != decision:
         raise NothingToDo("another batch was planned meanwhile: look again")
     return plan.batch_id
 
 
-def _check(definition: Definition, state: LedgerState, to_ms: int, clock: Clock) -> None:
+def _check(file: Path, state: LedgerState, to_ms: int, clock: Clock) -> None:
     if to_ms > (now_ms := clock()):
         raise InvalidSpec(
             f"--to {instant(to_ms)} is in the future (it is {instant(now_ms)}): every event would be late"
         )
     if state.commit is None or state.commit.watermark_out_ms is None:
-        first = to_paste("run", definition.file)
+        first = to_paste("run", file)
         raise NothingToDo(f"nothing has been run yet: there is no watermark; {first}")
     if state.plan is not None:
-        raise NothingToDo(
-            f"batch {state.plan.batch_id} is planned and not finished: first: {to_paste('run', definition.file)}"
-        )
+        raise NothingToDo(f"batch {state.plan.batch_id} is planned and not finished: first: {to_paste('run', file)}")
     if to_ms <= state.commit.watermark_out_ms:
         raise NothingToDo(f"the watermark is {instant(state.commit.watermark_out_ms)} already, and it never falls")
 

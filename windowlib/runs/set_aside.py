@@ -31,7 +31,7 @@ def set_aside(definition: Definition, file: str, who: str, reason: str, clock: C
     with lease(ledger, claim):
         if path in files_set_aside(definition.root):
             raise NothingToDecide(f"{path} is set aside already")
-        _check_not_read(definition, before, path, known_files(ledger.tables, before.pinned("source_files")))
+        _check_not_read(definition.file, before, path, known_files(ledger.tables, before.pinned("source_files")))
         decide(definition.root, SetAside(path, utc(clock()), who, reason))
     return path
 
@@ -56,14 +56,14 @@ def path_in(definition: Definition, file: str) -> str:
     raise SourceError(f"{file}: no such file in the source folder {folder}; give its path relative to that folder")
 
 
-def _check_not_read(definition: Definition, state: LedgerState, path: str, known: Mapping[str, FileState]) -> None:
+def _check_not_read(file: Path, state: LedgerState, path: str, known: Mapping[str, FileState]) -> None:
     if path in known:
         raise SourceError(
             f"{path} has been read already, and its rows are in the tables. Remove or repair it, then rerun its time"
-            f" range: {to_paste('rerun', definition.file, '--from', OPEN, '--to', OPEN)}"
+            f" range: {to_paste('rerun', file, '--from', OPEN, '--to', OPEN)}"
         )
     if state.plan and state.prepared and any(one.path == path for one in state.plan.files):
         raise Rejected(
-            f"batch {state.plan.batch_id} has read {path} and is prepared: {way_on(definition.file, state)};"
-            f" to leave the file out, first drop the batch: {to_paste('abandon', definition.file, *WHY)}"
+            f"batch {state.plan.batch_id} has read {path} and is prepared: {way_on(file, state)};"
+            f" to leave the file out, first drop the batch: {to_paste('abandon', file, *WHY)}"
         )

@@ -43,7 +43,7 @@ def run(
         try:
             if first := first_plan(asked):
                 spark.prepare(first)
-                with closing(batches(asked, _announced(spark, asked.definition, say), left)) as made:
+                with closing(batches(asked, _announced(spark, asked.definition.engine, say), left)) as made:
                     for report in made:
                         reports.append(report)
                         on_batch(report)
@@ -97,7 +97,7 @@ def run_together(
     for other in runs[1:]:
         check_engine(other.definition.engine, other.definition.source, other.definition.uses)
     try:
-        announced = _announced(spark, first.definition, first.say)
+        announced = _announced(spark, first.definition.engine, first.say)
         return advance_together(runs, announced, on_batch=on_batch, max_batches=max_batches)
     finally:
         spark.close()
@@ -122,18 +122,18 @@ def with_spark_for_long(definition: Definition, work: Callable[[SparkSession], T
     engine = spark_sessions(definition)
     try:
         with explained(definition.file, definition.expressions, definition.computed_by, of_a_batch=False):
-            spark = _announced(engine, definition, say)()
+            spark = _announced(engine, definition.engine, say)()
             with saying(say, "computing", spark):
                 return work(spark)
     finally:
         engine.close()
 
 
-def _announced(spark: Callable[[], SparkSession], definition: Definition, say: Say) -> Callable[[], SparkSession]:
+def _announced(spark: Callable[[], SparkSession], engine: str, say: Say) -> Callable[[], SparkSession]:
     """`spark`, with a line of progress before it starts and once it has."""
 
     def started() -> SparkSession:
-        say(f"starting {definition.engine.capitalize()}")
+        say(f"starting {engine.capitalize()}")
         found = spark()
         say("computing")
         return found

@@ -231,7 +231,7 @@ def _version(tables: Cut, row: Mapping[str, Any], changes: Sequence[Mapping[str,
     if row["change"] != "withdraw":
         merged = [one for one in together if one["change"] == "withdraw" and _overlap(one["bounds"], row["bounds"])]
         taken = [
-            Taken(one["bounds"], _values(tables.definition, one))
+            Taken(one["bounds"], _values(tables.definition.outputs, one))
             for one in sorted(merged, key=lambda one: one["bounds"])
         ]
     who, reason = run.approved_by, run.approved_because
@@ -245,7 +245,7 @@ def _version(tables: Cut, row: Mapping[str, Any], changes: Sequence[Mapping[str,
         cause=row["cause"],
         firing=row["firing"],
         timing=row["timing"],
-        values=_values(tables.definition, row),
+        values=_values(tables.definition.outputs, row),
         plan_time_ms=run.plan_time_ms,
         watermark_in_ms=run.watermark_in_ms,
         watermark_out_ms=run.watermark_out_ms,
@@ -292,9 +292,9 @@ def _overlap(one: Bounds, other: Bounds) -> bool:
 def _result(definition: Definition, row: Mapping[str, Any]) -> dict[str, Any]:
     """A row of `results`, without key and bounds."""
     known = ("batch_id", "firing", "result_number", "timing", "last_event_time")
-    return {**{name: row[name] for name in known if name in row}, "values": _values(definition, row)}
+    return {**{name: row[name] for name in known if name in row}, "values": _values(definition.outputs, row)}
 
 
-def _values(definition: Definition, row: Mapping[str, Any]) -> dict[str, Any]:
+def _values(outputs: Sequence[str], row: Mapping[str, Any]) -> dict[str, Any]:
     """What a result says."""
-    return {name: row.get(name) for name in definition.outputs}
+    return {name: row.get(name) for name in outputs}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from windowlib.definition.definition import Definition
@@ -109,7 +110,7 @@ def _files(
     read_by: dict[str, list[tuple[int, int]]] = {}
     for row in cut.rows(SOURCE_FILES.name, columns=["path", "sequence", "batch_id"]):
         read_by.setdefault(row["path"], []).append((row["sequence"], row["batch_id"]))
-    planned = _planned(tables, definition) if any(not rerun.late_only for rerun in reruns) else {}
+    planned = _planned(tables, definition.root) if any(not rerun.late_only for rerun in reruns) else {}
     found, files = known_files(definition.source, tables, commit.versions), []
     numbered = _numbered(cut) if any(known.otherwise for known in found) else set()
     for known in found:
@@ -147,9 +148,9 @@ def _covers(span: TimeRange, events: TimeRange) -> bool:
     return span.from_ms <= events.from_ms and events.to_ms <= span.to_ms
 
 
-def _planned(tables: Tables, definition: Definition) -> dict[tuple[int, str], tuple[SourceFile, str | None]]:
+def _planned(tables: Tables, root: Path) -> dict[tuple[int, str], tuple[SourceFile, str | None]]:
     """The files of each plan as they were when it was made, and its terms."""
-    table, version = tables[LEDGER.name], Ledger(definition.root, wall_clock_ms).state().version
+    table, version = tables[LEDGER.name], Ledger(root, wall_clock_ms).state().version
     found: dict[tuple[int, str], tuple[SourceFile, str | None]] = {}
     for file in table.files(version):
         for row in data_files.rows_of(data_files.read_parquet(table.folder / file.path, LEDGER.columns)):
