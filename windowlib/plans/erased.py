@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from windowlib.model.errors import StateMismatch
 from windowlib.plans import names
-from windowlib.plans.functions import F, quoted
+from windowlib.plans.functions import F, looked_up, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -167,10 +167,9 @@ def _is_erased(rows: DataFrame, of: ErasedOf, secret: str) -> Column:
     """True or false, never null. Times are compared first: the hash of a row that is newer than all is not made."""
     time, times = F.col(names.TIMESTAMP_MS), dict(of.up_to_ms)
     found = digest_of(rows, of.columns, secret)
-    known = F.create_map(*(F.lit(one) for pair in times.items() for one in pair))
     timeless = time.isNull() | F.coalesce(F.col(names.REASON) == F.lit(MALFORMED), F.lit(False))
     may_be = timeless | (time <= max(times.values()))
-    erased = may_be & found.isin(*times) & (timeless | (time <= F.element_at(known, found)))
+    erased = may_be & found.isin(*times) & (timeless | (time <= looked_up(found, times)))
     if of.later:
         pair = F.concat(found, F.lit("@"), time.cast("string"))
         later = time.isin(*{time_ms for _, time_ms in of.later})

@@ -6,9 +6,11 @@ must not wait for Spark's packages.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pyspark.sql import Column
     from pyspark.sql import functions as F
 else:
 
@@ -22,9 +24,14 @@ else:
 
     F = _Functions()
 
-__all__ = ["F", "quoted"]
+__all__ = ["F", "looked_up", "quoted"]
 
 
 def quoted(name: str) -> str:
     """A column's name as an identifier, dots and spaces included."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def looked_up(key: str | Column, values: Mapping[Any, Any]) -> Column:
+    """What a mapping has for the value of a column; null for any other."""
+    return F.element_at(F.create_map(*(F.lit(one) for pair in values.items() for one in pair)), key)

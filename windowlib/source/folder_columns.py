@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from windowlib.plans import names
-from windowlib.plans.functions import F
+from windowlib.plans.functions import F, looked_up
 from windowlib.plans.partitions import folder_values
 from windowlib.source.uris import file_of, spellings
 
@@ -49,6 +49,6 @@ def with_values(rows: DataFrame, source: Path, uris: Sequence[str], types: Mappi
     folder = F.regexp_replace(names.SOURCE_FILE, _LAST_PART, "")
     columns = {}
     for name, kind in types.items():
-        known = [F.lit(x).cast("string") for one, values in found.items() for x in (one, values[name])]
-        columns[name] = F.element_at(F.create_map(*known), folder).cast(kind)
+        known = {one: F.lit(values[name]).cast("string") for one, values in found.items()}
+        columns[name] = looked_up(folder, known).cast(kind)
     return rows.withColumns(columns) if columns else rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -153,21 +153,8 @@ def _short_names(paths: Mapping[str, str]) -> tuple[Column, Mapping[Any, str]]:
 
 def read_files(plan: Plan, seen: Seen, checksums: Checksums, read_as: str) -> list[dict[str, Any]]:
     """The rows of `source_files` for a batch, whose files were `read_as` the definition says."""
-    rows = []
-    for file in plan.files:
-        found = seen.files.get(file.path, FileFigures())
-        rows.append(
-            {
-                "path": file.path,
-                "size_bytes": file.size_bytes,
-                "modified_ns": file.modified_ns,
-                "sequence": file.sequence,
-                "batch_id": plan.batch_id,
-                "sha256": checksums.of(file.path),
-                "rows": found.rows,
-                "min_timestamp_ms": found.min_timestamp_ms,
-                "max_timestamp_ms": found.max_timestamp_ms,
-                "read_as": read_as,
-            }
-        )
-    return rows
+    figures = [asdict(seen.files.get(file.path, FileFigures())) for file in plan.files]
+    return [
+        {**asdict(file), **found, "batch_id": plan.batch_id, "sha256": checksums.of(file.path), "read_as": read_as}
+        for file, found in zip(plan.files, figures, strict=True)
+    ]

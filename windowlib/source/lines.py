@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from windowlib.plans import names
-from windowlib.plans.functions import F
+from windowlib.plans.functions import F, looked_up
 from windowlib.source import surrogates
 from windowlib.source.found import SourceError
 from windowlib.source.packed import chunks
@@ -63,10 +63,7 @@ def odd_files(lines: DataFrame) -> list[str]:
 
 def copied(lines: DataFrame, uris: Sequence[str], folder: Path) -> None:
     """Keeps the other lines of these files in a folder, with the NUMBER that each file has among them."""
-    number = F.element_at(
-        F.create_map(*(F.lit(x) for pair in zip(uris, range(len(uris)), strict=True) for x in pair)),
-        F.col(names.SOURCE_FILE),
-    )
+    number = looked_up(F.col(names.SOURCE_FILE), {uri: number for number, uri in enumerate(uris)})
     others = lines.where(number.isNotNull() & ~is_odd(F.col("value")))
     others.select("value", number.alias(NUMBER)).write.partitionBy(NUMBER).text(str(folder))
 

@@ -75,8 +75,7 @@ def arrived(source: Source, listed: Listed, spans: Callable[[], Spans]) -> Arriv
         done += len(group)
         moving = [one for one in listed.versions[:done] if one.removed or one in group]
         found = _together(source, group, moving, {*read, *pending}, group[-1].number)
-        gone = frozenset(path for path in read if path in found.touched and path not in found.live)
-        fresh = tuple(file for path, file in found.live.items() if path not in read)
+        gone, fresh = found.gone(read), found.fresh(read)
         if found.has_vectors or any(read[path] for path in gone):
             there = [file for path, file in pending.items() if path not in found.touched or _exists(source, file)]
             return Arrived(there, Removal(first, group[-1].number, gone, fresh, found.has_vectors))
@@ -105,6 +104,14 @@ class _Together:
     live: Mapping[str, Found]
     has_vectors: bool
 
+    def gone(self, read: Collection[str]) -> frozenset[str]:
+        """Those of the files that were read that the table holds no more."""
+        return frozenset(path for path in read if path in self.touched and path not in self.live)
+
+    def fresh(self, read: Collection[str]) -> tuple[Found, ...]:
+        """Those that it holds and that were not read."""
+        return tuple(file for path, file in self.live.items() if path not in read)
+
 
 def compacted(source: Source, version: int, read: Spans, missing: Collection[str]) -> Removal | None:
     """What a version holds in the place of files that were read and have been deleted, where rows only changed places.
@@ -124,9 +131,7 @@ def compacted(source: Source, version: int, read: Spans, missing: Collection[str
     changed = any(one.changes_rows for one in versions if one.touched & found.touched)
     if changed or found.has_vectors or any(path in found.live for path in missing):
         return None
-    gone = frozenset(path for path in read if path in found.touched and path not in found.live)
-    fresh = tuple(file for path, file in found.live.items() if path not in read)
-    return Removal(seeds[0], version, gone, fresh, has_vectors=False)
+    return Removal(seeds[0], version, found.gone(read), found.fresh(read), has_vectors=False)
 
 
 def _together(

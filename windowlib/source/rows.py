@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from windowlib.definition.source import Source
 from windowlib.plans import names
-from windowlib.plans.functions import F, quoted
+from windowlib.plans.functions import F, looked_up, quoted
 from windowlib.plans.sql_kinds import STRING
 from windowlib.source import parquet_rows, text
 from windowlib.source.column_types import kind_of
@@ -42,12 +42,9 @@ class Rows:
 
     def arrival(self) -> Column:
         """The place of a row in arrival order (long): its file's sequence, then its row."""
-
-        if len(numbers := set(self.sequences.values())) == 1:
-            sequence = F.lit(*numbers)
-        else:
-            known = [F.lit(x) for pair in self.sequences.items() for x in pair]
-            sequence = F.element_at(F.create_map(*known), F.col(names.SOURCE_FILE))
+        numbers = set(self.sequences.values())
+        of_file = F.col(names.SOURCE_FILE)
+        sequence = F.lit(*numbers) if len(numbers) == 1 else looked_up(of_file, self.sequences)
         return sequence.cast("long") * F.lit(1 << 40) + F.col(names.SOURCE_ROW)
 
 
@@ -62,25 +59,19 @@ def rows(
 
     `recorded`: the types that the columns in use keep, whatever they are in these files.
     """
-
     from windowlib.engines.sail import is_sail
 
     folder = source.path
-    paths = [str(folder / f.path) for f in files]
-    if not source.is_text:
-        if is_sail(spark):
-            return _on_sail(spark, source, files, recorded or {})
-        read = parquet_rows.on_spark(spark, source, files, recorded or {})
-        texts = {field.name for field in read.schema if field.dataType.typeName() == "string"}
-        of_source = [*_renamed(source, names.own(read.columns), texts), *_lacking(source, read.columns, recorded or {})]
-        frame = read.select(
-            *of_source, names.SOURCE_FILE, names.SOURCE_ROW, F.lit(None).cast("string").alias(names.CORRUPT)
-        )
-        frame = _timed(frame, source, recorded or {})
-    else:
-        read = text.read(spark, source, paths, staging)
+    if not source.is_text and is_sail(spark):
+        return _on_sail(spark, source, files, recorded or {})
+    if source.is_text:
+        read = text.read(spark, source, [str(folder / f.path) for f in files], staging)
         renamed = read.select(*_renamed(source, read.columns))
         frame = _numbered(_timed(renamed, source, source.kinds), source, staging / "rows")
+    else:
+        read = parquet_rows.on_spark(spark, source, files, recorded or {})
+        texts = {field.name for field in read.schema if field.dataType.typeName() == "string"}
+        frame = _of_parquet(read, source, recorded or {}, texts)
     by_path = {Path(folder / f.path).resolve(): f for f in files}
     uris = {
         spelled: by_path[path]
@@ -100,10 +91,15 @@ def _on_sail(spark: SparkSession, source: Source, files: Sequence[SourceFile], r
     schema = parquet_rows.schema_on_sail(source, files, recorded)
     by_path = {str(folder / f.path): f for f in files}
     frame = rows_of_files(spark, folder, list(by_path), schema)
-    of_source = [*_renamed(source, frame.columns), *_lacking(source, frame.columns, recorded)]
-    frame = frame.select(*of_source, F.lit(None).cast("string").alias(names.CORRUPT))
-    frame = _timed(frame, source, recorded)
+    frame = _of_parquet(frame, source, recorded)
     return Rows(frame, {p: f.path for p, f in by_path.items()}, {p: f.sequence for p, f in by_path.items()})
+
+
+def _of_parquet(read: DataFrame, source: Source, recorded: Mapping[str, str], texts: Collection[str] = ()) -> DataFrame:
+    """The columns of Parquet files and the place of each row, as `Rows` has them; `texts` must be UTF-8."""
+    columns = [*_renamed(source, names.own(read.columns), texts), *_lacking(source, read.columns, recorded)]
+    no_text = F.lit(None).cast("string").alias(names.CORRUPT)
+    return _timed(read.select(*columns, names.SOURCE_FILE, names.SOURCE_ROW, no_text), source, recorded)
 
 
 def _lacking(source: Source, columns: Sequence[str], recorded: Mapping[str, str]) -> list[Column]:
@@ -140,18 +136,16 @@ def _numbered(read: DataFrame, source: Source, staging: Path) -> DataFrame:
     """Text rows, numbered within their file, as Parquet."""
     from pyspark.sql import Window
 
-    renamed = read
     keys = [F.col(quoted(name)) for name in (source.timestamp, source.event_id) if name]
-    whole = F.to_json(F.struct(*(quoted(name) for name in renamed.columns if name != names.SOURCE_FILE)))
+    whole = F.to_json(F.struct(*(quoted(name) for name in read.columns if name != names.SOURCE_FILE)))
     in_order = Window.partitionBy(names.SOURCE_FILE).orderBy(*keys, whole)
-    numbered = renamed.withColumn(names.SOURCE_ROW, F.row_number().over(in_order).cast("long") - 1)
+    numbered = read.withColumn(names.SOURCE_ROW, F.row_number().over(in_order).cast("long") - 1)
     numbered.write.parquet(str(staging))
     return read.sparkSession.read.schema(numbered.schema).parquet(str(staging))
 
 
 def with_path(spark: SparkSession, rows: DataFrame, paths: Mapping[str, str]) -> DataFrame:
     """`rows` with source_file (relative to the source) in place of SOURCE_FILE."""
-
     named = spark.createDataFrame(list(paths.items()), f"{names.SOURCE_FILE} string, source_file string")
     columns = ["source_file" if c == names.SOURCE_FILE else c for c in rows.columns]
     return rows.join(F.broadcast(named), names.SOURCE_FILE).select(*map(quoted, columns))

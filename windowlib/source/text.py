@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 UNREADABLE = (".zip", ".zst", ".xz", ".lz4", ".7z", ".snappy", ".br", ".lzma", ".tar", ".tgz", ".rar", ".z")
+FORM = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": names.CORRUPT}
 NOT_DECODED = "\ufffd"  # what decoders put in the place of bytes that mean nothing
 
 
@@ -166,16 +167,12 @@ def _by_line(
     spark: SparkSession, source: Source, found: DataFrame, odd: Sequence[str], staging: Path
 ) -> list[DataFrame]:
     """The records of files with odd lines: those of the other lines, and the odd ones, which stand in CORRUPT."""
-    from pyspark.sql.types import IntegerType
+    from pyspark.sql.types import IntegerType, StructField, StructType
 
     schema = _as_read(source, list(source.columns))
     lines.copied(found, odd, staging)
-    form = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": names.CORRUPT}
-    read = (
-        spark.read.schema(_as_read(source, list(source.columns)).add(lines.NUMBER, IntegerType()))
-        .options(**form)
-        .json(no_pattern(str(staging)))
-    )
+    numbered = StructType([*schema, StructField(lines.NUMBER, IntegerType())])
+    read = spark.read.schema(numbered).options(**FORM).json(no_pattern(str(staging)))
     of_file = F.element_at(F.array(*map(F.lit, odd)), F.col(lines.NUMBER) + 1).alias(names.SOURCE_FILE)
     no_values = (F.lit(None).cast(field.dataType).alias(field.name) for field in schema if field.name != names.CORRUPT)
     refused = found.where(lines.is_odd(F.col("value")))
@@ -203,7 +200,7 @@ def _csv(spark: SparkSession, source: Source, columns: Sequence[str], paths: Seq
 def _loaded(
     spark: SparkSession, source: Source, columns: Sequence[str], paths: Sequence[str], options: dict[str, Any]
 ) -> DataFrame:
-    form: dict[str, Any] = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": names.CORRUPT}
+    form: dict[str, Any] = {**FORM}
     if source.format == "csv" and source.dialect.encoding != "UTF-8":
         form["encoding"] = source.dialect.encoding
     reader = spark.read.schema(_as_read(source, columns)).options(**form, **options)
