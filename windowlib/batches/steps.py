@@ -62,13 +62,18 @@ def scratch(inputs: Inputs, watermark_ms: int) -> Step:
 
 
 def typed_step(inputs: Inputs, watermark_out_ms: int, rows: DataFrame | None) -> Step:
-    """The step of a batch on its engine, with the types that its rows, or without any the stored ones, give sums."""
-    from windowlib.plans.aggregates import typed, typed_as_stored
-
+    """The step of a batch on its engine, with the types that its rows give sums."""
     step = on_engine(inputs, step_of(inputs.definition, inputs.plan, inputs.watermark_in_ms, watermark_out_ms))
     if inputs.shared:
         slicing = inputs.shared.slicing
         return replace(step, aggregates=slicing.typed(step.aggregates), shared=slicing)
+    return with_types(inputs, step, rows)
+
+
+def with_types(inputs: Inputs, step: Step, rows: DataFrame | None) -> Step:
+    """A step with the types that rows, or without any the stored ones, give sums."""
+    from windowlib.plans.aggregates import typed, typed_as_stored
+
     if rows is not None:
         return replace(step, aggregates=typed(step.aggregates, rows, guarded=step.engine.guarded))
     stored = inputs.tables.rows("open_windows")

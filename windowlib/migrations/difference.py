@@ -19,7 +19,6 @@ from windowlib.engines.spark import size_tasks
 from windowlib.model.assigners import Global
 from windowlib.model.spec import WindowSpec
 from windowlib.plans import names
-from windowlib.plans.aggregate_set import AggregateSet
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.partitions import PARTITION, window_day
 from windowlib.plans.reruns import equal
@@ -92,7 +91,7 @@ def difference(definition: Definition, before: Side, after: Side, staging: Stagi
     return Difference(
         (before.count, after.count),
         found,
-        _sums(definition.aggregates, old, new),
+        _sums(definition.aggregates.additive, old, new),
         _examples(staging, definition) if any(found.values()) else (),
     )
 
@@ -160,10 +159,8 @@ def _union(parts: Sequence[DataFrame]) -> DataFrame:
     return found
 
 
-def _sums(aggregates: AggregateSet, old: DataFrame | None, new: DataFrame | None) -> dict[str, tuple[Any, Any]]:
-    """The sums over all windows of each count and sum that the definition names, where both sides have it."""
-    adds = {f"{{{number}}}" for number, one in enumerate(aggregates.aggregates) if one.function in ("count", "sum")}
-    wanted = [column.name for column in aggregates.columns if column.sql in adds]
+def _sums(wanted: Sequence[str], old: DataFrame | None, new: DataFrame | None) -> dict[str, tuple[Any, Any]]:
+    """The sums over all windows of some columns, where both sides have them."""
 
     def sums(rows: DataFrame | None) -> dict[str, Any]:
         have = [name for name in wanted if rows is not None and name in rows.columns]

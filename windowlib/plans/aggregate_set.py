@@ -132,3 +132,9 @@ class AggregateSet:
     def needs_arrival(self) -> bool:
         """Whether the order of arrival decides: ``first`` and ``last`` break ties by it."""
         return any(FUNCTIONS[aggregate.function].by_arrival for aggregate in self.aggregates)
+
+    @property
+    def additive(self) -> list[str]:
+        """The output columns whose sum over windows means something: counts and sums."""
+        adds = {f"{{{number}}}" for number, one in enumerate(self.aggregates) if one.function in ("count", "sum")}
+        return [column.name for column in self.columns if column.sql in adds]

@@ -18,7 +18,7 @@ from windowlib.plans.functions import F, quoted
 from windowlib.plans.kinds.kind import RerunRules
 from windowlib.plans.step import Step
 from windowlib.reruns.judged import REPEATED, Judged, are_judged_again, judge, judged, with_repeated
-from windowlib.reruns.places import PLACE, of_files, placed, rows_of
+from windowlib.reruns.places import PLACE, PLACE_IN_TABLES, of_files, placed, rows_of, with_mark
 from windowlib.reruns.source import KnownFile, check_files
 from windowlib.source import intake
 from windowlib.source import rows as source
@@ -129,24 +129,19 @@ def read_events(inputs: Inputs, files: Sequence[KnownFile], covered: TimeRange) 
     Rows that were refused as too far in the future stay refused; so do duplicates, unless a file has changed or is
     gone. Late ones that the rerun does not choose stay late. With `late_only` the chosen ones are marked by CHOSEN.
     """
-    from windowlib.plans.aggregates import typed, typed_as_stored
-
     files = _read_otherwise(inputs, files)
     if inputs.rerun.late_only and (first := next((file for file in files if file.changed), None)):
         raise RerunRefused(f"{first.place} {first.how_changed}: rerun its time range before readmitting late events")
     check_files(inputs.source, files, covered, inputs.rerun.accept_gap)
     step, judges_again = scratch(inputs), are_judged_again(inputs, files)
     if not any(file.now for file in files):
-        stored = inputs.tables.rows("open_windows")
-        if stored is not None:
-            step = replace(step, aggregates=typed_as_stored(step.aggregates, stored, guarded=step.engine.guarded))
-        return Events(files, step, judged=Judged(covered) if judges_again else None)
+        return Events(files, steps.with_types(inputs, step, None), judged=Judged(covered) if judges_again else None)
     raw = rows_of(inputs, files, inputs.source_types)
     rows = admission.events(raw.frame, _judge(inputs), step.engine)
     if inputs.definition.aggregates.needs_arrival or inputs.source.event_id:
         rows = rows.withColumn(names.ARRIVAL, raw.arrival())
-    step = replace(step, aggregates=typed(step.aggregates, rows, guarded=step.engine.guarded))
-    late = _late(inputs, [file.path for file in files if file.now and not file.changed], covered)
+    step = steps.with_types(inputs, step, rows)
+    late = _late(inputs, [file.path for file in files if file.unchanged], covered)
     refused = "'future'" if judges_again else "'duplicate', 'future'"
     rows = _without_excluded(inputs, rows, files, raw, late, refused)
     if judges_again:
@@ -184,21 +179,17 @@ def _without_excluded(
     inputs: Inputs, rows: DataFrame, files: Sequence[KnownFile], raw: source.Rows, late: DataFrame | None, refused: str
 ) -> DataFrame:
     """Rows without those that stay refused, for these reasons (SQL), or late; with `late_only` also CHOSEN."""
-    unchanged = [file.path for file in files if file.now and not file.changed]
-    place = ["source_file", "source_row"]
-    excluded = [] if late is None else [late.where(f"NOT {CHOSEN}").select(*place)]
+    unchanged = [file.path for file in files if file.unchanged]
+    excluded = [] if late is None else [late.where(f"NOT {CHOSEN}").select(*PLACE_IN_TABLES)]
     if (known := of_files(inputs, "quarantine", unchanged)) is not None:
-        excluded.append(known.where(f"reason IN ({refused})").select(*place))
+        excluded.append(known.where(f"reason IN ({refused})").select(*PLACE_IN_TABLES))
     if excluded:
         rows = rows.join(placed(inputs, engine_of(inputs.spark).union(excluded), raw), PLACE, "left_anti")
     if not inputs.rerun.late_only:
         return rows
     if late is None:
         return rows.withColumn(CHOSEN, F.lit(False))
-    listed = names.internal("is_chosen")
-    chosen = placed(inputs, late.where(CHOSEN), raw).distinct().withColumn(listed, F.lit(True))
-    marked = rows.join(chosen, PLACE, "left").withColumn(CHOSEN, F.coalesce(listed, F.lit(False)))
-    return marked.drop(listed)
+    return with_mark(rows, placed(inputs, late.where(CHOSEN), raw).distinct(), CHOSEN)
 
 
 def _there_again(inputs: Inputs, rows: DataFrame, late: DataFrame) -> DataFrame:

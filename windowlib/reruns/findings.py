@@ -22,6 +22,7 @@ from windowlib.plans.partitions import PARTITION
 from windowlib.plans.step import FIRED_EVENTS, ON_TIME, OPEN, Step
 from windowlib.reruns.closure import END_MS, START_MS, Closure, find
 from windowlib.reruns.events import Events, is_chosen, rules_of, with_times
+from windowlib.reruns.places import PLACE_IN_TABLES
 from windowlib.reruns.source import files_of
 from windowlib.tables import data_files
 
@@ -52,7 +53,7 @@ class Findings:
         if self.closure.is_empty:
             return late.where("false")
         if self.read.again is not None:
-            late = late.join(self.read.again, ["source_file", "source_row"], "left_anti")
+            late = late.join(self.read.again, PLACE_IN_TABLES, "left_anti")
         chosen = late.where("window_start IS NOT NULL").where(is_chosen(inputs, self.closure.windows))
         if self.closure.by_chains:
             time = "unix_millis(event_time)"

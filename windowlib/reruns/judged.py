@@ -18,7 +18,7 @@ from windowlib.plans import names
 from windowlib.plans.admission import Admission
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.rejects import quarantined
-from windowlib.reruns.places import PLACE, of_files, placed
+from windowlib.reruns.places import PLACE, PLACE_IN_TABLES, of_files, placed, with_mark
 from windowlib.reruns.source import KnownFile
 from windowlib.source import intake
 from windowlib.source import rows as source
@@ -73,13 +73,11 @@ def with_repeated(
     inputs: Inputs, rows: DataFrame, files: Sequence[KnownFile], raw: source.Rows, covered: TimeRange
 ) -> DataFrame:
     """`rows` with REPEATED; without those that were refused as duplicates and lie outside of what is covered."""
-    refused = of_files(inputs, "quarantine", [file.path for file in files if file.now and not file.changed])
+    refused = of_files(inputs, "quarantine", [file.path for file in files if file.unchanged])
     if refused is None:
         return rows.withColumn(REPEATED, F.lit(False))
-    listed = names.internal("listed")
-    places = refused.where("reason = 'duplicate'").select("source_file", "source_row").distinct()
-    marked = rows.join(placed(inputs, places, raw).withColumn(listed, F.lit(True)), PLACE, "left")
-    marked = marked.withColumn(REPEATED, F.coalesce(listed, F.lit(False))).drop(listed)
+    places = refused.where("reason = 'duplicate'").select(*PLACE_IN_TABLES).distinct()
+    marked = with_mark(rows, placed(inputs, places, raw), REPEATED)
     return marked.where(~F.col(REPEATED) | _inside(covered))
 
 

@@ -19,7 +19,7 @@ from windowlib.tables.statistics import of_sources
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-PLACE = [names.SOURCE_FILE, names.SOURCE_ROW]
+PLACE, PLACE_IN_TABLES = [names.SOURCE_FILE, names.SOURCE_ROW], ["source_file", "source_row"]
 
 
 def rows_of(inputs: Inputs, files: Sequence[KnownFile], types: Mapping[str, str] | None) -> source.Rows:
@@ -34,6 +34,13 @@ def placed(inputs: Inputs, these: DataFrame, raw: source.Rows) -> DataFrame:
     """The places of rows of a table (source_file, source_row), as the rows of the source have them."""
     uris = inputs.spark.createDataFrame(list(raw.paths.items()), f"{names.SOURCE_FILE} string, source_file string")
     return uris.join(these, "source_file").select(names.SOURCE_FILE, F.col("source_row").alias(names.SOURCE_ROW))
+
+
+def with_mark(rows: DataFrame, places: DataFrame, mark: str) -> DataFrame:
+    """`rows` with a column (bool) that says whether a row's place is among some, each of which is there once."""
+    listed = names.internal("listed")
+    marked = rows.join(places.withColumn(listed, F.lit(True)), PLACE, "left")
+    return marked.withColumn(mark, F.coalesce(listed, F.lit(False))).drop(listed)
 
 
 def of_files(inputs: Inputs, table: str, paths: Sequence[str]) -> DataFrame | None:

@@ -19,6 +19,7 @@ from windowlib.plans.partitions import day as day_of
 from windowlib.reruns.events import rules_of
 from windowlib.reruns.findings import DIFFERENCE, Findings, opened
 from windowlib.reruns.ids import seen_ids
+from windowlib.reruns.places import PLACE_IN_TABLES
 from windowlib.source.contents import checksum
 from windowlib.source.intake import FileFigures
 from windowlib.tables import data_files
@@ -145,12 +146,11 @@ def _late_events(inputs: Inputs, found: Findings) -> Late:
     present = [(file.path, file.changed or file.replaced) for file in found.read.files if file.now or file.replaced]
     if rows is None or not present:
         return Late(Changes())
-    place = ["source_file", "source_row"]
     named = F.broadcast(inputs.spark.createDataFrame(present, "source_file string, _changed boolean"))
     known = rows.join(named, "source_file", "left")
     waiting = known.where("readmitted_by IS NULL AND NOT _changed")
-    readmitted = found.readmitted(inputs, waiting).select(*place, F.lit(True).alias("_readmitted"))
-    marked = known.join(readmitted, place, "left")
+    readmitted = found.readmitted(inputs, waiting).select(*PLACE_IN_TABLES, F.lit(True).alias("_readmitted"))
+    marked = known.join(readmitted, PLACE_IN_TABLES, "left")
     concerned = marked.where("_readmitted OR _changed").select(FILE).distinct().collect()
     names = {Path(row[FILE]).name for row in concerned}
     touched = [file for file in looked if Path(file.path).name in names]
@@ -222,6 +222,6 @@ def _quarantine(inputs: Inputs, found: Findings, released: Sequence[str]) -> Cha
         named = inputs.spark.createDataFrame([(path,) for path in paths], "source_file string")
         others = stays.join(F.broadcast(named), "source_file", "left_anti")
         if judged and judged.released is not None:
-            others = others.join(judged.released, ["source_file", "source_row"], "left_anti")
+            others = others.join(judged.released, PLACE_IN_TABLES, "left_anti")
         refused = others if refused is None else others.unionByName(refused)
     return Changes([] if refused is None else inputs.staged.append(refused, "quarantine"), touched)

@@ -70,6 +70,11 @@ class KnownFile:
         return self.now is not None and (self.rewritten or self.otherwise is not None)
 
     @property
+    def unchanged(self) -> bool:
+        """Whether it is there, and has the rows that it had."""
+        return self.now is not None and not self.changed
+
+    @property
     def how_changed(self) -> str:
         """What to say of one that has changed."""
         if self.rewritten or self.otherwise is None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from windowlib.batches.inputs import Inputs
 from windowlib.model.errors import WindowError
 from windowlib.plans import names
-from windowlib.plans.aggregate_set import AggregateSet
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.reruns import ADDED, CHANGED, REMOVED
 from windowlib.reruns.findings import DIFFERENCE, Findings, opened, rows_of
@@ -32,7 +31,7 @@ def summary_of(inputs: Inputs, found: Findings) -> Summary:
     if rows is not None:
         if found.closure.by_chains and added and removed:
             windows |= _merged_and_split(rows, inputs.source.key)
-        sums = _sums(rows, _additive(inputs.definition.aggregates))
+        sums = _sums(rows, inputs.definition.aggregates.additive)
         largest = _largest(rows, inputs.source.key, found.step.output_names)
     after = windows_opened(inputs)
     before, late = (0, 0) if found.closure.is_empty else (_in_flight(inputs, found), _late(inputs, found))
@@ -100,12 +99,6 @@ def _numeric(rows: DataFrame, outputs: Sequence[str]) -> list[str]:
     return [name for name in outputs if types[name] in kinds]
 
 
-def _additive(found: AggregateSet) -> list[str]:
-    """The outputs whose sum over windows means something: counts and sums."""
-    adds = {f"{{{number}}}" for number, one in enumerate(found.aggregates) if one.function in ("count", "sum")}
-    return [column.name for column in found.columns if column.sql in adds]
-
-
 def _sums(rows: DataFrame, outputs: Sequence[str]) -> dict[str, list[Any]]:
     """The sums of outputs over the windows that differ: before, after."""
     if not outputs:
@@ -151,5 +144,5 @@ def _in_flight(inputs: Inputs, found: Findings) -> int:
 
 def _late(inputs: Inputs, found: Findings) -> int:
     """How many late events would be in a window."""
-    rows = of_files(inputs, "late_events", [file.path for file in found.read.files if file.now and not file.changed])
+    rows = of_files(inputs, "late_events", [file.path for file in found.read.files if file.unchanged])
     return 0 if rows is None else found.readmitted(inputs, rows.where("readmitted_by IS NULL")).count()
