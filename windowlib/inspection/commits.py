@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow.compute as pc
 
 from windowlib.tables import data_files
-from windowlib.tables.decision import Decision
+from windowlib.tables.decision import decision_of
 from windowlib.tables.delta import Tables
 from windowlib.tables.ledger_rows import LedgerState, at_ms_of
 from windowlib.tables.meaning import LEDGER
-from windowlib.tables.rerun import Rerun
+from windowlib.tables.rerun import Rerun, rerun_of
 
 SHOWN = 5
 
@@ -45,24 +45,16 @@ def newest_commits(tables: Tables, state: LedgerState) -> list[Committed]:
 
 
 def _committed(row: dict[str, Any]) -> Committed:
-    at_ms = at_ms_of(row)
-    counts = dict(row["counts"])
-    said = _rerun(row["correction"], counts) or _decision(row)
-    word = Decision.from_json(row["decision"]).kind.partition("_")[0] if row["decision"] else "rerun"
-    return Committed(row["batch_id"], at_ms, row["watermark_out_ms"], counts, said, word if said else "")
+    rerun, decision, counts = rerun_of(row), decision_of(row), dict(row["counts"])
+    said, what = None, ""
+    if rerun is not None:
+        said, what = _rerun(rerun, counts), "rerun"
+    elif decision is not None:
+        said, what = f"{decision.title}. Reason: {decision.reason} ({decision.who})", decision.kind.partition("_")[0]
+    return Committed(row["batch_id"], at_ms_of(row), row["watermark_out_ms"], counts, said, what)
 
 
-def _decision(row: dict[str, Any]) -> str | None:
-    if not row["decision"]:
-        return None
-    decided = Decision.from_json(row["decision"])
-    return f"{decided.title}. Reason: {decided.reason} ({decided.who})"
-
-
-def _rerun(rerun: str | None, counts: dict[str, int]) -> str | None:
-    if rerun is None:
-        return None
-    done = Rerun.from_json(rerun)
+def _rerun(done: Rerun, counts: dict[str, int]) -> str:
     changes = {"added": "entered", "removed": "withdrawn", "changed": "changed"}  # as figures are named
     said = ", ".join(f"{counts.get(f'windows_{kind}', 0):,} {name}" for name, kind in changes.items())
     return f"{done.title}: {said}. Reason: {done.reason or 'none given'} ({done.who})"

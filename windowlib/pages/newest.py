@@ -14,14 +14,14 @@ import pyarrow.parquet as pq
 
 from windowlib.tables import data_files, row_groups, small
 from windowlib.tables.data_files import DataFile
-from windowlib.tables.decision import Decision
+from windowlib.tables.decision import Decision, decision_of
 from windowlib.tables.delta import Table, Tables
 from windowlib.tables.ledger_history import in_force
 from windowlib.tables.ledger_rows import at_ms_of
 from windowlib.tables.meaning import LEDGER
 from windowlib.tables.migration import FINISHED
 from windowlib.tables.owner import Owner
-from windowlib.tables.rerun import Rerun
+from windowlib.tables.rerun import Rerun, rerun_of
 
 RUNS_SHOWN = 60  # in plots and lists
 LEDGER_ROWS = 6_000  # that are looked at: some 1,500 batches, which is a day of one a minute
@@ -124,8 +124,8 @@ def _run(row: Mapping[str, Any], plan: Mapping[str, Any], claim: Mapping[str, An
         watermark_out_ms=row["watermark_out_ms"],
         figures=dict(row["counts"] or ()),
         versions=dict(row["versions"] or ()),
-        rerun=Rerun.from_json(row["correction"]) if row["correction"] else None,
-        decision=Decision.from_json(row["decision"]) if row["decision"] else None,
+        rerun=rerun_of(row),
+        decision=decision_of(row),
         finished=bool(plan.get("finished")),
         approved_by=mine.get("who"),
         approved_because=mine.get("reason"),

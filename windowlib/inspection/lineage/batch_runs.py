@@ -3,36 +3,24 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
-
-import pyarrow.parquet as pq
 
 from windowlib.definition.definition import Definition
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.tables import late
-from windowlib.tables.decision import Decision
+from windowlib.tables.decision import Decision, decision_of
 from windowlib.tables.ledger import Ledger, wall_clock_ms
+from windowlib.tables.ledger_read import rows_of_kinds
 from windowlib.tables.ledger_rows import at_ms_of
 from windowlib.tables.meaning import LEDGER
-from windowlib.tables.rerun import Rerun
+from windowlib.tables.rerun import Rerun, rerun_of
 
-_LEDGER_COLUMNS = [
-    "kind",
-    "batch_id",
-    "at",
-    "plan_time_ms",
-    "watermark_in_ms",
-    "watermark_out_ms",
-    "late_in_ms",
-    "late_out_ms",
-    "correction",
-    "decision",
-    "versions",
-    "who",
-    "reason",
-]
+_COLUMNS = (
+    *("batch_id", "at", "plan_time_ms", "watermark_in_ms", "watermark_out_ms", "late_in_ms", "late_out_ms"),
+    *("correction", "decision", "versions", "who", "reason"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +89,7 @@ def _cut_of(run: BatchRun, cut: Mapping[str, Any]) -> BatchRun:
         late_out_ms=late_out_ms,
         committed_at_ms=cut["committed_at_ms"],
         versions={},
-        rerun=Rerun.from_json(cut["correction"]) if cut["correction"] else None,
+        rerun=rerun_of(cut),
         decision=run.decision,
         part_of=run.batch_id,
     )
@@ -116,46 +104,36 @@ def _late(row: Mapping[str, Any], watermark_in_ms: int | None, definition: str) 
 
 def batches_of(definition: Definition) -> list[BatchRun]:
     """Every committed batch, from the ledger, oldest first."""
-    return list(_committed(definition))
-
-
-def _committed(definition: Definition) -> Iterator[BatchRun]:
     ledger = Ledger(definition.root, wall_clock_ms)
     table, version = ledger.tables[LEDGER.name], ledger.state().version
-    plans: dict[int, dict[str, Any]] = {}
-    approvals: dict[int, dict[str, Any]] = {}
-    commits: list[dict[str, Any]] = []
-    place: Mapping[str, Callable[[dict[str, Any]], Any]] = {
-        "plan": lambda row: plans.update({row["batch_id"]: row}),
-        "approve": lambda row: approvals.update({row["batch_id"]: row}),
-        "commit": commits.append,
-    }
-    for file in table.files(version):
-        stored = pq.ParquetFile(table.folder / file.path)
-        names = [name for name in _LEDGER_COLUMNS if name in stored.schema_arrow.names]
-        rows = stored.read(columns=names).to_pylist()
-        if any(row["kind"] == "commit" and row.get("late_out_ms") is None for row in rows):
-            definitions = stored.read(columns=["definition"])["definition"].to_pylist()
-            rows = [{**row, "definition": one} for row, one in zip(rows, definitions, strict=True)]
-        for row in rows:
-            if row["kind"] in place:
-                place[row["kind"]](row)
-    for row in sorted(commits, key=lambda row: row["batch_id"]):
-        plan, approval = plans[row["batch_id"]], approvals.get(row["batch_id"], {})
-        rerun, then = row.get("correction") or plan.get("correction"), row.get("definition", "{}")
-        late_in_ms, late_out_ms = _late(row, plan["watermark_in_ms"], then)
-        yield BatchRun(
-            batch_id=row["batch_id"],
-            plan_time_ms=plan["plan_time_ms"],
-            watermark_in_ms=MIN_WATERMARK if plan["watermark_in_ms"] is None else plan["watermark_in_ms"],
-            watermark_out_ms=row["watermark_out_ms"],
-            late_in_ms=late_in_ms,
-            late_out_ms=late_out_ms,
-            committed_at_ms=at_ms_of(row),
-            versions=dict(row["versions"]),
-            rerun=Rerun.from_json(rerun) if rerun else None,
-            approved_by=approval.get("who"),
-            approved_because=approval.get("reason"),
-            decision=Decision.from_json(row["decision"]) if row.get("decision") else None,
-            definition=then,
-        )
+    found: dict[str, dict[int, Mapping[str, Any]]] = {"plan": {}, "approve": {}, "commit": {}}
+    for row in rows_of_kinds(table, version, found.keys(), _COLUMNS):
+        found[row["kind"]][row["batch_id"]] = row
+    definitions: dict[int, str] = {}
+    if any(row["late_out_ms"] is None for row in found["commit"].values()):
+        rows = rows_of_kinds(table, version, {"commit"}, ("batch_id", "definition"))
+        definitions = {row["batch_id"]: row["definition"] for row in rows}
+    return [
+        _batch(row, found["plan"][number], found["approve"].get(number, {}), definitions.get(number, "{}"))
+        for number, row in sorted(found["commit"].items())
+    ]
+
+
+def _batch(row: Mapping[str, Any], plan: Mapping[str, Any], approval: Mapping[str, Any], definition: str) -> BatchRun:
+    """The batch of a commit row, and of what was planned and approved before."""
+    late_in_ms, late_out_ms = _late(row, plan["watermark_in_ms"], definition)
+    return BatchRun(
+        batch_id=row["batch_id"],
+        plan_time_ms=plan["plan_time_ms"],
+        watermark_in_ms=MIN_WATERMARK if plan["watermark_in_ms"] is None else plan["watermark_in_ms"],
+        watermark_out_ms=row["watermark_out_ms"],
+        late_in_ms=late_in_ms,
+        late_out_ms=late_out_ms,
+        committed_at_ms=at_ms_of(row),
+        versions=dict(row["versions"]),
+        rerun=rerun_of(row) or rerun_of(plan),
+        approved_by=approval.get("who"),
+        approved_because=approval.get("reason"),
+        decision=decision_of(row),
+        definition=definition,
+    )

@@ -23,9 +23,9 @@ from windowlib.model.rerun import TimeRange, readmitted
 from windowlib.model.watermark import MAX_WATERMARK
 from windowlib.reruns.events import BY_NUMBER
 from windowlib.reruns.source import KnownFile, known_files
-from windowlib.tables import data_files
 from windowlib.tables.delta import Tables
 from windowlib.tables.ledger import Ledger, wall_clock_ms
+from windowlib.tables.ledger_read import rows_of_kinds
 from windowlib.tables.ledger_rows import Commit, SourceFile
 from windowlib.tables.meaning import LEDGER, SOURCE_FILES
 
@@ -140,21 +140,15 @@ def _is_corrected(known: KnownFile, planned: SourceFile, terms: str | None) -> b
 def _corrected_by(known: KnownFile, reruns: Sequence[PastRerun]) -> int:
     """The last rerun that covers a file which is not the one that its batch had planned to read."""
     events = known.events_then
-    covering = (r.batch_id for r in reruns if not r.late_only and (events is None or _covers(r.span, events)))
+    covering = (r.batch_id for r in reruns if not r.late_only and (events is None or r.span.holds(events)))
     return max(covering, default=0)
-
-
-def _covers(span: TimeRange, events: TimeRange) -> bool:
-    return span.from_ms <= events.from_ms and events.to_ms <= span.to_ms
 
 
 def _planned(tables: Tables, root: Path) -> dict[tuple[int, str], tuple[SourceFile, str | None]]:
     """The files of each plan as they were when it was made, and its terms."""
     table, version = tables[LEDGER.name], Ledger(root, wall_clock_ms).state().version
     found: dict[tuple[int, str], tuple[SourceFile, str | None]] = {}
-    for file in table.files(version):
-        for row in data_files.rows_of(data_files.read_parquet(table.folder / file.path, LEDGER.columns)):
-            if row["kind"] == "plan":
-                files = (SourceFile(**one) for one in row["files"] or ())
-                found |= {(row["batch_id"], file.path): (file, row["terms"]) for file in files}
+    for row in rows_of_kinds(table, version, {"plan"}, ("batch_id", "files", "terms")):
+        files = (SourceFile(**one) for one in row["files"] or ())
+        found |= {(row["batch_id"], file.path): (file, row["terms"]) for file in files}
     return found
