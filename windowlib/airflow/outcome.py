@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from windowlib.definition.plurals import counted
 from windowlib.quality.firings import windows_fired
 
 
@@ -18,11 +19,11 @@ def in_a_line(batches: Sequence[dict[str, Any]]) -> str:
     failed = sum(len(one.get("failed_checks") or ()) for one in batches)
     late = sum(_figure(one, "rows_late") for one in batches)
     parts = [
-        _counted(len(batches), "batch", "batches"),
-        _counted(results_of(batches), "result", "results"),
+        counted(len(batches), "batch"),
+        counted(results_of(batches), "result"),
         f"{late:,} late" if late else "",
         f"watermark {batches[-1].get('watermark') or 'none yet'}",
-        f"{_counted(failed, 'check', 'checks')} failed" if failed else "",
+        f"{counted(failed, 'check')} failed" if failed else "",
     ]
     return ", ".join(filter(None, parts))
 
@@ -34,7 +35,3 @@ def results_of(batches: Sequence[dict[str, Any]]) -> int:
 
 def _figure(batch: dict[str, Any], name: str) -> int:
     return int(batch.get(name) or 0)
-
-
-def _counted(number: int, one: str, several: str) -> str:
-    return f"{number:,} {one if number == 1 else several}"

@@ -11,7 +11,7 @@ import typer
 
 from windowlib.cli.display import console
 from windowlib.cli.options import Decide, Json, OptionalReason, Pipeline, ShowOnly, Wait, Who, duration_ms
-from windowlib.cli.outcomes import show_note, show_outcome
+from windowlib.cli.outcomes import aligned, show_note, show_outcome
 from windowlib.cli.progress import progress
 from windowlib.definition.instants import instant
 from windowlib.definition.plurals import counted
@@ -137,9 +137,8 @@ def _record(made: Certificate) -> dict[str, Any]:
 
 
 def _removed(removed: Mapping[str, int]) -> list[str]:
-    rows = [("table", "rows"), *((name, f"{count:,}") for name, count in removed.items())]
-    names, counts = (max(map(len, column)) for column in zip(*rows, strict=True))
-    return [f"{name.ljust(names)}  {count.rjust(counts)}" for name, count in rows] if removed else ["no table holds it"]
+    rows = ((name, f"{count:,}") for name, count in removed.items())
+    return aligned([("table", "rows"), *rows]) if removed else ["no table holds it"]
 
 
 def _source(files: Mapping[str, int], not_looked_at: list[str] | Any) -> list[str]:

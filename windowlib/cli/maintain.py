@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from windowlib.cli.display import console
 from windowlib.cli.notifying import notifying
 from windowlib.cli.options import Json, Pipeline, ShowOnly, Wait, Who, duration_ms
-from windowlib.cli.outcomes import show_outcome
+from windowlib.cli.outcomes import aligned, show_outcome
 from windowlib.cli.progress import progress
 from windowlib.definition.plurals import counted
 from windowlib.reruns.words import size
@@ -57,11 +57,8 @@ def _text(report: Report, dry_run: bool) -> str:
         )
         for one in report.tables
     ]
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in (heads, *rows)]
-    return "\n".join(
-        [*(lines if rows else ()), _sentence(report, dry_run), *(f"note: {note}" for note in report.notes)]
-    )
+    lines = aligned([heads, *rows]) if rows else []
+    return "\n".join([*lines, _sentence(report, dry_run), *(f"note: {note}" for note in report.notes)])
 
 
 def _sentence(report: Report, dry_run: bool) -> str:

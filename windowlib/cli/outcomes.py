@@ -7,7 +7,7 @@ must separate outcomes from everything else (Airflow's tasks) names a file in `W
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -41,6 +41,12 @@ def show_outcome(record: Mapping[str, Any], sentence: str | None, as_json: bool)
     if file := os.environ.get(OUTCOMES):
         with Path(file).open("a", encoding="utf-8") as kept:
             kept.write(f"{line}\n")
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of texts as lines of a table, for a sentence; all columns but the first are flush right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
 
 
 def handed_over(definition: Definition) -> Callable[[Mapping[str, Any]], None] | None:
