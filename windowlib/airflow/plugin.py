@@ -182,9 +182,5 @@ class WindowlibPlugin(AirflowPlugin):
     name = "windowlib"
     fastapi_apps = [{"app": app, "url_prefix": PREFIX, "name": "windowlib"}]  # noqa: RUF012
     external_views = [  # noqa: RUF012
-        {
-            "name": "Pipelines",
-            "href": home_page(),
-            "destination": "nav",
-        }
+        {"name": "Pipelines", "href": home_page(), "destination": "nav"}
     ]

@@ -125,10 +125,7 @@ class Approve(ApprovalOperator):
     }
 
     def __init__(self, *, pipelines: Mapping[str, str], **kwargs: Any) -> None:
-        super().__init__(
-            subject="Rerun of {{ params.pipeline }}: apply what the preview shows?",
-            **kwargs,
-        )
+        super().__init__(subject="Rerun of {{ params.pipeline }}: apply what the preview shows?", **kwargs)
         self.pipelines = dict(pipelines)
 
     def execute(self, context: Context) -> Any:

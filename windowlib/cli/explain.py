@@ -66,12 +66,7 @@ def _show_window(screen: Console, window: ExplainedWindow) -> None:
     def fact(name: str, sentence: str) -> None:
         say(screen, f"  {name:<11}{escape(sentence)}")
 
-    places = {
-        "holds": "",
-        "before": ", the nearest before",
-        "after": ", the nearest after",
-        "held": ", removed since",
-    }
+    places = {"holds": "", "before": ", the nearest before", "after": ", the nearest after", "held": ", removed since"}
     say(screen, f"\n[bold]{_bounds(window.bounds_ms)}[/bold]{places[window.place]}")
     for row in window.published:
         fact(

@@ -78,8 +78,7 @@ Reason = Annotated[str, typer.Option("--reason", help=WHY, show_default=False, c
 OptionalReason = Annotated[str, typer.Option("--reason", help=WHY, callback=_reason)]
 Who = Annotated[str, typer.Option("--who", help="Who decides; recorded in the ledger.", default_factory=getuser)]
 Batch = Annotated[
-    int | None,
-    typer.Option("--batch", metavar="N", help="Only if it is this batch that waits.", show_default=False),
+    int | None, typer.Option("--batch", metavar="N", help="Only if it is this batch that waits.", show_default=False)
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change, and keep it under an id.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Apply it without asking.")]

@@ -26,15 +26,7 @@ from windowlib.tables import data_files, publish
 from windowlib.tables.change import logged
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.lost import check_there
-from windowlib.tables.meaning import (
-    COMMIT_ORDER,
-    DQ_RESULTS,
-    FORGET,
-    REMOVED,
-    RESULT_CHANGES,
-    RESULTS,
-    TABLES,
-)
+from windowlib.tables.meaning import COMMIT_ORDER, DQ_RESULTS, FORGET, REMOVED, RESULT_CHANGES, RESULTS, TABLES
 from windowlib.tables.prepare import TableChange
 from windowlib.tables.turned_away import QUARANTINE, SEEN_IDS
 
@@ -172,11 +164,7 @@ def change(here: Standing, name: str, found: Found | None, removals: list[DataFi
     add, remove = (found.add, found.remove) if found else ([], [])
     quiet = tuple(file.path for file in (*add, *remove)) if name == RESULT_CHANGES.name else ()
     return TableChange(
-        name,
-        start,
-        add=tuple(map(logged, (*add, *removals))),
-        remove=tuple(map(logged, remove)),
-        quiet=quiet,
+        name, start, add=tuple(map(logged, (*add, *removals))), remove=tuple(map(logged, remove)), quiet=quiet
     )
 
 

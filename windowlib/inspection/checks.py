@@ -141,10 +141,7 @@ def _listed(suites: Sequence[Suite]) -> Iterator[_Listed]:
 
 
 def _check(
-    definition: Definition,
-    listed: _Listed,
-    bounds: Mapping[str, float | None],
-    seen: Sequence[Mapping[Identity, Seen]],
+    definition: Definition, listed: _Listed, bounds: Mapping[str, float | None], seen: Sequence[Mapping[Identity, Seen]]
 ) -> Check:
     suite, one, config = listed.suite, listed.one, listed.one.config
     filled = {key: _filled(value, bounds) for key, value in config["kwargs"].items()}

@@ -92,10 +92,7 @@ def _events(figures: Mapping[str, int]) -> Account:
 
 
 def _results(figures: Mapping[str, int]) -> Account:
-    came = [
-        Entry("before", figures.get("results_rows_before", 0)),
-        Entry("added", figures.get("windows_entered", 0)),
-    ]
+    came = [Entry("before", figures.get("results_rows_before", 0)), Entry("added", figures.get("windows_entered", 0))]
     return Account(
         "results",
         came,

@@ -57,10 +57,7 @@ def reports(definitions: Sequence[Definition], now_ms: int, say: Callable[[str],
 
 
 def site(
-    definitions: Sequence[Definition],
-    folder: Path,
-    now_ms: int,
-    mistakes: Mapping[Path, str] = MappingProxyType({}),
+    definitions: Sequence[Definition], folder: Path, now_ms: int, mistakes: Mapping[Path, str] = MappingProxyType({})
 ) -> Built:
     """Writes a home page, a page of each pipeline, and their metrics into a folder; gives the home page.
 

@@ -43,5 +43,5 @@ SQLGLOTS: Mapping[str, str] = {
 # What is written out in others before it is looked at, and what it gives.
 WRITTEN_OUT: Mapping[str, str] = {
     "histogram": "how many values are below the first of the bounds `y`, such as `array(1, 10)`, from each to the"
-    " next, and from the last on: exact counts",
+    " next, and from the last on: exact counts"
 }

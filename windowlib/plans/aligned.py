@@ -47,12 +47,7 @@ REWRITTEN = names.internal("rewritten")
 
 
 def advance(
-    events: DataFrame | None,
-    state: DataFrame | None,
-    step: Step,
-    counters: Counters,
-    *,
-    earliest_ms: int,
+    events: DataFrame | None, state: DataFrame | None, step: Step, counters: Counters, *, earliest_ms: int
 ) -> DataFrame:
     """What a batch makes of the slices in flight it can reach.
 

@@ -29,10 +29,7 @@ from great_expectations.data_context.types.base import (
 from great_expectations.exceptions.exceptions import ExpectationNotFoundError, GreatExpectationsError
 from great_expectations.expectations.expectation import Expectation
 from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
-from great_expectations.expectations.registry import (
-    get_expectation_impl,
-    list_registered_expectation_implementations,
-)
+from great_expectations.expectations.registry import get_expectation_impl, list_registered_expectation_implementations
 from great_expectations.validator.v1_validator import Validator
 
 from windowlib.model.errors import InvalidSpec

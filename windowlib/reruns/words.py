@@ -70,12 +70,7 @@ def largest(preview: Preview, keys: Sequence[str], hide: Collection[str] = ()) -
         before, after = row["before"] or {}, row["after"] or {}
         values = [_from_to(before.get(name), after.get(name), bool(before), bool(after)) for name in outputs]
         cells.append(
-            [
-                WORDS.get(row["change"], row["change"]),
-                *(str(row[key]) for key in keys),
-                row["window"],
-                *values,
-            ]
+            [WORDS.get(row["change"], row["change"]), *(str(row[key]) for key in keys), row["window"], *values]
         )
     return names, [[HIDDEN if name in hide else cell for name, cell in zip(names, row, strict=True)] for row in cells]
 

@@ -27,12 +27,7 @@ from windowlib.tables.statistics import overlapping
 LOOKED_AT = 4 * RECENT  # batches of a file: some of them may be reruns
 OF_RERUN = "rerun_from_ms"  # a figure that only reruns have
 PLANNED = pa.schema(
-    [
-        ("batch_id", pa.int64()),
-        ("plan_time", pa.timestamp("us", "UTC")),
-        ("figure", pa.string()),
-        ("value", pa.int64()),
-    ]
+    [("batch_id", pa.int64()), ("plan_time", pa.timestamp("us", "UTC")), ("figure", pa.string()), ("value", pa.int64())]
 )
 FIGURES = pa.schema([("batch_id", pa.int64()), ("figure", pa.string()), ("value", pa.int64())])
 Past = dict[int, dict[str, int | None]]  # by batch

@@ -22,12 +22,7 @@ from windowlib.tables import disk, erasures, log
 from windowlib.tables.change import logged
 from windowlib.tables.data_files import DataFile, without
 from windowlib.tables.decision import Decision
-from windowlib.tables.foreign import (
-    CannotUndo,
-    check_files_exist,
-    files_kept,
-    rows_changed,
-)
+from windowlib.tables.foreign import CannotUndo, check_files_exist, files_kept, rows_changed
 from windowlib.tables.kept import check_kept
 from windowlib.tables.lease import deciding
 from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms

@@ -82,10 +82,7 @@ def waiting(work: Callable[[], T], wait_ms: int, say: Note) -> T:
 
 
 def run_together(
-    runs: Sequence[Run],
-    *,
-    on_batch: OnBatch = lambda definition, report: None,
-    max_batches: int | None = None,
+    runs: Sequence[Run], *, on_batch: OnBatch = lambda definition, report: None, max_batches: int | None = None
 ) -> list[Ended]:
     """As `windowlib.runs.together.advance_together`, on the Spark session that all the definitions ask for.
 

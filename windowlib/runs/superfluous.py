@@ -130,13 +130,7 @@ def _groups(
 
 
 def _logs(
-    ledger: Ledger,
-    oldest: Mapping[str, int | None],
-    outside: Sequence[str],
-    now_ms: int,
-    worth: int,
-    *,
-    at_once: bool,
+    ledger: Ledger, oldest: Mapping[str, int | None], outside: Sequence[str], now_ms: int, worth: int, *, at_once: bool
 ) -> dict[str, list[Path]]:
     """The log files that no kept version needs. A table that no batch publishes is read as it is: those of the time
     that a reader may take are kept."""

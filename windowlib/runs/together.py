@@ -158,10 +158,7 @@ class Member:
         attempt, self.attempt = self.attempt, None
         assert attempt is not None, "every member of a group has begun a batch"
         with self._by_itself(), self._planned_again():
-            with (
-                explaining(attempt.run, attempt.claim, attempt.due),
-                self._in_time(attempt.due, attempt.inputs.spark),
-            ):
+            with explaining(attempt.run, attempt.claim, attempt.due), self._in_time(attempt.due, attempt.inputs.spark):
                 report = complete(attempt, shared)
             self.plans_left = PLANS
             self.ended.reports.append(report)

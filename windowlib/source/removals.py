@@ -135,11 +135,7 @@ def compacted(source: Source, version: int, read: Spans, missing: Collection[str
 
 
 def _together(
-    source: Source,
-    seeds: Sequence[Version],
-    versions: Sequence[Version],
-    known: Collection[str],
-    last: int,
+    source: Source, seeds: Sequence[Version], versions: Sequence[Version], known: Collection[str], last: int
 ) -> _Together:
     """All that the files of some versions were made of or became, back to files that are `known`.
 

@@ -124,11 +124,7 @@ def commit(
 
 
 def commit_logged(
-    table: Table,
-    expected: int,
-    change: Change,
-    identity: str | None = None,
-    transaction: tuple[str, int] | None = None,
+    table: Table, expected: int, change: Change, identity: str | None = None, transaction: tuple[str, int] | None = None
 ) -> int:
     """As `commit`, of files as the log describes them; `transaction` is (application id, batch id), kept in the log.
 

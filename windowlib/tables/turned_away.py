@@ -69,8 +69,5 @@ SEEN_IDS = TableSpec(
         "files whose newest event is older than dedup_horizon behind the watermark, by default behind the first session"
         " in flight too, are dropped whole",
     ),
-    described=(
-        Column("event_id", _TEXT, "as text"),
-        Column("timestamp_ms", _LONG, "when the event happened"),
-    ),
+    described=(Column("event_id", _TEXT, "as text"), Column("timestamp_ms", _LONG, "when the event happened")),
 )

@@ -123,10 +123,7 @@ class Cut:
         return self._files[table]
 
     def rows(
-        self,
-        table: str,
-        files: Iterable[DataFile] | None = None,
-        **only: Unpack[Only],
+        self, table: str, files: Iterable[DataFile] | None = None, **only: Unpack[Only]
     ) -> Iterator[dict[str, Any]]:
         """The rows of a table, or of some of its files, partition columns included; a column a file lacks is null."""
         lacking = dict.fromkeys(only.get("columns") or ())
@@ -135,10 +132,7 @@ class Cut:
                 yield {**lacking, **row, **file.partition}
 
     def read(
-        self,
-        table: str,
-        files: Iterable[DataFile] | None = None,
-        **only: Unpack[Only],
+        self, table: str, files: Iterable[DataFile] | None = None, **only: Unpack[Only]
     ) -> Iterator[tuple[DataFile, pa.Table]]:
         """The same file by file, without partition columns."""
         from pyarrow import dataset  # which imports pandas

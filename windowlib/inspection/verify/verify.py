@@ -241,10 +241,7 @@ def _not_compared(definition: Definition, read: Read) -> list[str]:
             f"windows that may hold events of {_named(read.lost)}, gone or changed since it was read, or read otherwise"
             f" now: some between {instant(first)} and {instant(last) if last < EVER.to_ms else 'the end of time'}"
         )
-    reasons = [
-        ("duplicate", definition.source.event_id),
-        ("future", definition.watermark.guards_by_choice),
-    ]
+    reasons = [("duplicate", definition.source.event_id), ("future", definition.watermark.guards_by_choice)]
     if refused := [reason for reason, may_be in reasons if may_be]:
         found.append(
             f"whether rows in quarantine as {' or '.join(refused)} were rightly refused: they are left out here, too"

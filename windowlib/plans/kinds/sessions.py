@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING
 from windowlib.plans import sessions
 from windowlib.plans.engine import Counters
 from windowlib.plans.functions import F
-from windowlib.plans.kinds.kind import (
-    STATE_WINDOW_BOUNDS,
-    WINDOW_BOUNDS,
-    Given,
-    PlanKind,
-    RerunRules,
-    windows_touch,
-)
+from windowlib.plans.kinds.kind import STATE_WINDOW_BOUNDS, WINDOW_BOUNDS, Given, PlanKind, RerunRules, windows_touch
 from windowlib.plans.partitions import end_partition
 from windowlib.plans.reach import Bucket, File, Reach, StateFile, Verdict, reached
 from windowlib.plans.step import Step

@@ -83,11 +83,7 @@ _OF_ONE = (("mean",), {"m2": ("mean", "mean")})
 _ONE = Part(
     "moments",
     _struct(
-        {
-            "n": f"cast(count({_X}) as double)",
-            "mean": _held(f"avg({_X})", _X),
-            "m2": _distances(f"var_pop({_X})", _X),
-        }
+        {"n": f"cast(count({_X}) as double)", "mean": _held(f"avg({_X})", _X), "m2": _distances(f"var_pop({_X})", _X)}
     ),
     _merged(*_OF_ONE),
     _fold(*_OF_ONE, lambda x: {"mean": x}),
