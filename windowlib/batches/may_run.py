@@ -43,7 +43,7 @@ def check_may_run(definition: Definition, state: LedgerState) -> None:
 
 def why_it_waits(file: Path, state: LedgerState) -> str | None:
     """Which batch waits for a decision, why, and the commands that decide; None where none waits."""
-    if state.plan is None or not state.rejection or state.approved_by:
+    if state.plan is None or not state.is_refused:
         return None
     return (
         f"batch {state.plan.batch_id} was refused by its checks and waits:\n{state.rejection}\n"
@@ -55,7 +55,7 @@ def why_it_waits(file: Path, state: LedgerState) -> str | None:
 def way_on(file: Path, state: LedgerState) -> str:
     """What can be done about a batch that is planned and not committed, in commands."""
     assert state.plan is not None, "there is such a batch"
-    if state.rejection and not state.approved_by:
+    if state.is_refused:
         return (
             f"`{decision_command('approve', file, state.plan)}` lets the next run publish it anyway;"
             f" `{decision_command('abandon', file, state.plan)}` drops it, and the next run plans a new one"

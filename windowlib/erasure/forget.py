@@ -132,7 +132,7 @@ def _check_rests(file: Path, ledger: Ledger, state: LedgerState) -> None:
             f" `{to_paste('migrate', file, '--finish')}`, which keeps it, or"
             f" `{to_paste('migrate', file, '--undo', *WHY)}`"
         )
-    if state.plan and (state.prepared is None or (state.rejection and not state.approved_by)):
+    if state.plan and (state.prepared is None or state.is_refused):
         raise ForgetRefused(
             f"batch {state.plan.batch_id} is not finished, and may hold the key: {way_on(file, state)}; then forget"
         )

@@ -89,7 +89,7 @@ def settled(ledger: Ledger, claim: Claim, before: LedgerState) -> AtRest:
     if before.left_by_a_dead_run and before.prepared is None:
         fence(ledger.tables, before.versions)
     state = ledger.state()
-    if state.prepared and not (state.rejection and not state.approved_by):
+    if state.prepared and not state.is_refused:
         publish(ledger, claim, prepare.read(ledger.root, state.prepared))
         state = ledger.state()
     return AtRest(ledger, claim, state)

@@ -203,7 +203,7 @@ def check_can_migrate(definition: Definition, ledger: Ledger, state: LedgerState
 
 
 def _check_nothing_waits(file: Path, state: LedgerState) -> None:
-    if state.plan and state.rejection and not state.approved_by:
+    if state.plan and state.is_refused:
         raise MigrationRefused(
             f"batch {state.plan.batch_id} was refused by its checks and waits: first decide about it."
             f" {decision_command('approve', file, state.plan)} has it published before the switch;"

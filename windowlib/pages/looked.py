@@ -50,8 +50,7 @@ class Looked:
     @property
     def waiting(self) -> Plan | None:
         """The batch that waits for a decision."""
-        refused = self.ledger.rejection and not self.ledger.approved_by
-        return self.ledger.plan if refused else None
+        return self.ledger.plan if self.ledger.is_refused else None
 
     @property
     def checked_in_force(self) -> Sequence[Validated]:

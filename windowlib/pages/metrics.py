@@ -61,7 +61,7 @@ def samples(definition: Definition, now_ms: int, ledger: Ledger | None = None) -
 def samples_of(definition: Definition, now_ms: int, tables: Tables, state: LedgerState, newest: Tail) -> list[Sample]:
     """The same, by those who have read the end of the ledger."""
     found: dict[str, float | None] = {
-        "waiting_for_decision": int(bool(state.plan and state.rejection and not state.approved_by)),
+        "waiting_for_decision": int(state.plan is not None and state.is_refused),
         "situations": sum(one.sentence is not None for one in situations(definition.root, tables, now_ms)),
     }
     found |= _of_newest(newest.runs[0]) if newest.runs else {}

@@ -224,15 +224,14 @@ def _since(source: Source, after: int, newest: int) -> Iterator[Version]:
 
 
 def _version(number: int, actions: Sequence[dict[str, Any]]) -> Version:
-    adds, removes = ([one[kind] for one in actions if kind in one] for kind in ("add", "remove"))
-    about: dict[str, Any] = next((one["commitInfo"] for one in actions if "commitInfo" in one), {})
-    paths = [(unquote(add["path"]), add) for add in adds]
+    entry = log.entry_of(number, actions)
+    paths = [(unquote(one["add"]["path"]), one["add"]) for one in actions if "add" in one]
     return Version(
         number,
-        str(about.get("operation", "unknown")),
-        about.get("userName") or about.get("userId") or about.get("engineInfo") or "unknown",
-        frozenset(unquote(one["path"]) for one in removes),
+        entry.operation,
+        entry.user or "unknown",
+        entry.removed,
         tuple(Found(path, add["size"], add["modificationTime"] * 1_000_000, (number, path)) for path, add in paths),
-        changes_rows=any(one.get("dataChange", True) for one in (*adds, *removes)),
+        changes_rows=entry.changes_data,
         vectors=frozenset(path for path, add in paths if add.get("deletionVector")),
     )

@@ -154,6 +154,11 @@ class LedgerState:
         return self.commit.versions if self.commit else {}
 
     @property
+    def is_refused(self) -> bool:
+        """Whether the checks refuse the batch that is planned, and no operator has approved it."""
+        return bool(self.rejection) and not self.approved_by
+
+    @property
     def left_by_a_dead_run(self) -> bool:
         """Whether the run that claimed last did not release: it may be dead, or only slow."""
         return self.claim is not None and not self.claim.released
@@ -253,7 +258,6 @@ def _check_format(row: Mapping[str, Any]) -> None:
 
 
 def _without_plan(state: LedgerState) -> LedgerState:
-    """The state where no batch is planned."""
     return replace(state, plan=None, prepared=None, rejection=None, approved_by=None, is_begun=False)
 
 

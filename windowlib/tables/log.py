@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -116,7 +116,7 @@ def entries(folder: Path, after: int, up_to: int) -> Iterator[Entry]:
 
 def entry(folder: Path, version: int) -> Entry:
     """The commit that made a version. Raises `DamagedLog`."""
-    return _entry(version, actions(folder, version))
+    return entry_of(version, actions(folder, version))
 
 
 def actions(folder: Path, version: int) -> list[dict[str, Any]]:
@@ -266,7 +266,8 @@ def _check_whole(checkpoint: Path) -> None:
         )
 
 
-def _entry(version: int, actions: list[dict[str, Any]]) -> Entry:
+def entry_of(version: int, actions: Sequence[dict[str, Any]]) -> Entry:
+    """The commit that made a version, of what its entry holds."""
     info: dict[str, Any] = next((one["commitInfo"] for one in actions if "commitInfo" in one), {})
     adds = [one["add"] for one in actions if "add" in one]
     removes = [one["remove"] for one in actions if "remove" in one]
