@@ -17,7 +17,7 @@ def in_a_line(batches: Sequence[dict[str, Any]]) -> str:
     '2 batches, 10,008 results, 4 late, watermark 2026-03-05T12:00:00Z, 1 check failed'
     """
     failed = sum(len(one.get("failed_checks") or ()) for one in batches)
-    late = sum(_figure(one, "rows_late") for one in batches)
+    late = sum(int(one.get("rows_late") or 0) for one in batches)
     parts = [
         counted(len(batches), "batch"),
         counted(results_of(batches), "result"),
@@ -31,7 +31,3 @@ def in_a_line(batches: Sequence[dict[str, Any]]) -> str:
 def results_of(batches: Sequence[dict[str, Any]]) -> int:
     """How many results some batches published: windows that fired, early, on time and by late events."""
     return sum(map(windows_fired, batches))
-
-
-def _figure(batch: dict[str, Any], name: str) -> int:
-    return int(batch.get(name) or 0)

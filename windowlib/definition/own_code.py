@@ -35,9 +35,8 @@ PLAYS: Mapping[Role, Mapping[str, type]] = {
 }
 NOT_ASKED_FOR = ("order_free",)  # the plan that runs the user's code keeps the order in any case
 
-INSTALLED = sorted(
-    {Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")}
-)  # where packages are put
+# Where packages are put.
+INSTALLED = sorted({Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")})
 
 _found_in: dict[str, Path] = {}  # top-level module → the definition's folder that it was loaded from
 _files: dict[tuple[str, Path], Path] = {}  # module, and the folder of a definition that names it → its file

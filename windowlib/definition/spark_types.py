@@ -13,15 +13,8 @@ WHOLE_NUMBERS = ("tinyint", "byte", "smallint", "short", "int", "integer", "bigi
 NUMBERS = (*WHOLE_NUMBERS, "float", "real", "double", "decimal", "dec", "numeric")
 NUMBERS_IN_JSON = (*WHOLE_NUMBERS, "float", "real", "double")
 UNSIGNED, SMALL_UNSIGNED = "uint", ("uint8", "uint16", "uint32")  # of files; Spark reads larger ones as decimals
-AS_TEXT = (
-    *WHOLE_NUMBERS,
-    "decimal",
-    "dec",
-    "numeric",
-    "string",
-    "boolean",
-    "date",
-)  # each value has one text of its own
+# Of these each value has one text of its own.
+AS_TEXT = (*WHOLE_NUMBERS, "decimal", "dec", "numeric", "string", "boolean", "date")
 NEED_AS_TEXT = (
     "need a string, a whole number, a decimal, a date or a boolean, of which each value has one text of its own"
 )

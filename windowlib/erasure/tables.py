@@ -86,9 +86,8 @@ class Sought:
             return True
         if file.partition.get("cause") == FORGET and not self.announcements:
             return False
-        return {*self.key.columns} <= {*schema.names} and self.key.may_be_in(
-            file, schema
-        )  # else from before a migration
+        has_key = {*self.key.columns} <= {*schema.names}  # else from before a migration
+        return has_key and self.key.may_be_in(file, schema)
 
     def _without_key(self, rows: pa.Table) -> pa.Table:
         equal = [
@@ -139,13 +138,9 @@ def _look(here: Standing, name: str, sought: Sought, rule: Rule, attempt: str | 
         found.count += sum(rows.num_rows - left.num_rows or _differing(rows, left) for rows, left in changed)
         found.remove.append(file)
         if name == RESULTS.name:
-            found.rows += [(file.partition, _of_key(rows, sought)) for rows, _ in changed]
+            found.rows += [(file.partition, rows.filter(sought.key.where(rows.schema))) for rows, _ in changed]
         if attempt and (left := [rows for rows in kept if rows.num_rows]):
             found.add.append(_written(folder, file, left, attempt))
-
-
-def _of_key(rows: pa.Table, sought: Sought) -> pa.Table:
-    return rows.filter(sought.key.where(rows.schema))
 
 
 def _written(folder: Path, of: DataFile, groups: list[pa.Table], attempt: str) -> DataFile:

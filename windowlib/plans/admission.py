@@ -124,10 +124,8 @@ def _floored(number: str, unit: str) -> Column:
 
     What is nearer below 0 than its digits show is below 0. NaN and infinities are not times: null.
     """
-    digits = (
-        "decimal(32, 20)" if unit == "s" else "decimal(38, 20)"
-    )  # the product has its 20 digits after the point, too
-    exact = f"try_cast({number} AS {digits})"
+    digits = 32 if unit == "s" else 38  # the product has its 20 digits after the point, too
+    exact = f"try_cast({number} AS decimal({digits}, 20))"
     whole = f"cast(floor({exact}{' * 1000' if unit == 's' else ''}) AS bigint)"
     floored = f"if({number} < 0 AND {exact} = 0, -1L, {whole})"
     return thousandth(floored) if unit == "us" else F.expr(floored)

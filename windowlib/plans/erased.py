@@ -84,7 +84,7 @@ def digest(secret: str, values: Sequence[Any]) -> str:
 
 def message(values: Sequence[Any]) -> str:
     """What is hashed of a key."""
-    return "".join("-" if value is None else f"{len(text)}:{text}" for value in values for text in [_text(value)])
+    return "".join("-" if value is None else f"{len(text := _text(value))}:{text}" for value in values)
 
 
 def _text(value: Any) -> str:
@@ -95,8 +95,6 @@ def _text(value: Any) -> str:
     ('1000000', '-1')
     """
     match value:
-        case None:
-            return ""
         case bool():
             return "true" if value else "false"
         case Decimal():

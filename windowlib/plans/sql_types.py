@@ -61,7 +61,8 @@ def type_of(node: exp.Expr, columns: Mapping[str, str]) -> str:
         case exp.Filter():
             _condition(node.expression.this, columns)
             given = found.arguments if (found := call(node.this)) else ()
-            _refuse_behind_a_condition(x for x in given if not isinstance(x, exp.Star) and _is_boolean(x, columns))
+            values = (x for x in given if not isinstance(x, exp.Star))
+            _refuse_behind_a_condition(x for x in values if type_of(x, columns) == BOOLEAN)
             return type_of(node.this, columns)
         case exp.Array():
             return f"array<{_one_type(node, node.expressions, columns)}>"
@@ -125,10 +126,6 @@ def _negated(node: exp.Neg, columns: Mapping[str, str]) -> str:
     if node.this.name in LEAST:
         raise Unproved(f"uses {_sql(node)}, which Spark takes for a number of fewer bits")
     return kind
-
-
-def _is_boolean(node: exp.Expr, columns: Mapping[str, str]) -> bool:
-    return type_of(node, columns) == BOOLEAN
 
 
 def _condition(node: exp.Expr, columns: Mapping[str, str]) -> None:

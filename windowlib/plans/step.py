@@ -117,15 +117,13 @@ class Step:
         return [*self.keys, *bounds, *self.output_names, *numbers, "timing", "batch_id"]
 
 
-FIRED_EVENTS = names.internal(
-    "events"
-)  # what a firing rests on: all events of its window, of one that had passed only the new ones
+# What a firing rests on: all events of its window, of one that had passed only the new ones.
+FIRED_EVENTS = names.internal("events")
 
 # The run's own values, as `with_instant` adds them.
 WATERMARK_IN, WATERMARK_OUT, BATCH_ID = map(names.internal, ("watermark_in_ms", "watermark_out_ms", "batch_id"))
-LATE_IN, LATE_OUT = map(
-    names.internal, ("late_in_ms", "late_out_ms")
-)  # the greatest max_timestamp_ms that was, or is, late
+# The greatest max_timestamp_ms that was, or is, late.
+LATE_IN, LATE_OUT = map(names.internal, ("late_in_ms", "late_out_ms"))
 
 
 def with_instant(rows: DataFrame, step: Step, **more_ms: int) -> DataFrame:

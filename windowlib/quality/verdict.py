@@ -47,10 +47,8 @@ WITH_PLACES = {**RESULT_FORMAT, "result_format": "SUMMARY"}  # and where their r
 ABOUT_COLUMNS = ("expect_table_column", "expect_column_to_exist")  # beginnings: they ask which columns there are
 OF_SQL = "unexpected_rows"  # beginning of expectations that are written in SQL
 BOUNDS = {"min_value", "max_value", "quantile_ranges"}
-IN_MS = {
-    "window_start_ms": "window_start",
-    "window_end_ms": "window_end",
-}  # what suites may name in addition to the columns
+# What suites may name in addition to the columns.
+IN_MS = {"window_start_ms": "window_start", "window_end_ms": "window_end"}
 
 
 @made_once()

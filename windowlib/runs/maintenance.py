@@ -25,7 +25,6 @@ from windowlib.runs.run import Run, claimed
 from windowlib.runs.superfluous import Found, look
 from windowlib.tables import checkpoints, compaction, disk, maintained, sweep
 from windowlib.tables.change import logged
-from windowlib.tables.data_files import DataFile
 from windowlib.tables.decision import Decision
 from windowlib.tables.lease import conflicts_explained, superseded_explains
 from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
@@ -153,7 +152,10 @@ def _compacted(
         for name in COMMIT_ORDER
     )
     before, after = (sum(len(getattr(one, what)) for one in changes) for what in ("remove", "add"))
-    changes = tuple(_without(one, found.announcements) if one.name == RESULT_CHANGES.name else one for one in changes)
+    forgotten = tuple(map(logged, found.announcements))
+    changes = tuple(
+        replace(one, remove=(*one.remove, *forgotten)) if one.name == RESULT_CHANGES.name else one for one in changes
+    )
     dropped = f", {len(found.announcements)} that announced erased keys dropped" if found.announcements else ""
     decision = Decision("maintain", who, f"{before} small files put together into {after}{dropped}")
     left = {figure: state.commit.counts[figure] for figure in COUNTED.values() if figure in state.commit.counts}
@@ -163,10 +165,6 @@ def _compacted(
 def _attempt(state: LedgerState, claim: Claim) -> str:
     """What files are called that are written here."""
     return f"{state.last_batch_id + 1}-{claim.epoch}"
-
-
-def _without(change: TableChange, files: Sequence[DataFile]) -> TableChange:
-    return replace(change, remove=(*change.remove, *map(logged, files)))
 
 
 def _kept(cuts: str, found: Found, batch_id: int | None, who: str, now_ms: int) -> Maintained:

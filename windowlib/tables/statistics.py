@@ -52,9 +52,8 @@ def holding_texts(files: Iterable[DataFile], column: str, spans: Iterable[tuple[
 
     def may_hold(file: DataFile) -> bool:
         low, high = file.low.get(column, ""), file.high.get(column)
-        begun = (
-            len(least) if high is None else bisect_right(least, high)
-        )  # spans that begin no later than the file ends
+        # Spans that begin no later than the file ends.
+        begun = len(least) if high is None else bisect_right(least, high)
         return begun > 0 and reached[begun - 1] >= low
 
     return [file for file in files if may_hold(file)]

@@ -70,9 +70,10 @@ def _fold(
 
     def add(held: Moments, x: Any, value: Any) -> Moments:
         means_of_one = of(x)
+        # NaN of what is not finite; never -0.0, which Sail takes for another number than 0.
         distances = {
             name: 0.0 + 0.0 * means_of_one[one] + 0.0 * means_of_one[other] for name, (one, other) in products.items()
-        }  # NaN of what is not finite; never -0.0, which Sail takes for another number than 0
+        }
         return merge(held, {"n": 1.0, **means_of_one, **distances})
 
     return Fold(nothing, add, merge)
