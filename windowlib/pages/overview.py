@@ -12,9 +12,9 @@ from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
 from windowlib.pages.changes import last_changed_ms
 from windowlib.pages.looked import Looked, State, looked, state_of
-from windowlib.pages.newest import RUNS_SHOWN, Run
+from windowlib.pages.newest import RUNS_SHOWN
+from windowlib.pages.trends import late_share
 from windowlib.pages.warned import warned
-from windowlib.quality.figures import share
 from windowlib.quality.validations import Validated
 from windowlib.tables.data_range import data_range
 from windowlib.tables.ledger_rows import Commit
@@ -55,15 +55,15 @@ class Overview:
     name: str
     state: State
     why: str
-    watermark_ms: int | None
-    final_ms: int | None
-    held_by: Sequence[str]
-    changed_ms: int | None
-    run_ms: int | None
-    data: TimeRange | None
-    late_share: float | None
-    strip: Sequence[Mark]
-    schedule: str | None
+    watermark_ms: int | None = None
+    final_ms: int | None = None
+    held_by: Sequence[str] = ()
+    changed_ms: int | None = None
+    run_ms: int | None = None
+    data: TimeRange | None = None
+    late_share: float | None = None
+    strip: Sequence[Mark] = ()
+    schedule: str | None = None
     warnings: Sequence[str] = ()
     description: str = ""
     owner: str | None = None
@@ -116,20 +116,7 @@ def overview(found: Looked) -> Overview:
 
 def unreadable(definition_name: str, why: str) -> Overview:
     """The row of a pipeline that cannot be looked at, with the sentence that says why."""
-    return Overview(
-        name=definition_name,
-        state=State.FAILING,
-        why=why,
-        watermark_ms=None,
-        final_ms=None,
-        held_by=(),
-        changed_ms=None,
-        run_ms=None,
-        data=None,
-        late_share=None,
-        strip=(),
-        schedule=None,
-    )
+    return Overview(definition_name, State.FAILING, why)
 
 
 def overviews(definitions: Iterable[Definition], now_ms: int) -> list[Overview]:
@@ -157,12 +144,6 @@ def final_up_to(commit: Commit | None) -> int | None:
         return None
     last_ms = commit.late_out_ms
     return last_ms if last_ms in (MIN_WATERMARK, MAX_WATERMARK) else last_ms + 1
-
-
-def late_share(runs: Sequence[Run]) -> float | None:
-    """Late events of those admitted, of some batches together; None where none was."""
-    admitted = sum(run.figures.get("rows_admitted", 0) for run in runs)
-    return share(sum(run.figures.get("rows_late", 0) for run in runs), admitted) if admitted else None
 
 
 def mark(batch: Validated) -> Mark:

@@ -23,6 +23,7 @@ from windowlib.pages.gaps import HOUR_MS
 from windowlib.pages.history import CheckHistory
 from windowlib.pages.hours import Hour
 from windowlib.pages.trends import Trend
+from windowlib.quality.check import CheckResult
 
 HEIGHT, STEP = 72, 10
 DAY_HEIGHT, DAY_STEP = 44, 10
@@ -66,28 +67,12 @@ class Day:
 
 def plot(trend: Trend, text: Callable[[float], str]) -> Plot:
     """A trend as bars; `text` writes a value."""
-    highest = max([point.value for point in trend.points])
-    top = max(highest, trend.usual[1]) if trend.usual and trend.usual[1] <= 3 * highest else highest
-
-    def y(value: float) -> float:
-        return round(HEIGHT * (1 - min(value, top) / top), 2) if top > 0 else HEIGHT
-
     bars = [
-        Bar(
-            STEP * number + 1,
-            y(point.value),
-            STEP - 2,
-            round(HEIGHT - y(point.value), 2),
-            _kind(trend, number),
-            f"batch {point.batch_id}: {text(point.value)}",
-        )
+        (point.value, _kind(trend, number), f"batch {point.batch_id}: {text(point.value)}")
         for number, point in enumerate(trend.points)
     ]
-    width, band = STEP * len(bars), None
-    if trend.usual:
-        low, high = map(y, trend.usual)
-        band = Bar(0, high, width, round(max(low - high, 1), 2), "band", "usual")
-    return Plot(width, HEIGHT, highest, bars, band)
+    low, high = trend.usual or (None, None)
+    return _plot(bars, low, high, "usual")
 
 
 def check_plot(history: CheckHistory) -> Plot | None:
@@ -96,27 +81,34 @@ def check_plot(history: CheckHistory) -> Plot | None:
     values = [one.value for one in found if one.value is not None]
     if len(found) < 2 or not any(values) or min(values) < 0:
         return None
-    low, high, highest = found[-1].low, found[-1].high, max(values)
+    bars = [
+        (value, _marked(one.result), f"batch {one.batch_id}: {one.result.observed}, expected {one.result.expected}")
+        for one, value in zip(found, values, strict=True)
+    ]
+    return _plot(bars, found[-1].low, found[-1].high, "bounds")
+
+
+def _plot(values: Sequence[tuple[float, str, str]], low: float | None, high: float | None, band: str) -> Plot:
+    """Values, each with the class and the title of its bar, in front of what lies between two bounds, if it has any."""
+    highest = max(value for value, *_ in values)
     top = max(highest, high) if high is not None and high <= 3 * highest else highest
 
     def y(value: float) -> float:
-        return round(HEIGHT * (1 - min(max(value, 0), top) / top), 2)
+        return round(HEIGHT * (1 - min(max(value, 0), top) / top), 2) if top > 0 else HEIGHT
 
     bars = [
-        Bar(
-            STEP * number + 1,
-            y(value),
-            STEP - 2,
-            round(HEIGHT - y(value), 2),
-            "" if one.result.success else f"mark-{'critical' if one.result.severity == 'critical' else 'warning'}",
-            f"batch {one.batch_id}: {one.result.observed}, expected {one.result.expected}",
-        )
-        for number, (one, value) in enumerate(zip(found, values, strict=True))
+        Bar(STEP * number + 1, y(value), STEP - 2, round(HEIGHT - y(value), 2), kind, title)
+        for number, (value, kind, title) in enumerate(values)
     ]
     width, upper = STEP * len(bars), y(top if high is None else high)
-    bounded = low is not None or high is not None
-    band = Bar(0, upper, width, round(max(y(low or 0) - upper, 1), 2), "band", "bounds") if bounded else None
-    return Plot(width, HEIGHT, highest, bars, band)
+    within = Bar(0, upper, width, round(max(y(low or 0) - upper, 1), 2), "band", band)
+    return Plot(width, HEIGHT, highest, bars, None if low is None and high is None else within)
+
+
+def _marked(result: CheckResult) -> str:
+    if result.success:
+        return ""
+    return "mark-critical" if result.severity == "critical" else "mark-warning"
 
 
 def _kind(trend: Trend, number: int) -> str:

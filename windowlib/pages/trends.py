@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -11,7 +11,6 @@ from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
 from windowlib.pages.newest import Run
 from windowlib.plans.admission import REASONS
 from windowlib.quality.bands import usual
-from windowlib.quality.figures import share
 
 LIVE_MS = 3 * UNITS["d"]  # data further behind the clock are not live: how far does not matter
 
@@ -61,7 +60,13 @@ def trends(runs: Sequence[Run], troubled: Collection[int] = ()) -> list[Trend]:
     """
     ordinary = [run for run in reversed(runs) if run.rerun is None and run.decision is None]
     made = (_trend(ordinary, troubled, *one) for one in _FIGURES)
-    return [trend for trend in (*made, *_refused(ordinary, troubled)) if trend is not None]
+    return [trend for trend in made if trend is not None]
+
+
+def late_share(runs: Sequence[Run]) -> float | None:
+    """Late events of those admitted, of some batches together; None where none was."""
+    late, admitted = (sum(run.figures.get(name, 0) for run in runs) for name in ("rows_late", "rows_admitted"))
+    return late / admitted if admitted else None
 
 
 def _trend(
@@ -79,20 +84,8 @@ def _trend(
     return Trend(title, measure, points, usual(before), explains)
 
 
-def _refused(runs: Sequence[Run], troubled: Collection[int]) -> Iterator[Trend | None]:
-    """A trend for each reason that any row was refused for."""
-    for reason in REASONS:
-        name = f"quarantined_{reason}"
-
-        def count(run: Run, name: str = name) -> float | None:
-            return run.figures.get(name)
-
-        yield _trend(runs, troubled, f"Quarantined: {reason}", Measure.COUNT, count, f"rows refused as {reason}")
-
-
-def _late_share(run: Run) -> float | None:
-    admitted = run.figures.get("rows_admitted", 0)
-    return share(run.figures.get("rows_late", 0), admitted) if admitted else None
+def _figure(name: str) -> Callable[[Run], float | None]:
+    return lambda run: run.figures.get(name)
 
 
 def _how_late(name: str) -> Callable[[Run], float | None]:
@@ -114,48 +107,34 @@ def _lag_ms(run: Run) -> float | None:
     return lag_ms if 0 <= lag_ms <= LIVE_MS else None
 
 
+def _run_time_ms(run: Run) -> float | None:
+    return None if run.seconds is None else run.seconds * 1000
+
+
 def _throughput(run: Run) -> float | None:
     rows = run.figures.get("rows_read")
     return rows / run.seconds if rows and run.seconds and run.seconds > 0 else None
 
 
+_EARLY = "results that a trigger fired before the end of their window"
+_ON_TIME = "results that fired when the watermark reached the end of their window"
+_LATE = "results that a late event changed, within the allowed lateness"
 _NO_LATER = "no later than this after the cleanup time of their window"
 _FIGURES: Sequence[tuple[str, Measure, Callable[[Run], float | None], str]] = (
-    ("Late share", Measure.SHARE, _late_share, "late events of those admitted"),
+    ("Late share", Measure.SHARE, lambda run: late_share([run]), "late events of those admitted"),
     ("How late, median", Measure.DURATION, _how_late("late_by_p50_ms"), f"half of the late events came {_NO_LATER}"),
     ("How late, 95 %", Measure.DURATION, _how_late("late_by_p95_ms"), f"of late events, 95 % came {_NO_LATER}"),
     ("How late, at most", Measure.DURATION, _how_late("late_by_max_ms"), f"all late events came {_NO_LATER}"),
     ("Watermark lag", Measure.DURATION, _lag_ms, "how far the watermark is behind the time of the run"),
-    ("Rows read", Measure.COUNT, lambda run: run.figures.get("rows_read"), "rows of the files that a batch read"),
-    (
-        "Windows fired early",
-        Measure.COUNT,
-        lambda run: run.figures.get("windows_fired_early"),
-        "results that a trigger fired before the end of their window",
-    ),
-    (
-        "Windows fired on time",
-        Measure.COUNT,
-        lambda run: run.figures.get("windows_fired_on_time"),
-        "results that fired when the watermark reached the end of their window",
-    ),
-    (
-        "Windows fired late",
-        Measure.COUNT,
-        lambda run: run.figures.get("windows_fired_late"),
-        "results that a late event changed, within the allowed lateness",
-    ),
-    (
-        "Windows in flight",
-        Measure.COUNT,
-        lambda run: run.figures.get("windows_open"),
-        "rows of state that the next batch starts from",
-    ),
-    (
-        "Run time",
-        Measure.DURATION,
-        lambda run: None if run.seconds is None else run.seconds * 1000,
-        "from the start of the batch to its commit",
-    ),
+    ("Rows read", Measure.COUNT, _figure("rows_read"), "rows of the files that a batch read"),
+    ("Windows fired early", Measure.COUNT, _figure("windows_fired_early"), _EARLY),
+    ("Windows fired on time", Measure.COUNT, _figure("windows_fired_on_time"), _ON_TIME),
+    ("Windows fired late", Measure.COUNT, _figure("windows_fired_late"), _LATE),
+    ("Windows in flight", Measure.COUNT, _figure("windows_open"), "rows of state that the next batch starts from"),
+    ("Run time", Measure.DURATION, _run_time_ms, "from the start of the batch to its commit"),
     ("Throughput", Measure.RATE, _throughput, "rows read in a second of that time"),
+    *(
+        (f"Quarantined: {reason}", Measure.COUNT, _figure(f"quarantined_{reason}"), f"rows refused as {reason}")
+        for reason in REASONS
+    ),
 )
