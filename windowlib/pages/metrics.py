@@ -13,7 +13,6 @@ from pathlib import Path
 
 from windowlib.definition.definition import Definition
 from windowlib.inspection.reported import situations
-from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
 from windowlib.pages.newest import Run, Tail, tail
 from windowlib.quality.firings import windows_fired
 from windowlib.tables import disk
@@ -104,14 +103,10 @@ def write(found: Iterable[Sample], folder: Path) -> Path:
 
 def _of_newest(run: Run) -> dict[str, float | None]:
     """What the newest batch left, whatever it was."""
-    watermark_ms = run.watermark_out_ms
-    known = watermark_ms is not None and watermark_ms not in (MIN_WATERMARK, MAX_WATERMARK)
-    reached_ms = watermark_ms if known else None
-    behind = reached_ms is not None and run.plan_time_ms is not None
     return {
         "last_commit_timestamp_seconds": run.at_ms / 1000,
-        "watermark_timestamp_seconds": None if reached_ms is None else reached_ms / 1000,
-        "watermark_lag_seconds": ((run.plan_time_ms or 0) - (reached_ms or 0)) / 1000 if behind else None,
+        "watermark_timestamp_seconds": None if run.reached_ms is None else run.reached_ms / 1000,
+        "watermark_lag_seconds": None if run.lag_ms is None else run.lag_ms / 1000,
         "results": run.figures.get("results_rows_after"),
     }
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
 from windowlib.tables import data_files, row_groups, small
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.decision import Decision, decision_of
@@ -52,6 +53,18 @@ class Run:
     approved_by: str | None = None
     approved_because: str | None = None
     dag_run: tuple[str, str] | None = None  # of Airflow, which committed it: the ids of the DAG and of its run
+
+    @property
+    def reached_ms(self) -> int | None:
+        """Its watermark, where that is a time: after the first event, and before the end of the input was declared."""
+        return None if self.watermark_out_ms in (MIN_WATERMARK, MAX_WATERMARK) else self.watermark_out_ms
+
+    @property
+    def lag_ms(self) -> int | None:
+        """How far that was behind the time of its plan."""
+        if self.reached_ms is None or self.plan_time_ms is None:
+            return None
+        return self.plan_time_ms - self.reached_ms
 
 
 @dataclass(frozen=True, slots=True)

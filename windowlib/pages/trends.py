@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from windowlib.definition.durations import LONGEST_MS, UNITS
-from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
 from windowlib.pages.newest import Run
 from windowlib.plans.admission import REASONS
 from windowlib.quality.bands import usual
@@ -100,11 +99,7 @@ def _how_late(name: str) -> Callable[[Run], float | None]:
 
 def _lag_ms(run: Run) -> float | None:
     """How far the watermark was behind the plan time, of live data."""
-    watermark_ms = run.watermark_out_ms
-    if run.plan_time_ms is None or watermark_ms in (None, MIN_WATERMARK, MAX_WATERMARK):
-        return None
-    lag_ms = run.plan_time_ms - watermark_ms
-    return lag_ms if 0 <= lag_ms <= LIVE_MS else None
+    return run.lag_ms if run.lag_ms is not None and 0 <= run.lag_ms <= LIVE_MS else None
 
 
 def _run_time_ms(run: Run) -> float | None:
