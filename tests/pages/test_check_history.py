@@ -13,6 +13,7 @@ from windowlib.definition.definition import Definition
 from windowlib.pages.history import histories, places
 from windowlib.pages.hours import Hour
 from windowlib.pages.plots import check_plot, days
+from windowlib.pages.render import check_strip, strip_words
 from windowlib.pages.warned import warned
 from windowlib.quality.offending import INDEX
 from windowlib.quality.validations import Validated
@@ -132,3 +133,11 @@ def test_a_day_of_one_event_and_one_more_check_are_said_in_the_singular(made: De
     failed = [outcome(config, False, {"unexpected_count": 1, "element_count": 9})] * 4
     batches = [Validated(1, {}, [{"suite_name": "own", "results": failed}])]
     assert [*warned(made, Tables(made.root), None, batches, 5, {})][-1] == "1 more check failed"
+
+
+def test_the_strip_of_a_check_that_only_informs_shows_that_it_failed(made: Definition) -> None:
+    failed = outcome({"type": "expect_column_values_to_be_between", "kwargs": {"column": "total"}}, False, {})
+    failed["expectation_config"]["severity"] = "info"
+    [history] = histories(made, [Validated(1, {}, [{"suite_name": "own", "results": [failed]}])], [])
+    words = "checks of 1 batch: 0 met, 1 with warnings, 0 refused; the newest with warnings"
+    assert strip_words(check_strip(history)) == words

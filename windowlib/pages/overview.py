@@ -24,12 +24,22 @@ STRIP, RECENT = 20, 5  # batches
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One batch in a strip of checks: `worst` is met, warning or critical, of what its checks found."""
+    """One batch in a strip of checks: `worst` is met, warning (or less) or critical, of what its checks found."""
 
     batch_id: int
     worst: str
     failed: int
     critical: int = 0
+
+    @classmethod
+    def of(cls, batch_id: int, failed: Sequence[str]) -> Mark:
+        """That of a batch; `failed` has the severity of each check that did not hold.
+
+        >>> [Mark.of(7, failed).worst for failed in ([], ["info"], ["warning", "critical"])]
+        ['met', 'warning', 'critical']
+        """
+        critical = failed.count("critical")
+        return cls(batch_id, "critical" if critical else "warning" if failed else "met", len(failed), critical)
 
     @property
     def said(self) -> str:
@@ -148,9 +158,7 @@ def final_up_to(commit: Commit | None) -> int | None:
 
 def mark(batch: Validated) -> Mark:
     """A batch in a strip."""
-    critical = sum(one["expectation_config"]["severity"] == "critical" for one in batch.failed)
-    worst = "critical" if critical else "warning" if batch.failed else "met"
-    return Mark(batch.batch_id, worst, len(batch.failed), critical)
+    return Mark.of(batch.batch_id, [one["expectation_config"]["severity"] for one in batch.failed])
 
 
 def _warnings(found: Looked, newest: Sequence[Mark]) -> Iterator[str]:

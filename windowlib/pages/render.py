@@ -285,11 +285,6 @@ def check_words(history: CheckHistory) -> str:
 def check_strip(history: CheckHistory) -> list[Mark]:
     """The newest outcomes of one check."""
     return [
-        Mark(
-            one.batch_id,
-            "met" if one.result.success else one.result.severity,
-            int(not one.result.success),
-            int(not one.result.success and one.result.severity == "critical"),
-        )
+        Mark.of(one.batch_id, [] if one.result.success else [one.result.severity])
         for one in history.outcomes[-CHECKS_MARKED:]
     ]
