@@ -41,12 +41,8 @@ if TYPE_CHECKING:
 APPROVE, ABANDON, LEAVE = "approve", "abandon", "leave waiting"
 DONE = {APPROVE: "approved", ABANDON: "abandoned"}
 BATCH = "batch_id"  # the key under which the task keeps which batch it has asked about
-ASKING = (
-    "awaiting_input",
-    "scheduled",
-    "queued",
-    "running",
-)  # states of a task whose question is open, or is put again
+# States of a task whose question is open, or is put again.
+ASKING = ("awaiting_input", "scheduled", "queued", "running")
 LOOK_AGAIN = timedelta(minutes=5)  # whether it was decided elsewhere
 ITSELF = 1  # the task that looks is running
 ROWS = 6  # of each kind, that the question shows

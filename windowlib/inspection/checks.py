@@ -27,11 +27,8 @@ from windowlib.quality.validations import Validated, kept
 from windowlib.runs.history import history
 
 RECENT = 20  # outcomes that are looked at
-IN_CHECKS = (
-    "max_late_share",
-    "max_unusable_share",
-    "max_duplicate_share",
-)  # the parameters that are keys of `[checks]`
+# The parameters that are keys of `[checks]`.
+IN_CHECKS = ("max_late_share", "max_unusable_share", "max_duplicate_share")
 NOT_SAID, NO_BOUND = "not said", "none yet"
 
 

@@ -16,9 +16,8 @@ if TYPE_CHECKING:
 
 HIDDEN = "hidden"  # in place of a value that the definition hides
 WORDS = {reruns.ADDED: "added", reruns.REMOVED: "removed"}  # for those that are kept
-_MARKUP = re.compile(
-    r"[\\`*_{}\[\]#|~]|^[-+]|(?<=http):|(?<=https):|(?<=www)\.|@"
-)  # addresses become links by themselves
+# Addresses become links by themselves.
+_MARKUP = re.compile(r"[\\`*_{}\[\]#|~]|^[-+]|(?<=http):|(?<=https):|(?<=www)\.|@")
 NOTHING = "no published window would change: the windows of this range already agree with the source"
 
 
