@@ -60,11 +60,9 @@ def in_chains(rows: DataFrame, known: DataFrame, step: Step, start: str, end: st
 
     A chain holds all that touches it, so an interval lies in one wholly, or outside.
     """
-    keys = {names.internal(f"key{i}"): quoted(key) for i, key in enumerate(step.keys)}
-    named = known.select(*(F.col(key).alias(name) for name, key in keys.items()), CHAIN_START_MS, CHAIN_END_MS)
-    within = [f"{start} >= {CHAIN_START_MS}", f"{end} <= {CHAIN_END_MS}"]
-    of_key = [f"{name} = {key}" for name, key in keys.items()]
-    return rows.join(named, F.expr(" AND ".join([*within, *of_key])), "left_semi" if inside else "left_anti")
+    named = known.select(*step.other_key_columns, CHAIN_START_MS, CHAIN_END_MS)
+    within = (F.expr(start) >= F.col(CHAIN_START_MS)) & (F.expr(end) <= F.col(CHAIN_END_MS))
+    return rows.join(named, step.with_same_key(within), "left_semi" if inside else "left_anti")
 
 
 def difference(new: DataFrame, old: DataFrame, step: Step) -> DataFrame:

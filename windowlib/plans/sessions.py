@@ -156,14 +156,11 @@ def late(events: DataFrame, dropped: DataFrame, step: Step) -> DataFrame:
     """The events whose session was late as a whole, with its bounds. dropped: key, window_start_ms, window_end_ms."""
     start, end, time = F.col(names.WINDOW_START_MS), F.col(names.WINDOW_END_MS), F.col(names.TIMESTAMP_MS)
     windows = dropped.select(
-        *(F.col(quoted(key)).alias(names.internal(f"key{i}")) for i, key in enumerate(step.keys)),
+        *step.other_key_columns,
         F.col("window_start_ms").alias(names.WINDOW_START_MS),
         F.col("window_end_ms").alias(names.WINDOW_END_MS),
     )
-    inside = (time >= start) & (time < end)
-    for i, key in enumerate(step.keys):
-        inside = inside & (F.col(names.internal(f"key{i}")) == F.col(quoted(key)))
-    return late_alone(events, step).join(windows, inside)
+    return late_alone(events, step).join(windows, step.with_same_key((time >= start) & (time < end)))
 
 
 def state_columns(step: Step) -> list[str]:

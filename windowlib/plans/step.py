@@ -88,6 +88,16 @@ class Step:
     def key_columns(self) -> list[Column]:
         return [F.col(quoted(key)) for key in self.keys]
 
+    @property
+    def other_key_columns(self) -> list[Column]:
+        """The key under other names, so that rows can be joined with others: by `with_same_key`."""
+        return [F.col(quoted(key)).alias(names.internal(f"key{i}")) for i, key in enumerate(self.keys)]
+
+    def with_same_key(self, condition: Column) -> Column:
+        """The condition of a join, and that the key of one side is that which the other has as `other_key_columns`."""
+        same = [f"{names.internal(f'key{i}')} = {quoted(key)}" for i, key in enumerate(self.keys)]
+        return condition & F.expr(" AND ".join(same) or "true")
+
     def partials(self, *, by_time: bool = False) -> list[Column]:
         """Partial aggregates over events: elements (long), last_event_ms, and the definition's.
 

@@ -134,13 +134,9 @@ def _settled(chains: DataFrame, parts: DataFrame, step: Step, past: Past) -> Dat
     """What became of the parts of other chains: a row for each part and session that has it, and one for each part."""
     from pyspark.sql.types import StructField, StructType
 
-    named = chains.select(
-        *(F.col(quoted(key)).alias(f"_key{i}") for i, key in enumerate(step.keys)), CHAIN_START_MS, CHAIN_END_MS
-    )
+    named = chains.select(*step.other_key_columns, CHAIN_START_MS, CHAIN_END_MS)
     inside = (F.col(START) >= F.col(CHAIN_START_MS)) & (F.col(END) <= F.col(CHAIN_END_MS))
-    for i, key in enumerate(step.keys):
-        inside = inside & (F.col(f"_key{i}") == F.col(quoted(key)))
-    of_chain = parts.join(named, inside).drop(*(f"_key{i}" for i in range(len(step.keys))), CHAIN_END_MS)
+    of_chain = parts.join(named, step.with_same_key(inside))
     member = (
         "named_struct('batch', _batch, 'readmitted_by', _readmitted_by, 'start', window_start_ms, 'end', window_end_ms)"
     )
@@ -150,18 +146,12 @@ def _settled(chains: DataFrame, parts: DataFrame, step: Step, past: Past) -> Dat
     said_type = parts.sparkSession.createDataFrame([], f"said {SAID}").schema["said"].dataType
     made = StructType([*own, StructField("_all", said_type)])
     settled = gathered.mapInArrow(SettleChains(tuple(step.keys), past), made)
-    each = settled.selectExpr(*map(quoted, step.keys), "explode(_all) AS _one").selectExpr(
-        *(f"{quoted(key)} AS _key{i}" for i, key in enumerate(step.keys)),
-        "_one.batch AS _of_batch", "_one.readmitted_by AS _of_rerun", "_one.start AS _of_start",
-        "_one.said AS _said", "_one.first AS _first", "_one.last AS _last",
-    )  # fmt: skip
-    same = (F.col("_batch") == F.col("_of_batch")) & (F.col("_readmitted_by") == F.col("_of_rerun"))
-    same = same & (F.col(START) == F.col("_of_start"))
-    for i, key in enumerate(step.keys):
-        same = same & (F.col(f"_key{i}") == F.col(quoted(key)))
-    return parts.join(each, same).selectExpr(
-        *map(quoted, step.keys), f"_first AS {START}", f"_last AS {END}", "_said", "_batch", "_listed",
-        *step.partial_names,
+    each = settled.select(*step.other_key_columns, F.explode("_all").alias("_one"))
+    same = (F.col("_batch") == F.col("_one.batch")) & (F.col("_readmitted_by") == F.col("_one.readmitted_by"))
+    same = same & (F.col(START) == F.col("_one.start"))
+    return parts.join(each, step.with_same_key(same)).selectExpr(
+        *map(quoted, step.keys), f"_one.first AS {START}", f"_one.last AS {END}", "_one.said AS _said",
+        "_batch", "_listed", *step.partial_names,
     )  # fmt: skip
 
 
