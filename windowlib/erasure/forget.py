@@ -46,7 +46,7 @@ from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
 from windowlib.tables.ledger_history import commits_of
 from windowlib.tables.ledger_rows import Commit, LedgerState
 from windowlib.tables.lost import losses_named
-from windowlib.tables.meaning import COMMIT_ORDER, RESULT_CHANGES, RESULTS, SOURCE_FILES
+from windowlib.tables.meaning import COMMIT_ORDER, RESULT_CHANGES, SOURCE_FILES
 from windowlib.tables.standing import COUNTED
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def _forgotten(definition: Definition, pipeline: AtRest, key: Key, spark: GetSpa
     looked = _look(_Place(definition, here, pipeline.commit), key, spark, asked, attempt)
     try:
         if not asked.now:
-            removals += of_tables.removals(here, looked.found.get(RESULTS.name), batch_id, attempt)
+            removals += of_tables.removals(here, looked.found, batch_id, attempt)
         ledger.check(claim.epoch)
         made = _erasure(looked, batch_id, asked)
         erasures.keep(ledger.root, made)

@@ -1,8 +1,8 @@
 """The rows of a key in the tables that batches publish: the files that hold them, written again without.
 
 The other rows stay as they are and in their order. A follower of `result_changes` gets a row for each result that is
-removed, and nothing else: the key's rows of the past go without a data change, as small files do when they are
-compacted.
+removed, now or by one of the key's rows of the past, and nothing else: these rows go without a data change, as small
+files do when they are compacted, and a follower may not have read them yet.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ KEYED = tuple(name for name, table in TABLES.items() if any(column.name == "<key
 class Found:
     """What a table holds of a key: rows that go, or lose words, and the files in place of those that held them.
 
-    `rows` are those that go, by the partition of their file, where they are asked for.
+    `rows` go from `results`, or from `result_changes` where they removed a result, by the partition of their file.
     """
 
     count: int = 0
@@ -137,7 +137,7 @@ def _look(here: Standing, name: str, sought: Sought, rule: Rule, attempt: str | 
         changed = [(rows, left) for rows, left in zip(groups, kept, strict=True) if rows is not left]
         found.count += sum(rows.num_rows - left.num_rows or _differing(rows, left) for rows, left in changed)
         found.remove.append(file)
-        if name == RESULTS.name:
+        if name == RESULTS.name or file.partition.get("change") == REMOVED:
             found.rows += [(file.partition, rows.filter(sought.key.where(rows.schema))) for rows, _ in changed]
         if attempt and (left := [rows for rows in kept if rows.num_rows]):
             found.add.append(_written(folder, file, left, attempt))
@@ -163,23 +163,34 @@ def change(here: Standing, name: str, found: Found | None, removals: list[DataFi
     )
 
 
-def removals(here: Standing, found: Found | None, batch_id: int, attempt: str) -> list[DataFile]:
-    """The rows that were results, as removed ones of `result_changes`, by day; no commit names their files yet."""
+def removals(here: Standing, found: Mapping[str, Found], batch_id: int, attempt: str) -> list[DataFile]:
+    """The results that are removed, or were by a row that goes, as removed ones of `result_changes`, by day.
+
+    No commit names their files yet.
+    """
     by_day: dict[object, list[pa.Table]] = {}
-    for partition, rows in found.rows if found else ():
-        index = rows.column_names.index("batch_id")
-        of_batch = pa.repeat(pa.scalar(batch_id, rows.schema.field(index).type), rows.num_rows)
-        by_day.setdefault(partition["window_day"], []).append(
-            rows.set_column(index, rows.schema.field(index), of_batch)
-        )
+    for name in (RESULT_CHANGES.name, RESULTS.name):
+        for partition, rows in found[name].rows if name in found else ():
+            by_day.setdefault(partition["window_day"], []).append(rows)
     folder, made = here.tables[RESULT_CHANGES.name].folder, []
     for day, parts in by_day.items():
         partition = {"change": REMOVED, "cause": FORGET, "window_day": day}
         path = publish.target(folder, f"{attempt}-{uuid.uuid4()}.parquet", partition)
-        rows = pa.concat_tables(parts, promote_options="default")
+        rows = _once(pa.concat_tables(parts, promote_options="default"))
+        index = rows.column_names.index("batch_id")
+        of_batch = pa.repeat(pa.scalar(batch_id, rows.schema.field(index).type), rows.num_rows)
+        rows = rows.set_column(index, rows.schema.field(index), of_batch)
         pq.write_table(rows, folder / path, **data_files.of_many_rows(rows.schema))
         made.append(data_files.data_file(folder, path, partition))
     return made
+
+
+def _once(rows: pa.Table) -> pa.Table:
+    """Of each result of a key the last row."""
+    by = [name for name in ("window_start", "window_end", "firing", "result_number") if name in rows.column_names]
+    numbered = rows.select(by).append_column("number", pa.array(range(rows.num_rows)))
+    last = numbered.group_by(by).aggregate([("number", "max")])["number_max"]
+    return rows.take(last.sort())
 
 
 def _without(rows: pa.Table, goes: pa.Array | pa.ChunkedArray) -> pa.Table:

@@ -200,9 +200,9 @@ RESULT_CHANGES = TableSpec(
         "of a rerun, `result_changes` has one row for each result that was added, changed or removed",
         "change is enter, change (same window, new values) or withdraw (the row as it was)",
         "cause is firing, late, merge, rerun, migrate or forget",
-        "applied in the order of batch_id to an empty table, the changes give `results`, its batch_id aside once there"
-        " was a migrate or migrate_undo, and without what adopt kept; a removal by forget may be of a row that is not"
-        " there: those before it are erased, and so is it once no cut before it is kept",
+        "applied in the order of batch_id to an empty table, the changes give `results`, its batch_id, firing and"
+        " timing aside once there was a migrate or migrate_undo, and without what adopt kept; a removal by forget may"
+        " be of a row that is not there: those before it are erased, and so is it once no cut before it is kept",
         "a rollback takes the changes of the batches that it undoes out: who has followed one of these begins again",
     ),
     partition_by=("change", "cause", "window_day"),
