@@ -58,6 +58,8 @@ FIGURES = {
     "watermark_out_ms": "the watermark after the batch",
     "rerun_from_ms": "reruns: start of the range, inclusive",
     "rerun_to_ms": "reruns: end of the range, exclusive",
+    "recomputed_from_ms": "reruns: start of the times whose windows were recomputed, inclusive",
+    "recomputed_to_ms": "reruns: their end, exclusive",
     "files_read": "reruns: source files read",
     "files_changed": "reruns: those that have changed since they were first read",
     "files_missing": "reruns: files that are gone",

@@ -33,6 +33,8 @@ def figures_of(inputs: Inputs, found: Findings, published: Published) -> dict[st
         "plan_time_ms": inputs.plan.plan_time_ms,
         "rerun_from_ms": inputs.rerun.from_ms,
         "rerun_to_ms": inputs.rerun.to_ms,
+        "recomputed_from_ms": found.closure.windows.from_ms,
+        "recomputed_to_ms": found.closure.windows.to_ms,
         "files_read": sum(file.now is not None for file in files),
         "files_changed": sum(file.changed for file in files),
         "files_missing": sum(file.now is None and not file.replaced for file in files),

@@ -9,7 +9,7 @@ before the other began, and then the one that ends first had taken the event whi
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
@@ -18,6 +18,7 @@ from windowlib.definition.instants import instant, time_of
 from windowlib.inspection.late.events import NO_WINDOW, how_late, late_rows, reason
 from windowlib.inspection.lineage.cuts import Cut, Key, within
 from windowlib.inspection.lineage.key_windows import KeyWindows, span_of
+from windowlib.inspection.lineage.recomputed import recomputed
 from windowlib.inspection.lineage.source_events import SourceEvent, read_events, shown_columns
 from windowlib.model.lateness import was_cleaned_up
 from windowlib.model.rerun import TimeRange
@@ -50,9 +51,9 @@ def events_of(windows: KeyWindows, bounds: Bounds, *, until_batch: int | None = 
     read = read_events(cut, key, span, by_event_time=by_event_time)
     said = [*_late(cut, key, span), *_refused(cut, key, span, read.events)] if by_event_time else []
     known, rest = _matched(read.events, said)
-    rivals = _rivals(windows, bounds)
+    candidates, again = [bounds, *_rivals(windows, bounds)], _recomputed_by(cut, bounds)
     found = Events(problems=read.problems)
-    judged = [_judged(cut, event, said_of, bounds, rivals, until_batch) for event, said_of in known]
+    judged = [_judged(cut, event, said_of, candidates, until_batch, again) for event, said_of in known]
     for one in [*judged, *rest]:
         (found.inside if one.why is None else found.excluded).append(one)
     for events in (found.inside, found.excluded):
@@ -64,11 +65,14 @@ def _judged(
     cut: Cut,
     event: SourceEvent,
     said: EventOf | None,
-    bounds: Bounds,
-    rivals: Iterable[Bounds],
+    candidates: Sequence[Bounds],
     until_batch: int | None,
+    recomputed_by: int,
 ) -> EventOf:
-    """An event of the source with what became of it. `said`: by `late_events` or `quarantine`."""
+    """An event of the source with what became of it. `said`: by `late_events` or `quarantine`.
+
+    The first of the candidates is the window that is asked about.
+    """
     known = EventOf(event.file, event.row, event.time_ms, event.batch_id, event.values)
     if said is not None and said.why is not None:
         return replace(known, why=said.why)
@@ -78,11 +82,11 @@ def _judged(
         return replace(known, why="it came after this result; it is in the window in flight that will replace it")
     if cut.definition.spec.time != "event":
         return known
-    open_then = [one for one in (bounds, *rivals) if _open_to(cut, event, one)]
+    open_then = [one for one in candidates if _open_to(cut, event, one)]
     if cut.definition.spec.assigner.merges:
-        holder = min(open_then, key=lambda one: one[1], default=bounds)
-        return known if holder == bounds else replace(known, why=f"it is in the session {in_words(holder)}")
-    if not open_then and not _rerun_since(cut, event, bounds):
+        holder = min(open_then, key=lambda one: one[1], default=candidates[0])
+        return known if holder == candidates[0] else replace(known, why=f"it is in the session {in_words(holder)}")
+    if not open_then and event.batch_id >= recomputed_by:
         return replace(known, why="this window was past its cleanup time when it came; it is in later ones only")
     return known
 
@@ -94,13 +98,12 @@ def _open_to(cut: Cut, event: SourceEvent, bounds: Bounds) -> bool:
     return not was_cleaned_up(TimeWindow(*bounds), cut.batches[event.batch_id].late_in_ms)
 
 
-def _rerun_since(cut: Cut, event: SourceEvent, bounds: Bounds) -> bool:
-    """Whether a rerun of a range that meets the window came after an event."""
-    return any(
-        run.rerun.from_ms < bounds[1] and bounds[0] < run.rerun.to_ms
-        for number, run in cut.batches.items()
-        if number > event.batch_id and run.rerun is not None
-    )
+def _recomputed_by(cut: Cut, bounds: Bounds) -> int:
+    """The last rerun that has recomputed a tumbling or sliding window; 0 without any."""
+    if cut.definition.spec.assigner.merges:
+        return 0
+    window = TimeWindow(*bounds)
+    return max((batch_id for batch_id, span in recomputed(cut).items() if span.meets(window)), default=0)
 
 
 def _rivals(windows: KeyWindows, bounds: Bounds) -> list[Bounds]:

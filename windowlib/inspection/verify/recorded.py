@@ -6,20 +6,17 @@ source the batch that read it, and the rerun that read it again after it had cha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from windowlib.definition.definition import Definition
-from windowlib.definition.instants import time_of
 from windowlib.definition.terms import is_read_alike
-from windowlib.inspection.late.events import late_rows
-from windowlib.inspection.lineage.batch_runs import BatchRun
 from windowlib.inspection.lineage.cuts import EVER, Cut
+from windowlib.inspection.lineage.recomputed import recomputed
 from windowlib.inspection.verify.settled import Past, PastRerun, Time
 from windowlib.model.assigners import Sliding, Tumbling
-from windowlib.model.rerun import TimeRange, readmitted
+from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MAX_WATERMARK
 from windowlib.reruns.events import BY_NUMBER
 from windowlib.reruns.source import KnownFile, known_files
@@ -61,7 +58,7 @@ class Recorded:
 def recorded(definition: Definition, tables: Tables, commit: Commit, cut: Cut) -> Recorded:
     """The past as of a cut, which `commit` made."""
     batches = cut.batches
-    reruns = [one for batch in batches.values() if (one := _rerun(cut, batch))]
+    reruns = _reruns(cut)
     past = Past(
         {number: Time(batch.watermark_in_ms, batch.late_in_ms) for number, batch in batches.items()},
         Time(cut.batch.watermark_out_ms, cut.batch.late_out_ms),
@@ -77,30 +74,12 @@ def newest_windows(cut: Cut, length_ms: int) -> TimeRange:
     return TimeRange(max(max(known, default=EVER.from_ms) - length_ms, EVER.from_ms), EVER.to_ms)
 
 
-def _rerun(cut: Cut, batch: BatchRun) -> PastRerun | None:
-    """What a rerun recomputed, in the terms of the windows; None for another batch, or where it found nothing to do."""
-    if batch.rerun is None:
-        return None
-    span, late_only = batch.rerun.range, batch.rerun.late_only
-    assigner = cut.definition.spec.assigner
-    if not isinstance(assigner, Tumbling | Sliding):
-        return PastRerun(batch.batch_id, span, late_only)
-    if late_only:
-        times = [time_of(row["event_time"]) for row in _chosen(cut, batch)]
-        if not times:
-            return None
-        span = TimeRange(min(times), max(times) + 1)
-    return PastRerun(batch.batch_id, readmitted(assigner, span), late_only)
-
-
-def _chosen(cut: Cut, batch: BatchRun) -> Iterator[Mapping[str, Any]]:
-    """The late events that a rerun of late events was asked for: those that were without a window then."""
-    assert batch.rerun is not None
-    keys = cut.definition.source.key
-    for row in late_rows(cut, batch.rerun.range, readmitted=True):
-        waited = row["batch_id"] < batch.batch_id and (row["readmitted_by"] or batch.batch_id) >= batch.batch_id
-        if waited and (batch.rerun.key is None or tuple(str(row[key]) for key in keys) == batch.rerun.key):
-            yield row
+def _reruns(cut: Cut) -> list[PastRerun]:
+    """What each rerun recomputed, in the terms of the windows."""
+    asked = {number: batch.rerun for number, batch in cut.batches.items() if batch.rerun}
+    by_time = isinstance(cut.definition.spec.assigner, Tumbling | Sliding)
+    spans = recomputed(cut) if by_time else {number: rerun.range for number, rerun in asked.items()}
+    return [PastRerun(number, span, asked[number].late_only) for number, span in spans.items()]
 
 
 def _files(

@@ -1,0 +1,62 @@
+"""Which tumbling and sliding windows a rerun has recomputed, with all events that they held then.
+
+A rerun of late events recomputes those that meet the times from the first of these events to the last, of every key.
+Its figures say which times these are: a later rerun, or an erasure, takes such events out of `late_events`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow.compute as pc
+
+from windowlib.definition.instants import time_of
+from windowlib.inspection.late.events import late_rows
+from windowlib.inspection.lineage.batch_runs import BatchRun
+from windowlib.inspection.lineage.cuts import Cut
+from windowlib.model.assigners import Sliding, Tumbling
+from windowlib.model.rerun import TimeRange, readmitted
+from windowlib.tables.meaning import RUN_METRICS
+
+FROM_MS, TO_MS = "recomputed_from_ms", "recomputed_to_ms"  # figures
+
+
+def recomputed(cut: Cut) -> dict[int, TimeRange]:
+    """By batch the times that a rerun covered: all windows that meet them were recomputed."""
+    reruns = [batch for batch in cut.batches.values() if batch.rerun]
+    figures = _figures(cut) if any(batch.rerun and batch.rerun.late_only for batch in reruns) else {}
+    spans = ((batch.batch_id, figures.get(batch.batch_id) or _asked(cut, batch)) for batch in reruns)
+    return {batch_id: span for batch_id, span in spans if span}
+
+
+def _figures(cut: Cut) -> dict[int, TimeRange]:
+    found: dict[int, dict[str, int]] = {}
+    of_times = pc.field("figure").isin([FROM_MS, TO_MS]) & pc.field("value").is_valid()
+    for row in cut.rows(RUN_METRICS.name, columns=["batch_id", "figure", "value"], where=of_times):
+        found.setdefault(row["batch_id"], {})[row["figure"]] = row["value"]
+    return {batch_id: TimeRange(of[FROM_MS], of[TO_MS]) for batch_id, of in found.items()}
+
+
+def _asked(cut: Cut, batch: BatchRun) -> TimeRange | None:
+    """The same of a rerun that has no such figures, as by an earlier release; None where it found nothing to do."""
+    assigner = cut.definition.spec.assigner
+    assert batch.rerun, "it is asked of reruns alone"
+    assert isinstance(assigner, Tumbling | Sliding), "others are recomputed by chains, or not at all"
+    span = batch.rerun.range
+    if batch.rerun.late_only:
+        times = [time_of(row["event_time"]) for row in _chosen(cut, batch)]
+        if not times:
+            return None
+        span = TimeRange(min(times), max(times) + 1)
+    return readmitted(assigner, span)
+
+
+def _chosen(cut: Cut, batch: BatchRun) -> Iterator[Mapping[str, Any]]:
+    """The late events that a rerun of late events was asked for: those that were without a window then."""
+    assert batch.rerun is not None
+    keys = cut.definition.source.key
+    for row in late_rows(cut, batch.rerun.range, readmitted=True):
+        waited = row["batch_id"] < batch.batch_id and (row["readmitted_by"] or batch.batch_id) >= batch.batch_id
+        if waited and (batch.rerun.key is None or tuple(str(row[key]) for key in keys) == batch.rerun.key):
+            yield row
