@@ -117,3 +117,14 @@ def rows_of_kinds(
         if all(name not in file.low or may(file.low[name], file.high[name]) for name, may in may_hold.items()):
             rows = row_groups.holding(table.folder / file.path, may_hold, schema)
             yield from data_files.rows_of(data_files.having(rows, "kind", lambda kind: kind in kinds))
+
+
+def newest_of_batches(
+    table: Table, version: int | None, kinds: Collection[str], columns: Collection[str]
+) -> dict[str, dict[int, dict[str, Any]]]:
+    """By kind and batch, the newest row; of a batch that was planned again, or refused again, there are several."""
+    found: dict[str, dict[int, dict[str, Any]]] = {kind: {} for kind in kinds}
+    rows = rows_of_kinds(table, version, kinds, {*columns, "sequence", "batch_id"})
+    for row in sorted(rows, key=lambda row: row["sequence"]):
+        found[row["kind"]][row["batch_id"]] = row
+    return found

@@ -12,13 +12,13 @@ from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.tables import late
 from windowlib.tables.decision import Decision, decision_of
 from windowlib.tables.ledger import Ledger, wall_clock_ms
-from windowlib.tables.ledger_read import rows_of_kinds
+from windowlib.tables.ledger_read import newest_of_batches, rows_of_kinds
 from windowlib.tables.ledger_rows import at_ms_of
 from windowlib.tables.meaning import LEDGER
 from windowlib.tables.rerun import Rerun, rerun_of
 
 _COLUMNS = (
-    *("batch_id", "at", "plan_time_ms", "watermark_in_ms", "watermark_out_ms", "late_in_ms", "late_out_ms"),
+    *("at", "plan_time_ms", "watermark_in_ms", "watermark_out_ms", "late_in_ms", "late_out_ms"),
     *("correction", "decision", "versions", "who", "reason"),
 )
 
@@ -106,21 +106,20 @@ def batches_of(definition: Definition) -> list[BatchRun]:
     """Every committed batch, from the ledger, oldest first."""
     ledger = Ledger(definition.root, wall_clock_ms)
     table, version = ledger.tables[LEDGER.name], ledger.state().version
-    found: dict[str, dict[int, Mapping[str, Any]]] = {"plan": {}, "approve": {}, "commit": {}}
-    for row in rows_of_kinds(table, version, found.keys(), _COLUMNS):
-        found[row["kind"]][row["batch_id"]] = row
+    plans, approvals, commits = newest_of_batches(table, version, ("plan", "approve", "commit"), _COLUMNS).values()
     definitions: dict[int, str] = {}
-    if any(row["late_out_ms"] is None for row in found["commit"].values()):
+    if any(row["late_out_ms"] is None for row in commits.values()):
         rows = rows_of_kinds(table, version, {"commit"}, ("batch_id", "definition"))
         definitions = {row["batch_id"]: row["definition"] for row in rows}
     return [
-        _batch(row, found["plan"][number], found["approve"].get(number, {}), definitions.get(number, "{}"))
-        for number, row in sorted(found["commit"].items())
+        _batch(row, plans[number], approvals.get(number, {}), definitions.get(number, "{}"))
+        for number, row in sorted(commits.items())
     ]
 
 
 def _batch(row: Mapping[str, Any], plan: Mapping[str, Any], approval: Mapping[str, Any], definition: str) -> BatchRun:
-    """The batch of a commit row, and of what was planned and approved before."""
+    """The batch of a commit row, and of its plan; that an earlier plan of it was approved does not count."""
+    approval = approval if approval.get("sequence", 0) > plan["sequence"] else {}
     late_in_ms, late_out_ms = _late(row, plan["watermark_in_ms"], definition)
     return BatchRun(
         batch_id=row["batch_id"],

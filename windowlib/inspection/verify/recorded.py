@@ -22,7 +22,7 @@ from windowlib.reruns.events import BY_NUMBER
 from windowlib.reruns.source import KnownFile, known_files
 from windowlib.tables.delta import Tables
 from windowlib.tables.ledger import Ledger, wall_clock_ms
-from windowlib.tables.ledger_read import rows_of_kinds
+from windowlib.tables.ledger_read import newest_of_batches
 from windowlib.tables.ledger_rows import Commit, SourceFile
 from windowlib.tables.meaning import LEDGER, SOURCE_FILES
 
@@ -126,8 +126,6 @@ def _corrected_by(known: KnownFile, reruns: Sequence[PastRerun]) -> int:
 def _planned(tables: Tables, root: Path) -> dict[tuple[int, str], tuple[SourceFile, str | None]]:
     """The files of each plan as they were when it was made, and its terms."""
     table, version = tables[LEDGER.name], Ledger(root, wall_clock_ms).state().version
-    found: dict[tuple[int, str], tuple[SourceFile, str | None]] = {}
-    for row in rows_of_kinds(table, version, {"plan"}, ("batch_id", "files", "terms")):
-        files = (SourceFile(**one) for one in row["files"] or ())
-        found |= {(row["batch_id"], file.path): (file, row["terms"]) for file in files}
-    return found
+    plans = newest_of_batches(table, version, {"plan"}, ("files", "terms"))["plan"]
+    files = ((number, SourceFile(**one), row["terms"]) for number, row in plans.items() for one in row["files"] or ())
+    return {(number, file.path): (file, terms) for number, file, terms in files}
