@@ -19,6 +19,7 @@ from windowlib.definition.definition import Definition
 from windowlib.erasure import forget as erasing
 from windowlib.erasure.certificates import Certificate, certificates
 from windowlib.erasure.forget import NothingToForget, forecast, forget
+from windowlib.inspection.status import status
 from windowlib.runs.advance import advance
 from windowlib.runs.operations import forecast_rollback, rollback
 from windowlib.tables import erasures
@@ -119,11 +120,15 @@ def test_killed_it_is_not_certified(
     else:
         die_in_find(spark, undone, monkeypatch)
     assert not newest(undone).is_published
+    assert "began" in (said := status(undone, clock()).erasure or "")
+    assert OF_EVE.who in said
+    assert OF_EVE.reason in said
     (undone.source.path / "4.parquet").unlink()
     assert forecast(undone, lambda: spark, OF_EVE).removed == {}
     made = forget(undone, lambda: spark, OF_EVE)
     assert made.is_published
     assert [one.is_published for one in certificates(undone)] == [True]
+    assert status(undone, clock()).erasure is None
     with pytest.raises(NothingToForget):
         forget(undone, lambda: spark, OF_EVE)
 

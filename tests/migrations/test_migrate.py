@@ -18,9 +18,9 @@ from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import time_of
 from windowlib.definition.kept import Kept
+from windowlib.inspection.begun import migration_begun
 from windowlib.inspection.lineage.cuts import CannotLook, cut
 from windowlib.inspection.lineage.explain_window import explain_window
-from windowlib.inspection.status import migration_of
 from windowlib.inspection.verify.asked import Asked as ToVerify
 from windowlib.inspection.verify.verify import verify
 from windowlib.migrations import difference as migrations_difference
@@ -284,7 +284,7 @@ def test_a_switch_that_was_prepared_can_be_abandoned(spark: SparkSession, folder
     shadow = build(new, lambda: spark, ASKED)
     with stopped("ledger:commit"):
         switch(new, shadow, lambda: spark, ASKED)
-    said = migration_of(new, ledger_of(new))
+    said = migration_begun(new, ledger_of(new))
     assert said is not None
     assert "is prepared (migrate to another definition" in said
     assert "the next run publishes it" in said

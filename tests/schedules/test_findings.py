@@ -41,7 +41,7 @@ from windowlib.batches.planning import ledger_of, plan, rerun_plan
 from windowlib.definition.definition import Definition
 from windowlib.erasure import forget
 from windowlib.erasure.certificates import certificates
-from windowlib.inspection.status import migration_of
+from windowlib.inspection.begun import migration_begun
 from windowlib.migrations.batch import Asked
 from windowlib.migrations.shadow import MigrationRefused, NothingToMigrate
 from windowlib.migrations.switch import build
@@ -274,7 +274,7 @@ def test_a_migration_that_was_kept_leaves_nothing_when_its_command_dies(folder: 
     definition = of(place, NEW)
     left, ledger = definition.root / "_migration", ledger_of(definition)
     killed_as_it_finishes(definition)
-    assert (migration_of(definition, ledger), bool(migrations(definition.root))) == (None, True)
+    assert (migration_begun(definition, ledger), bool(migrations(definition.root))) == (None, True)
     (said,) = [one for one in tail(ledger.tables, ledger.tables["ledger"].version()).said if one.kind == FINISHED]
     assert (said.title, said.who, said.reason) == ("keep the migration of batch 3", *BY)
     with pytest.raises(NothingToMigrate, match="no migration can be undone"):

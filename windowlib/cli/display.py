@@ -259,7 +259,7 @@ def not_read(left_out: Sequence[str]) -> str:
 def _say_what_waits(screen: Console, status: Status) -> None:
     if not status.same_definition:
         say(screen, "[bold]the definition has changed[/bold] since the newest batch: the next run says how, and stops")
-    for line in (*status.to_come, *filter(None, [status.migration])):
+    for line in (*status.to_come, *filter(None, [status.migration, status.erasure])):
         say(screen, escape(line))
     if status.further_problem:
         say(screen, f"[bold]the source cannot be read[/bold]: {escape(status.further_problem)}")

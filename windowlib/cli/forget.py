@@ -168,7 +168,7 @@ def _done(definition: Definition, made: Certificate) -> str:
 
 def _state(made: Certificate) -> str:
     if not made.is_published:
-        return "not finished: give the command again, or run the pipeline"
+        return "not finished: give the command again"
     if made.old_files_gone:
         return "no older file is left"
     return "older files may hold it until windowlib maintain has deleted them"

@@ -45,14 +45,14 @@ def certificates(definition: Definition, clock: Clock = wall_clock_ms) -> list[C
 def certified(tables: Tables, made: Sequence[Erasure]) -> Iterator[Certificate]:
     """How far each of some erasures has come."""
     commits = commits_of(tables)
-    done = {one.batch_id: one.decision.digest for one in commits if one.decision}
+    unpublished = erasures.unpublished(made, commits)
     kept_from = maintained.kept_from(tables.root)
     for one in made:
-        number = one.batch_id
-        if number is not None and done.get(number) != one.digest:
+        if one in unpublished:
             yield Certificate(one, False, False)
         else:
-            announcements = (tables.root / RESULT_CHANGES.name).glob(f"change=*/cause={FORGET}/*/{number}-*.parquet")
+            of_batch = f"change=*/cause={FORGET}/*/{one.batch_id}-*.parquet"
+            announcements = (tables.root / RESULT_CHANGES.name).glob(of_batch)
             yield Certificate(one, True, kept_from >= erasures.first_without(one, commits) and not any(announcements))
 
 

@@ -13,12 +13,12 @@ from typing import Any
 
 from windowlib.batches.may_run import columns_to_add, way_on
 from windowlib.batches.taking import Reader, next_removal
-from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.durations import format_duration
 from windowlib.definition.file import Watermark
 from windowlib.definition.formulas import continues
 from windowlib.definition.instants import instant, time_of
+from windowlib.inspection.begun import erasure_begun, migration_begun
 from windowlib.inspection.commits import Committed, newest_commits
 from windowlib.inspection.reported import ReportedSituation, situations
 from windowlib.model.errors import WindowError
@@ -34,7 +34,6 @@ from windowlib.tables.last_error import LastError
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.ledger_rows import Commit, LedgerState
 from windowlib.tables.meaning import DQ_RESULTS, WATERMARKS
-from windowlib.tables.migration import finished, migrations, switched
 from windowlib.tables.set_aside import files_set_aside
 from windowlib.tables.table import TableSpec
 from windowlib.tables.verifications import Verification
@@ -112,6 +111,7 @@ class Status:
     migration: str | None = None  # one that is being built, or can be undone, and what can be done, in words
     listing: str | None = None  # from where on the source is listed, and when all of it is
     to_come: Sequence[str] = ()  # columns of the definition that no batch has yet, in words
+    erasure: str | None = None  # one that was begun and is not finished, and what can be done, in words
     error: LastError | None = None  # of the last plan or run, and none has succeeded since
 
     @property
@@ -155,32 +155,12 @@ def status(definition: Definition, now_ms: int, ledger: Ledger | None = None, *,
         set_aside=_set_aside(definition.root),
         verified=last_verification(definition.root),
         situations=situations(definition.root, ledger.tables, now_ms),
-        migration=migration_of(definition, ledger),
+        migration=migration_begun(definition, ledger),
         listing=words(definition.source, since) if since else None,
         to_come=columns_to_add(definition, commit),
+        erasure=erasure_begun(definition, ledger),
         error=last_error.standing(definition.root, commit.at_ms if commit else None),
     )
-
-
-def migration_of(definition: Definition, ledger: Ledger) -> str | None:
-    """A migration that is being built, or can be undone, and what can be done about it, in words."""
-    kept = finished(ledger)
-    begun = [one for one in migrations(definition.root) if one not in kept]
-    undo = to_paste("migrate", definition.file, "--undo", *WHY)
-    if not begun:
-        return None
-    state = ledger.state()
-    plan = state.plan if state.prepared else None
-    if plan and plan.decision and plan.decision.switches:
-        what = f"batch {plan.batch_id} is prepared ({plan.decision.title})"
-        return f"{what}: the next run publishes it; `{to_paste('abandon', definition.file, *WHY)}` drops it"
-    if done := switched(ledger):
-        number, migration = done
-        what = f"the migration of batch {number} ({migration.changed}) can be undone"
-        return f"{what}: `{undo}`; `{to_paste('migrate', definition.file, '--finish')}` keeps it for good"
-    newest = begun[-1]
-    what = f"a migration was begun {instant(newest.at_ms)} ({newest.changed}) and is not switched"
-    return f"{what}: `{to_paste('migrate', definition.file, *WHY)}` goes on; `{undo}` deletes what was built"
 
 
 def _version(commit: Commit | None, table: str) -> int | None:

@@ -64,6 +64,12 @@ def erasures(root: Path) -> list[Erasure]:
     return [_erasure(row) for row in small.numbered_rows(pipeline_of(root), ERASURES)]
 
 
+def unpublished(made: Sequence[Erasure], commits: Sequence[Commit]) -> list[Erasure]:
+    """Those whose batch was not committed: the key is read no more, but still there. Earlier releases needed none."""
+    done = {(batch.batch_id, batch.decision.digest) for batch in commits if batch.decision}
+    return [one for one in made if one.batch_id is not None and (one.batch_id, one.digest) not in done]
+
+
 def first_without(one: Erasure, commits: Sequence[Commit]) -> int:
     """The first of all batches whose cut is without the key, as are those after it; older cuts may have it.
 
