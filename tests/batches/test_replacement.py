@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import Schema
+from deltalake import DeltaTable, Schema
 from pyspark.sql import SparkSession
 
 from tests.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks, clock, without
@@ -61,9 +61,9 @@ def test_every_file_of_results_was_described_for_a_few(tmp_path: Path, monkeypat
     described: list[str] = []
     describe = Table._described
 
-    def counting(table: Table, listed: pa.Table) -> list[DataFile]:
+    def counting(table: Table, opened: DeltaTable, listed: pa.Table) -> list[DataFile]:
         described.extend(listed["path"].to_pylist())
-        return describe(table, listed)
+        return describe(table, opened, listed)
 
     monkeypatch.setattr(Table, "_described", counting)
     _touched(found, [updates(tmp_path / "a", [5, 25])])
