@@ -92,9 +92,9 @@ def failure(file: Path, sentence: str) -> Situation:
 
 
 def _decision(file: Path, state: LedgerState) -> Iterator[Situation]:
-    if state.plan is None or not state.rejection or state.approved_by:
+    if state.plan is None or not state.is_refused:
         return
-    said = " ".join(without_examples(line) for line in state.rejection.splitlines())  # a line for each check
+    said = " ".join(without_examples(line) for line in (state.rejection or "").splitlines())  # a line for each check
     sentence = f"batch {state.plan.batch_id} was refused by its checks and waits for a decision: {said}"
     command = decision_command("approve", file, state.plan)
     yield Situation("decision", str(state.plan.batch_id), sentence[:LONGEST], state.plan.batch_id, command)
