@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Schema
 from pyspark.sql import SparkSession
 
 from tests.clicks import CLICKS, clicks
@@ -45,6 +46,15 @@ def test_a_wide_table_names_the_columns_by_which_its_files_are_looked_for(spark:
     assert named(definition) == NAMED
     assert bounded(definition, "results") == {*NAMED["results"].split(",")}
     assert bounded(definition, "open_windows") == {*NAMED["open_windows"].split(",")}
+
+
+def test_a_column_of_the_author_s_that_is_called_as_one_of_ours_is_named_where_its_type_has_bounds() -> None:
+    ours = {"window_start_ms": pa.int64(), "elements": pa.int64()}
+    authors = {f"sum_{number}": pa.int64() for number in range(40)}
+    for kind, is_named in ((pa.bool_(), False), (pa.string(), True)):
+        schema = Schema.from_arrow(pa.schema({"state": kind, **ours, **authors}))
+        named = indexed.properties("open_windows", schema)[indexed.PROPERTY].split(",")
+        assert named == [*(["state"] if is_named else []), *ours]
 
 
 @pytest.mark.spark

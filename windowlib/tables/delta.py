@@ -165,8 +165,8 @@ class Table:
 
         described = (actions[name].to_pylist() for name in ("path", "size_bytes", "num_records"))
         about = zip(*described, values("partition."), known("min."), known("max."), known("null_count."), strict=True)
-        columns = [one.name for one in table.schema().fields]
-        all_known = {f"min.{one}" for one in looked_for(self.folder.name, columns)} <= {*actions.column_names}
+        needed = looked_for(self.folder.name, table.schema())
+        all_known = {f"min.{name}" for name in needed} <= {*actions.column_names}
         return [self._whole(DataFile(*file), all_known) for file in about]
 
     def _whole(self, file: DataFile, all_known: bool) -> DataFile:

@@ -14,7 +14,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TypeVar
 
-import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction
@@ -79,7 +78,7 @@ def create(table: Table, schema: Schema, partition_by: Sequence[str] = ()) -> in
 
 def configuration(table: str, schema: Schema) -> dict[str, str]:
     """The settings of a new table of that name and with these columns."""
-    return {**CONFIGURATION, **indexed.properties(table, pa.schema(schema.to_arrow()))}
+    return {**CONFIGURATION, **indexed.properties(table, schema)}
 
 
 def lasting(table: Table, made: int) -> int:
