@@ -45,7 +45,7 @@ def certificates(definition: Definition, clock: Clock = wall_clock_ms) -> list[C
 def certified(tables: Tables, made: Sequence[Erasure]) -> Iterator[Certificate]:
     """How far each of some erasures has come."""
     commits = commits_of(tables)
-    unpublished = erasures.unpublished(made, commits)
+    unpublished = erasures.unpublished(made, {one.batch_id: one.decision for one in commits})
     kept_from = maintained.kept_from(tables.root)
     for one in made:
         if one in unpublished:

@@ -7,7 +7,7 @@ from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant, time_of
 from windowlib.tables.erasures import erasures, unpublished
 from windowlib.tables.ledger import Ledger
-from windowlib.tables.ledger_history import commits_of
+from windowlib.tables.ledger_history import decisions_of
 from windowlib.tables.migration import finished, migrations, switched
 
 
@@ -39,7 +39,8 @@ def erasure_begun(definition: Definition, ledger: Ledger) -> str | None:
         return None
     plan = ledger.state().plan
     prepared = plan.decision.digest if plan and plan.decision else None
-    left = [one for one in unpublished([*newest.values()], commits_of(ledger.tables)) if one.digest != prepared]
+    since = min(one.batch_id or 0 for one in newest.values())
+    left = unpublished([one for one in newest.values() if one.digest != prepared], decisions_of(ledger.tables, since))
     if not left:
         return None
     what = f"the erasure of a key that {left[0].who} began {instant(time_of(left[0].at))} ({left[0].reason})"

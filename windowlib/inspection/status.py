@@ -124,8 +124,8 @@ class Status:
 def status(definition: Definition, now_ms: int, ledger: Ledger | None = None, *, whole: bool = True) -> Status:
     """Looks at everything; `now_ms` judges whether a run is still at work.
 
-    `ledger` is that of a caller who looks at more. Not `whole`: without `commits`, `checks` and `left_out`, for whom
-    has the newest batches from elsewhere.
+    `ledger` is that of a caller who looks at more. Not `whole`: without `commits`, `checks`, `left_out` and `erasure`,
+    for whom has the newest batches from elsewhere.
     """
     ledger = ledger or Ledger(definition.root, lambda: now_ms, definition.lease_timeout_ms)
     state = ledger.state()
@@ -158,7 +158,7 @@ def status(definition: Definition, now_ms: int, ledger: Ledger | None = None, *,
         migration=migration_begun(definition, ledger),
         listing=words(definition.source, since) if since else None,
         to_come=columns_to_add(definition, commit),
-        erasure=erasure_begun(definition, ledger),
+        erasure=erasure_begun(definition, ledger) if whole else None,
         error=last_error.standing(definition.root, commit.at_ms if commit else None),
     )
 

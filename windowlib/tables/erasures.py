@@ -16,6 +16,7 @@ from typing import Any
 from windowlib.definition.instants import time_of
 from windowlib.plans.erased import Erased, ErasedOf
 from windowlib.tables import small
+from windowlib.tables.decision import Decision
 from windowlib.tables.ledger import DecidedMeanwhile
 from windowlib.tables.ledger_rows import Commit, SourceFile
 from windowlib.tables.migration import pipeline_of
@@ -64,9 +65,12 @@ def erasures(root: Path) -> list[Erasure]:
     return [_erasure(row) for row in small.numbered_rows(pipeline_of(root), ERASURES)]
 
 
-def unpublished(made: Sequence[Erasure], commits: Sequence[Commit]) -> list[Erasure]:
-    """Those whose batch was not committed: the key is read no more, but still there. Earlier releases needed none."""
-    done = {(batch.batch_id, batch.decision.digest) for batch in commits if batch.decision}
+def unpublished(made: Sequence[Erasure], decisions: Mapping[int, Decision | None]) -> list[Erasure]:
+    """Those whose batch was not committed: the key is read no more, but still there. Earlier releases needed none.
+
+    `decisions` are those of the committed batches, by batch.
+    """
+    done = {(number, decision.digest) for number, decision in decisions.items() if decision}
     return [one for one in made if one.batch_id is not None and (one.batch_id, one.digest) not in done]
 
 

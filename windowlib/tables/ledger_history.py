@@ -36,6 +36,12 @@ def batch_of_preview(tables: Tables, preview_id: str) -> int | None:
     return None
 
 
+def decisions_of(tables: Tables, since_batch: int) -> dict[int, Decision | None]:
+    """What operators have decided, by batch that was committed; some of those before `since_batch` are left out."""
+    rows = _committed(tables, ("batch_id", "decision"), since_batch)
+    return {int(row["batch_id"]): decision_of(row) for row in rows}
+
+
 def in_force(decisions: Mapping[int, Decision | None]) -> Iterator[int]:
     """The batches whose outcome the tables hold, newest first: what was before a rollback is the batch that it went
     back to, and what was before that.
