@@ -167,10 +167,10 @@ def late_what_if(
 def _cut(pipeline: Path) -> Cut:
     from windowlib.batches.planning import ledger_of
     from windowlib.inspection.lineage.cuts import cut
-    from windowlib.inspection.lineage.lacking import check_columns
+    from windowlib.inspection.lineage.lacking import check_key_columns
 
     definition = load_pipeline(pipeline)
-    check_columns(definition, ledger_of(definition).state().commit, outputs=False)
+    check_key_columns(definition, ledger_of(definition).state().commit)
     return cut(definition)
 
 

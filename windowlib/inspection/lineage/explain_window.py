@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowlib.batches.may_run import check_fingerprint
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant, nearest_utc, time_of
@@ -22,7 +23,7 @@ from windowlib.inspection.lineage.batch_runs import BatchRun
 from windowlib.inspection.lineage.cuts import EVER, CannotLook, Cut, Key, check_key, cut, key_of
 from windowlib.inspection.lineage.key_events import EventOf, Events, events_of, in_words, is_raw_of
 from windowlib.inspection.lineage.key_windows import UNBOUNDED, KeyWindows, span_of
-from windowlib.inspection.lineage.lacking import check_columns, not_filled
+from windowlib.inspection.lineage.lacking import not_filled
 from windowlib.model.lateness import cleanup_time_ms
 from windowlib.model.rerun import TimeRange
 from windowlib.model.windows import TimeWindow
@@ -100,10 +101,11 @@ class Explained:
 def explain_window(definition: Definition, key_texts: Sequence[str], at_ms: int, as_of: int | None = None) -> Explained:
     """What is known of a key's windows around a time, after batch `as_of` or the newest one.
 
-    Raises `CannotLook` where there is no such batch, the key is not one value for each column, or the tables differ.
+    Raises `CannotLook` where there is no such batch or the key is not one value for each column; `StateMismatch` where
+    the tables are of another definition.
     """
     newest = ledger_of(definition).state().commit
-    check_columns(definition, newest, outputs=True)
+    check_fingerprint(definition, newest)
     check_key(definition, key_texts)
     if not EVER.from_ms <= at_ms < EVER.to_ms:
         raise CannotLook(f"no window can hold {instant(at_ms)}")

@@ -9,21 +9,17 @@ from typing import Any
 
 from windowlib.batches.may_run import columns_to_add, edited, migrate_command
 from windowlib.definition.definition import Definition
-from windowlib.definition.formulas import ADDED, AGGREGATES, continues, filled_since
+from windowlib.definition.formulas import ADDED, continues, filled_since
 from windowlib.inspection.lineage.cuts import CannotLook
 from windowlib.plans.added import FILLED
 from windowlib.tables.ledger_rows import Commit
 
 
-def check_columns(definition: Definition, commit: Commit | None, *, outputs: bool) -> None:
-    """Raises `CannotLook` where the tables of the newest batch have another key than the definition, which was edited;
-    with `outputs` also where they lack one of its aggregates.
-    """
+def check_key_columns(definition: Definition, commit: Commit | None) -> None:
+    """Raises `CannotLook` where the tables of the newest batch have another key than the definition, by an edit."""
     if commit is None or continues(definition, commit.stored, commit.fingerprint):
         return
-    stored = commit.stored
-    lacking = outputs and definition.expressions.keys() - stored[AGGREGATES].keys()
-    if lacking or {*definition.source.key} != {*stored["key"]}:
+    if {*definition.source.key} != {*commit.stored["key"]}:
         raise CannotLook(
             f"{definition.file} was changed since batch {commit.batch_id}, and its columns are not those of the tables:"
             f" {edited(definition, commit)}. Undo the change, or have the tables built again under the new definition:"
