@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 from urllib.parse import quote
 
 from windowlib.airflow.pipelines import Broken, dag_id
+from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import continues, of_tables
 from windowlib.inspection.lineage.cuts import EVER, asked_range
@@ -25,7 +26,6 @@ from windowlib.pages.render import Found, Place, home_page, pipeline_page, resul
 from windowlib.pages.rows import LookedFor, Rows, results
 from windowlib.tables import last_error
 from windowlib.tables.delta import Tables
-from windowlib.tables.ledger import Ledger
 
 FRESH_MS = 30_000
 DAGS = "../../dags"  # from the page of a pipeline
@@ -60,7 +60,7 @@ class Cache(Generic[Kept]):
 
 def _as_it_is(definition: Definition, now_ms: int) -> tuple[object, ...]:
     """What a page of a pipeline depends on: the ledger, who is at work, the last error, the definition."""
-    ledger = Ledger(definition.root, lambda: now_ms, definition.lease_timeout_ms)
+    ledger = ledger_of(definition, lambda: now_ms)
     state = ledger.state()
     claim = state.claim
     at_work = ledger.holder(claim) if claim and not claim.released else None
@@ -110,7 +110,7 @@ def look_for(definition: Definition, asked: Mapping[str, str], now_ms: int) -> s
     since, until = asked.get("from", "").strip(), asked.get("to", "").strip()
     shown, rows, problem = definition, Rows((), ()), None
     try:
-        if commit := Ledger(definition.root, lambda: now_ms).state().commit:
+        if commit := ledger_of(definition).state().commit:
             shown = of_tables(definition, commit.stored)
         span, key = asked_range(since or None, until or None), _key(shown, asked)
         wanted = LookedFor(None if span == EVER else span, {name: text for name, text in key.items() if text})

@@ -68,7 +68,13 @@ def decision_command(command: str, file: Path, waiting: Plan) -> str:
     return to_paste(command, file, "--batch", str(waiting.batch_id), *WHY)
 
 
-def check_folder(file: Path, root: Path) -> None:
+def check_warehouse(definition: Definition) -> None:
+    """Raises `InvalidSpec` where a pipeline's tables cannot be, or would be found among the files of its source."""
+    _check_folder(definition.file, definition.root)
+    _check_apart(definition.source, definition.root)
+
+
+def _check_folder(file: Path, root: Path) -> None:
     """Raises `InvalidSpec` for a warehouse that is not a folder, that lies in a table, or whose path engines, or the
     tables' log, would take for another.
     """
@@ -87,7 +93,7 @@ def check_folder(file: Path, root: Path) -> None:
             )
 
 
-def check_apart(source: Source, root: Path) -> None:
+def _check_apart(source: Source, root: Path) -> None:
     """Raises `InvalidSpec` where a source would find the tables of its own pipeline among its files."""
     root, folder = root.resolve(), source.path.resolve()
     if source.format == "delta" or not root.is_relative_to(folder):

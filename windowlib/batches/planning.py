@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from windowlib.batches import taking, watermarks
-from windowlib.batches.may_run import check_apart, check_fingerprint, check_folder, check_may_run, check_spelling
+from windowlib.batches.may_run import check_fingerprint, check_may_run, check_spelling, check_warehouse
 from windowlib.batches.plan_time import check_clock, plan_time_ms, rerun_time_ms
 from windowlib.batches.steps import step_of
 from windowlib.definition import formulas
@@ -120,8 +120,7 @@ def next_plan(
     assert definition.spec, "the user's own code is loaded, or refused, before anything is planned"
     check_fingerprint(definition, commit)
     check_engine(definition.engine, definition.source, definition.uses)
-    check_folder(definition.file, definition.root)
-    check_apart(definition.source, definition.root)
+    check_warehouse(definition)
     check_place(definition.source, definition.root, commit)
     arrived = _arrived(definition, tables, commit, clock, finish, look)
     if arrived.removal:

@@ -19,8 +19,9 @@ from windowlib.definition.plurals import counted
 from windowlib.runs.exits import load_pipeline
 
 if TYPE_CHECKING:
-    from windowlib.inspection.lineage.explain_window import Explained, ExplainedWindow, Version
+    from windowlib.inspection.lineage.explain_window import Explained, ExplainedWindow
     from windowlib.inspection.lineage.key_events import EventOf
+    from windowlib.inspection.lineage.versions import Version
     from windowlib.plans.kinds.kind import Bounds
 
 INDENT = " " * 13

@@ -84,15 +84,14 @@ def _remember(definition: Definition, error: Exception | None, command: Command,
 
 def _has_folder(definition: Definition) -> bool:
     """Whether the pipeline has its tables, or a plan does not refuse the folder that they would be made in."""
-    from windowlib.batches.may_run import check_apart, check_folder
+    from windowlib.batches.may_run import check_warehouse
     from windowlib.model.errors import InvalidSpec
     from windowlib.tables.meaning import LEDGER
 
     if (definition.root / LEDGER.name).is_dir():
         return True
     try:
-        check_folder(definition.file, definition.root)
-        check_apart(definition.source, definition.root)
+        check_warehouse(definition)
     except InvalidSpec:
         return False
     return True

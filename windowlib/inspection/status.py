@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from windowlib.batches.may_run import columns_to_add, way_on
+from windowlib.batches.planning import ledger_of
 from windowlib.batches.taking import Reader, next_removal
 from windowlib.definition.definition import Definition
 from windowlib.definition.durations import format_duration
@@ -127,7 +128,7 @@ def status(definition: Definition, now_ms: int, ledger: Ledger | None = None, *,
     `ledger` is that of a caller who looks at more. Not `whole`: without `commits`, `checks`, `left_out` and `erasure`,
     for whom has the newest batches from elsewhere.
     """
-    ledger = ledger or Ledger(definition.root, lambda: now_ms, definition.lease_timeout_ms)
+    ledger = ledger or ledger_of(definition, lambda: now_ms)
     state = ledger.state()
     commit = state.commit
     windows = ledger.tables[OPEN_WINDOWS.name].files(_version(commit, OPEN_WINDOWS.name))

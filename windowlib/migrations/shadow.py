@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from windowlib.batches.may_run import check_folder, check_spelling, columns_to_add, decision_command, edited
+from windowlib.batches.may_run import check_spelling, check_warehouse, columns_to_add, decision_command, edited
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
@@ -190,7 +190,7 @@ def check_can_migrate(definition: Definition, ledger: Ledger, state: LedgerState
             f" `{to_paste('migrate', definition.file, '--finish')}`, which keeps it, or"
             f" `{to_paste('migrate', definition.file, '--undo', *WHY)}`"
         )
-    check_folder(definition.file, definition.root)
+    check_warehouse(definition)
     check_place(definition.source, definition.root, commit)
     check_spelling(ledger.tables, commit, [*definition.source.key, *definition.outputs])
     if uses_processing_time(definition.window):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from windowlib.batches.may_run import decision_command
+from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.definition.durations import UNITS, format_duration
 from windowlib.definition.formulas import of_tables
@@ -69,7 +70,7 @@ def looked(definition: Definition, now_ms: int, ledger: Ledger | None = None) ->
     """A pipeline as it is now; `ledger` is that of a caller who has its tables open. Raises `WindowError` where they
     cannot be read.
     """
-    ledger = ledger or Ledger(definition.root, lambda: now_ms, definition.lease_timeout_ms)
+    ledger = ledger or ledger_of(definition, lambda: now_ms)
     state = ledger.state()
     return Looked(
         definition=of_tables(definition, state.commit.stored) if state.commit else definition,

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.inspection.reported import situations
 from windowlib.pages.newest import Run, Tail, tail
@@ -52,7 +53,7 @@ def samples(definition: Definition, now_ms: int, ledger: Ledger | None = None) -
 
     Raises `WindowError` where they cannot be read.
     """
-    ledger = ledger or Ledger(definition.root, lambda: now_ms, definition.lease_timeout_ms)
+    ledger = ledger or ledger_of(definition, lambda: now_ms)
     state = ledger.state()
     return samples_of(definition, now_ms, ledger.tables, state, _newest(ledger.tables, state.version))
 

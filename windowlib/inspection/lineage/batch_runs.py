@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.tables import late
 from windowlib.tables.decision import Decision, decision_of
-from windowlib.tables.ledger import Ledger, wall_clock_ms
 from windowlib.tables.ledger_read import newest_of_batches, rows_of_kinds
 from windowlib.tables.ledger_rows import at_ms_of
 from windowlib.tables.meaning import LEDGER
@@ -104,7 +104,7 @@ def _late(row: Mapping[str, Any], watermark_in_ms: int | None, definition: str) 
 
 def batches_of(definition: Definition) -> list[BatchRun]:
     """Every committed batch, from the ledger, oldest first."""
-    ledger = Ledger(definition.root, wall_clock_ms)
+    ledger = ledger_of(definition)
     table, version = ledger.tables[LEDGER.name], ledger.state().version
     plans, approvals, commits = newest_of_batches(table, version, ("plan", "approve", "commit"), _COLUMNS).values()
     definitions: dict[int, str] = {}

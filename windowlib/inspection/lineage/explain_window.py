@@ -24,45 +24,18 @@ from windowlib.inspection.lineage.cuts import EVER, CannotLook, Cut, Key, check_
 from windowlib.inspection.lineage.key_events import EventOf, Events, events_of, in_words, is_raw_of
 from windowlib.inspection.lineage.key_windows import UNBOUNDED, KeyWindows, span_of
 from windowlib.inspection.lineage.lacking import not_filled
+from windowlib.inspection.lineage.versions import Version, values_of, version_of
 from windowlib.model.lateness import cleanup_time_ms
 from windowlib.model.rerun import TimeRange
 from windowlib.model.windows import TimeWindow
 from windowlib.plans.kinds.kind import Bounds, InFlight
 from windowlib.tables.ledger_rows import Commit
-from windowlib.tables.rerun import Rerun
 from windowlib.tables.statistics import overlapping
 
 NOT_BY_ORDER = "which events made these results depended on the order in which they came, not on their times"
 BY_ELEMENT = (
     "trigger, evictor or code of your own may leave out some of these events; no table records that for each event"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """A published window whose place another one took."""
-
-    bounds_ms: Bounds
-    values: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Version:
-    """One change of a window's result. `why` in a sentence; `who` and `reason` of a rerun, or of an approval."""
-
-    batch_id: int
-    change: str
-    cause: str
-    firing: int
-    timing: str
-    values: Mapping[str, Any]
-    plan_time_ms: int
-    watermark_in_ms: int
-    watermark_out_ms: int
-    why: str
-    took_place_of: list[Taken]
-    who: str | None = None
-    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +153,7 @@ def _explained(windows: KeyWindows, bounds: Bounds, place: str, at_ms: int, newe
         in_flight=in_flight,
         cleanup_time_ms=cleanup_ms,
         cleaned_up_by=gone,
-        versions=[_version(tables, row, changes) for row in changes if row["bounds"] == bounds],
+        versions=[version_of(tables, row, changes) for row in changes if row["bounds"] == bounds],
         events=events.inside,
         excluded=events.excluded,
         notes=[*notes, *events.problems],
@@ -223,80 +196,7 @@ def _reached(run: BatchRun, cleanup_ms: int | None) -> bool:
     return cleanup_ms is not None and run.watermark_in_ms < cleanup_ms <= run.watermark_out_ms
 
 
-# -- versions -------------------------------------------------------------------------------------------------------
-
-
-def _version(tables: Cut, row: Mapping[str, Any], changes: Sequence[Mapping[str, Any]]) -> Version:
-    run = tables.batches[row["batch_id"]]
-    together = [one for one in changes if one["batch_id"] == row["batch_id"] and one["bounds"] != row["bounds"]]
-    taken: list[Taken] = []
-    if row["change"] != "withdraw":
-        merged = [one for one in together if one["change"] == "withdraw" and _overlap(one["bounds"], row["bounds"])]
-        taken = [
-            Taken(one["bounds"], _values(tables.definition.outputs, one))
-            for one in sorted(merged, key=lambda one: one["bounds"])
-        ]
-    who, reason = run.approved_by, run.approved_because
-    if row["cause"] == "rerun" and run.rerun is not None:
-        who, reason = run.rerun.who, run.rerun.reason
-    if row["cause"] == "migrate" and run.decision is not None:
-        who, reason = run.decision.who, run.decision.reason
-    return Version(
-        batch_id=run.batch_id,
-        change=row["change"],
-        cause=row["cause"],
-        firing=row["firing"],
-        timing=row["timing"],
-        values=_values(tables.definition.outputs, row),
-        plan_time_ms=run.plan_time_ms,
-        watermark_in_ms=run.watermark_in_ms,
-        watermark_out_ms=run.watermark_out_ms,
-        why=_why(row, run, taken, together),
-        took_place_of=taken,
-        who=who,
-        reason=reason,
-    )
-
-
-def _why(row: Mapping[str, Any], run: BatchRun, taken: Sequence[Taken], together: Sequence[Mapping[str, Any]]) -> str:
-    """Why a result was added, changed or removed, in half a sentence."""
-    match row["change"], row["cause"]:
-        case "withdraw", "merge":
-            into = [o for o in together if o["change"] != "withdraw" and _overlap(o["bounds"], row["bounds"])]
-            return "merged" + "".join(f" into {in_words(one['bounds'])}" for one in into[:1])
-        case change, "migrate":
-            what = {"enter": "added", "change": "changed", "withdraw": "removed"}[change]
-            undone = run.decision is not None and run.decision.kind == "migrate_undo"
-            return f"{what} as a migration was undone" if undone else f"{what} by a migration to another definition"
-        case "withdraw", "forget":
-            return "removed: this key was erased"
-        case "withdraw", _:
-            return f"removed by {_rerun(run.rerun)}"
-        case _, "rerun":
-            return f"{'recomputed' if row['change'] == 'change' else 'made'} by {_rerun(run.rerun)}"
-        case _, "firing":
-            return "fired: the watermark passed its end" if row["timing"] == "on_time" else "fired before its end"
-        case _, "merge":
-            return f"events joined {len(taken)} published {'window' if len(taken) == 1 else 'windows'} to this one"
-        case "change", _:
-            return "changed by events that came after its end, within allowed_lateness"
-    return "fired late: its first events came after its end, within allowed_lateness"
-
-
-def _rerun(rerun: Rerun | None) -> str:
-    return f"a rerun ({rerun.title})" if rerun else "a rerun"
-
-
-def _overlap(one: Bounds, other: Bounds) -> bool:
-    return one[0] < other[1] and other[0] < one[1]
-
-
 def _result(definition: Definition, row: Mapping[str, Any]) -> dict[str, Any]:
     """A row of `results`, without key and bounds."""
     known = ("batch_id", "firing", "result_number", "timing", "last_event_time")
-    return {**{name: row[name] for name in known if name in row}, "values": _values(definition.outputs, row)}
-
-
-def _values(outputs: Sequence[str], row: Mapping[str, Any]) -> dict[str, Any]:
-    """What a result says."""
-    return {name: row.get(name) for name in outputs}
+    return {**{name: row[name] for name in known if name in row}, "values": values_of(definition.outputs, row)}

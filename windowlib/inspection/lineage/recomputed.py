@@ -1,7 +1,8 @@
-"""Which tumbling and sliding windows a rerun has recomputed, with all events that they held then.
+"""Which windows a rerun has recomputed, with all events that they held then.
 
-A rerun of late events recomputes those that meet the times from the first of these events to the last, of every key.
-Its figures say which times these are: a later rerun, or an erasure, takes such events out of `late_events`.
+A rerun of late events recomputes the tumbling and sliding windows that meet the times from the first of these events to
+the last, of every key. Its figures say which times these are: a later rerun, or an erasure, takes such events out of
+`late_events`.
 """
 
 from __future__ import annotations
@@ -23,8 +24,13 @@ FROM_MS, TO_MS = "recomputed_from_ms", "recomputed_to_ms"  # figures
 
 
 def recomputed(cut: Cut) -> dict[int, TimeRange]:
-    """By batch the times that a rerun covered: all windows that meet them were recomputed."""
+    """By batch the times that a rerun covered: all tumbling and sliding windows that meet them were recomputed.
+
+    Of other windows the range that it was asked for: sessions are recomputed by chains, count windows all.
+    """
     reruns = [batch for batch in cut.batches.values() if batch.rerun]
+    if not isinstance(cut.definition.spec.assigner, Tumbling | Sliding):
+        return {batch.batch_id: batch.rerun.range for batch in reruns if batch.rerun}
     figures = _figures(cut) if any(batch.rerun and batch.rerun.late_only for batch in reruns) else {}
     spans = ((batch.batch_id, figures.get(batch.batch_id) or _asked(cut, batch)) for batch in reruns)
     return {batch_id: span for batch_id, span in spans if span}

@@ -15,7 +15,6 @@ from windowlib.definition.terms import is_read_alike
 from windowlib.inspection.lineage.cuts import EVER, Cut
 from windowlib.inspection.lineage.recomputed import recomputed
 from windowlib.inspection.verify.settled import Past, PastRerun, Time
-from windowlib.model.assigners import Sliding, Tumbling
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MAX_WATERMARK
 from windowlib.reruns.events import BY_NUMBER
@@ -77,9 +76,7 @@ def newest_windows(cut: Cut, length_ms: int) -> TimeRange:
 def _reruns(cut: Cut) -> list[PastRerun]:
     """What each rerun recomputed, in the terms of the windows."""
     asked = {number: batch.rerun for number, batch in cut.batches.items() if batch.rerun}
-    by_time = isinstance(cut.definition.spec.assigner, Tumbling | Sliding)
-    spans = recomputed(cut) if by_time else {number: rerun.range for number, rerun in asked.items()}
-    return [PastRerun(number, span, asked[number].late_only) for number, span in spans.items()]
+    return [PastRerun(number, span, asked[number].late_only) for number, span in recomputed(cut).items()]
 
 
 def _files(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from windowlib.batches.inputs import Inputs
 from windowlib.batches.may_run import check_fingerprint
+from windowlib.batches.planning import ledger_of
 from windowlib.batches.steps import typed_step
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import ADDED, REFORMULATED, filled_since, in_force, is_of
@@ -37,7 +38,7 @@ from windowlib.plans.step import Step
 from windowlib.reruns.source import reading
 from windowlib.source.place import check_place
 from windowlib.tables.delta import Tables
-from windowlib.tables.ledger import Clock, Ledger
+from windowlib.tables.ledger import Clock
 from windowlib.tables.ledger_rows import Plan
 from windowlib.tables.publish import staging_folder
 
@@ -79,7 +80,7 @@ def check_can_verify(definition: Definition, asked: Asked) -> None:
 def verify(definition: Definition, asked: Asked, spark: SparkSession, clock: Clock) -> Verified:
     """Compares a pipeline's windows with those computed from its source. Raises `CannotLook` where that cannot be."""
     check_can_verify(definition, asked)
-    commit = Ledger(definition.root, clock).state().commit
+    commit = ledger_of(definition, clock).state().commit
     then = cut(definition, commit.batch_id if commit else None)
     assert commit is not None, "`cut` raises where no batch is committed"
     check_fingerprint(definition, commit)
