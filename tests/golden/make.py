@@ -63,6 +63,8 @@ UNCOMPARED = (  # the clock again, and figures that no earlier release had, or c
     "windows_fired_on_time",
     "files_replaced",
     "rows_in_files",
+    "recomputed_from_ms",
+    "recomputed_to_ms",
     "newest_event_ms",
     "events_in_state_read",
     "events_in_state_written",
