@@ -42,7 +42,7 @@ from windowlib.migrations.difference import Difference
 from windowlib.migrations.switch import build, switch
 from windowlib.model.errors import StateMismatch
 from windowlib.plans.added import FILLED
-from windowlib.reruns.dry_run import preview
+from windowlib.reruns.dry_run import dry_run
 from windowlib.runs.advance import advance
 from windowlib.runs.maintenance import maintain
 from windowlib.runs.operations import rollback
@@ -350,7 +350,7 @@ def test_dry_runs_and_erasures_know_what_was_added(spark: SparkSession, tmp_path
     definition = defined(tmp_path, MORE)
     arrive(tmp_path, 2, [*events(80, 120), *events(80, user="b")])
     run(definition, spark)
-    made = preview(definition, asked(0, 10), spark, clock)
+    made = dry_run(definition, asked(0, 10), clock).preview(spark)
     assert made.summary.windows["changed"] == 2
     assert {one["after"][FILLED] for one in made.summary.largest} == {"most"}
     forget(definition, lambda: spark, ToForget(["b"], "ann", "asked to", clock=clock))

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.engines.sail import is_sail
 from windowlib.model.errors import InvalidSpec
-from windowlib.reruns.dry_run import preview
+from windowlib.reruns.dry_run import dry_run
 from windowlib.runs.advance import advance
 from windowlib.runs.start import with_spark
 from windowlib.runs.verdicts import abandon
@@ -89,4 +89,4 @@ def test_a_dry_run_that_keeps_too_much_says_so(spark: SparkSession, tmp_path: Pa
     tight, rerun = definition(tmp_path, spark, most=1), Rerun(0, 1_000, "again", "ann")
     said = r"pages\.toml: a window of key b .* keeps more than 1 values .*max_kept_values higher.*; nothing was changed"
     with pytest.raises(InvalidSpec, match=said):
-        with_spark(tight, "the preview", lambda own: preview(tight, rerun, own, wall_clock_ms), lambda what: None)
+        with_spark(tight, "the preview", dry_run(tight, rerun, wall_clock_ms).preview, lambda what: None)

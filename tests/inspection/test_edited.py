@@ -72,3 +72,22 @@ def test_explain_goes_on_where_a_column_comes_with_the_next_batch(folder: Path) 
     more = 'total = "sum(value)"', 'total = "sum(value)"\nmost = "max(value)"', ""
     found = asked(folder, more, "explain", "--key", "u1", "--at", AT)
     assert found.exit_code == 0, found.output
+
+
+SOME_HOURS = ("--from", "2026-03-02T00:00Z", "--to", "2026-03-02T09:00Z", "--dry-run")
+
+
+@pytest.mark.parametrize(
+    ("edit", "command", "options"),
+    [(GAP, "verify", ()), (GAP, "rerun", SOME_HOURS), (("", "", "is of this definition"), "migrate", ("--dry-run",))],
+    ids=["verify", "rerun", "migrate"],
+)
+def test_no_engine_is_started_for_what_is_refused(
+    folder: Path, edit: tuple[str, str, str], command: str, options: tuple[str, ...]
+) -> None:
+    file = folder / "clicks.toml"
+    no_server = '[spark]\nmaster = "sc://127.0.0.1:9"\n'
+    text = file.read_text(encoding="utf-8").replace('engine = "sail"\n', "")
+    file.write_text(text + no_server, encoding="utf-8")
+    found = asked(folder, edit, command, *options)
+    assert (found.exit_code, edit[2] in found.stderr) == (2, True), found.stderr

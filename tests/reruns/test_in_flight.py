@@ -18,7 +18,7 @@ from windowlib.batches.inputs import Inputs
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.reruns import closure
 from windowlib.reruns import events as of_rerun
-from windowlib.reruns.dry_run import preview
+from windowlib.reruns.dry_run import dry_run
 from windowlib.reruns.events import Events
 from windowlib.reruns.source import KnownFile
 from windowlib.runs.advance import advance
@@ -199,11 +199,11 @@ def test_sums_of_windows_that_are_only_added_or_only_removed(spark: SparkSession
     for number, event in enumerate([("z", 48, 1), ("a", 0, 7), ("b", 30, 1)], 1):
         written(tmp_path, number, [event])
     advance(definition, lambda: spark, clock=clock)
-    added = preview(definition, FIRST_HOUR, spark, clock).summary
+    added = dry_run(definition, FIRST_HOUR, clock).preview(spark).summary
     assert (added.windows["added"], added.sums) == (1, {"clicks": [0, 1], "total": [0, 7]})
     advance(definition, lambda: spark, clock=clock, rerun=FIRST_HOUR)
     (tmp_path / "incoming" / "2.parquet").unlink()
-    removed = preview(definition, replace(FIRST_HOUR, accept_gap=True), spark, clock).summary
+    removed = dry_run(definition, replace(FIRST_HOUR, accept_gap=True), clock).preview(spark).summary
     assert (removed.windows["withdrawn"], removed.sums) == (1, {"clicks": [1, 0], "total": [7, 0]})
 
 

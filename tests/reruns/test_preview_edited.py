@@ -14,7 +14,7 @@ from tests.clicks import CLICKS, MINUTE_MS, MORE, START_MS, arrive, clicks, cloc
 from windowlib.definition.definition import Definition
 from windowlib.migrations.batch import Asked
 from windowlib.migrations.switch import build, switch
-from windowlib.reruns.dry_run import preview
+from windowlib.reruns.dry_run import dry_run
 from windowlib.tables.read import read_table
 from windowlib.tables.rerun import Rerun, RerunRefused
 
@@ -59,7 +59,7 @@ def test_a_preview_of_other_columns_is_refused(
     else:
         written(tmp_path, 2, 6)  # late
         run(at(tmp_path, DEFINITION), spark)
-    shown = preview(at(tmp_path, DEFINITION), WHOLE, spark, clock)
+    shown = dry_run(at(tmp_path, DEFINITION), WHOLE, clock).preview(spark)
     now = at(tmp_path, DEFINITION.replace(*edit))
     if migrates:
         asked = Asked("ann", "other columns", clock)

@@ -21,7 +21,7 @@ from tests.strategies import examples, sessions, slidings, tumblings
 from windowlib.model.assigners import Assigner, DynamicSession, Session
 from windowlib.replay.batches import Event
 from windowlib.replay.spark_batches import EVENTS, SparkEngine
-from windowlib.reruns.dry_run import preview
+from windowlib.reruns.dry_run import dry_run
 from windowlib.reruns.previews import Preview
 from windowlib.runs.advance import advance
 from windowlib.runs.attempt import BatchReport
@@ -60,7 +60,7 @@ class Played:
         return advance(self.definition, lambda: self.spark, clock=clock, rerun=rerun)[-1]
 
     def preview(self, rerun: Rerun) -> Preview:
-        return preview(self.definition, rerun, self.spark, clock)
+        return dry_run(self.definition, rerun, clock).preview(self.spark)
 
     def rows(self) -> list[Row]:
         return [

@@ -27,7 +27,7 @@ from windowlib.definition.definition import Definition, load_definition
 from windowlib.inspection.status import status
 from windowlib.model.errors import StateMismatch
 from windowlib.reruns import batch
-from windowlib.reruns.dry_run import preview
+from windowlib.reruns.dry_run import dry_run
 from windowlib.reruns.findings import DIFFERENCE
 from windowlib.reruns.previews import FOLDER, Preview, load, previews
 from windowlib.runs import start
@@ -56,8 +56,8 @@ def run(definition: Definition, spark: SparkSession, rerun: Rerun | None = None)
     return advance(definition, lambda: spark, clock=clock, rerun=rerun)
 
 
-def dry_run(definition: Definition, spark: SparkSession, rerun: Rerun) -> Preview:
-    return preview(definition, rerun, spark, clock)
+def previewed(definition: Definition, spark: SparkSession, rerun: Rerun) -> Preview:
+    return dry_run(definition, rerun, clock).preview(spark)
 
 
 def done(folder: Path, spark: SparkSession, files: int = FILES, definition: str = SHORT) -> Definition:
@@ -154,7 +154,7 @@ def test_an_ordinary_run_goes_on_from_it(corrected: Definition, spark: SparkSess
     run(definition, spark, ALL)
     arrive(tmp_path, 4, events(4))
     assert [report.batch_id for report in run(definition, spark)] == [5]
-    again = dry_run(definition, spark, Rerun(START_MS + 7 * HOUR_MS, START_MS + 8 * HOUR_MS, "", "ann"))
+    again = previewed(definition, spark, Rerun(START_MS + 7 * HOUR_MS, START_MS + 8 * HOUR_MS, "", "ann"))
     late_again = [r for r in read_table(definition, "late_events").to_pylist() if r["readmitted_by"] is None]
     assert late_again
     assert again.summary.windows["changed"] + again.summary.windows["added"] <= len(late_again)
@@ -166,7 +166,7 @@ def test_an_ordinary_run_goes_on_from_it(corrected: Definition, spark: SparkSess
 def test_a_dry_run_changes_no_table(spark: SparkSession, tmp_path: Path) -> None:
     definition = done(tmp_path, spark)
     before, at = tables(definition), versions(definition)
-    made = dry_run(definition, spark, MIDDLE)
+    made = previewed(definition, spark, MIDDLE)
     assert (tables(definition), versions(definition)) == (before, at)
     assert ledger_of(definition).state().plan is None
     assert load(definition.root, made.preview_id) == made
@@ -181,7 +181,7 @@ def test_a_dry_run_changes_no_table(spark: SparkSession, tmp_path: Path) -> None
 def test_a_preview_is_applied_though_other_windows_have_moved(spark: SparkSession, tmp_path: Path) -> None:
     definition = done(tmp_path, spark)
     asked = Rerun(START_MS + 2 * HOUR_MS, START_MS + 3 * HOUR_MS, "early", "ann")
-    made = dry_run(definition, spark, asked)
+    made = previewed(definition, spark, asked)
     arrive(
         tmp_path, 4, [row | {"id": f"new-{row['id']}"} for row in events(4) if row["at_ms"] > START_MS + 8 * HOUR_MS]
     )
@@ -193,7 +193,7 @@ def test_a_preview_is_applied_though_other_windows_have_moved(spark: SparkSessio
 @pytest.mark.fault("results change between a preview and its application", "refused")
 def test_a_preview_is_refused_when_what_it_would_change_has_moved(spark: SparkSession, tmp_path: Path) -> None:
     definition = done(tmp_path, spark)
-    made = dry_run(definition, spark, MIDDLE)
+    made = previewed(definition, spark, MIDDLE)
     run(definition, spark, MIDDLE)
     before, at = tables(definition), versions(definition)
     with pytest.raises(RerunRefused, match=f"preview {made.preview_id} .* is different now:\n  u.: window"):
@@ -209,7 +209,7 @@ def test_a_preview_that_a_dead_run_was_applying_is_finished_for_the_next_rerun(
     """And applied once."""
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
     definition = done(tmp_path, spark)
-    wanted = MIDDLE.expecting(dry_run(definition, spark, MIDDLE).preview_id)
+    wanted = MIDDLE.expecting(previewed(definition, spark, MIDDLE).preview_id)
     with stopped("ledger:prepare"):
         run(definition, spark, wanted)
     [report] = run(definition, spark, replace(wanted, who="ben"))
@@ -230,7 +230,7 @@ def test_a_preview_whose_rows_are_gone_is_refused_and_one_that_has_none_is_appli
     corrected: Definition, spark: SparkSession, tmp_path: Path
 ) -> None:
     definition = done(tmp_path, spark)
-    made = dry_run(definition, spark, MIDDLE)
+    made = previewed(definition, spark, MIDDLE)
     shutil.rmtree(definition.root / FOLDER / made.preview_id / DIFFERENCE)
     before = tables(definition), versions(definition)
     with pytest.raises(RerunRefused, match=f"the rows of preview {made.preview_id} are no longer there: make a new"):
@@ -238,7 +238,7 @@ def test_a_preview_whose_rows_are_gone_is_refused_and_one_that_has_none_is_appli
     assert (tables(definition), versions(definition)) == before
     shutil.copytree(corrected.file.parent, tmp_path / "corrected")
     definition = clicks(tmp_path / "corrected", 0, SHORT)
-    nothing = dry_run(definition, spark, MIDDLE)
+    nothing = previewed(definition, spark, MIDDLE)
     assert not any(nothing.summary.windows.values())
     [report] = run(definition, spark, MIDDLE.expecting(nothing.preview_id))
     assert [report.figures[f"windows_{kind}"] for kind in ("entered", "changed", "withdrawn")] == [0, 0, 0]
@@ -254,7 +254,7 @@ def test_an_unknown_preview(spark: SparkSession, tmp_path: Path) -> None:
 def test_new_files_are_for_an_ordinary_run(spark: SparkSession, tmp_path: Path) -> None:
     definition = done(tmp_path, spark)
     arrive(tmp_path, 4, events(4))
-    assert dry_run(definition, spark, MIDDLE).summary.files_waiting == 1
+    assert previewed(definition, spark, MIDDLE).summary.files_waiting == 1
     (report,) = run(definition, spark, MIDDLE)
     assert report.figures["files_read"] == FILES
     assert [report.figures["rows_read"] for report in run(definition, spark)] == [82]
@@ -271,7 +271,7 @@ def test_a_gap_is_named_and_may_be_accepted(spark: SparkSession, tmp_path: Path)
         run(definition, spark, MIDDLE)
     assert run(definition, spark) == []
     accepted = Rerun(MIDDLE.from_ms, MIDDLE.to_ms, "lost", "ann", accept_gap=True)
-    made = dry_run(definition, spark, accepted)
+    made = previewed(definition, spark, accepted)
     assert made.summary.files_missing == ["2.parquet"]
     (report,) = run(definition, spark, accepted)
     assert report.figures["files_missing"] == 1
@@ -443,10 +443,10 @@ def test_a_changed_file_that_never_had_an_event(spark: SparkSession, tmp_path: P
     unusable = [{"id": "x", "user": None, "at_ms": START_MS, "value": 1}]
     arrive(tmp_path, 2, unusable)
     run(definition, spark)
-    nothing = dry_run(definition, spark, MIDDLE).summary
+    nothing = previewed(definition, spark, MIDDLE).summary
     assert (nothing.late_readmitted, nothing.changes_nothing) == (0, True)
     rewrite(tmp_path, 2, unusable * 2)
-    made = dry_run(definition, spark, MIDDLE).summary
+    made = previewed(definition, spark, MIDDLE).summary
     assert (made.is_empty, made.changes_nothing) == (True, False)  # the file waits to be read
     (report,) = run(definition, spark, MIDDLE)
     assert report.figures["files_changed"] == 1
@@ -473,7 +473,7 @@ def test_after_the_end_of_the_input(spark: SparkSession, tmp_path: Path) -> None
     (report,) = run(definition, spark, MIDDLE)
     assert report.figures["late_readmitted"]
     assert report.figures["windows_open"] == 0
-    assert not any(dry_run(definition, spark, MIDDLE).summary.windows.values())
+    assert not any(previewed(definition, spark, MIDDLE).summary.windows.values())
 
 
 def test_a_changed_type(spark: SparkSession, tmp_path: Path) -> None:

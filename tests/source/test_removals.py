@@ -22,7 +22,7 @@ from windowlib.inspection.status import status
 from windowlib.inspection.verify.asked import Asked
 from windowlib.inspection.verify.verify import verify
 from windowlib.plans.partitions import DAY_MS
-from windowlib.reruns.dry_run import preview
+from windowlib.reruns.dry_run import dry_run
 from windowlib.runs.advance import advance
 from windowlib.source.found import SourceError
 from windowlib.tables.delta import Tables
@@ -219,9 +219,9 @@ def test_an_operator_takes_a_removal(spark: SparkSession, tmp_path: Path, kind: 
     elsewhere = Rerun(whole.from_ms - 2 * DAY_MS, whole.from_ms - DAY_MS, "a test", "ann")
     assert not rerun_plan(definition, Tables(definition.root), before, elsewhere, clock).replaces
     with pytest.raises(RerunRefused, match=rf"Rerun all of it: \S*windowlib rerun .* --from {command[0]}"):
-        preview(definition, Rerun(whole.from_ms + 1, whole.to_ms, "a test", "ann"), spark, clock)
+        dry_run(definition, Rerun(whole.from_ms + 1, whole.to_ms, "a test", "ann"), clock).preview(spark)
     asked = Rerun(whole.from_ms, whole.to_ms, "a test", "ann")
-    dry = preview(definition, asked, spark, clock)
+    dry = dry_run(definition, asked, clock).preview(spark)
     assert not dry.summary.is_empty
     assert run(definition, spark, rerun=asked.expecting(dry.preview_id))
     assert before.commit
@@ -246,7 +246,7 @@ def test_a_removal_that_is_longer_than_a_rerun_can_be(spark: SparkSession, tmp_p
         run(definition, spark)
     part = Rerun(START_MS, START_MS + DAY_MS, "a test", "ann")
     with pytest.raises(RerunRefused, match=r'more than the 400 days of one rerun: set source.removals = "rerun" in'):
-        preview(definition, part, spark, clock)
+        dry_run(definition, part, clock).preview(spark)
     definition = clicks(tmp_path, 0, BY_ITSELF)
     assert [rerun is not None for rerun in run(definition, spark)] == [True]
     assert _watermark_ms(definition) == watermark_ms

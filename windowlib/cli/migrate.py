@@ -101,18 +101,12 @@ def _finish(definition: Definition, asked: Asked, as_json: bool) -> None:
 
 
 def _migrate(definition: Definition, asked: Asked, dry_run: bool, yes: bool, wait_ms: int, as_json: bool) -> None:
-    from windowlib.migrations.switch import build, compare, switch
+    from windowlib.migrations.switch import switch
     from windowlib.runs.start import waiting, with_spark_for_long
     from windowlib.tables.kept import UNDO_MS
 
     file = from_here(definition.file)
-    with progress(console(quiet=as_json)) as show:
-
-        def built(spark: Any) -> tuple[Shadow, Difference]:
-            shadow = build(definition, lambda: spark, asked)
-            return shadow, compare(definition, shadow, lambda: spark)
-
-        shadow, found = with_spark_for_long(definition, built, show)
+    shadow, found = _built(definition, asked, as_json)
     folder = str(shadow.definition.root)
     record = {"changed": shadow.migration.changed, "built_in": folder, "difference": _plain(found)}
     show_outcome(record, None, as_json)
@@ -139,6 +133,24 @@ def _migrate(definition: Definition, asked: Asked, dry_run: bool, yes: bool, wai
         f" {UNDO_MS // UNITS['d']} days, or until `{to_paste('migrate', file, '--finish')}` keeps it"
     )
     show_outcome({"batch_id": done.batch_id, **_about(done), "who": asked.who, "reason": asked.reason}, said, as_json)
+
+
+def _built(definition: Definition, asked: Asked, as_json: bool) -> tuple[Shadow, Difference]:
+    """The tables under the new definition, and what they change. What is refused is refused before an engine starts."""
+    from windowlib.batches.planning import ledger_of
+    from windowlib.migrations.shadow import check_can_migrate
+    from windowlib.migrations.switch import build, compare
+    from windowlib.runs.start import with_spark_for_long
+
+    ledger = ledger_of(definition)
+    with progress(console(quiet=as_json)) as show:
+        check_can_migrate(definition, ledger, ledger.state())
+
+        def built(spark: Any) -> tuple[Shadow, Difference]:
+            shadow = build(definition, lambda: spark, asked)
+            return shadow, compare(definition, shadow, lambda: spark)
+
+        return with_spark_for_long(definition, built, show)
 
 
 def _undo(definition: Definition, asked: Asked, yes: bool, wait_ms: int, as_json: bool) -> None:

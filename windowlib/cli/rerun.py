@@ -86,14 +86,10 @@ def ask_and_do(definition: Definition, wanted: Rerun, dry_run: bool, yes: bool, 
 
 
 def _preview(definition: Definition, wanted: Rerun, as_json: bool) -> Preview:
-    from windowlib.reruns.dry_run import preview
-    from windowlib.runs.start import with_spark
-    from windowlib.tables.ledger import wall_clock_ms
+    from windowlib.runs.start import preview
 
     with progress(console(quiet=as_json)) as show:
-        found = with_spark(
-            definition, "the preview", lambda spark: preview(definition, wanted, spark, wall_clock_ms), show
-        )
+        found = preview(definition, wanted, show)
     show_outcome(asdict(found), None, as_json)
     if not as_json:
         show_preview(console(), found, definition)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import shutil
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from windowlib.batches.inputs import Inputs
@@ -17,32 +18,50 @@ from windowlib.reruns.previews import FOLDER, Preview, keep
 from windowlib.reruns.summary import summary_of
 from windowlib.tables.delta import Tables
 from windowlib.tables.ledger import Clock
+from windowlib.tables.ledger_rows import Commit, Plan
 from windowlib.tables.rerun import Rerun
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def preview(definition: Definition, rerun: Rerun, spark: SparkSession, clock: Clock) -> Preview:
-    """Computes what a rerun would change, and keeps it. Raises `RerunRefused`, and as `plan` does."""
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """A rerun that was planned and is not done: needs an engine from here on."""
+
+    definition: Definition
+    plan: Plan
+    before: Commit
+
+    def preview(self, spark: SparkSession) -> Preview:
+        """Computes what the rerun would change, and keeps it. Raises `RerunRefused`."""
+        definition, planned = self.definition, self.plan
+        assert planned.rerun is not None, "it is the plan of a rerun"
+        preview_id = f"{utc(planned.plan_time_ms):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+        place = definition.root / FOLDER / preview_id
+        inputs = Inputs(definition, planned, self.before, spark, Tables(definition.root), preview_id, place)
+        try:
+            summary = summary_of(inputs, look(inputs))
+        except BaseException:
+            shutil.rmtree(place, ignore_errors=True)
+            raise
+        for part in place.iterdir() if place.is_dir() else ():
+            if part.name != DIFFERENCE:
+                shutil.rmtree(part)
+        made = Preview(
+            preview_id, planned.plan_time_ms, planned.rerun, self.before.batch_id, planned.watermark_in_ms, summary
+        )
+        place.mkdir(parents=True, exist_ok=True)
+        (place / PAGE).write_text(preview_page(definition, made), encoding="utf-8")
+        keep(definition.root, made)
+        return made
+
+
+def dry_run(definition: Definition, rerun: Rerun, clock: Clock) -> DryRun:
+    """Plans a dry run, without an engine. Raises `RerunRefused`, and as `plan` does."""
     ledger = ledger_of(definition, clock)
     state = ledger.state()
     check_may_run(definition, state)
-    planned = rerun_plan(definition, ledger.tables, state, rerun, clock)
-    preview_id = f"{utc(planned.plan_time_ms):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
-    place = definition.root / FOLDER / preview_id
-    inputs = Inputs(definition, planned, state.commit, spark, Tables(definition.root), preview_id, place)
-    try:
-        summary = summary_of(inputs, look(inputs))
-    except BaseException:
-        shutil.rmtree(place, ignore_errors=True)
-        raise
-    for part in place.iterdir() if place.is_dir() else ():
-        if part.name != DIFFERENCE:
-            shutil.rmtree(part)
-    base = state.commit.batch_id if state.commit else 0
-    made = Preview(preview_id, planned.plan_time_ms, rerun, base, planned.watermark_in_ms, summary)
-    place.mkdir(parents=True, exist_ok=True)
-    (place / PAGE).write_text(preview_page(definition, made), encoding="utf-8")
-    keep(definition.root, made)
-    return made
+    plan = rerun_plan(definition, ledger.tables, state, rerun, clock)
+    assert state.commit is not None, "`rerun_plan` raises where nothing has been run"
+    return DryRun(definition, plan, state.commit)

@@ -13,14 +13,17 @@ from typing import TYPE_CHECKING, TypeVar
 from windowlib.definition.definition import Definition
 from windowlib.engines.choice import check_engine
 from windowlib.engines.connect import EngineLost
+from windowlib.reruns.dry_run import dry_run
+from windowlib.reruns.previews import Preview
 from windowlib.runs.advance import batches
 from windowlib.runs.attempt import BatchReport
-from windowlib.runs.deadline import bounded
+from windowlib.runs.deadline import OF_A_LOOK, bounded, within
 from windowlib.runs.run import Note, Run, Say, first_plan, saying
 from windowlib.runs.spark_errors import explained
 from windowlib.runs.spark_sessions import spark_sessions
 from windowlib.runs.together import Ended, OnBatch, advance_together
-from windowlib.tables.ledger import Superseded
+from windowlib.tables.ledger import Superseded, wall_clock_ms
+from windowlib.tables.rerun import Rerun
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,6 +69,16 @@ def rerun(
     Waits up to `wait_ms` while another run is in progress. Raises `RerunRefused`, `Superseded`, and as `run` does.
     """
     return waiting(lambda: run(asked, on_batch=on_batch)[-1], wait_ms, asked.say)
+
+
+def preview(definition: Definition, wanted: Rerun, say: Say) -> Preview:
+    """A dry run of a rerun, on the definition's own Spark session, which is started once the rerun may be done.
+
+    Raises `RerunRefused`, `TimedOut`, and as `plan` does.
+    """
+    with within(definition.batch_timeout_ms, "planning the rerun", (), OF_A_LOOK):
+        planned = dry_run(definition, wanted, wall_clock_ms)
+    return with_spark(definition, "the preview", planned.preview, say)
 
 
 def waiting(work: Callable[[], T], wait_ms: int, say: Note) -> T:
