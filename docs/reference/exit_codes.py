@@ -15,6 +15,7 @@ one command, the code is the one that needs attention first: 1, then 2, 3, 5, 4,
 TAIL = """
 A command that a signal ended (130 by Ctrl-C, 137 and the like) is treated as 1. So is one whose output goes to a full
 disk, which says so, or to a pipe that nothing reads any more, which says nothing: what it had done before stays done.
+An error output that is full or not read changes nothing: what it would have said is lost, and the code is the same.
 
 A task of Airflow is *skipped* in three cases only: another run of its pipeline is in progress; there is nothing to do
 (nothing was planned, nothing can be reported or verified); or a batch waits for a decision about which a user has been

@@ -559,6 +559,41 @@ def test_a_full_output_is_not_a_full_warehouse(pipeline: Path, arguments: list[s
     assert said.startswith("error: standard output cannot be written to: No space left on device.")
 
 
+@pytest.mark.parametrize("arguments", [["run", "missing.toml"], ["nonsense"]])
+@pytest.mark.parametrize("to", ["2>/dev/full", pytest.param("2> >(exec true)", marks=FULL_ALIKE)])
+def test_an_error_that_cannot_be_shown_has_its_exit_code(pipeline: Path, arguments: list[str], to: str) -> None:
+    command = f"{shlex.join([sys.executable, '-P', '-m', 'windowlib', *arguments])} {to}"
+    ended = subprocess.run(["bash", "-c", command], cwd=pipeline.parent, capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (USER, "")
+
+
+HANGS = """
+import time
+import windowlib.cli.run
+from windowlib.cli.main import main
+from windowlib.runs import deadline
+
+deadline.GRACE_S = 1
+
+def plan():
+    with deadline.within(100, "planning"):
+        while True:
+            try:
+                time.sleep(60)
+            except BaseException:
+                pass
+
+windowlib.cli.run.plan = plan
+main()
+"""
+
+
+def test_a_command_that_hangs_is_ended_although_it_cannot_say_so() -> None:
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run([sys.executable, "-c", HANGS, "plan"], stderr=full, timeout=60)
+    assert ended.returncode == UNEXPECTED
+
+
 @pytest.mark.parametrize(
     "environment",
     [

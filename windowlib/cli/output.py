@@ -1,4 +1,4 @@
-"""Standard output, where it may be a full disk or a pipe that is no longer read: neither is the warehouse's fault."""
+"""Standard output and error, which may be a full disk or a pipe that is no longer read: not the warehouse's fault."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ class Output:
         """As of the stream."""
         if text == "":  # a library looks what kind of stream it is, and keeps to itself what it is answered
             return 0
-        return int(self._asked(lambda: self.stream.write(text)))
+        self._asked(lambda: self.stream.write(text))
+        return len(text)
 
     def flush(self) -> None:
         """As of the stream."""
@@ -32,18 +33,29 @@ class Output:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
 
-    def _asked(self, ask: Callable[[], object]) -> Any:
+    def _asked(self, ask: Callable[[], object]) -> None:
         try:
-            return ask()
+            ask()
+            return
         except OSError as error:
             refused = error
         _to_nowhere(self.stream)
-        if isinstance(refused, BrokenPipeError):
+        self._refused(refused)
+
+    def _refused(self, error: OSError) -> None:
+        if isinstance(error, BrokenPipeError):
             raise typer.Exit(UNEXPECTED)
         raise CannotPrint(
-            f"standard output cannot be written to: {refused.strerror}. What the command had done before stays done:"
+            f"standard output cannot be written to: {error.strerror}. What the command had done before stays done:"
             " give it room, and ask again"
         )
+
+
+class Errors(Output):
+    """Standard error: what it refuses is lost, and nothing else. The command goes on, and its exit code stays."""
+
+    def _refused(self, error: OSError) -> None:
+        pass
 
 
 def _to_nowhere(stream: TextIO) -> None:
@@ -54,12 +66,12 @@ def _to_nowhere(stream: TextIO) -> None:
 
 @contextmanager
 def output() -> Iterator[None]:
-    """Has the block print to such a stream; also what a command prints that is none of ours, such as `--help`."""
-    before = sys.stdout
-    sys.stdout = Output(before)
+    """Has the block print to such streams; also what a command prints that is none of ours, such as `--help`."""
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = Output(before[0]), Errors(before[1])
     try:
         yield
     except CannotPrint as error:
         sys.exit(print_error(error, ""))
     finally:
-        sys.stdout = before
+        sys.stdout, sys.stderr = before
