@@ -10,6 +10,7 @@ import gc
 import json
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -85,6 +86,19 @@ def mounts(without_rights: list[str], request: pytest.FixtureRequest, tmp_path: 
     if why := may_mount(tmp_path):
         without_rights.append(f"{request.node.name}: mounting a disk ({why})")
         pytest.skip(f"needs the right to mount disks: {why}")
+
+
+@pytest.fixture
+def unnamed(without_rights: list[str], request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """What a command begins with to run as a user without a name and a home, as in a container."""
+    within = ("env", "-u", "HOME", "-u", "LOGNAME", "-u", "USER", "-u", "LNAME", "-u", "USERNAME")
+    within += ("unshare", "--user", "--map-user=54321", "--map-group=54321")
+    try:
+        subprocess.run([*within, "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        without_rights.append(f"{request.node.name}: a user of another number (unshare --user)")
+        pytest.skip(f"needs the right to make user namespaces: {error}")
+    return within
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

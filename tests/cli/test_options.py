@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from tests.clicks import clicks
 from windowlib.cli.main import app
 
 
@@ -23,3 +27,12 @@ def test_a_reason_is_a_line_that_can_be_kept(tmp_path: Path, command: list[str],
     ended = CliRunner().invoke(app, given, env={"COLUMNS": "200"})
     assert ended.exit_code == 2
     assert f"Invalid value for '--reason': {says}" in ended.output
+
+
+def test_a_user_without_a_name_decides_by_number(tmp_path: Path, unnamed: tuple[str, ...]) -> None:
+    clicks(tmp_path)
+    decide = ["set-aside", "clicks.toml", "4.parquet", "--reason", "cut off", "--json"]
+    command = [*unnamed, sys.executable, "-P", "-m", "windowlib", *decide]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    assert json.loads(ended.stdout)["who"] == "user 54321"

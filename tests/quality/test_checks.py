@@ -408,6 +408,12 @@ def test_importing_the_check_imports_nothing_heavy():
     assert done.stdout.strip() == "set()"
 
 
+def test_a_user_without_a_home_has_batches_judged(unnamed: tuple[str, ...]) -> None:
+    """Great Expectations asks for it when it is imported."""
+    code = "from windowlib.quality.judge import check_suites; check_suites([])"
+    subprocess.run([*unnamed, sys.executable, "-c", code], check=True)
+
+
 @pytest.mark.long("tests/private_apis asks the same of the process that judges, in make test")
 def test_statistics_and_plots_are_imported_when_they_are_used() -> None:
     program = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from enum import StrEnum
 from getpass import getuser
@@ -31,6 +32,14 @@ SETTINGS: Mapping[str, Any] = {
 """Of every `typer.Typer` of ours."""
 
 WHY = f"Why; recorded in the ledger: a line of at most {reasons.LONGEST:,} characters."
+
+
+def _this_user() -> str:
+    """Who runs the command; by number where the system has no name for it, as in a container."""
+    try:
+        return getuser()
+    except (KeyError, OSError):
+        return f"user {os.getuid()}"
 
 
 def _reason(given: str) -> str:
@@ -76,7 +85,7 @@ Keys = Annotated[
 ]
 Reason = Annotated[str, typer.Option("--reason", help=WHY, show_default=False, callback=_reason)]
 OptionalReason = Annotated[str, typer.Option("--reason", help=WHY, callback=_reason)]
-Who = Annotated[str, typer.Option("--who", help="Who decides; recorded in the ledger.", default_factory=getuser)]
+Who = Annotated[str, typer.Option("--who", help="Who decides; recorded in the ledger.", default_factory=_this_user)]
 Batch = Annotated[
     int | None, typer.Option("--batch", metavar="N", help="Only if it is this batch that waits.", show_default=False)
 ]

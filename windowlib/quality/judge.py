@@ -120,7 +120,7 @@ def judged(request: Request) -> Outcomes:
 
 def check_suites(suites: Sequence[Suite]) -> None:
     """Raises `InvalidSpec` where Great Expectations refuses an expectation: before a batch has to wait for it."""
-    built = import_module("windowlib.quality.verdict").built
+    built = _verdict().built
     for suite in suites:
         built(suite)
 
@@ -164,8 +164,17 @@ def _started() -> Judge:
 
 def _validated(request: Request) -> Outcomes:
     with _ONE_AT_A_TIME:
-        outcomes: Outcomes = import_module("windowlib.quality.verdict").validate(*request)
+        outcomes: Outcomes = _verdict().validate(*request)
     return outcomes
+
+
+def _verdict() -> Any:
+    """The module that judges. What it imports asks for the home of the user: `/` where there is none."""
+    try:
+        Path.home()
+    except RuntimeError:
+        os.environ["HOME"] = "/"
+    return import_module("windowlib.quality.verdict")
 
 
 def _to_json(request: Request) -> str:
@@ -187,7 +196,7 @@ def main() -> None:
         sys.modules[name] = None  # type: ignore[assignment]  # it cannot be imported
     gc.disable()  # it takes a fifth of the import, which makes objects by the hundred thousand and drops none
     with lazily():
-        import_module("windowlib.quality.verdict")
+        _verdict()
     gc.freeze()  # nor does any collection have to look at them, while a run waits
     gc.enable()
     if sys.argv[1:]:
