@@ -139,6 +139,14 @@ def test_links(tmp_path: Path) -> None:
 # -- another folder -------------------------------------------------------------------------------------------------
 
 
+def test_a_pipe_is_passed_over(tmp_path: Path) -> None:
+    """Nor is a link to one, whatever they are called: none is opened, which would wait for its writer."""
+    definition = clicks(tmp_path, 1)
+    os.mkfifo(tmp_path / "incoming" / "2.parquet")
+    (tmp_path / "incoming" / "3.parquet").symlink_to("2.parquet")
+    assert names(definition) == {"1.parquet"}
+
+
 def commit_of(definition: Definition) -> Commit:
     """What a batch of this definition leaves in the ledger, as far as a plan looks at it."""
     frozen = plan(definition)

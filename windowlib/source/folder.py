@@ -114,7 +114,7 @@ def _below(
                 if not _is_utf8(name) and is_chosen(source, name):
                     raise SourceError(_spelling(source, entry, name))
                 yield name, entry
-            elif entry.is_symlink() and is_chosen(source, name):
+            elif entry.is_symlink() and is_chosen(source, name) and not _is_pipe_or_device(entry):
                 raise SourceError(_link(source, entry, name))
 
 
@@ -125,6 +125,11 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
         if error.errno != errno.ELOOP:
             raise
         return False  # a link to itself
+
+
+def _is_pipe_or_device(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry that is not a file is passed over: neither a folder, nor a link that leads nowhere."""
+    return os.path.exists(entry.path) and not os.path.isdir(entry.path)
 
 
 def _why_a_table(source: Source, folder: str, above: str) -> str | None:
