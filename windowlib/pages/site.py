@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain, count
 from pathlib import Path
@@ -15,7 +16,7 @@ from windowlib.model.errors import InvalidSpec
 from windowlib.pages import metrics
 from windowlib.pages.looked import Looked, looked
 from windowlib.pages.overview import Overview, in_order, unreadable
-from windowlib.pages.pipeline import Pipeline, pipeline
+from windowlib.pages.pipeline import pipeline
 from windowlib.pages.render import Place, home_page, pipeline_page
 from windowlib.quality.stores import store
 from windowlib.tables import disk
@@ -32,8 +33,9 @@ def report(definition: Definition, now_ms: int, ledger: Ledger | None = None) ->
     `ledger` is that of a run that has just ended: its tables are open.
     """
     place, found = Place(pipeline=lambda name: PAGE, home=None), looked(definition, now_ms, ledger)
+    _store(found)
     metrics.write(_samples(found), definition.root)
-    return disk.put(definition.root / FOLDER / PAGE, pipeline_page(_pipeline(found), place))
+    return disk.put(definition.root / FOLDER / PAGE, pipeline_page(pipeline(found, keep=True), place))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,9 @@ def site(
     for one in definitions:
         try:
             found = looked(one, now_ms)
-            shown, of_one = _pipeline(found), _samples(found)
+            with suppress(OSError):  # a warehouse that takes no file is shown elsewhere
+                _store(found)
+            shown, of_one = pipeline(found, keep=True), _samples(found)
         except Exception as error:  # anything at all: the other pipelines must go on
             built.errors.append((one, error))
             broken.append(unreadable(one.name, str(error) or type(error).__name__))
@@ -121,8 +125,7 @@ def _samples(found: Looked) -> list[metrics.Sample]:
     return metrics.samples_of(found.definition, found.now_ms, found.tables, found.ledger, found.tail)
 
 
-def _pipeline(found: Looked) -> Pipeline:
-    """What the page of a pipeline shows; Great Expectations' stores of its outcomes are brought up to date."""
+def _store(found: Looked) -> None:
+    """Brings Great Expectations' stores of a pipeline's outcomes up to date."""
     if found.checked:
         store(found.definition.root, found.checked)
-    return pipeline(found, keep=True)

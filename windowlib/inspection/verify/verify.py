@@ -7,10 +7,13 @@ the ledger recorded of each batch, by rules of their own and not by the plans of
 
 from __future__ import annotations
 
+import os
 import secrets
 import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from windowlib.batches.inputs import Inputs
@@ -95,7 +98,7 @@ def verify(definition: Definition, asked: Asked, spark: SparkSession, clock: Clo
     changed = foreign(opened, commit)
     shown = replace(commit, versions={**commit.versions, **{name: one.version for name, one in changed.items()}})
     attempt = f"verify-{secrets.token_hex(4)}"
-    place = staging_folder(definition.root) / attempt
+    place = _staging(definition.root) / attempt
     watermark_ms, sequence = commit.watermark_out_ms, commit.to_sequence
     plan = Plan(
         commit.batch_id, clock(), watermark_ms, sequence, (), commit.fingerprint, commit.definition,
@@ -106,6 +109,13 @@ def verify(definition: Definition, asked: Asked, spark: SparkSession, clock: Clo
         return _verified(inputs, past, asked, as_compared(changed, commit))
     finally:
         shutil.rmtree(place, ignore_errors=True)
+
+
+def _staging(root: Path) -> Path:
+    """Where rows are kept while they are compared: the temporary folder, where the warehouse takes no files."""
+    staging = staging_folder(root)
+    usable = os.access(staging if staging.exists() else root, os.W_OK | os.X_OK)
+    return staging if usable else Path(tempfile.gettempdir())
 
 
 def _verified(inputs: Inputs, past: Recorded, asked: Asked, others: Mapping[str, Compared]) -> Verified:

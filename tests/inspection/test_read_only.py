@@ -1,0 +1,30 @@
+"""A warehouse that takes no file, as a backup that is mounted to be read, can be looked at all the same."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.clicks import PLAN_TIME_MS, clicks, clock
+from tests.disks import in_memory, read_only
+from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.verify import verify
+from windowlib.pages.site import site
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_it_is_verified_and_has_pages_elsewhere(
+    spark: SparkSession, folder: Path, mounts: None, tmp_path: Path
+) -> None:
+    with in_memory(tmp_path / "disk", size_mb=64) as disk:
+        copy = Path(shutil.copytree(folder, disk / "pipeline"))
+        definition = clicks(copy, 0)
+        with read_only(disk):
+            found = verify(definition, Asked(), spark, clock)
+            built = site([definition], tmp_path / "site", PLAN_TIME_MS)
+    assert (found.files, found.differs, found.found_nothing_to_compare) == (3, False, False)
+    assert (len(built.pages), built.errors) == (1, [])
