@@ -87,7 +87,7 @@ def case(seed: int, size: Size = FULL) -> Case:
     delay, with_ids, skew = chance.choice((0, 5, 20)), chance.random() < 0.6, chance.choice((30, 300))
     idle = chance.choice((None, None, 40))
     names = ("one", "two") if chance.random() < size.group else ("one",)
-    definitions = tuple(_definition(chance, name, delay, with_ids, skew, idle) for name in names)
+    definitions = tuple(definition(chance, name, delay, with_ids, skew, idle) for name in names)
     runs = tuple(_runs(chance, size, [one.rules.windows for one in definitions]))
     repeated = _with_ids_repeated(random.Random(f"repeated {seed}"), Case(seed, definitions, runs))
     renamed = _with_files_renamed(random.Random(f"renamed {seed}"), repeated)
@@ -144,7 +144,7 @@ def _with_columns_added(chance: random.Random, drawn: Case) -> Case:
     return replace(drawn, definitions=definitions, runs=runs)
 
 
-def _definition(chance: random.Random, name: str, delay: int, with_ids: bool, skew: int, idle: int | None) -> Drawn:
+def definition(chance: random.Random, name: str, delay: int, with_ids: bool, skew: int, idle: int | None) -> Drawn:
     lateness = chance.choice(LATENESSES)
     match chance.choice(("session", "session", "gaps", "tumbling", "sliding", "holes", "counts")):
         case "session":
@@ -194,7 +194,7 @@ def _runs(chance: random.Random, size: Size, windows: list[Windows]) -> list[Hap
         files = []
         for _ in range(chance.choice((0, 1, 1, 1, 2)) if batch > 1 else 1):
             number += 1
-            lying[number] = tuple(_file(chance, number, from_ms, stretch_min, known, size.rows))
+            lying[number] = tuple(rows_of_file(chance, number, from_ms, stretch_min, known, size.rows))
             files.append(lying[number])
         finish = batch == batches and chance.random() < size.finish
         now_ms = from_ms + stretch_min * MINUTE_MS + chance.choice((0, 7, 90)) * MINUTE_MS
@@ -247,7 +247,10 @@ def _repaired(chance: random.Random, row: Row, *, moves: bool) -> Row:
     return row
 
 
-def _file(chance: random.Random, number: int, from_ms: int, stretch_min: int, known: list[str], most: int) -> list[Row]:
+def rows_of_file(
+    chance: random.Random, number: int, from_ms: int, stretch_min: int, known: list[str], most: int
+) -> list[Row]:
+    """The rows of a file, most in so many minutes; ids of `known` may come again, new ones are added."""
     rows = []
     users = chance.choice((1, 3, 7))
     for row in range(chance.randint(1, most)):

@@ -1,0 +1,162 @@
+"""A pipeline that is played: its folder, what its author and its operators have done so far, and its command line."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from tests.killed import Killed, at, dead_owner
+from tests.mixed_operations.drawn import FUNCTION, Drawn, pipeline, rows_of
+from tests.mixed_operations.foreseen import check_ended
+from tests.random_pipelines import play
+from tests.random_pipelines.truth import Row
+from windowlib.cli.main import app
+from windowlib.definition.definition import Definition, load_definition
+from windowlib.definition.source import Source
+from windowlib.definition.uses import Uses
+from windowlib.engines import choice
+from windowlib.tables import lease
+from windowlib.tables.read import UnknownTable, read_table
+
+WHY = ("--reason", "why not", "--who", "ann")
+YES = ("--yes", *WHY)
+KILLED = -1  # the exit code of a command that was killed
+MOMENTS = (
+    *(f"ledger:{kind}" for kind in ("claim", "plan", "prepare", "commit", "abandon", "migrate_finish")),
+    *(f"commit:{table}" for table in ("source_files", "open_windows", "late_events", "quarantine", "seen_ids")),
+    *(f"commit:{table}" for table in ("watermarks", "run_metrics", "dq_results", "results", "result_changes")),
+    *("row:erasures", "row:maintenance", "write:windows", "write:difference", "write:feed", "restore:results"),
+)
+
+
+@dataclass(slots=True)
+class World:
+    """What is there, and how it came about. Files by their names, as they lie; `moves` are what was done.
+
+    `half` are keys whose erasure was killed, `aside` files that cannot be read and were set aside. `recut`: batches are
+    not cut by file alone, or something was done between them that the same files in a new pipeline would not meet.
+    """
+
+    folder: Path
+    seed: int
+    engine: str
+    drawn: Drawn = field(init=False)
+    chance: random.Random = field(init=False)
+    files: dict[str, tuple[Row, ...]] = field(default_factory=dict)
+    known: dict[str, Row] = field(default_factory=dict)
+    erased: set[str] = field(default_factory=set)
+    half: set[str] = field(default_factory=set)
+    aside: set[str] = field(default_factory=set)
+    recut: bool = False
+    before_migration: str | None = None
+    restarts: int = 0  # how often followers had to begin again without a row that says so
+    moves: list[str] = field(default_factory=list)
+    outcomes: Counter[str] = field(default_factory=Counter)  # command and exit code, or that it was killed
+
+    def __post_init__(self) -> None:
+        self.drawn = pipeline(self.seed, self.engine)
+        self.chance = random.Random(f"play {self.seed}")
+        (self.folder / "incoming").mkdir(parents=True)
+        (self.folder / "own.py").write_text(FUNCTION, encoding="utf-8")
+        self.write(self.drawn.text)
+        self.recut = "max_files_per_run = 1\n" not in self.drawn.text
+
+    # -- the definition and the source ----------------------------------------------------------------------------
+
+    @property
+    def file(self) -> Path:
+        return self.folder / "mixed.toml"
+
+    @property
+    def definition(self) -> Definition:
+        return load_definition(self.file)
+
+    def write(self, text: str) -> None:
+        """The author's definition is this from now on."""
+        self.drawn.text = text
+        self.file.write_text(text, encoding="utf-8")
+
+    def arrive(self, *, readable: bool = True) -> str:
+        """One more file of the source; its name."""
+        number = len(self.files) + 1
+        rows = rows_of(self.chance, number, self.known, 1000 * number)
+        name = rows[0].place[0]
+        self.files[name] = rows
+        play.write(self.folder, rows)
+        if not readable:
+            (self.folder / "incoming" / name).write_bytes(b"PAR1 cut off")
+        self.moves.append(f"{name} arrives{'' if readable else ', cut off'}")
+        return name
+
+    # -- the tables -----------------------------------------------------------------------------------------------
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        """A table as of the newest batch, as any reader gets it."""
+        try:
+            return read_table(self.definition, table).to_pylist()
+        except UnknownTable:
+            return []
+
+    def ledger(self) -> list[dict[str, Any]]:
+        return sorted(self.rows("ledger"), key=lambda row: int(row["sequence"]))
+
+    def commits(self) -> list[dict[str, Any]]:
+        """The ledger's commit rows, each with its decision as a dictionary."""
+        rows = (row for row in self.ledger() if row["kind"] == "commit")
+        return [{**row, "decision": json.loads(row["decision"] or "{}")} for row in rows]
+
+    # -- commands -------------------------------------------------------------------------------------------------
+
+    def command(self, words: str, *arguments: object, killed: float = 0.0) -> int:
+        """The exit code of a command, which may be killed at some step: so likely. Raises AssertionError where it ends
+        as it must not."""
+        moment = self.chance.choice(MOMENTS) if self.chance.random() < killed else None
+        asked = [*words.split(), str(self.file), *map(str, arguments)]
+        self.moves.append(" ".join([words, *map(str, arguments)]) + (f" killed at {moment}" if moment else ""))
+        try:
+            result = self._called(asked, moment)
+        except Killed:
+            self.moves[-1] += ", and was"
+            self.outcomes[f"{words}: killed"] += 1
+            return KILLED
+        self.moves[-1] += f": {result.exit_code} {result.output.strip()[-300:]}"
+        self.outcomes[f"{words}: {result.exit_code}"] += 1
+        check_ended(words, result)
+        return result.exit_code
+
+    def said(self, words: str, *arguments: object) -> dict[str, Any] | None:
+        """What a command prints with `--json`; None where it is refused."""
+        result = self._called([*words.split(), str(self.file), *map(str, arguments), "--json"], None)
+        self.moves.append(f"{words} {' '.join(map(str, arguments))}: {result.exit_code}")
+        check_ended(words, result)
+        lines = [line for line in result.stdout.splitlines() if line.startswith("{")]
+        return json.loads(lines[-1]) if lines and result.exit_code == 0 else None
+
+    def _called(self, arguments: Iterable[str], moment: str | None) -> Result:
+        """Raises `Killed` where the moment came."""
+        with ExitStack() as stack:
+            patch = stack.enter_context(dead_owner() if moment else pytest.MonkeyPatch.context())
+            patch.setattr(choice, "refusal", _refusal)
+            if moment:
+                patch.setattr(lease, "_release", lambda ledger, claim: None)
+                at(patch, moment, _die)
+            return CliRunner().invoke(app, [*arguments], env={"COLUMNS": "200"})
+
+
+def _die() -> None:
+    raise Killed
+
+
+def _refusal(source: Source, uses: Uses, refusal: Callable[..., str | None] = choice.refusal) -> str | None:
+    """Sail computes the operator's windows, too, of such simple values as there are here."""
+    return refusal(source, replace(uses, runs_operator=False))
