@@ -88,7 +88,7 @@ def at(patch: pytest.MonkeyPatch, moment: str, die: Callable[[], None], batch_id
         append(self, state, *rows)
 
     def writing(self: Staging, frame: Any, name: str, *partition_by: str) -> None:
-        if kind == "write" and name == what and batch_id in (None, int(self.attempt.partition("-")[0])):
+        if kind == "write" and name == what and (batch_id is None or self.attempt.startswith(f"{batch_id}-")):
             die()
         write(self, frame, name, *partition_by)
 

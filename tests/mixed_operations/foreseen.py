@@ -12,13 +12,13 @@ from click.testing import Result
 from windowlib.runs.exits import DONE, REJECTED, USER
 
 NOTHING = ("nothing is committed", "nothing has been run", "nothing was run", "no batch")
-WAITS = ("is planned and not finished", "waits for approval", "was refused by its checks and waits")
+WAITS = ("is planned and not finished", "waits for approval", "was refused by its checks and waits", "is not finished")
 FOREIGN = "was changed by another program"
 IN_PART = "cannot be rerun in part"
 FORESEEN: dict[str, tuple[str, ...]] = {
     "run": ("is not a readable Parquet file", FOREIGN),
     "plan": ("is not a readable Parquet file",),
-    "rerun": (IN_PART,),
+    "rerun": (IN_PART, "what it would change is different now"),
     "late readmit": (IN_PART, "no such late event is without a window"),
     "rollback": ("is the newest", "lies between"),
     "advance-watermark": ("it never falls",),

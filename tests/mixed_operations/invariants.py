@@ -18,7 +18,7 @@ Name = tuple[Any, ...]
 
 
 def name_of(row: Mapping[str, Any], *, each_firing: bool) -> Name:
-    """What tells a result from all others."""
+    """What distinguishes a result from all others."""
     firing = row["firing"] if each_firing else None
     return row["user"], row["window_start"], row["window_end"], firing, row.get("result_number")
 

@@ -16,7 +16,7 @@ from tests.mixed_operations.drawn import ADDED, FILE_MIN, migrated
 from tests.mixed_operations.world import KILLED, WHY, YES, World
 from tests.random_pipelines import play
 from windowlib.definition.instants import iso_instant
-from windowlib.runs.exits import DONE, REJECTED
+from windowlib.runs.exits import DONE, REJECTED, USER
 
 KILLS = 0.2  # how likely a command is killed
 DAY_MS = 24 * 60 * MINUTE_MS
@@ -57,9 +57,11 @@ def rerun(world: World) -> None:
     if world.chance.random() < 0.6:
         world.command("rerun", *span(world), *YES, killed=KILLS)
     elif shown := world.said("rerun", *span(world), "--dry-run", *WHY):
-        if world.chance.random() < 0.3:
+        meanwhile = world.chance.random() < 0.3
+        if meanwhile:
             world.chance.choice((run, edit_lateness, roll_back))(world)
-        world.command("rerun", "--apply", shown["preview_id"], "--who", "ann", killed=KILLS)
+        code = world.command("rerun", "--apply", shown["preview_id"], "--who", "ann", killed=KILLS)
+        assert meanwhile or code != USER, "what a dry run has just shown cannot be applied"
 
 
 def readmit(world: World) -> None:
@@ -153,7 +155,7 @@ def add_column(world: World) -> None:
 
 
 def suspect(world: World) -> None:
-    """A run whose checks refuse what it reads; somebody decides, now or later."""
+    """A run whose checks refuse what it reads; the operator decides, now or later."""
     text = world.drawn.text
     (world.folder / "few.json").write_text(json.dumps(FEW_ROWS), encoding="utf-8")
     world.write(text.replace("[checks]\n", '[checks]\nfigures_suite = "few.json"\n'))

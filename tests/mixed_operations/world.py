@@ -31,6 +31,7 @@ from windowlib.tables.read import UnknownTable, read_table
 WHY = ("--reason", "why not", "--who", "ann")
 YES = ("--yes", *WHY)
 KILLED = -1  # the exit code of a command that was killed
+STEPS = 14  # of a command that can be killed: about as many as a batch has
 MOMENTS = (
     *(f"ledger:{kind}" for kind in ("claim", "plan", "prepare", "commit", "abandon", "migrate_finish")),
     *(f"commit:{table}" for table in ("source_files", "open_windows", "late_events", "quarantine", "seen_ids")),
@@ -120,11 +121,13 @@ class World:
     def command(self, words: str, *arguments: object, killed: float = 0.0) -> int:
         """The exit code of a command, which may be killed at some step: so likely. Raises AssertionError where it ends
         as it must not."""
-        moment = self.chance.choice(MOMENTS) if self.chance.random() < killed else None
+        step = self.chance.randrange(STEPS) if self.chance.random() < killed else None
         asked = [*words.split(), str(self.file), *map(str, arguments)]
-        self.moves.append(" ".join([words, *map(str, arguments)]) + (f" killed at {moment}" if moment else ""))
+        self.moves.append(
+            " ".join([words, *map(str, arguments)]) + (f", to be killed at step {step}" if step is not None else "")
+        )
         try:
-            result = self._called(asked, moment)
+            result = self._called(asked, step)
         except Killed:
             self.moves[-1] += ", and was"
             self.outcomes[f"{words}: killed"] += 1
@@ -142,19 +145,27 @@ class World:
         lines = [line for line in result.stdout.splitlines() if line.startswith("{")]
         return json.loads(lines[-1]) if lines and result.exit_code == 0 else None
 
-    def _called(self, arguments: Iterable[str], moment: str | None) -> Result:
-        """Raises `Killed` where the moment came."""
+    def _called(self, arguments: Iterable[str], step: int | None) -> Result:
+        """Raises `Killed` where a command came to the step at which it is killed."""
         with ExitStack() as stack:
-            patch = stack.enter_context(dead_owner() if moment else pytest.MonkeyPatch.context())
+            patch = stack.enter_context(dead_owner() if step is not None else pytest.MonkeyPatch.context())
             patch.setattr(choice, "refusal", _refusal)
-            if moment:
+            if step is not None:
                 patch.setattr(lease, "_release", lambda ledger, claim: None)
-                at(patch, moment, _die)
+                _die_at(step, patch)
             return CliRunner().invoke(app, [*arguments], env={"COLUMNS": "200"})
 
 
-def _die() -> None:
-    raise Killed
+def _die_at(step: int, patch: pytest.MonkeyPatch) -> None:
+    """The command dies when it has come to `MOMENTS` so often, and once more."""
+    left = iter(range(step))
+
+    def die() -> None:
+        if next(left, None) is None:
+            raise Killed
+
+    for moment in MOMENTS:
+        at(patch, moment, die)
 
 
 def _refusal(source: Source, uses: Uses, refusal: Callable[..., str | None] = choice.refusal) -> str | None:
