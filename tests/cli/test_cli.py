@@ -609,6 +609,15 @@ def test_what_an_encoding_lacks_is_shown_as_in_texts_of_python(tmp_path: Path, e
     assert (ended.returncode, "\\u65e5\\u672c.toml" in ended.stderr) == (USER, True), ended.stderr
 
 
+def test_names_of_files_that_are_not_read_as_utf_8(pipeline: Path) -> None:
+    """Python and the engines would each look for a file of another name."""
+    ascii_only = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    command = [sys.executable, "-P", "-m", "windowlib", "plan", str(pipeline)]
+    ended = subprocess.run(command, env=ascii_only, capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (USER, "")
+    assert "names of files as ascii here, and the engines read UTF-8: set PYTHONUTF8=1" in ended.stderr
+
+
 ALL_CLOSED = pytest.mark.long("all three streams are closed in make test, these two of them")
 
 

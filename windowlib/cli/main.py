@@ -18,7 +18,8 @@ from typer.core import TyperGroup
 
 from windowlib.cli.options import SETTINGS
 from windowlib.cli.output import output
-from windowlib.runs.exits import say_interrupted, with_exit_code
+from windowlib.model.errors import InvalidSpec
+from windowlib.runs.exits import print_error, say_interrupted, with_exit_code
 from windowlib.runs.interrupts import raised
 
 RUN, CORRECT, LOOK, DECIDE, TRY = "Run", "Correct the past", "Look", "Decide what a run cannot", "Try out"
@@ -110,6 +111,9 @@ def windowlib(
     A pipeline is one TOML file. Start with [b]windowlib demo[/b]; then write your own, and [b]windowlib run[/b] it when
     something new may have arrived, as often as you like.
     """
+    if (encoding := sys.getfilesystemencoding()) != "utf-8":
+        here = f"Python reads the names of files as {encoding} here, and the engines read UTF-8"
+        sys.exit(print_error(InvalidSpec(f"{here}: set PYTHONUTF8=1, or a locale such as C.UTF-8"), ""))
 
 
 def main(*arguments: str) -> None:
