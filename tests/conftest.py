@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -69,6 +70,16 @@ def no_wait_for_files_ahead() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(listing, "AHEAD_WAITS_MS", 0)
         yield
+
+
+@pytest.fixture(params=["UTC", "America/New_York"])
+def zone(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The time zone of the machine."""
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setenv("TZ", request.param)
+        time.tzset()
+        yield
+    time.tzset()
 
 
 NOT_TESTED = pytest.StashKey[list[str]]()

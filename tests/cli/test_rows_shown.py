@@ -5,8 +5,6 @@ from __future__ import annotations
 import io
 import json
 import re
-import time
-from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -49,16 +47,6 @@ def test_times_after_the_year_9999_are_shown_as_texts(
     out = tmp_path / "results.json"
     assert CliRunner().invoke(app, ["read", str(definition.file), "results", "--out", str(out)]).exit_code == 0
     assert [one["total"] for one in json.loads(out.read_text())] == [FAR]
-
-
-@pytest.fixture(params=["UTC", "America/New_York"])
-def zone(request: pytest.FixtureRequest) -> Iterator[None]:
-    """The time zone of the machine."""
-    with pytest.MonkeyPatch.context() as changed:
-        changed.setenv("TZ", request.param)
-        time.tzset()
-        yield
-    time.tzset()
 
 
 @pytest.mark.usefixtures("zone")

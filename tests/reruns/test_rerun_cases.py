@@ -24,6 +24,7 @@ from tests.strategies import ALL as EVERY
 from windowlib.batches.planning import ledger_of
 from windowlib.cli.main import main
 from windowlib.definition.definition import Definition, load_definition
+from windowlib.definition.instants import instant, time_of
 from windowlib.inspection.status import status
 from windowlib.model.errors import StateMismatch
 from windowlib.reruns import batch
@@ -176,6 +177,16 @@ def test_a_dry_run_changes_no_table(spark: SparkSession, tmp_path: Path) -> None
     page = (definition.root / FOLDER / made.preview_id / "index.html").read_text()
     assert f"windowlib rerun {definition.file} --apply {made.preview_id}" in page
     assert f"<td>{made.summary.largest[0]['user']}</td>" in page
+
+
+@pytest.mark.usefixtures("zone")
+def test_a_preview_names_its_windows_in_utc_wherever_the_machine_is(spark: SparkSession, tmp_path: Path) -> None:
+    definition = done(tmp_path, spark)
+    changed = previewed(definition, spark, MIDDLE).summary.largest
+    starts = [row["window"].partition(" to ")[0] for row in changed]
+    known = {instant(time_of(row["window_start"])) for row in read_table(definition, "results").to_pylist()}
+    assert {f"{start} UTC" for start, row in zip(starts, changed, strict=True) if row["before"]} <= known
+    assert any(row["before"] for row in changed)
 
 
 def test_a_preview_is_applied_though_other_windows_have_moved(spark: SparkSession, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from windowlib.cli.display import ROWS_SHOWN, console, readable, say, table_of
 from windowlib.cli.options import Json, Keys, Pipeline
 from windowlib.cli.outcomes import show_found
 from windowlib.cli.progress import progress
-from windowlib.definition.instants import instant
+from windowlib.definition.instants import in_words, instant
 from windowlib.definition.plurals import counted
 from windowlib.runs.exits import load_pipeline
 
@@ -132,7 +132,6 @@ def _show_events(screen: Console, events: Sequence[EventOf], last: str) -> None:
 
 
 def _bounds(bounds_ms: Bounds) -> str:
-    from windowlib.inspection.lineage.key_events import in_words
     from windowlib.inspection.lineage.key_windows import UNBOUNDED
 
     return "one window without bounds" if bounds_ms == UNBOUNDED else in_words(bounds_ms)

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from windowlib.cli.display import console, say, table_of
+from windowlib.cli.display import console, readable, say, table_of
 from windowlib.cli.options import Decide, Json, OptionalReason, Pipeline, Wait, Who, duration_ms
 from windowlib.cli.outcomes import show_note, show_outcome
 from windowlib.cli.progress import progress
@@ -225,4 +225,4 @@ def _late(shadow: Shadow) -> int:
 
 def _cell(row: Mapping[str, Any], name: str) -> str:
     value = row.get(name)
-    return "" if value is None else escape(f"{value:%Y-%m-%d %H:%M:%S}" if hasattr(value, "hour") else str(value))
+    return "" if value is None else escape(readable(value))

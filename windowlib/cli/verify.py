@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from windowlib.cli.display import ROWS_SHOWN, console, say, table_of
+from windowlib.cli.display import ROWS_SHOWN, console, readable, say, table_of
 from windowlib.cli.json_text import as_json as text
 from windowlib.cli.notifying import notifying
 from windowlib.cli.options import From, Json, OnEngine, Pipeline, To, duration_ms
@@ -174,8 +174,8 @@ def _window(window: Mapping[str, Any]) -> str:
 def _value(value: Any) -> str:
     if isinstance(value, Mapping):
         shown = {name: x for name, x in value.items() if name != "last_event_ms"}
-        return ", ".join(f"{name} {x}" for name, x in shown.items())
-    return "" if value is None else str(value)
+        return ", ".join(f"{name} {readable(x)}" for name, x in shown.items())
+    return "" if value is None else readable(value)
 
 
 def _differing(found: Verified) -> str:

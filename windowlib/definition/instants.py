@@ -20,6 +20,15 @@ def instant(time_ms: int | None) -> str:
     return f"{_text(when, ' ')} UTC"
 
 
+def in_words(bounds_ms: tuple[int, int]) -> str:
+    """The bounds of a window for people.
+
+    >>> in_words((0, 3_600_000))
+    '1970-01-01 00:00:00 to 1970-01-01 01:00:00 UTC'
+    """
+    return f"{instant(bounds_ms[0]).removesuffix(' UTC')} to {instant(bounds_ms[1])}"
+
+
 def iso_instant(time_ms: int | None) -> str | None:
     """The same for machines: ISO 8601 with ``Z``, or None.
 

@@ -15,6 +15,7 @@ from windowlib.batches.staging import Staging
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import LATENESS, OF_BATCHES
 from windowlib.definition.source import Source
+from windowlib.engines.collected import collected
 from windowlib.engines.spark import size_tasks
 from windowlib.model.assigners import Global
 from windowlib.model.spec import WindowSpec
@@ -180,9 +181,8 @@ def _examples(staging: Staging, definition: Definition) -> list[dict[str, Any]]:
     shown = []
     for kind in (CHANGED, ADDED, REMOVED):
         chosen = rows.where(F.col("change") == kind).orderBy(F.desc("window_end"), *_keys(rows, definition.source))
-        for row in chosen.limit(EXAMPLES).collect():
-            values = row.asDict()
-            shown.append({name: value for name, value in values.items() if name not in (PARTITION, "batch_id")})
+        for row in collected(chosen.limit(EXAMPLES)):
+            shown.append({name: value for name, value in row.items() if name not in (PARTITION, "batch_id")})
     return shown
 
 

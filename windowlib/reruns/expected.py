@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from windowlib.batches.inputs import Inputs
-from windowlib.definition.instants import instant
+from windowlib.definition.instants import in_words, instant, time_of
+from windowlib.engines.collected import collected
 from windowlib.plans import names
 from windowlib.plans.functions import F
 from windowlib.plans.reruns import equal
@@ -67,7 +68,7 @@ def _moved(said: DataFrame | None, now: DataFrame | None, keys: Sequence[str], f
     """Windows, five at most, that do not come out as it was said."""
     if said is None or now is None:
         some = said if said is not None else now
-        rows = [] if some is None else some.limit(5).collect()
+        rows = [] if some is None else collected(some.limit(5))
         return [_named(row, keys) for row in rows]
     identity = [*keys, "window_start", "window_end"]
     values = _values(found)
@@ -84,10 +85,10 @@ def _moved(said: DataFrame | None, now: DataFrame | None, keys: Sequence[str], f
         for when in ("after", "before"):
             one, other = (F.col(f"{of}.{when}.`{value}`") for of in ("_said", "_now"))
             same = same & equal(one, other, types[value])
-    return [_named(row, keys) for row in both.where(~same).limit(5).collect()]
+    return [_named(row, keys) for row in collected(both.where(~same).limit(5))]
 
 
-def _named(row: Any, keys: Sequence[str]) -> str:
+def _named(row: Mapping[str, Any], keys: Sequence[str]) -> str:
     key = ", ".join(str(row[name]) for name in keys)
-    bounds = f"{row['window_start']:%Y-%m-%d %H:%M:%S} to {row['window_end']:%Y-%m-%d %H:%M:%S}"
+    bounds = in_words((time_of(row["window_start"]), time_of(row["window_end"])))
     return f"{key + ': ' if key else ''}window {bounds}"

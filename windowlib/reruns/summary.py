@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from windowlib.batches.inputs import Inputs
+from windowlib.definition.instants import in_words, time_of
+from windowlib.engines.collected import collected
 from windowlib.model.errors import WindowError
 from windowlib.plans import names
 from windowlib.plans.functions import F, quoted
@@ -122,13 +124,13 @@ def _largest(rows: DataFrame, keys: Sequence[str], outputs: Sequence[str]) -> li
         )
     chosen = rows.orderBy(F.expr(change).desc(), *map(quoted, keys), "window_start").limit(LARGEST)
     shown = []
-    for row in chosen.collect():
+    for row in collected(chosen):
         was = row[names.BEFORE]
         shown.append(
             {
                 "change": row["part"],
                 **{key: row[key] for key in keys},
-                "window": f"{row['window_start']:%Y-%m-%d %H:%M:%S} to {row['window_end']:%Y-%m-%d %H:%M:%S}",
+                "window": in_words((time_of(row["window_start"]), time_of(row["window_end"]))).removesuffix(" UTC"),
                 "before": {name: was[name] for name in outputs} if was else None,
                 "after": None if row["part"] == REMOVED else {name: row[name] for name in outputs},
             }

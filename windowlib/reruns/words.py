@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from windowlib.definition.instants import instant
+from windowlib.definition.instants import instant, time_of
 from windowlib.definition.plurals import counted
 from windowlib.plans import reruns
 
@@ -140,8 +141,9 @@ def _change(was: Any, now: Any) -> str:
 
 
 def _from_to(before: Any, after: Any, was: bool, is_now: bool) -> str:
+    then, now = (instant(time_of(x)) if isinstance(x, datetime) and x.tzinfo else str(x) for x in (before, after))
     if not was:
-        return str(after)
+        return now
     if not is_now:
-        return f"{before} → gone"
-    return str(after) if before == after else f"{before} → {after}"
+        return f"{then} → gone"
+    return now if before == after else f"{then} → {now}"

@@ -116,6 +116,8 @@ def rows_of(table: pa.Table) -> list[dict[str, Any]]:
     [{'at': datetime.datetime(1970, 1, 1, 0, 0, tzinfo=datetime.timezone.utc)}, {'at': None}]
     >>> rows_of(pa.table({"at": pa.array([2**62], pa.timestamp("us"))}))
     [{'at': '1970-01-01 and 4,611,686,018,427,387,904 us'}]
+    >>> rows_of(pa.table({"was": pa.array([{"at": 2**62}, None], pa.struct({"at": pa.timestamp("s", "UTC")}))}))
+    [{'was': {'at': '1970-01-01 and 4,611,686,018,427,387,904 s'}}, {'was': None}]
     """
     columns = [_values(column) for column in table.columns]
     return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
@@ -124,6 +126,10 @@ def rows_of(table: pa.Table) -> list[dict[str, Any]]:
 def _values(column: pa.ChunkedArray) -> list[Any]:
     """A column's values. For times with a zone pyarrow would import pandas, half a second of a run with nothing new."""
     kind = column.type
+    if pa.types.is_struct(kind):
+        fields = zip(*map(_values, column.flatten()), strict=True)
+        known = zip(column.is_valid().to_pylist(), fields, strict=True)
+        return [dict(zip(kind.names, values, strict=True)) if there else None for there, values in known]
     try:
         if not (pa.types.is_timestamp(kind) and kind.tz == "UTC"):
             return [*column.to_pylist()]

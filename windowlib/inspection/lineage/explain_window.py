@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 from windowlib.batches.may_run import check_fingerprint
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
-from windowlib.definition.instants import instant, nearest_utc, time_of
+from windowlib.definition.instants import in_words, instant, nearest_utc, time_of
 from windowlib.definition.plurals import counted
 from windowlib.inspection.late.events import late_rows
 from windowlib.inspection.lineage.batch_runs import BatchRun
 from windowlib.inspection.lineage.cuts import EVER, CannotLook, Cut, Key, check_key, cut, key_of
-from windowlib.inspection.lineage.key_events import EventOf, Events, events_of, in_words, is_raw_of
+from windowlib.inspection.lineage.key_events import EventOf, Events, events_of, is_raw_of
 from windowlib.inspection.lineage.key_windows import UNBOUNDED, KeyWindows, span_of
 from windowlib.inspection.lineage.lacking import not_filled
 from windowlib.inspection.lineage.versions import Version, values_of, version_of

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
-from windowlib.definition.instants import instant, time_of
+from windowlib.definition.instants import in_words, time_of
 from windowlib.inspection.late.events import NO_WINDOW, how_late, late_rows, reason
 from windowlib.inspection.lineage.cuts import Cut, Key, within
 from windowlib.inspection.lineage.key_windows import KeyWindows, span_of
@@ -176,12 +176,3 @@ def _matched(
     waiting = {(one.file, one.row): one for one in said}
     known = [(event, waiting.pop((event.file, event.row), None)) for event in events]
     return known, list(waiting.values())
-
-
-def in_words(bounds: Bounds) -> str:
-    """The bounds of a window for people.
-
-    >>> in_words((0, 3_600_000))
-    '1970-01-01 00:00:00 to 1970-01-01 01:00:00 UTC'
-    """
-    return f"{instant(bounds[0]).removesuffix(' UTC')} to {instant(bounds[1])}"

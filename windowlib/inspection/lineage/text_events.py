@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from windowlib.definition.definition import Definition
+from windowlib.engines.collected import collected
 from windowlib.inspection.lineage.cuts import Key
 from windowlib.runs.start import with_spark
 from windowlib.source import rows as source
@@ -59,6 +60,6 @@ def _read(
         rows.frame.withColumn(names.TIMESTAMP_MS, timestamp_ms(admission, rows.frame))
         .where(reduce(and_, of_key, F.col(names.TIMESTAMP_MS).isNotNull()))
         .select(names.SOURCE_FILE, names.SOURCE_ROW, names.TIMESTAMP_MS, *map(quoted, columns))
-        .collect()
     )
-    return [(rows.paths[row[0]], row[1], row[2], dict(zip(columns, row[3:], strict=True))) for row in found]
+    by_place = ([*row.values()] for row in collected(found))
+    return [(rows.paths[uri], row, at_ms, dict(zip(columns, of, strict=True))) for uri, row, at_ms, *of in by_place]

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from windowlib.definition.instants import in_words
 from windowlib.inspection.lineage.batch_runs import BatchRun
 from windowlib.inspection.lineage.cuts import Cut
-from windowlib.inspection.lineage.key_events import in_words
 from windowlib.plans.kinds.kind import Bounds
 from windowlib.tables.rerun import Rerun
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from windowlib.batches.inputs import Inputs
+from windowlib.engines.collected import collected
 from windowlib.inspection.verify.report import DIFFERENT, MISSING, UNEXPECTED, Difference
 from windowlib.plans.added import FILLED
 from windowlib.plans.engine import Engine
@@ -21,7 +22,7 @@ from windowlib.plans.reruns import equal
 from windowlib.plans.step import Step
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, Row
+    from pyspark.sql import Column, DataFrame
 
 LISTED = 1_000  # differing rows that are listed; all are counted
 
@@ -83,7 +84,7 @@ def compare(
     if not counted["differing"]:
         return Compared(counted["rows"])
     rows = inputs.spark.read.schema(judged.schema).parquet(str(inputs.staging / name))
-    first = rows.orderBy(*map(quoted, shape.identity)).limit(LISTED).collect()
+    first = collected(rows.orderBy(*map(quoted, shape.identity)).limit(LISTED))
     differences = [difference for row in first for difference in _differences(row, shape)]
     return Compared(counted["rows"], counted["differing"], differences)
 
@@ -112,13 +113,13 @@ def _side(rows: DataFrame, shape: Shape, types: Mapping[str, Any], expected: int
     return rows.select(*columns, *marks)
 
 
-def _differences(row: Row, shape: Shape) -> Iterator[Difference]:
+def _differences(row: Mapping[str, Any], shape: Shape) -> Iterator[Difference]:
     key, window = {k: row[k] for k in shape.keys}, {b: row[b] for b in shape.bounds}
     expected, found = row["_expected_rows"], row["_found_rows"]
     if not expected:
-        yield Difference(UNEXPECTED, shape.table, key, window, None, None, row["_found"].asDict())
+        yield Difference(UNEXPECTED, shape.table, key, window, None, None, row["_found"])
     elif not found:
-        yield Difference(MISSING, shape.table, key, window, None, row["_expected"].asDict(), None)
+        yield Difference(MISSING, shape.table, key, window, None, row["_expected"], None)
     else:
         if found != expected:
             yield Difference(UNEXPECTED, shape.table, key, window, "rows of this window", expected, found)
@@ -150,6 +151,6 @@ def compare_late(inputs: Inputs, step: Step, late: DataFrame | None) -> Compared
             row["should_be"],
             row["is"],
         )
-        for row in rows.orderBy(*map(quoted, shape.identity)).limit(LISTED).collect()
+        for row in collected(rows.orderBy(*map(quoted, shape.identity)).limit(LISTED))
     ]
     return Compared(counted["rows"], counted["differing"], found)
