@@ -18,7 +18,7 @@ from windowlib.definition.uses import Uses
 from windowlib.inspection.lineage.cuts import Key
 from windowlib.model.errors import StateMismatch, WindowError
 from windowlib.plans import admission, erased, names
-from windowlib.plans.functions import F, quoted
+from windowlib.plans.functions import F, literal, quoted
 from windowlib.reruns.source import known_files
 from windowlib.source import listing
 from windowlib.source import rows as source
@@ -109,7 +109,7 @@ def _files(
 
 def _held(definition: Definition, raw: source.Rows, target: Target, not_looked_at: Sequence[str]) -> Held:
     values, event_id = target.key.python_values(), definition.source.event_id
-    equal = (F.col(quoted(name)) == F.lit(value) for name, value in values.items())
+    equal = (F.col(quoted(name)) == literal(value) for name, value in values.items())
     by_value = F.coalesce(reduce(and_, equal), F.lit(False))
     by_hash = erased.digest_of(raw.frame, [*values], target.secret) == F.lit(target.digest)
     ids = F.collect_set(F.col(quoted(event_id)).cast("string")) if event_id else F.lit(None)

@@ -7,6 +7,7 @@ must not wait for Spark's packages.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,12 +25,24 @@ else:
 
     F = _Functions()
 
-__all__ = ["F", "looked_up", "quoted"]
+__all__ = ["F", "literal", "looked_up", "quoted"]
 
 
 def quoted(name: str) -> str:
     """A column's name as an identifier, dots and spaces included."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def literal(value: Any) -> Column:
+    """A value as a column. A time is that which it says, where PySpark's `lit` follows this machine's clocks."""
+    match value:
+        case datetime():
+            kind = "timestamp" if value.tzinfo else "timestamp_ntz"
+        case date():
+            kind = "date"
+        case _:
+            return F.lit(value)
+    return F.lit(value.isoformat()).cast(kind)
 
 
 def looked_up(key: str | Column, values: Mapping[Any, Any]) -> Column:

@@ -50,12 +50,12 @@ def _read(
 ) -> list[TextRow]:
     from windowlib.plans import names
     from windowlib.plans.admission import timestamp_ms
-    from windowlib.plans.functions import F, quoted
+    from windowlib.plans.functions import F, literal, quoted
     from windowlib.source.intake import times_of
 
     admission = times_of(definition.source, definition.spec.assigner)
     rows = source.rows(spark, definition.source, files, staging)
-    of_key = (F.col(quoted(name)) == F.lit(value) for name, value in key.python_values().items())
+    of_key = (F.col(quoted(name)) == literal(value) for name, value in key.python_values().items())
     found = (
         rows.frame.withColumn(names.TIMESTAMP_MS, timestamp_ms(admission, rows.frame))
         .where(reduce(and_, of_key, F.col(names.TIMESTAMP_MS).isNotNull()))
