@@ -36,3 +36,11 @@ def test_a_user_without_a_name_decides_by_number(tmp_path: Path, unnamed: tuple[
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout)["who"] == "user 54321"
+
+
+@pytest.mark.parametrize("option", [["run", "--wait"], ["maintain", "--wait"], ["late", "what-if", "--allow"]])
+def test_a_duration_is_not_below_zero(tmp_path: Path, option: list[str]) -> None:
+    file = clicks(tmp_path, files=1).file
+    *command, name = option
+    ended = CliRunner().invoke(app, [*command, str(file), name, "-1d"])
+    assert (ended.exit_code, f'{name} "-1d" is below 0: need a duration such as' in ended.stderr) == (2, True)

@@ -106,12 +106,15 @@ Wait = Annotated[str, typer.Option("--wait", help="How long to wait for a run th
 
 
 def duration_ms(option: str, given: str, allowed: str = ALLOWED) -> int:
-    """The duration that an option names, in ms; raises `InvalidSpec` for a text that is not one.
+    """The duration that an option names, in ms; raises `InvalidSpec` for a text that is not one, or is below 0.
 
     >>> duration_ms("--wait", "10m")
     600000
     """
     try:
-        return parse_duration(given)
+        found_ms = parse_duration(given)
     except ValueError as error:
         raise InvalidSpec(f'{option} "{given}" is not a duration: need {allowed}') from error
+    if found_ms < 0:
+        raise InvalidSpec(f'{option} "{given}" is below 0: need {allowed}')
+    return found_ms
