@@ -14,6 +14,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from windowlib.tables import data_files
+
 INDEX = "partial_unexpected_index_list"  # Great Expectations' name for it
 WINDOW = ("window_start", "window_end")
 
@@ -49,7 +51,7 @@ def rows_at(files: Sequence[Path], places: Sequence[int], columns: Sequence[str]
         here = [place for place in places if before <= place < before + stored.metadata.num_rows]
         if here:
             rows = stored.read(columns=[name for name in columns if name in stored.schema_arrow.names])
-            taken = rows.take([place - before for place in here]).to_pylist()
+            taken = data_files.rows_of(rows.take([place - before for place in here]))
             found |= {place: _plain(row) for place, row in zip(here, taken, strict=True)}
         before += stored.metadata.num_rows
     return [found[place] for place in places]
