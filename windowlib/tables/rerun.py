@@ -143,7 +143,7 @@ def time_ms(name: str, text: str) -> int:
     try:
         moment = datetime.fromisoformat(found["moment"])
         zone = found["zone"].strip()
-        if re.fullmatch(r"Z|UTC|[+-]\d\d:?\d\d", zone):
+        if re.fullmatch(r"Z|UTC|[+-]\d\d:?[0-5]\d", zone):
             with_zone = datetime.fromisoformat(moment.isoformat() + zone.replace("UTC", "Z"))
         else:
             with_zone = _in_zone(name, text, moment, ZoneInfo(zone.strip("[]")))
