@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pytest
 
+from windowlib.plans.returned import FunctionFailed
 from windowlib.plans.stream import ELEMENT, in_value, of_stream, segments_of
 
 
@@ -19,3 +21,13 @@ def test_an_element_has_the_columns_that_are_neither_its_key_nor_the_stream_s() 
     found = {segment.key: list(segment.rows()) for segment in segments_of([batch], ["user"])}
     page = in_value(of_stream("page"))
     assert found == {"ann": [{page: "a"}, {page: "b"}], "bob": [{page: "c"}]}
+
+
+@pytest.mark.parametrize(
+    ("column", "named"), [("_r_until", "column until is"), ("_argument_0", "an argument of an aggregate is")]
+)
+def test_a_time_that_python_does_not_have_is_named(column: str, named: str) -> None:
+    late = pa.array([253_402_300_800_000_000]).cast(pa.timestamp("us", "UTC"))
+    batch = pa.record_batch({"user": ["ann"], "_kind": [ELEMENT], column: late})
+    with pytest.raises(FunctionFailed, match=f"{named} a time of before the year 1 or after 9999"):
+        [list(segment.rows()) for segment in segments_of([batch], ["user"])]

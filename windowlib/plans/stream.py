@@ -52,10 +52,10 @@ def segments_of(batches: Iterable[pa.RecordBatch], keys: Sequence[str]) -> Itera
         of_kind = [_Columns(batch, kind, keys) for kind in (MAP, STORED, ELEMENT)]
         key_of: Sequence[Any] = [None] * batch.num_rows
         if keys:
-            values = [_keys(batch.column(key)) for key in keys]
+            values = [_keys(batch.column(key), key) for key in keys]
             key_of = values[0] if len(keys) == 1 else list(zip(*values, strict=True))
         taken = [0, 0, 0]
-        for (key, kind), rows in groupby(zip(key_of, _list(batch.column("_kind")), strict=True)):
+        for (key, kind), rows in groupby(zip(key_of, _list(batch.column("_kind"), "_kind"), strict=True)):
             start = taken[kind]
             taken[kind] = stop = start + sum(1 for _ in rows)
             yield Segment(key, kind, of_kind[kind], start, stop)
@@ -80,13 +80,15 @@ class _Columns:
         """The values, column by column; made when they are first asked for."""
         is_of_kind = pc.equal(self.batch.column("_kind"), self.kind)
         if self.struct:
-            return [_list(column) for column in self.batch.column(self.struct).filter(is_of_kind).flatten()]
-        return [_list(column) for column in self.batch.select(self.columns).filter(is_of_kind).columns]
+            columns = self.batch.column(self.struct).filter(is_of_kind).flatten()
+        else:
+            columns = self.batch.select(self.columns).filter(is_of_kind).columns
+        return [_list(column, name) for column, name in zip(columns, self.names, strict=True)]
 
 
-def _keys(column: pa.Array) -> list[Any]:
+def _keys(column: pa.Array, name: str) -> list[Any]:
     """The values of a key column: NaN, which equals nothing, is one object, and so the same key all over."""
-    values = _list(column)
+    values = _list(column, name)
     if pa.types.is_floating(column.type) or pa.types.is_nested(column.type):
         return [_with_one_nan(value) for value in values]
     return values
@@ -103,9 +105,17 @@ def _with_one_nan(value: Any) -> Any:
     return value
 
 
-def _list(column: pa.Array) -> list[Any]:
+def _list(column: pa.Array, name: str) -> list[Any]:
+    """The values of a column; raises FunctionFailed for a time that Python has no value for."""
     plain = not column.null_count and (pa.types.is_integer(column.type) or pa.types.is_floating(column.type))
-    values: list[Any] = column.to_numpy().tolist() if plain else column.to_pylist()
+    try:
+        values: list[Any] = column.to_numpy().tolist() if plain else column.to_pylist()
+    except OverflowError as error:
+        of = "an argument of an aggregate" if name.startswith(names.internal("")) else f"column {name}"
+        raise FunctionFailed(
+            f"{of} is a time of before the year 1 or after 9999, which Python, that computes these windows, does not"
+            " have: aggregate a number in its place, such as unix_micros(…), or correct the rows"
+        ) from error
     return values
 
 
