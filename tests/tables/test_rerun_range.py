@@ -63,6 +63,7 @@ def test_an_end_in_the_future_is_not_proposed() -> None:
         ("2026-02-30Z", "2026-03-04Z", 'from = "2026-02-30Z" is not a time: day'),
         ("2026-03-03T00:00+05:99", "2026-03-04Z", 'from = "2026-03-03T00:00+05:99" is not a time'),
         ("2026-03-03 Mars/Olympus", "2026-03-04Z", 'from = "2026-03-03 Mars/Olympus" is not a time'),
+        ("2026-03-03 localtime", "2026-03-04Z", "is not a time: must be the name of a time zone"),
         ("2026-03-04Z", "2026-03-03Z", "from 2026-03-04 00:00:00 UTC is not before to 2026-03-03 00:00:00 UTC"),
         ("2026-03-04Z", "2026-03-04Z", "is not before"),
         ("2026-03-04Z", "2127-03-03Z", "to 2127-03-03 00:00:00 UTC is in the future: it is 2027-01-15"),

@@ -8,11 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlsplit
-from zoneinfo import available_timezones
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
 
 from windowlib.definition.durations import ALLOWED, parse_duration
+from windowlib.definition.instants import zone_of
 from windowlib.definition.kept import Kept
 from windowlib.definition.mistakes import renaming
 
@@ -81,9 +81,7 @@ def _time_format(pattern: str) -> str:
 
 
 def _time_zone(name: str) -> str:
-    if name not in available_timezones() - {"localtime", "Factory"}:  # which are names of files, and of no zone
-        raise ValueError('must be the name of a time zone, such as "Europe/Berlin" or "UTC"')
-    return name
+    return zone_of(name).key
 
 
 def _locale(name: str) -> str:

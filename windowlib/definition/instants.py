@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -61,6 +61,17 @@ def time_of(moment: datetime) -> int:
     """
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return (aware - _EPOCH) // timedelta(milliseconds=1)
+
+
+def zone_of(name: str) -> ZoneInfo:
+    """The time zone of a name; raises ValueError for any other, such as that of a file of this machine's settings.
+
+    >>> zone_of("Europe/Berlin").key
+    'Europe/Berlin'
+    """
+    if name not in available_timezones() - {"localtime", "Factory"}:  # which are names of files, and of no zone
+        raise ValueError('must be the name of a time zone, such as "Europe/Berlin" or "UTC"')
+    return ZoneInfo(name)
 
 
 def of_local(local_ms: int, zone: str | None) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant, time_of
-from windowlib.tables.erasures import erasures, unpublished
+from windowlib.tables.delta import Tables
+from windowlib.tables.erasures import Erasure, erasures, unpublished
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.ledger_history import decisions_of
 from windowlib.tables.migration import finished, migrations, switched
@@ -32,15 +33,20 @@ def migration_begun(definition: Definition, ledger: Ledger) -> str | None:
     return f"{what}: `{to_paste('migrate', definition.file, *WHY)}` goes on; `{undo}` deletes what was built"
 
 
-def erasure_begun(definition: Definition, ledger: Ledger) -> str | None:
-    """An erasure that was killed or overtaken and not given again; None without one, and where a run finishes it."""
+def unfinished_erasures(definition: Definition, tables: Tables) -> list[Erasure]:
+    """The newest erasure of each key that the tables still hold: events of it are read no more."""
     newest = {one.digest: one for one in erasures(definition.root)}
     if not newest:
-        return None
+        return []
+    since = min(one.batch_id or 0 for one in newest.values())
+    return unpublished([*newest.values()], decisions_of(tables, since))
+
+
+def erasure_begun(definition: Definition, ledger: Ledger) -> str | None:
+    """An erasure that was killed or overtaken and not given again; None without one, and where a run finishes it."""
     plan = ledger.state().plan
     prepared = plan.decision.digest if plan and plan.decision else None
-    since = min(one.batch_id or 0 for one in newest.values())
-    left = unpublished([one for one in newest.values() if one.digest != prepared], decisions_of(ledger.tables, since))
+    left = [one for one in unfinished_erasures(definition, ledger.tables) if one.digest != prepared]
     if not left:
         return None
     what = f"the erasure of a key that {left[0].who} began {instant(time_of(left[0].at))} ({left[0].reason})"

@@ -161,6 +161,11 @@ def without(rows: DataFrame, erased: Erased) -> DataFrame:
     return found
 
 
+def without_keys(rows: DataFrame, columns: Sequence[str], digests: Sequence[str], secret: str) -> DataFrame:
+    """`rows` of any table with key columns, without those of some keys, given by their digests."""
+    return rows.where(~digest_of(rows, columns, secret).isin(*digests))
+
+
 def _is_erased(rows: DataFrame, of: ErasedOf, secret: str) -> Column:
     """True or false, never null. Times are compared first: the hash of a row that is newer than all is not made."""
     time, times = F.col(names.TIMESTAMP_MS), dict(of.up_to_ms)

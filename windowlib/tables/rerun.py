@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
-from windowlib.definition.instants import instant, time_of
+from windowlib.definition.instants import instant, time_of, zone_of
 from windowlib.model.errors import WindowError
 from windowlib.model.rerun import TimeRange
 from windowlib.plans.partitions import DAY_MS
@@ -146,8 +146,8 @@ def time_ms(name: str, text: str) -> int:
         if re.fullmatch(r"Z|UTC|[+-]\d\d:?[0-5]\d", zone):
             with_zone = datetime.fromisoformat(moment.isoformat() + zone.replace("UTC", "Z"))
         else:
-            with_zone = _in_zone(name, text, moment, ZoneInfo(zone.strip("[]")))
-    except (ValueError, ZoneInfoNotFoundError, OSError) as error:
+            with_zone = _in_zone(name, text, moment, zone_of(zone.strip("[]")))
+    except ValueError as error:
         raise RerunRefused(f'{name} = "{text}" is not a time: {error}; need date, time and zone {example}') from error
     return time_of(with_zone)
 

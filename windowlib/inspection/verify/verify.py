@@ -20,10 +20,12 @@ from windowlib.batches.inputs import Inputs
 from windowlib.batches.may_run import check_fingerprint
 from windowlib.batches.planning import ledger_of
 from windowlib.batches.steps import typed_step
+from windowlib.definition import plurals
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import ADDED, REFORMULATED, filled_since, in_force, is_of
 from windowlib.definition.instants import instant
 from windowlib.engines.choice import check_engine
+from windowlib.inspection.begun import unfinished_erasures
 from windowlib.inspection.lineage.cuts import EVER, CannotLook, cut
 from windowlib.inspection.verify import aligned, counts, sessions, tables
 from windowlib.inspection.verify.asked import Asked
@@ -36,17 +38,19 @@ from windowlib.inspection.verify.report import UNEXPECTED, Difference, Verified
 from windowlib.model.assigners import Session, Sliding, Tumbling
 from windowlib.model.errors import StateMismatch
 from windowlib.model.rerun import TimeRange, first_slack_ms, needed, touching
+from windowlib.plans.erased import without_keys
 from windowlib.plans.reruns import CHAIN_END_MS, CHAIN_START_MS
 from windowlib.plans.step import Step
 from windowlib.reruns.source import reading
 from windowlib.source.place import check_place
 from windowlib.tables.delta import Tables
+from windowlib.tables.erasures import Erasure
 from windowlib.tables.ledger import Clock
 from windowlib.tables.ledger_rows import Plan
 from windowlib.tables.publish import staging_folder
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 NAMED = 3  # files that a sentence names
 
@@ -105,8 +109,10 @@ def verify(definition: Definition, asked: Asked, spark: SparkSession, clock: Clo
         recorded_late_in_ms=commit.late_out_ms,
     )  # fmt: skip
     inputs = Inputs(definition, plan, shown, spark, opened, attempt, place)
+    keys = definition.source.key
+    half = [one for one in unfinished_erasures(definition, opened) if {*one.columns} == {*keys}]
     try:
-        return _verified(inputs, past, asked, as_compared(changed, commit))
+        return _verified(inputs, past, asked, as_compared(changed, commit), half)
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
@@ -118,7 +124,9 @@ def _staging(root: Path) -> Path:
     return staging if usable else Path(tempfile.gettempdir())
 
 
-def _verified(inputs: Inputs, past: Recorded, asked: Asked, others: Mapping[str, Compared]) -> Verified:
+def _verified(
+    inputs: Inputs, past: Recorded, asked: Asked, others: Mapping[str, Compared], half: Sequence[Erasure]
+) -> Verified:
     read, expected = _expected(inputs, past, asked)
     step, by_time = expected.step, inputs.definition.plan.windows_end
     stored: dict[str, Any] = inputs.plan.stored
@@ -133,8 +141,8 @@ def _verified(inputs: Inputs, past: Recorded, asked: Asked, others: Mapping[str,
         shape = replace(shape, added={name: since for name, since in added.items() if name in shape.values})
         should_be = None if rows is None else tables.finished(rows, shape, step, whole=True)
         shown = tables.chosen(look(inputs, step, asked), asked, expected, read.unsure)
-        found[table] = compare(inputs, step.engine, shape, should_be, shown)
-    found["late_events"] = compare_late(inputs, step, expected.late)
+        found[table] = compare(inputs, step.engine, shape, _without(half, should_be), _without(half, shown))
+    found["late_events"] = compare_late(inputs, step, _without(half, expected.late))
     found["source_files"] = _read_once(past)
     return Verified(
         pipeline=inputs.definition.name,
@@ -148,15 +156,16 @@ def _verified(inputs: Inputs, past: Recorded, asked: Asked, others: Mapping[str,
         compared={table: found[table].rows for table in ("results", "open_windows", "late_events")},
         differing={table: one.differing for table, one in found.items() if one.differing},
         differences=[difference for one in found.values() for difference in one.differences],
-        not_compared=[
-            *(f"{name}: its formula was changed with batch {batch}" for name, batch in reformulated.items()),
-            *(
-                f"{name} of rows that lack it: it was added with batch {batch}"
-                for name, batch in stored.get(ADDED, {}).items()
-            ),
-            *_not_compared(inputs.definition, read),
-        ],
+        not_compared=_not_compared(inputs, read, len(half)),
     )
+
+
+def _without(half: Sequence[Erasure], rows: DataFrame | None) -> DataFrame | None:
+    """Rows of other keys than those that are erased by half: no event of them is read, and the tables hold some."""
+    if rows is not None:
+        for one in half:
+            rows = without_keys(rows, one.columns, [one.digest], one.secret)
+    return rows
 
 
 def _expected(inputs: Inputs, past: Recorded, asked: Asked) -> tuple[Read, Expected]:
@@ -242,8 +251,13 @@ def _read_once(past: Recorded) -> Compared:
     return Compared(len(past.files), len(found), found)
 
 
-def _not_compared(definition: Definition, read: Read) -> list[str]:
-    found = []
+def _not_compared(inputs: Inputs, read: Read, half_erased: int) -> list[str]:
+    definition, stored = inputs.definition, inputs.plan.stored
+    found = [f"{name}: its formula was changed with batch {n}" for name, n in stored.get(REFORMULATED, {}).items()]
+    found += [f"{name} of rows that lack it: it was added with batch {n}" for name, n in stored.get(ADDED, {}).items()]
+    if half_erased:
+        erased = plurals.counted(half_erased, "key")
+        found.append(f"{erased} whose erasure is not finished: `windowlib status` says how to go on")
     if read.lost:
         first = min(span.from_ms for span in read.unsure)
         last = max(span.to_ms for span in read.unsure)
