@@ -147,8 +147,9 @@ def edit_lateness(world: World) -> None:
 
 
 def add_column(world: World) -> None:
+    """Of windows whose elements are kept, another column takes a migration, as these lack what it is computed of."""
     free = [name for name in ADDED if f"\n{name} = " not in world.drawn.text]
-    if free and "[aggregates]" in world.drawn.text:
+    if free and "[aggregates]" in world.drawn.text and world.drawn.kind != "evictor":
         name = world.chance.choice(free)
         world.write(f'{world.drawn.text}{name} = "{ADDED[name]}"\n')
         world.moves.append(f"column {name}")
