@@ -36,7 +36,7 @@ FORESEEN: dict[str, tuple[str, ...]] = {
     "set-aside": (),
     "restore": ("nothing to do",),
     "adopt": ("nothing to do",),
-    "verify": ("its windows are computed by the operator",),
+    "verify": ("its windows are computed by the operator", "nothing was compared: no window"),
     "explain": (),
     "status": (),
     "late list": (),
