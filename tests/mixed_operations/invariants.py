@@ -46,7 +46,8 @@ class Follower:
         undone = any(
             said.get("kind") == "rollback" and said["to_batch_id"] < self.after < batch for batch, said in decided
         )
-        if undone or self.restarts != world.restarts:
+        forgot = any(said.get("kind") == "forget" and batch > self.after for batch, said in decided)
+        if undone or self.restarts != world.restarts or (world.silent and forgot):
             self.held = {name_of(row, each_firing=each_firing): row for row in results}
         else:
             self._follow(world.rows("result_changes"), each_firing=each_firing)

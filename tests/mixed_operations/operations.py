@@ -98,6 +98,7 @@ def forget_key(world: World, key: str, *now: str, killed: float = 0.0) -> int:
     world.restarts, world.recut = world.restarts + bool(now), True
     code = world.command("forget", "--key", key, *now, *YES, killed=killed)
     if code == KILLED:
+        world.silent = world.silent or bool(now)
         world.half.add(key)
     elif code == DONE:
         world.half.discard(key)

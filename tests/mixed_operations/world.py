@@ -61,6 +61,7 @@ class World:
     recut: bool = False
     before_migration: str | None = None
     restarts: int = 0  # how often followers had to begin again without a row that says so
+    silent: bool = False  # an erasure without such rows was killed: a later batch may publish it
     moves: list[str] = field(default_factory=list)
     outcomes: Counter[str] = field(default_factory=Counter)  # command and exit code, or that it was killed
 
