@@ -456,6 +456,19 @@ def test_a_rerun_a_verify_and_a_maintenance_that_fail_are_reported(clicks, serve
         server.got[:] = [one for one in server.got if one["what"] == "began"]
 
 
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_a_verify_after_an_edit_is_reported(folder, server, monkeypatch):
+    monkeypatch.setenv("HOOK", server.url)
+    monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
+    file = folder / "clicks.toml"
+    edited = file.read_text(encoding="utf-8").replace('gap = "10m"', 'gap = "20m"')
+    file.write_text(f'{edited}[notify]\nwebhook_variable = "HOOK"\n', encoding="utf-8")
+    assert ran("verify", file).exit_code == 2
+    assert server.said == [("failure", "began")]
+    assert 'window.gap was "10m", is "20m"' in server.got[0]["sentence"]
+
+
 def test_a_run_that_is_not_over_in_time_reports_what_is_not_fresh(clicks, server):
     from windowlib.airflow.late_runs import judge
 

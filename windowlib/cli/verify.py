@@ -74,6 +74,7 @@ def verify(
         newest = cut(definition).batch.batch_id
         asked = Asked(_span(definition, start, end, last), sample, newest if seed is None else seed)
         check_can_verify(definition, asked)
+        _check_not_edited(definition)
         with progress(console(quiet=as_json)) as show:
             found = with_spark(definition, "verify", lambda spark: look(definition, asked, spark, wall_clock_ms), show)
         _keep(definition.root, found)
@@ -82,6 +83,14 @@ def verify(
             raise WindowsDiffer(f"{definition.name} is not what its source says: {_differing(found)}")
     if found.found_nothing_to_compare:
         raise CannotLook(f"nothing was compared: no window of {definition.name} that was asked for can be read")
+
+
+def _check_not_edited(definition: Definition) -> None:
+    """Raises `StateMismatch` as the comparison would, before an engine starts."""
+    from windowlib.batches.may_run import check_fingerprint
+    from windowlib.batches.planning import ledger_of
+
+    check_fingerprint(definition, ledger_of(definition).state().commit)
 
 
 def _show(found: Verified, as_json: bool) -> None:

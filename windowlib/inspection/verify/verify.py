@@ -65,8 +65,9 @@ class Read:
 
 
 def check_can_verify(definition: Definition, asked: Asked) -> None:
-    """Raises `CannotLook` where a pipeline's windows cannot be verified, or not as asked; `NotOnThisEngine`;
-    `StateMismatch` where the tables are of another definition. Reads the ledger alone.
+    """Raises `CannotLook` where a pipeline's windows cannot be verified, or not as asked; `NotOnThisEngine`.
+
+    Reads nothing.
     """
     if definition.plan.runs_operator:
         raise CannotLook(
@@ -81,7 +82,6 @@ def check_can_verify(definition: Definition, asked: Asked) -> None:
             " Nothing was compared"
         )
     check_engine(definition.engine, definition.source, definition.uses)
-    check_fingerprint(definition, ledger_of(definition).state().commit)
 
 
 def verify(definition: Definition, asked: Asked, spark: SparkSession, clock: Clock) -> Verified:
@@ -90,6 +90,7 @@ def verify(definition: Definition, asked: Asked, spark: SparkSession, clock: Clo
     commit = ledger_of(definition, clock).state().commit
     then = cut(definition, commit.batch_id if commit else None)
     assert commit is not None, "`cut` raises where no batch is committed"
+    check_fingerprint(definition, commit)
     definition = in_force(definition, commit.stored)
     if not is_of(definition, commit.stored, commit.fingerprint):
         raise StateMismatch(
