@@ -75,6 +75,22 @@ class Browser:
         profile.close()
         return seen
 
+    def clicked(self, address: str, *names: str, cookies: Sequence[dict[str, Any]] = ()) -> str:
+        """The address that opens in a tab of its own when a link or button after the other is clicked on a page."""
+        profile = self.chromium.new_context(viewport={"width": DESKTOP[0], "height": DESKTOP[1]})
+        profile.add_cookies([*cookies])  # type: ignore[list-item]
+        page = profile.new_page()
+        page.goto(address)
+        *before, last = names
+        for name in before:
+            page.get_by_text(name, exact=True).first.click()
+        with profile.expect_page() as opened:
+            page.get_by_text(last, exact=True).first.click()
+        opened.value.wait_for_load_state()
+        found = opened.value.url
+        profile.close()
+        return found
+
 
 @contextmanager
 def browser() -> Iterator[Browser]:

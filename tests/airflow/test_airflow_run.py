@@ -6,7 +6,9 @@ windowlib is the wheel in an environment of its own, and of the project the user
 import json
 import re
 import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +135,11 @@ def test_the_dag_for_reruns_readmits_a_late_event(folder: Path, airflow: Airflow
     results = read_table(definition, "results").select(["user", "events", "firing", "timing"]).to_pylist()
     assert results == [{"user": "a", "events": 3, "firing": 2, "timing": "late"}]
     assert [row["readmitted_by"] for row in read_table(definition, "late_events").to_pylist()] == [3]
+    with closing(sqlite3.connect(setup.home(folder.parents[1]) / "airflow.db")) as database:
+        events = database.execute("SELECT source_task_id, extra FROM asset_event ORDER BY id").fetchall()
+    assert [task for task, _ in events] == ["advance", "advance", "apply"]  # those who follow the results learn of it
+    of_rerun = json.loads(events[-1][1])
+    assert (of_rerun["batch_id"], of_rerun["windows_changed"], of_rerun["late_readmitted"]) == (3, 1, 1)
 
 
 @pytest.mark.usefixtures("first_run")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -190,6 +191,8 @@ def test_the_dag_for_reruns() -> None:
     assert [form[name].schema["format"] for name in ("from", "to")] == ["date-time", "date-time"]
     assert [dag.params[name] for name in ("dry_run", "approval", "accept_gap")] == [True, True, False]
     assert form["reason"].schema["maxLength"] == 2_000
+    # A run whose question is open would keep every other one waiting, dry runs of other pipelines too.
+    assert dag.max_active_runs == 256
 
 
 def test_the_form_offers_what_can_be_rerun(pipelines: Path) -> None:
@@ -275,19 +278,27 @@ def test_a_misspelt_field_is_refused(pipelines: Path) -> None:
     [
         (
             {"dry_run": True},
-            "a dry run ends with its preview: .* and the preview p1, or run:\n.*windowlib rerun .*one.toml --apply p1",
+            "a dry run ends with its preview: .* and the preview p1, or run: .*windowlib rerun .*one.toml --apply p1",
         ),
         ({"changes_nothing": True}, "the preview changes nothing"),
     ],
 )
 @pytest.mark.parametrize("task", ["approve", "apply"])
-def test_nothing_is_applied_without_need(pipelines: Path, form: dict[str, bool], says: str, task: str) -> None:
+def test_nothing_is_applied_without_need(
+    pipelines: Path, form: dict[str, bool], says: str, task: str, caplog: pytest.LogCaptureFixture
+) -> None:
     """Nor where approve was marked as success, and apply cleared."""
     from airflow.sdk.exceptions import AirflowSkipException
 
+    from windowlib.airflow.job import LOG_WIDTH
+
     (pipelines / "one.toml").write_text(DEFINITION.format(name="one"), encoding="utf-8")
-    with pytest.raises(AirflowSkipException, match=says):
+    with pytest.raises(AirflowSkipException) as raised:
         dag_bag().dags["rerun_windows"].get_task(task).execute(RunOf(approval=False, **form).context)
+    lines = str(raised.value).splitlines()
+    assert re.search(says, " ".join(lines))
+    assert [one for one in lines if len(one) > LOG_WIDTH] == [one for one in lines if "--apply" in one]
+    assert str(raised.value) in caplog.messages  # Airflow folds its own line about it away
 
 
 def test_approval_can_be_switched_off(pipelines: Path) -> None:
@@ -351,8 +362,8 @@ def asking(pipelines: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Questions that are raised; tests/airflow/test_decide.py has real ones."""
     from airflow.providers.standard.operators.hitl import HITLOperator
 
-    def ask(*_: Any) -> None:
-        raise Asked
+    def ask(operator: Any, _: Any) -> None:
+        raise Asked(operator.body)
 
     monkeypatch.setattr(HITLOperator, "execute", ask)
 
@@ -360,8 +371,9 @@ def asking(pipelines: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_who_may_approve_a_rerun(asking: None) -> None:
     for policy, who in (("asked", "ann"), ("required", "ann"), ("another user", "bob")):
         assert answered(policy, "Approve", who)["responded_by_user"]["name"] == who
-    with pytest.raises(Asked):
+    with pytest.raises(Asked, match=r"^\*\*Approve by ann was not taken\*\*: ann triggered this run, and") as asked:
         answered("another user", "Approve", "ann")
+    assert str(asked.value).endswith("\n\nAn approval must be that of another user than ann, who triggered this run.")
 
 
 def test_a_rejected_rerun_fails_with_who_and_why(asking: None) -> None:
@@ -369,8 +381,10 @@ def test_a_rejected_rerun_fails_with_who_and_why(asking: None) -> None:
 
     with pytest.raises(AirflowFailException, match="rejected by ann: the wrong day\nnothing was changed"):
         answered("asked", "Reject", "ann", " the wrong day ")
-    with pytest.raises(Asked):
+    with pytest.raises(Asked, match=r"^\*\*Reject by ann was not taken\*\*: the reason: there is none. Answer again"):
         answered("asked", "Reject", "ann", " ")
+    with pytest.raises(Asked, match="it has 2,001 characters: need at most 2,000"):
+        answered("asked", "Reject", "ann", "r" * 2_001)
 
 
 def applied(policy: str, run: RunOf, program: str = "") -> list[str]:
@@ -949,13 +963,15 @@ def test_a_command_killed_by_a_signal_is_tried_again(tmp_path: Path) -> None:
 
     with pytest.raises(exceptions.AirflowException) as raised:
         job(tmp_path, "import os; os.kill(os.getpid(), 9)").execute({})
-    said = "killed by SIGKILL (out of memory?): the next try finishes what this one began. Its last words: no output"
-    assert " ".join(str(raised.value).split()) == said
+    said = "killed by SIGKILL (out of memory?): the next try, or the next run, finishes what this one began."
+    assert " ".join(str(raised.value).split()) == f"{said} Its last words: no output"
     assert not isinstance(raised.value, exceptions.AirflowFailException | exceptions.AirflowSkipException)
 
 
 def test_an_error_of_several_lines_is_reported_whole(tmp_path: Path) -> None:
     from airflow.sdk import exceptions
+
+    from windowlib.airflow.job import raise_for
 
     program = """
         import sys
@@ -965,6 +981,8 @@ def test_an_error_of_several_lines_is_reported_whole(tmp_path: Path) -> None:
     with pytest.raises(exceptions.AirflowFailException) as raised:
         job(tmp_path, program).execute({})
     assert str(raised.value) == "refused by its checks: refused:\n- one\n- another"
+    with pytest.raises(exceptions.AirflowFailException, match=r"^batch 7 was refused by its checks and waits$"):
+        raise_for(3, "batch 7 was refused by its checks and waits")
 
 
 def outcomes(*records: dict[str, Any]) -> str:
@@ -1015,12 +1033,18 @@ def done(task: Any, ti: Any, **context: Any) -> tuple[Any, list[str]]:
     return ti.pushed.pop("return_value"), ended.value.tasks
 
 
-def test_nothing_planned_skips_advance(tmp_path: Path) -> None:
+def test_nothing_planned_skips_advance(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     from airflow.sdk.exceptions import AirflowSkipException
+
+    from windowlib.airflow.job import LOG_WIDTH
 
     records = [{"batch_id": None, "files": 0}]
     plan = job(tmp_path, outcomes(*records), "Plan", file=tmp_path / "one.toml")
     assert done(plan, PlanSays(None)) == (records, ["advance", "decide", "report"])
+    _, begins, said = capfd.readouterr().out.partition("nothing was planned: nothing was changed. The results")
+    first, *others = said.partition(" [airflow.task")[0].splitlines()
+    assert others[-1].endswith("trigger the DAG rerun_windows")
+    assert max(map(len, [begins + first, *others])) <= LOG_WIDTH  # Airflow's page of a log cuts what is longer
     # One that was cleared alone:
     advance = job(tmp_path, f"open({str(tmp_path / 'ran')!r}, 'w')", "Advance")
     with pytest.raises(AirflowSkipException, match="nothing was planned: nothing was changed"):
@@ -1049,20 +1073,36 @@ ONE_BATCH = "1 batch, 0 results, watermark 1970-01-01T00:00:00Z"
 
 
 @pytest.mark.parametrize("marked", [False, True])
-def test_the_asset_event_carries_the_last_batch(tmp_path: Path, marked: bool) -> None:
-    """Also where plan was marked as success: the command plans for itself."""
+def test_the_asset_event_carries_the_figures_of_all_batches(tmp_path: Path, marked: bool) -> None:
+    """Of the last one alone it said "2 checks failed", and listed none. Also where plan was marked as success: the
+    command plans for itself.
+    """
     from airflow.sdk import Asset
 
-    program = outcomes(*({**RECORD, "batch_id": batch_id} for batch_id in (7, 8)))
+    failed = {"sentence": "Every row is usable.", "observed": "3"}
+    seven = {"batch_id": 7, "rows_quarantined": 3, "watermark": None, "failed_checks": [failed]}
+    program = outcomes(RECORD | seven, RECORD | {"batch_id": 8, "rows_quarantined": 0, "windows_open": 4})
     asset, events = Asset("results"), Events()
     advance = job(tmp_path, program, "Advance", outlets=[asset])
     ti = PlanSays(7)
     if marked:
         ti.planned = None
-    line = "2 batches, 0 results, watermark 1970-01-01T00:00:00Z"
+    line = "2 batches, 0 results, watermark 1970-01-01T00:00:00Z, 1 check failed"
     assert done(advance, ti, outlet_events=events) == (line, ["decide"])
     assert [batch["batch_id"] for batch in ti.pushed["batches"]] == [7, 8]
-    assert events[asset].extra == {"outcome": line, "batches": 2, **RECORD, "batch_id": 8}
+    assert events[asset].extra == {
+        "outcome": line,
+        "batches": 2,
+        "batch_id": 8,
+        "rows_read": 10,
+        "rows_admitted": 10,
+        "rows_late": 0,
+        "rows_quarantined": 3,
+        "windows_open": 4,
+        "watermark": "1970-01-01T00:00:00Z",
+        "seconds": 3.0,
+        "failed_checks": [{"batch_id": 7, **failed}],
+    }
 
 
 @pytest.mark.parametrize("kind", ["Advance", "Publish"])

@@ -59,20 +59,25 @@ def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Definition:
 
 
 class Context(dict[str, Any]):
-    """The context of a task that has asked about a batch, in a run that was due an hour ago or at `due`."""
+    """The context of a task that has asked about a batch, in a run that ann has triggered, which was due an hour ago or
+    at `due`, and began then or at `began`."""
 
-    def __init__(self, batch_id: int, due: datetime = NOW - timedelta(hours=1)) -> None:
-        super().__init__(ti=self, dag_run=type("Run", (), {"run_after": due})())
-        self.batch_id = batch_id
+    try_number = 1
+
+    def __init__(self, batch_id: int, due: datetime = NOW - timedelta(hours=1), began: datetime | None = None) -> None:
+        run = {"run_after": due, "start_date": began or due, "triggering_user_name": "ann"}
+        super().__init__(ti=self, dag_run=type("Run", (), run)())
+        self.kept: dict[str, Any] = {"batch_id": batch_id}
 
     run_id = "now"
 
-    def xcom_pull(self, task_ids: str, key: str, run_id: str = "now") -> int:
-        assert (task_ids, key) == ("decide", "batch_id")
-        return self.batch_id
+    def xcom_pull(self, task_ids: str, key: str, run_id: str = "now") -> Any:
+        assert task_ids == "decide"
+        return self.kept.get(key)
 
     def xcom_push(self, key: str, value: Any) -> None:
-        raise AssertionError((key, value))
+        assert key == "not_taken"
+        self.kept[key] = value
 
 
 class Asked(Context):
@@ -94,9 +99,10 @@ def task(definition: Definition) -> Any:
 
 
 def answered(
-    definition: Definition, choice: str, reason: str = "", batch_id: int = 2, *, by: str | None = "ann"
+    definition: Definition, choice: str, reason: str = "", batch_id: int | Context = 2, *, by: str | None = "ann"
 ) -> Any:
     """What comes of an answer as Airflow passes it on; of none (`by` None), when the question has ended by itself."""
+    context = batch_id if isinstance(batch_id, Context) else Context(batch_id)
     event = {
         "chosen_options": [choice],
         "params_input": {"reason": reason},
@@ -104,7 +110,7 @@ def answered(
         "responded_by_user": by and {"id": "7", "name": by},
         "timedout": by is None,
     }
-    return task(definition).execute_complete(Context(batch_id), event)
+    return task(definition).execute_complete(context, event)
 
 
 def test_approved(refused: Definition) -> None:
@@ -131,7 +137,7 @@ def test_left_waiting(refused: Definition) -> None:
 
 
 @pytest.mark.fault("a batch is decided in the shell while Airflow asks", "the first decision counts; it says whose")
-def test_what_the_shell_has_decided_first_counts(refused: Definition) -> None:
+def test_what_the_shell_has_decided_first_counts(refused: Definition, capfd: pytest.CaptureFixture[str]) -> None:
     from airflow.sdk.exceptions import AirflowSkipException
 
     approve(refused, "bob", "first")
@@ -139,6 +145,11 @@ def test_what_the_shell_has_decided_first_counts(refused: Definition) -> None:
     said = {"batch_id": 2, "decision": "approve", "who": "bob", "reason": "first"}
     for choice in ("approve", "abandon", "leave waiting"):  # the batch is still to be published
         assert answered(refused, choice, "second") == said
+    logged = " ".join(capfd.readouterr().out.split())
+    does_not = "by ann does not count: batch 2 is already approved by bob: first"
+    assert logged.count(does_not) == 2
+    assert f"[warning ] abandon {does_not}" in logged
+    assert f"[warning ] leave waiting {does_not}" in logged
     assert task(refused).execute(Context(2)) == said
     assert decisions(refused) == before
     abandon(refused, "bob", "after all")
@@ -178,12 +189,64 @@ def test_what_the_shell_has_decided_ends_the_question(refused: Definition, askin
         answered(refused, "leave waiting", by=None)
 
 
-@pytest.mark.parametrize("reason", ["", "r" * 2_001, "r\0", "one\ntwo"])
-def test_a_reason_that_cannot_be_kept_is_asked_for_again(refused: Definition, asking: None, reason: str) -> None:
-    before = decisions(refused)
-    with pytest.raises(Put):
-        answered(refused, "approve", reason)
+@pytest.mark.parametrize(
+    ("reason", "why"),
+    [
+        ("", "there is none"),
+        ("r" * 2_001, "it has 2,001 characters: need at most 2,000"),
+        ("r\0", r"it has the control character '\\x00': need one line of text"),
+        ("one\ntwo", r"it has the control character '\\n': need one line of text"),
+    ],
+)
+def test_a_reason_that_cannot_be_kept_is_asked_for_again(
+    refused: Definition, asking: None, reason: str, why: str
+) -> None:
+    """With why at the head: who answered sees the question, not the log. It stays there while no one answers."""
+    before, context = decisions(refused), Context(2)
+    for by, given in (("ann", reason), (None, "")):
+        with pytest.raises(Put) as asked:
+            answered(refused, "approve", given, context, by=by)
+        assert str(asked.value).startswith(
+            f"**approve by ann was not taken**: the reason: {why}. Answer again.\n\nThe checks refused batch 2"
+        )
     assert decisions(refused) == before
+
+
+def test_the_form_takes_no_longer_reason_than_can_be_kept(refused: Definition) -> None:
+    from windowlib.airflow.rerun_operators import Approve
+
+    assert task(refused).serialized_params["reason"]["schema"]["maxLength"] == 2_000
+    assert Approve.FORM["why"].schema["maxLength"] == 2_000
+
+
+def test_a_question_says_whose_answer_does_not_count(
+    refused: Definition, asking: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who triggered the run pressed approve again and again."""
+    with pytest.raises(Put) as asked:
+        answered(refused, "leave waiting", by=None)
+    assert "another user" not in str(asked.value)
+    monkeypatch.setenv("WINDOWLIB_APPROVAL", "another user")
+    with pytest.raises(Put) as asked:
+        answered(refused, "approve", "no loss")
+    said = str(asked.value)
+    assert said.startswith("**approve by ann was not taken**: ann triggered this run, and the approval must be that of")
+    assert said.endswith(
+        "\n\nAn approval or abandonment must be that of another user than ann, who triggered this run."
+    )
+    assert answered(refused, "approve", "no loss", by="bob")["who"] == "bob"
+
+
+def test_each_command_of_a_question_is_a_paragraph(refused: Definition, asking: None) -> None:
+    """Of a block of code Airflow makes one line: pasted, it was one command with two names."""
+    with pytest.raises(Put) as asked:
+        answered(refused, "leave waiting", by=None)
+    said = str(asked.value).split("\n\n")
+    commands = [one for one in said if "--batch 2" in one]
+    assert [one.count("--batch") for one in commands] == [1, 1]
+    assert [one[0] + one[-1] for one in commands] == ["``", "``"]
+    assert "windowlib approve" in commands[0]
+    assert "windowlib abandon" in commands[1]
 
 
 @pytest.mark.parametrize(("base_url", "under"), [("", ""), ("https://example.org/team/airflow/", "/team/airflow")])
@@ -223,8 +286,16 @@ def test_a_cleared_task_says_who_has_decided(refused: Definition) -> None:
     abandon(refused, "bob", "no use", batch_id=2)
     with pytest.raises(AirflowSkipException, match="batch 2 is already abandoned by bob: no use"):
         task(refused).execute(Context(2))
-    with pytest.raises(AirflowSkipException, match=r"no batch waits for a decision: why advance published nothing\sis"):
+    nothing_waits = r"no batch waits for a decision: why advance published nothing\sis"
+    with pytest.raises(AirflowSkipException, match=nothing_waits):
         task(refused).execute(Context(2, due=NOW + timedelta(hours=1)))
+    # Decided while this run waited for another one to end: it is not why this one publishes nothing.
+    later = Context(2, began=NOW + timedelta(hours=1))
+    with pytest.raises(AirflowSkipException, match=nothing_waits):
+        task(refused).execute(later)
+    later.try_number = 2  # cleared: the run began again
+    with pytest.raises(AirflowSkipException, match="batch 2 is already abandoned by bob: no use"):
+        task(refused).execute(later)
 
 
 @pytest.mark.fault("a refused batch waits when the next run begins", "plan says so and is green; decide asks")

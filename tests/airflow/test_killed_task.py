@@ -90,5 +90,6 @@ def test_the_retry_reports_what_the_orphan_has_done(tmp_path: Path, monkeypatch:
         if orphan.life() is Life.AT_WORK and psutil.pid_exists(orphan.pid):
             os.kill(orphan.pid, signal.SIGKILL)
     assert [(record["rows_read"], record["watermark"] is not None) for record in records] == [(len(events(1)), True)]
+    assert records[0]["seconds"] > 0  # of what the killed try has computed, too
     assert [report.batch_id for report in committed_since(definition, int(began * 1000))] == [1]
     assert ledger.state().claim.epoch == 1  # the retry has computed nothing

@@ -28,6 +28,7 @@ from windowlib.definition.definition import load_definition
 from windowlib.pages.looked import looked
 from windowlib.pages.pipeline import pipeline
 from windowlib.pages.render import Place, pipeline_page
+from windowlib.reruns.page import BEGIN, END, UNCHANGED
 from windowlib.tables import last_error
 from windowlib.tables.ledger import Ledger, wall_clock_ms
 
@@ -151,6 +152,14 @@ def test_only_a_browser_is_led_to_the_login(get: Get, sent: dict[str, str], stat
     assert get("/clicks/", logged_in=False, headers=sent)[0] == status
 
 
+def test_the_menu_item_is_one_that_airflow_makes_a_link_of() -> None:
+    """At the top level Airflow 3.3 makes a button of it, which opens nothing; `test_in_a_real_airflow` clicks it."""
+    from windowlib.airflow.plugin import WindowlibPlugin
+
+    [item] = WindowlibPlugin.external_views
+    assert item == {"name": "Pipelines", "href": "/windowlib/", "destination": "nav", "category": "browse"}
+
+
 def test_a_pipeline_whose_dag_the_user_may_not_read_is_not_there(get: Get) -> None:
     assert 'href="clicks/"' not in get("/", reads=("windows_other",))[1]
     for address in ("/clicks/", "/clicks/results", "/clicks/previews/p1"):
@@ -208,6 +217,19 @@ def test_an_edited_definition_is_shown_by_the_columns_that_the_tables_have(
     file.write_text(text + '[pages]\nhide = ["account"]\n', encoding="utf-8")
     hiding = load_definition(file).model_copy(update={"root": made.root})
     assert not re.search(r"u\d", live_pages.look_for(hiding, {"key.user": "u1"}, wall_clock_ms()))
+
+
+def test_the_page_of_a_preview_that_was_applied_says_so(
+    get: Get, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It went on to say that nothing had been changed, and how to apply it."""
+    from windowlib.airflow import applied
+
+    page = tmp_path / "warehouse" / "clicks" / "_previews" / "p1" / "index.html"
+    page.write_text(f"<p>{UNCHANGED}</p>{BEGIN}<code>--apply p1</code>{END}", encoding="utf-8")
+    assert "--apply p1" in get("/clicks/previews/p1")[1]
+    monkeypatch.setattr(applied, "batch_that_applied", lambda definition, preview_id: {"p1": 7}[preview_id])
+    assert get("/clicks/previews/p1")[1] == "<p>Batch 7 has applied it.</p>"
 
 
 def test_an_error_that_no_ledger_has_is_on_the_page_at_once(tmp_path: Path, live_pages: ModuleType) -> None:
@@ -290,7 +312,7 @@ def served(folder: Path, port: int) -> Iterator[str]:
     (home / "passwords.json").write_text(json.dumps({"admin": "admin", "ann": "ann"}), encoding="utf-8")
     settings = setup.environment(folder, port) | {
         "WINDOWLIB_PIPELINES": str(folder),
-        "PYTHONPATH": str(folder),
+        "PYTHONPATH": os.pathsep.join([str(folder), str(PROJECT)]),
         "AIRFLOW__CORE__AUTH_MANAGER": "restricted_auth.Auth",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin,ann:viewer",
     }
@@ -339,6 +361,8 @@ def test_in_a_real_airflow(tmp_path: Path, without_rights: list[str]) -> None:
             asked = Request(f"{address}/windowlib/{WELL}/", headers={**BROWSER, "cookie": cookie})
             with urlopen(asked) as shown:
                 assert shown.url == f"{address}/auth/login?next=%2Fwindowlib%2F{WELL}%2F"
+        menu = chromium.clicked(f"{address}/", "Browse", "Pipelines", cookies=cookies["admin"])
+        assert menu == f"{address}/windowlib/"
         for page in ("", *(f"{name}/" for name in (WELL, TROUBLE, WAITING, NEW)), f"{TROUBLE}/results"):
             for size in (browser.DESKTOP, browser.PHONE):
                 for dark in (False, True):

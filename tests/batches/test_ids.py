@@ -63,6 +63,15 @@ def test_all_are_read_where_footers_do_not_say_which(inputs: Any, ids: pa.Array)
     assert len(looked_at(inputs, ids)) == BATCHES
 
 
+@pytest.mark.parametrize("folder", ["id=029-5", "ID=029-5"])
+def test_an_id_in_the_name_of_a_folder_goes_before_that_in_the_file(inputs: Any, folder: str) -> None:
+    """So the footer's bounds are those of other values."""
+    (inputs.source.path / folder).mkdir()
+    pq.write_table(pa.table({"id": ["007-3"]}), inputs.source.path / folder / "new.parquet")
+    inputs.plan.files[0].path = f"{folder}/new.parquet"
+    assert len(seen_files(inputs)) == BATCHES
+
+
 def test_more_files_than_there_are_of_ids_are_not_opened_for_it(inputs: Any) -> None:
     inputs.plan.files *= BATCHES + 1
     assert len(seen_files(inputs)) == BATCHES

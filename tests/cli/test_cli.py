@@ -200,7 +200,7 @@ def test_several_pipelines_are_named_and_the_worst_counts(pipeline: Path, monkey
         (pipeline.parent / f"{name}.toml").write_text(DEFINITION.replace('"clicks"', f'"{name}"'))
     errors = [None, Rejected("batch 3 was refused"), Superseded("another run is in progress")]
 
-    def three(runs: list[Run], spark: object, *, on_batch: Any, max_batches: int | None) -> Any:
+    def three(runs: list[Run], spark: object, *, on_batch: Any, max_batches: int | None, on_lost: object) -> Any:
         assert max_batches is None
         assert {(run.finish, run.ledger.clock) for run in runs} == {(False, wall_clock_ms)}
         on_batch(runs[0].definition, REPORT)
@@ -277,6 +277,16 @@ def test_nothing_new(pipeline: Path) -> None:
         "files": 0,
         "max_future_skew": "1d",
     }
+
+
+def test_a_first_run_says_what_patterns_leave_out(pipeline: Path) -> None:
+    """Nothing is new where they match nothing."""
+    for number in (1, 2):
+        (pipeline.parent / "incoming" / f"{number}.parquet").write_bytes(b"")
+    pipeline.write_text(DEFINITION.replace("[watermark]", 'include = ["*.csv"]\n[watermark]'))
+    left_out = "2 files left out by source.include and source.exclude: 1.parquet, 2.parquet"
+    assert call("run", pipeline).stdout == f"nothing new: there is nothing left to read; {left_out}\n"
+    assert f"  {left_out}" in call("plan", pipeline).stdout.splitlines()
 
 
 def test_plan(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:

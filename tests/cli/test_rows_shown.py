@@ -18,7 +18,9 @@ from typer.testing import CliRunner
 from tests.clicks import CLICKS, SCHEMA, START_MS, arrive, clicks, clock
 from windowlib.cli.display import show_rows
 from windowlib.cli.main import app
+from windowlib.reruns.dry_run import dry_run
 from windowlib.runs.advance import advance
+from windowlib.tables.rerun import Rerun
 
 FAR = "1970-01-01 and 4,611,686,018,427,387,904 us"
 
@@ -47,6 +49,39 @@ def test_times_after_the_year_9999_are_shown_as_texts(
     out = tmp_path / "results.json"
     assert CliRunner().invoke(app, ["read", str(definition.file), "results", "--out", str(out)]).exit_code == 0
     assert [one["total"] for one in json.loads(out.read_text())] == [FAR]
+
+
+DAYS = "1970-01-01 and 2,147,483,647 days"  # what other databases write of a day that is infinitely far
+
+
+@pytest.mark.spark
+@pytest.mark.both
+def test_far_dates_are_keys_and_values_and_far_times_lie_in_lists(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run, what shows its results, and a rerun that has to compare them."""
+    monkeypatch.setenv("WINDOWLIB_WAREHOUSE", str(tmp_path / "warehouse"))
+    outputs = 'day = "max(user)"\nevery = "collect_list(value)"'
+    definition = clicks(tmp_path, 0, CLICKS.replace('event_id = "id"\n', "").replace('total = "sum(value)"', outputs))
+    day, far = pa.array([2**31 - 1], pa.date32()), pa.array([2**62], pa.timestamp("us", "UTC"))
+    for number in (1, 2):  # the second is late
+        rows = pa.table({"user": day, "at_ms": pa.array([START_MS]), "value": far})
+        pq.write_table(rows, tmp_path / "incoming" / f"{number}.parquet")
+        advance(definition, lambda: spark, clock=clock, finish=True)
+    for command in (
+        ["read", "results"],
+        ["read", "results", "--json"],
+        ["read", "results", "--out", str(tmp_path / "a.csv")],
+        ["report"],
+    ):
+        name, *others = command
+        ended = CliRunner().invoke(app, [name, str(definition.file), *others], env={"COLUMNS": "300"})
+        assert ended.exit_code == 0, ended.output
+        assert command == ["report"] or "--out" in command or (DAYS in ended.output and FAR in ended.output)
+    assert FAR in (tmp_path / "a.csv").read_text(encoding="utf-8")
+    wanted = Rerun(START_MS - 3_600_000, START_MS + 3_600_000, "a test", "ann")
+    changes = dry_run(definition, wanted, clock).preview(spark).summary
+    assert FAR in repr(changes)
 
 
 @pytest.mark.usefixtures("zone")

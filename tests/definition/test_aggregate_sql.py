@@ -299,3 +299,13 @@ def test_aggregates_are_numbered_by_what_is_stored_of_them() -> None:
         assert read_aggregates({"x": sql, "n": "count(*)"}, ["count(*)", *texts]).aggregates == tuple(
             dict.fromkeys([*read_aggregates({"n": "count(*)"}).aggregates, *found])
         )
+
+
+def test_all_functions_that_there_are_are_listed() -> None:
+    with pytest.raises(ValueError, match=r"uses summ\(\), which is not one of") as error:
+        check_expression("summ(x)")
+    listed = str(error.value).partition("one of ")[2].partition(";")[0].split(", ")
+    others = ("histogram(x, array(1))", "count_if(x > 1)", "any_value(x)", "every(x > 1)", "some(x > 1)", "std(x)")
+    for sql in ("sum(x)", *others, "array_agg(x)", "variance(x)", "stddev(x)"):
+        check_expression(sql)
+        assert sql.partition("(")[0] in listed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,25 @@ def test_csv_with_a_schema(tmp_path: Path) -> None:
     }
 
 
+def test_a_field_of_an_object_is_a_column_where_the_advice_is_followed(tmp_path: Path) -> None:
+    schema = '{ device = "struct<id: string, at: timestamp>", ts = "timestamp" }'
+    json = {"source.format": '"json"', "source.schema": schema}
+    wrong: dict[str, str | None] = {**json, "source.key": '["device.id"]', "source.timestamp": '"device.at"'}
+    wrong["aggregates.total"] = None
+    for key, called in (("key", "device_id"), ("timestamp", "device_at")):
+        with pytest.raises(InvalidDefinition) as error:
+            load_definition(write(tmp_path, wrong))
+        [said, *_] = [line for line in str(error.value).splitlines() if f": source.{key}" in line]
+        advised = re.search(r"source\.nested = \{ (\w+) = (\"[\w.]+\") \}", said)
+        assert advised
+        assert advised[1] == called
+        wrong[f"source.nested.{called}"] = advised[2]
+        wrong[f"source.{key}"] = f'["{called}"]' if key == "key" else f'"{called}"'
+    assert load_definition(write(tmp_path, wrong)).source.nested == {"device_id": "device.id", "device_at": "device.at"}
+    with pytest.raises(InvalidDefinition, match=r"source\.rename = \{ .ts\.id. = .ts_id. \}"):
+        load_definition(write(tmp_path, {**wrong, "source.key": '["ts.id"]'}))
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -145,6 +165,16 @@ def test_csv_with_a_schema(tmp_path: Path) -> None:
         ({"source.dedup_horizon": '"1d"'}, 'source.dedup_horizon: has no meaning without event_id = "column"'),
         ({"source.format": '"json"'}, "source.schema: missing, and needed for json"),
         ({**CSV, "source.schema.ts": '"timestmp"'}, 'source.schema.ts: unknown type, given "timestmp"; did you mean'),
+        ({**CSV, "source.schema.ts": '"Text"'}, 'source.schema.ts: unknown type, given "Text"; did you mean string?'),
+        ({**CSV, "source.schema.ts": '"varchar(20)"'}, 'given "varchar(20)"; did you mean string?'),
+        ({**CSV, "source.schema.ts": '"object"'}, 'source.schema.ts: unknown type, given "object"; allowed: string'),
+        ({**CSV, "source.timestamp": '"stop"'}, 'source.timestamp: column "stop" is not in source.schema; there: user'),
+        (
+            {**CSV, "source.rename.value": '"ts"'},
+            'source.rename.value: source.rename calls the column "value" "ts", and there is a column "ts" already;',
+        ),
+        ({"window.gap": "45m"}, '(at line 12, column 9); durations are texts: gap = "45m"'),
+        ({"window": '{ type = "session", gap = 1h 30m }'}, '; durations are texts: gap = "1h 30m"'),
         ({**CSV, "source.schema.ts": "3"}, "source.schema.ts: must be a string, given 3"),
         ({**CSV, "source.schema.ts": '"bigint"'}, "source.timestamp_unit: missing, and needed as the timestamp is big"),
         (

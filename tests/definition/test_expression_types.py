@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 
 import pytest
 from py4j.protocol import Py4JJavaError
@@ -13,6 +14,8 @@ from pyspark.sql import SparkSession
 from tests.strategies import ALL
 from windowlib.definition.expression_types import misfits, type_of
 from windowlib.definition.sql_functions import SCALAR
+from windowlib.engines.choice import not_proved
+from windowlib.plans.aggregate_calls import parsed
 
 TYPES = {
     "v": "int",
@@ -39,7 +42,7 @@ FAMILIES = {
 @pytest.mark.parametrize(
     ("sql", "said"),
     [
-        ("sum(s)", "takes s, which is string, in SUM(s); need a number, such as cast(s as bigint)"),
+        ("sum(s)", "takes s, which is string, in SUM(s); need a number, such as try_cast(s as decimal(18,2)) with"),
         ("avg(lower(trim(s)))", "takes LOWER(TRIM(s)), which is string"),
         ("sum(case when b then s end)", "takes CASE WHEN b THEN s END, which is string"),
         ("1 + sum(s || 'x') / count(*)", "takes s || 'x', which is string"),
@@ -58,6 +61,19 @@ FAMILIES = {
 def test_a_value_of_the_wrong_type_is_said(sql: str, said: str) -> None:
     [found] = misfits(sql, TYPES)
     assert found.startswith(said)
+
+
+@pytest.mark.parametrize("sql", ["sum(s)", "covar_samp(upper(s), v)", "bit_or(s)", "bool_and(s)"])
+def test_what_is_advised_fits(sql: str) -> None:
+    for declared in (False, True):
+        [said] = misfits(sql, TYPES, declared=declared)
+        [(text, kind)] = re.findall(r"try_cast\((.*) as ([a-z]+(?:\(18,2\))?)\)", said)
+        followed = re.sub(rf"(?<=\(){re.escape(text)}(?=[,)])", f"try_cast({text} as {kind})", sql, flags=re.IGNORECASE)
+        assert not misfits(followed, TYPES)
+        assert ('engine = "spark"' in said) == (not declared)
+        assert ("in source.schema" in said) == (declared and text == "s")
+        assert not misfits(sql, {**TYPES, "s": kind}) or text != "s"
+        assert not_proved(parsed(followed))  # on Sail
 
 
 @pytest.mark.parametrize(

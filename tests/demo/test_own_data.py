@@ -1,5 +1,6 @@
 """A user's own files: which columns are taken, and what is said when none fits."""
 
+import io
 import json
 import tomllib
 from pathlib import Path
@@ -9,9 +10,11 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 
 from windowlib.definition.definition import load_definition
 from windowlib.demo.own_data import OwnData, definition_text, look_at
+from windowlib.demo.run import Stage, demo_own_data
 from windowlib.model.errors import InvalidSpec
 
 SECONDS = 1_772_409_600  # 2026-03-02
@@ -108,3 +111,16 @@ def test_the_definition_can_be_loaded(tmp_path: Path, monkeypatch: pytest.Monkey
     assert definition.source.columns["seen_at"] == "timestamp"
     assert definition.root == tmp_path / "warehouse" / "own"
     assert tomllib.loads(file.read_text())["source"]["max_files_per_run"] == 1
+
+
+@pytest.mark.parametrize(
+    ("form", "text"), [("csv", "at,user\n2026-03-02T00:00:00Z,a\n"), ("json", json.dumps(ROWS[0]))]
+)
+def test_what_sail_does_not_parse_is_refused_before_anything_is_written(tmp_path: Path, form: str, text: str) -> None:
+    (tmp_path / f"one.{form}").write_text(text)
+    screen = Console(file=io.StringIO())
+    stage = Stage(tmp_path.parent / f"{tmp_path.name}-demo", screen, lambda: pytest.fail("no session"), "sail")
+    with pytest.raises(InvalidSpec, match=f"has {form} files, which Spark alone parses: leave out --engine sail"):
+        demo_own_data(stage, tmp_path)
+    assert not stage.folder.exists()
+    assert stage.console.file.getvalue() == ""  # type: ignore[attr-defined]

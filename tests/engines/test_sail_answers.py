@@ -10,7 +10,8 @@ import pyspark.sql.connect.proto as proto
 import pytest
 from pyspark.sql.connect.proto.base_pb2_grpc import SparkConnectServiceStub
 
-from windowlib.engines.sail_requests import UNREADABLE, channel
+from windowlib.engines.connect import UNREADABLE
+from windowlib.engines.sail_requests import channel
 
 GARBLED, GOOD = b"\x0a\xff\xff\xff\xff", proto.AnalyzePlanResponse(session_id="one").SerializeToString()
 

@@ -135,9 +135,22 @@ def test_an_archive_is_made_once_and_for_one_class_path(tmp_path: Path, monkeypa
     assert [file.name for file in tmp_path.iterdir()] == [made.name]
 
 
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_machine_whose_own_name_has_no_address(tmp_path: Path) -> None:
+    """As a container's, or a laptop's in another network: Java finds no other names than those of this file."""
+    (tmp_path / "hosts").write_text("127.0.0.1 localhost\n")
+    options = f"-Djdk.net.hosts.file={tmp_path / 'hosts'}"
+    gateway = jvm.start(settings_of("local[*]", {"spark.driver.extraJavaOptions": options}))
+    try:
+        assert "PYSPARK_GATEWAY_PORT" in gateway.variables()
+    finally:
+        gateway.end()
+
+
 def test_no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(jvm.NoJvm, match=rf"found no bin/java in JAVA_HOME \({tmp_path}\)"):
+    with pytest.raises(jvm.NoJvm, match=rf"no bin/java in JAVA_HOME \({tmp_path}\); `windowlib setup` says"):
         jvm.start(settings_of("local[*]", {}))
 
 
@@ -169,8 +182,8 @@ def test_a_jvm_that_cannot_start(tmp_path: Path) -> None:
     command = [sys.executable, "-P", "-m", "windowlib", "run", str(definition.file)]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "error: Spark's JVM ended with exit code 1 before it was ready; the reason is on stderr" in done.stderr
-    assert "Invalid maximum heap size: -Xmxmuch" in done.stderr + done.stdout
+    refused = f'{definition.file}: spark.conf has "spark.driver.memory" = "much", with which Spark does not start'
+    assert done.stderr == f"error: {refused}: Invalid maximum heap size: -Xmxmuch\n"
 
 
 @pytest.mark.spark

@@ -8,13 +8,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import CLICKS, START_MS, arrive, clicks, clock, events
+from tests.clicks import CLICKS, START_MS, arrive, clicks, clock, events, tables
 from tests.erasure.everywhere import places
 from tests.killed import stopped
 from tests.runs.schedules import no_spark
+from windowlib.batches.plan_time import ClockRefused
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import time_of
@@ -28,10 +31,13 @@ from windowlib.inspection.verify.verify import verify
 from windowlib.migrations.batch import Asked as ToMigrate
 from windowlib.migrations.switch import build, switch
 from windowlib.migrations.undo import undo
+from windowlib.reruns.dry_run import dry_run
+from windowlib.reruns.findings import DIFFERENCE
+from windowlib.reruns.previews import FOLDER
 from windowlib.runs.advance import advance
 from windowlib.runs.maintenance import maintain
 from windowlib.runs.operations import rollback
-from windowlib.runs.verdicts import approve
+from windowlib.runs.verdicts import accept_clock, approve
 from windowlib.tables import lease, log
 from windowlib.tables.foreign import CannotUndo
 from windowlib.tables.ledger import Rejected, Superseded
@@ -108,6 +114,7 @@ def maintain_all(definition: Definition) -> None:
     )
     now_ms = time.time_ns() // 1_000_000
     for at_ms in (now_ms + 48 * HOUR_MS, now_ms + 96 * HOUR_MS):
+        accept_clock(late, "ann", "batches here are planned by the clock of their events", partial(int, at_ms))
         maintain(late, "ann", partial(int, at_ms))
 
 
@@ -288,12 +295,34 @@ def test_at_once_no_file_of_before_is_left(spark: SparkSession, folder: Path) ->
     check_only_new(definition)
 
 
+def test_a_key_that_is_nowhere_is_refused_though_a_dry_run_is_kept_and_one_that_is_only_there_is_not(
+    spark: SparkSession, folder: Path
+) -> None:
+    definition = clicks(folder, 0)
+    dry_run(definition, Rerun(START_MS, START_MS + 6 * HOUR_MS, "a test", "ann"), clock).preview(spark)
+    before = tables(definition)
+    with pytest.raises(NothingToForget, match="neither the tables nor the source hold the key eve"):
+        forget(definition, lambda: spark, asked(key=["eve"]))
+    assert tables(definition) == before
+    place, *_ = (definition.root / FOLDER).glob(f"*/{DIFFERENCE}/**/*.parquet")
+    rows = pq.read_table(place)
+    pq.write_table(rows.set_column(rows.schema.get_field_index("user"), "user", pa.array(["eve"] * len(rows))), place)
+    assert forget(definition, lambda: spark, asked(key=["eve"])).erasure.removed["previews"] == 1
+    assert not (definition.root / FOLDER).exists()
+
+
 def test_what_cannot_be_erased_is_said(spark: SparkSession, folder: Path) -> None:
     definition = clicks(folder, 0)
     for mistake, raised, said in (
         (asked(key=["eve"]), NothingToForget, "neither the tables nor the source hold the key eve"),
         (asked(key=[]), CannotLook, "this pipeline's key is user: give --key once for each, in this order; got 0"),
         (asked(reason="u3 has asked"), ForgetRefused, "the reason names the key, and is kept"),
+        (
+            asked(clock=lambda: clock() + 1000 * HOUR_MS),
+            ClockRefused,
+            r"41d ahead of .* Nothing was erased: it would be",
+        ),
+        (asked(clock=lambda: clock() - 1000 * HOUR_MS), ClockRefused, r"41d behind .* Nothing was erased: it would be"),
     ):
         with pytest.raises(raised, match=said):
             forget(definition, lambda: spark, mistake)

@@ -1,6 +1,6 @@
 """A batch looks at no more when its pipeline is old than when it was young: files and log entries counted, not timed.
 
-Young is the thirtieth batch and old the ninetieth, in `make test-all` the hundredth and the five hundredth.
+Young is the thirtieth batch and old the seventieth, in `make test-all` the hundredth and the five hundredth.
 `python -m tests.growth` measures thousands of batches on an engine.
 """
 
@@ -27,7 +27,7 @@ from windowlib.runs.run import Run
 from windowlib.tables import checkpoints, delta, disk, ledger_read
 from windowlib.tables.small import SMALL_FILES
 
-YOUNG, OLD = (100, 500) if ALL else (30, 90)
+YOUNG, OLD = (100, 500) if ALL else (30, 70)
 READ_ROWS = 20  # of each of a batch's four looks, the rows since the last commit and two
 SPAN = 20  # batches since maintenance, which are looked at; every ten commits of a table make a checkpoint
 START_MS, STEP_MS = 1_800_000_000_000, 480_000  # all of the source is listed at 1, 181, 361, and so on: once a day

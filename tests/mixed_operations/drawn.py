@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from tests.clicks import START_MS
 from tests.random_pipelines import drawn
 from tests.random_pipelines.truth import Row, Rules, Windows
+from windowlib.definition.instants import iso_instant
 
+DAY_MS = 24 * 60 * 60_000
 FILE_MIN, MOST_ROWS = 20, 12  # the time between two files, and the rows of one
 COLUMNS = {"events": "count(*)", "which": "collect_list(value)"}
 ADDED = {"most": "max(value)", "mean": "avg(value)", "last": "last(value)", "share": "sum(value) / count(*)"}
@@ -68,10 +70,10 @@ class Drawn:
         return self.rules is not None and self.kind != "counts"
 
 
-def pipeline(seed: int, engine: str) -> Drawn:
-    """The pipeline of a seed: three in five as random pipelines have them, the others of the kinds that these lack."""
-    chance = random.Random(f"mixed {seed}")
-    base = drawn.definition(chance, "mixed", chance.choice((0, 5, 20)), chance.random() < 0.6, 300, None)
+def pipeline(seed: int, engine: str, name: str) -> Drawn:
+    """A pipeline of a seed: three in five as random pipelines have them, the others of the kinds that these lack."""
+    chance = random.Random(f"{name} {seed}")
+    base = drawn.definition(chance, name, chance.choice((0, 5, 20)), chance.random() < 0.6, 300, None)
     kind, text, rules = _kind(base.rules.windows), base.text, base.rules
     if chance.random() < 0.4:
         kind, rules = chance.choice([*OPERATOR]), None
@@ -82,7 +84,9 @@ def pipeline(seed: int, engine: str) -> Drawn:
             else f'\nallowed_lateness = "{chance.choice((0, 10, 200))}m"'
         )
         text = re.sub(r"\[window\]\n.*?\[storage\]", f"[window]\n{window}{lateness}\n[storage]", text, flags=re.DOTALL)
-    lines = "".join(f'{name} = "{sql}"\n' for name, sql in COLUMNS.items())
+    if random.Random(f"idle {name} {seed}").random() < 0.2:  # by a clock that is months ahead of all events
+        text = text.replace("[window]\n", 'idle_timeout = "100ms"\n[window]\n')
+    lines = "".join(f'{column} = "{sql}"\n' for column, sql in COLUMNS.items())
     shown = OUTPUT if kind == "function" else f"[aggregates]\n{lines}"
     files, cuts = chance.choice((0, 0, 1, 2) if rules else (1, 1, 0)), chance.choice(("30d", "3 batches"))
     text = text.replace('path = "incoming"', f'path = "incoming"\nmax_files_per_run = {files}').partition("[aggr")[0]
@@ -122,3 +126,30 @@ def rows_of(chance: random.Random, number: int, known: dict[str, Row], values: i
             known[row.id] = row
         rows.append(row._replace(value=value))
     return tuple(rows)
+
+
+def rewritten(chance: random.Random, rows: tuple[Row, ...], values: int) -> tuple[Row, ...]:
+    """The rows of a file as upstream repairs it: other values, from `values` on, other times, some gone, some new.
+
+    A row of which another may be the same event keeps its time, or gets another id.
+    """
+    repaired = list[Row]()
+    for value, row in enumerate(rows, values):
+        odd = chance.random()
+        if odd < 0.3:
+            row = row._replace(value=value)
+        elif odd < 0.5 and row.at_ms is not None:
+            identity = row.id and f"{row.id} of {value}"
+            row = row._replace(at_ms=row.at_ms + chance.randrange(-90, 90) * 60_000, id=identity)
+        elif odd < 0.6:
+            continue
+        repaired.append(row)
+    if chance.random() < 0.3 or not repaired:
+        repaired.append(rows[0]._replace(id=rows[0].id and f"{rows[0].id} more", value=values + len(rows)))
+    name, number = rows[0].place[0], rows[0].order[0]
+    return tuple(row._replace(place=(name, n), order=(number, n)) for n, row in enumerate(repaired))
+
+
+def all_time() -> tuple[str, ...]:
+    """The range in which all events lie."""
+    return "--from", iso_instant(START_MS - 5 * DAY_MS), "--to", iso_instant(START_MS + 30 * DAY_MS)

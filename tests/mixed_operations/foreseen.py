@@ -6,6 +6,7 @@ One process acts at a time, so no command may meet another that is at work, nor 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from click.testing import Result
 
@@ -15,13 +16,19 @@ NOTHING = ("nothing is committed", "nothing has been run", "nothing was run", "n
 WAITS = ("is planned and not finished", "waits for approval", "was refused by its checks and waits", "is not finished")
 FOREIGN = "was changed by another program"
 IN_PART = "cannot be rerun in part"
+CHANGED = (
+    "has changed since it was read",
+    "the source has a gap",
+    "the source no longer holds",
+    "cannot be read as it was",
+)
 FORESEEN: dict[str, tuple[str, ...]] = {
     "run": ("is not a readable Parquet file", FOREIGN),
     "plan": ("is not a readable Parquet file",),
     "rerun": (IN_PART, "what it would change is different now"),
     "late readmit": (IN_PART, "no such late event is without a window"),
     "rollback": ("is the newest", "lies between"),
-    "advance-watermark": ("it never falls",),
+    "advance-watermark": ("it never falls", "is in the future"),
     "maintain": (),
     "forget": ("can still be undone", "neither the tables nor the source hold"),
     "migrate": (
@@ -48,8 +55,9 @@ FORESEEN: dict[str, tuple[str, ...]] = {
 }
 
 
-def check_ended(words: str, result: Result) -> None:
-    """Raises AssertionError where a command has ended as it must not."""
+def check_ended(words: str, result: Result, *, changed: Callable[[], bool]) -> None:
+    """Raises AssertionError where a command has ended as it must not; `changed`: whether a file that was read has other
+    rows now, or is gone."""
     said = result.output
     assert isinstance(result.exception, SystemExit | None), repr(result.exception)
     assert "raceback" not in said, said
@@ -57,4 +65,5 @@ def check_ended(words: str, result: Result) -> None:
         return
     assert result.exit_code == USER, f"{words} ended with {result.exit_code}: {said}"
     assert re.search(r"^error: ", said, re.MULTILINE), said
-    assert any(one in said for one in (*NOTHING, *WAITS, *FORESEEN[words])), f"not foreseen of {words}: {said}"
+    foreseen = (*NOTHING, *WAITS, *FORESEEN[words], *(CHANGED if changed() else ()))
+    assert any(one in said for one in foreseen), f"not foreseen of {words}: {said}"

@@ -105,8 +105,8 @@ def check_places(world: World) -> None:
 def _read(world: World) -> Iterator[Row]:
     """The rows of the files that were read, but for erased ones."""
     gone = world.erased | world.half
-    for name in {Path(row["path"]).name for row in world.rows("source_files")}:
-        yield from (row for row in world.files[name] if row.user not in gone)
+    for rows in world.read().values():
+        yield from (row for row in rows if row.user not in gone)
 
 
 def _is_out(world: World, row: Row, out: Mapping[Place, int]) -> bool:

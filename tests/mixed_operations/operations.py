@@ -12,14 +12,12 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
 from tests.clicks import MINUTE_MS, START_MS
-from tests.mixed_operations.drawn import ADDED, FILE_MIN, migrated
-from tests.mixed_operations.world import KILLED, WHY, YES, World
-from tests.random_pipelines import play
+from tests.mixed_operations.drawn import ADDED, FILE_MIN, all_time, migrated
+from tests.mixed_operations.files import a_file, lose, rename, restore_files, rewrite, set_aside, take_back
+from tests.mixed_operations.world import KILLED, KILLS, WHY, YES, World
 from windowlib.definition.instants import iso_instant
 from windowlib.runs.exits import DONE, REJECTED, USER
 
-KILLS = 0.2  # how likely a command is killed
-DAY_MS = 24 * 60 * MINUTE_MS
 USERS = tuple(f"u{number}" for number in range(7))
 FEW_ROWS = {
     "expectations": [
@@ -33,14 +31,11 @@ FEW_ROWS = {
 }
 
 
-def a_file(world: World) -> None:
-    world.arrive()
-
-
 def run(world: World) -> None:
     if world.chance.random() < 0.7:
         world.arrive()
-    world.command("run", *world.chance.choice(((), (), ("--max-batches", 1))), killed=KILLS)
+    together = [one.file for one in world.others if world.chance.random() < 0.5]
+    world.command("run", *together, *world.chance.choice(((), (), ("--max-batches", 1))), killed=KILLS)
 
 
 def finish(world: World) -> None:
@@ -53,12 +48,13 @@ def plan(world: World) -> None:
 
 
 def rerun(world: World) -> None:
-    """At once, or as a dry run has shown; something else may happen between."""
+    """At once, or as a dry run has shown; something else may happen between, such as the end of what was begun."""
     if world.chance.random() < 0.6:
         world.command("rerun", *span(world), *YES, killed=KILLS)
     elif shown := world.said("rerun", *span(world), "--dry-run", *WHY):
-        meanwhile = world.chance.random() < 0.3
-        if meanwhile:
+        meanwhile = world.is_begun()
+        if world.chance.random() < 0.3:
+            meanwhile = True
             world.chance.choice((run, edit_lateness, roll_back))(world)
         code = world.command("rerun", "--apply", shown["preview_id"], "--who", "ann", killed=KILLS)
         assert meanwhile or code != USER, "what a dry run has just shown cannot be applied"
@@ -70,7 +66,8 @@ def readmit(world: World) -> None:
 
 
 def roll_back(world: World) -> None:
-    if batches := [row["batch_id"] for row in world.commits()]:
+    """To any batch but one that keeps what another program deleted: it lacks rows."""
+    if batches := [row["batch_id"] for row in world.commits() if row["batch_id"] not in world.adopted]:
         to = world.chance.choice(batches[-4:] if world.chance.random() < 0.8 else batches)
         world.command("rollback", "--to-batch", to, *YES, killed=KILLS)
 
@@ -130,7 +127,7 @@ def migrate(world: World) -> None:
 
 
 def undo_migration(world: World) -> None:
-    if given_again(world, "migrate", "--undo") == DONE and world.before_migration:
+    if world.given_again("migrate", "--undo") == DONE and world.before_migration:
         world.write(world.before_migration)
         world.before_migration = None
 
@@ -176,34 +173,6 @@ def abandon(world: World) -> None:
     world.command("abandon", *WHY, killed=KILLS)
 
 
-def set_aside(world: World) -> None:
-    """A file that is cut off; runs go on without it."""
-    world.recut = True
-    name = world.arrive(readable=False)
-    if world.chance.random() < 0.5:
-        world.command("run")
-    if world.command("set-aside", name, *WHY) == DONE:
-        world.aside.add(name)
-    else:
-        play.write(world.folder, world.files[name])
-
-
-def take_back(world: World) -> None:
-    """A file that was set aside came again, whole."""
-    for name in sorted(world.aside)[:1]:
-        play.write(world.folder, world.files[name])
-        if world.command("set-aside", name, "--back", *WHY) == DONE:
-            world.aside.discard(name)
-
-
-def rename(world: World) -> None:
-    if read := [path for row in world.rows("source_files") if "/" not in (path := row["path"])]:
-        name = world.chance.choice(read)
-        if (world.folder / "incoming" / name).exists():
-            play.rename(world.folder, name)
-            world.moves.append(f"{name} is renamed")
-
-
 def compact(world: World) -> None:
     """Another program puts a table's files together."""
     name = world.chance.choice(("results", "open_windows", "late_events", "source_files", "ledger", "result_changes"))
@@ -224,33 +193,25 @@ def delete(world: World) -> None:
     if world.chance.random() < 0.3:
         world.command("run")
     if world.chance.random() < 0.8:
-        given_again(world, "restore")
+        world.given_again("restore")
         return
-    given_again(world, "adopt")
+    world.given_again("adopt")
+    world.adopted |= {row["batch_id"] for row in world.commits()} - {*batches}
     world.restarts += 1
     world.command("rollback", "--to-batch", batches[-1], *YES)
 
 
-def given_again(world: World, words: str, *arguments: str) -> int:
-    """The exit code of a decision that is given again where it was killed."""
-    code = world.command(words, *arguments, *YES, killed=KILLS)
-    return world.command(words, *arguments, *YES) if code == KILLED else code
-
-
 def span(world: World) -> tuple[str, ...]:
     """A range of time, sometimes all of it."""
-    from_ms = START_MS + world.chance.randrange(-300, len(world.files) * FILE_MIN + 60) * MINUTE_MS
+    from_ms = START_MS + world.chance.randrange(-300, len(world.incoming.files) * FILE_MIN + 60) * MINUTE_MS
     to_ms = from_ms + world.chance.choice((1, 30, 120, 600)) * MINUTE_MS
     return all_time() if world.chance.random() < 0.2 else ("--from", iso_instant(from_ms), "--to", iso_instant(to_ms))
-
-
-def all_time() -> tuple[str, ...]:
-    return "--from", iso_instant(START_MS - 5 * DAY_MS), "--to", iso_instant(START_MS + 30 * DAY_MS)
 
 
 OPERATIONS: dict[Callable[[World], None], float] = {
     **{a_file: 6, run: 26, finish: 0.7, plan: 2},
     **{rerun: 9, readmit: 6, roll_back: 7, advance_watermark: 4, maintain: 5, forget: 4},
     **{migrate: 4, undo_migration: 3, keep_migration: 2, edit_lateness: 4, add_column: 4},
-    **{suspect: 3, approve: 2, abandon: 3, set_aside: 2, take_back: 2, rename: 2, compact: 3, delete: 4},
+    **{suspect: 3, approve: 2, abandon: 3, set_aside: 2, take_back: 2, compact: 3, delete: 4},
+    **{rename: 2, rewrite: 5, lose: 2, restore_files: 8},
 }

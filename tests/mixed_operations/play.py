@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 from pathlib import Path
 from typing import Any
 
-from tests.mixed_operations.drawn import ADDED
+from tests.mixed_operations.drawn import ADDED, all_time
+from tests.mixed_operations.files import restore_files, take_back
+from tests.mixed_operations.incoming import Incoming
 from tests.mixed_operations.invariants import (
     Cuts,
     Follower,
@@ -17,10 +20,9 @@ from tests.mixed_operations.invariants import (
     name_of,
     values_of,
 )
-from tests.mixed_operations.operations import OPERATIONS, all_time, approve, forget_key, take_back
+from tests.mixed_operations.operations import OPERATIONS, approve, forget_key
 from tests.mixed_operations.world import YES, World
-from tests.random_pipelines import play as random_pipelines
-from windowlib.runs.exits import DIFFERS, DONE, REJECTED
+from windowlib.runs.exits import DIFFERS, DONE, REJECTED, USER
 
 LOOKING = (
     ("status",),
@@ -40,27 +42,34 @@ LOOKING = (
 
 def play(folder: Path, seed: int, steps: int, engine: str = "sail") -> World:
     """Plays so many operations in an empty folder. Raises with what was done where something is wrong."""
-    world = World(folder, seed, engine)
+    chance = random.Random(f"play {seed}")
+    world = World(Incoming(folder, chance), seed, engine)
+    worlds = [world, *([world.next_to_it()] if chance.random() < 0.3 else [])]
     try:
-        _play(world, steps)
-        end(world)
+        _play(worlds, steps)
+        for one in worlds:
+            end(one)
     except Exception as error:
-        error.add_note(f"seed {seed}, {world.drawn.kind}, {folder}:\n" + "\n".join(world.moves))
+        error.add_note(
+            f"seed {seed}, {' and '.join(one.drawn.kind for one in worlds)}, {folder}:\n" + "\n".join(world.moves)
+        )
         raise
     return world
 
 
-def _play(world: World, steps: int) -> None:
-    eager, lazy, cuts = Follower(), Follower(), Cuts()
+def _play(worlds: list[World], steps: int) -> None:
+    watched = {one.name: (one, Follower(), Follower(), Cuts()) for one in worlds}
     for step in range(steps):
+        world = worlds[0].chance.choice(worlds)
         (operation,) = world.chance.choices([*OPERATIONS], [*OPERATIONS.values()]) if step else [next(iter(OPERATIONS))]
-        world.moves.append(f"-- {operation.__name__}")
+        world.moves.append(f"-- {operation.__name__} {world.name}")
         operation(world)
-        cuts.look(world)
-        check_places(world)
-        eager.catch_up(world)
-        if world.chance.random() < 0.2:
-            lazy.catch_up(world)
+        for one, eager, lazy, cuts in watched.values():
+            cuts.look(one)
+            check_places(one)
+            eager.catch_up(one)
+            if one.chance.random() < 0.2:
+                lazy.catch_up(one)
         if world.chance.random() < 0.5:
             verify(world)
         if world.chance.random() < 0.4:
@@ -68,8 +77,9 @@ def _play(world: World, steps: int) -> None:
         if world.chance.random() < 0.4:
             words, *arguments = world.chance.choice(LOOKING)
             world.command(words, *arguments)
-    lazy.catch_up(world)
-    eager.catch_up(world)
+    for one, eager, lazy, _ in watched.values():
+        lazy.catch_up(one)
+        eager.catch_up(one)
 
 
 def verify(world: World) -> None:
@@ -101,11 +111,13 @@ def come_to_rest(world: World) -> None:
     while world.aside:
         take_back(world)
     for _ in range(10):
+        restore_files(world)  # once more where a batch that was killed has read a file since
         if world.command("run", "--finish") == REJECTED:
             approve(world)
             continue
         for key in sorted(world.half):
-            forget_key(world, key)
+            if forget_key(world, key) == USER:  # a migration came after that was killed
+                world.command("migrate", "--finish", *YES)
         if not world.half and world.command("run", "--finish") == DONE:
             return
     raise AssertionError("the pipeline does not come to rest")
@@ -113,13 +125,12 @@ def come_to_rest(world: World) -> None:
 
 def check_fresh(world: World) -> None:
     """`results` are those of a new pipeline that reads the same files, in the same order."""
-    fresh = World(world.folder / "fresh", world.seed, world.engine)
+    fresh = World(Incoming(world.folder / "fresh", world.chance), world.seed, world.engine, world.name)
     fresh.write(world.drawn.text)
-    read = sorted(world.rows("source_files"), key=lambda row: int(row["sequence"]))
-    for order, name in enumerate((Path(row["path"]).name for row in read), 1):
-        rows = [row for row in world.files[name] if row.user not in world.erased]
+    for order, read in enumerate(world.read().values(), 1):
+        rows = [row for row in read if row.user not in world.erased]
         if rows:
-            random_pipelines.write(fresh.folder, tuple(row._replace(order=(order, row.order[1])) for row in rows))
+            fresh.incoming.lay(tuple(row._replace(order=(order, row.order[1])) for row in rows))
     fresh.command("run", "--finish")
     if world.drawn.in_time:
         fresh.command("rerun", *all_time(), *YES)

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,9 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from tests.killed import Killed, at, dead_owner
-from tests.mixed_operations.drawn import FUNCTION, Drawn, pipeline, rows_of
+from tests.mixed_operations.drawn import FUNCTION, Drawn, pipeline
 from tests.mixed_operations.foreseen import check_ended
-from tests.random_pipelines import play
+from tests.mixed_operations.incoming import Incoming
 from tests.random_pipelines.truth import Row
 from windowlib.cli.main import app
 from windowlib.definition.definition import Definition, load_definition
@@ -30,6 +31,7 @@ from windowlib.tables.read import UnknownTable, read_table
 
 WHY = ("--reason", "why not", "--who", "ann")
 YES = ("--yes", *WHY)
+KILLS = 0.2  # how likely a command is killed
 KILLED = -1  # the exit code of a command that was killed
 STEPS = 14  # of a command that can be killed: about as many as a batch has
 MOMENTS = (
@@ -42,42 +44,59 @@ MOMENTS = (
 
 @dataclass(slots=True)
 class World:
-    """What is there, and how it came about. Files by their names, as they lie; `moves` are what was done.
+    """What is there of one pipeline, and how it came about; `moves` are what was done to all that read the same files.
 
     `half` are keys whose erasure was killed, `aside` files that cannot be read and were set aside. `recut`: batches are
     not cut by file alone, or something was done between them that the same files in a new pipeline would not meet.
     """
 
-    folder: Path
+    incoming: Incoming
     seed: int
     engine: str
+    name: str = "mixed"
     drawn: Drawn = field(init=False)
-    chance: random.Random = field(init=False)
-    files: dict[str, tuple[Row, ...]] = field(default_factory=dict)
-    known: dict[str, Row] = field(default_factory=dict)
     erased: set[str] = field(default_factory=set)
     half: set[str] = field(default_factory=set)
     aside: set[str] = field(default_factory=set)
     recut: bool = False
     before_migration: str | None = None
+    adopted: set[int] = field(default_factory=set)  # batches that keep what another program deleted
     restarts: int = 0  # how often followers had to begin again without a row that says so
     silent: bool = False  # an erasure without such rows was killed: a later batch may publish it
     moves: list[str] = field(default_factory=list)
     outcomes: Counter[str] = field(default_factory=Counter)  # command and exit code, or that it was killed
+    others: list[World] = field(default_factory=list)  # that read the same files
 
     def __post_init__(self) -> None:
-        self.drawn = pipeline(self.seed, self.engine)
-        self.chance = random.Random(f"play {self.seed}")
-        (self.folder / "incoming").mkdir(parents=True)
+        self.drawn = pipeline(self.seed, self.engine, self.name)
         (self.folder / "own.py").write_text(FUNCTION, encoding="utf-8")
         self.write(self.drawn.text)
-        self.recut = "max_files_per_run = 1\n" not in self.drawn.text
+        self.recut = "max_files_per_run = 1\n" not in self.drawn.text or "idle_timeout" in self.drawn.text
+
+    def next_to_it(self) -> World:
+        """Another pipeline over the same files, which does what is done to this one, too."""
+        other = World(self.incoming, self.seed, self.engine, "second", moves=self.moves, outcomes=self.outcomes)
+        self.others, other.others = [other], [self]
+        return other
+
+    @property
+    def readers(self) -> tuple[World, ...]:
+        """All pipelines over these files, this one first."""
+        return (self, *self.others)
 
     # -- the definition and the source ----------------------------------------------------------------------------
 
     @property
+    def folder(self) -> Path:
+        return self.incoming.folder
+
+    @property
+    def chance(self) -> random.Random:
+        return self.incoming.chance
+
+    @property
     def file(self) -> Path:
-        return self.folder / "mixed.toml"
+        return self.folder / f"{self.name}.toml"
 
     @property
     def definition(self) -> Definition:
@@ -90,13 +109,9 @@ class World:
 
     def arrive(self, *, readable: bool = True) -> str:
         """One more file of the source; its name."""
-        number = len(self.files) + 1
-        rows = rows_of(self.chance, number, self.known, 1000 * number)
-        name = rows[0].place[0]
-        self.files[name] = rows
-        play.write(self.folder, rows)
+        name = self.incoming.arrive()
         if not readable:
-            (self.folder / "incoming" / name).write_bytes(b"PAR1 cut off")
+            self.incoming.cut_off(name)
         self.moves.append(f"{name} arrives{'' if readable else ', cut off'}")
         return name
 
@@ -109,8 +124,25 @@ class World:
         except UnknownTable:
             return []
 
+    def read(self) -> dict[str, tuple[Row, ...]]:
+        """The files that were read, in the order of arrival, each with the rows that it had then."""
+        rows = sorted(self.rows("source_files"), key=lambda row: int(row["sequence"]))
+        return {Path(row["path"]).name: self.incoming.contents[row["sha256"]] for row in rows}
+
+    def other_now(self) -> dict[str, tuple[Row, ...]]:
+        """The files that were read and have other rows now, or are gone; each with the rows that it had then."""
+        read, incoming = self.read(), self.incoming
+        return {
+            name: rows for name, rows in read.items() if incoming.contents.get(str(incoming.checksum(name))) != rows
+        }
+
     def ledger(self) -> list[dict[str, Any]]:
         return sorted(self.rows("ledger"), key=lambda row: int(row["sequence"]))
+
+    def is_begun(self) -> bool:
+        """Whether there is a batch that the next command finishes first."""
+        kinds = [row["kind"] for row in self.ledger()]
+        return any(kind in ("plan", "prepare") for kind in takewhile(lambda kind: kind != "commit", reversed(kinds)))
 
     def commits(self) -> list[dict[str, Any]]:
         """The ledger's commit rows, each with its decision as a dictionary."""
@@ -125,7 +157,8 @@ class World:
         step = self.chance.randrange(STEPS) if self.chance.random() < killed else None
         asked = [*words.split(), str(self.file), *map(str, arguments)]
         self.moves.append(
-            " ".join([words, *map(str, arguments)]) + (f", to be killed at step {step}" if step is not None else "")
+            " ".join([words, self.name, *map(str, arguments)])
+            + (f", to be killed at step {step}" if step is not None else "")
         )
         try:
             result = self._called(asked, step)
@@ -135,14 +168,23 @@ class World:
             return KILLED
         self.moves[-1] += f": {result.exit_code} {result.output.strip()[-300:]}"
         self.outcomes[f"{words}: {result.exit_code}"] += 1
-        check_ended(words, result)
+        check_ended(words, result, changed=self._changed)
         return result.exit_code
+
+    def _changed(self) -> bool:
+        """Whether a file that was read has other rows now, or is gone."""
+        return any(one.other_now() for one in self.readers)
+
+    def given_again(self, words: str, *arguments: str) -> int:
+        """The exit code of a decision that is given again where it was killed."""
+        code = self.command(words, *arguments, *YES, killed=KILLS)
+        return self.command(words, *arguments, *YES) if code == KILLED else code
 
     def said(self, words: str, *arguments: object) -> dict[str, Any] | None:
         """What a command prints with `--json`; None where it is refused."""
         result = self._called([*words.split(), str(self.file), *map(str, arguments), "--json"], None)
         self.moves.append(f"{words} {' '.join(map(str, arguments))}: {result.exit_code}")
-        check_ended(words, result)
+        check_ended(words, result, changed=self._changed)
         lines = [line for line in result.stdout.splitlines() if line.startswith("{")]
         return json.loads(lines[-1]) if lines and result.exit_code == 0 else None
 

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from tests.clicks import CLICKS, PLAN_TIME_MS, START_MS, clicks, clock
 from windowlib.definition.definition import Definition, load_definition
+from windowlib.definition.mistakes import InvalidDefinition
 from windowlib.inspection.verify.report import Difference
 from windowlib.pages.looked import looked
 from windowlib.pages.pipeline import pipeline
@@ -24,6 +25,31 @@ from windowlib.tables.rerun import Rerun, RerunRefused
 from windowlib.tables.verifications import Verification
 
 NOW_MS, DAY_MS = PLAN_TIME_MS + 60_000, 24 * 3_600_000
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("usr", 'there is no column "usr"; did you mean user?'),
+        ("Totals", 'there is no column "Totals"; did you mean total?'),
+        ("the user", 'column "the user" is called "user" here, by source.rename'),
+    ],
+)
+def test_a_column_that_is_meant_to_be_hidden_and_is_misspelt_is_named(tmp_path: Path, name: str, said: str) -> None:
+    clicks(tmp_path, 0, CLICKS.replace('key = ["user"]', 'key = ["user"]\nrename = { "the user" = "user" }'))
+    with pytest.raises(InvalidDefinition, match=re.escape(f"pages.hide: {said}")):
+        hiding(tmp_path, name)
+
+
+def test_a_column_that_is_hidden_may_be_one_that_the_definition_does_not_name_unless_all_are_known(
+    tmp_path: Path,
+) -> None:
+    clicks(tmp_path, 0)
+    assert hiding(tmp_path, "email").hidden == {"email"}
+    text = 'format = "csv"\nschema = { id = "string", user = "string", at_ms = "bigint", value = "bigint" }'
+    clicks(tmp_path, 0, CLICKS.replace('format = "parquet"', text))
+    with pytest.raises(InvalidDefinition, match=r'pages\.hide: there is no column "email"'):
+        hiding(tmp_path, "email")
 
 
 def hiding(folder: Path, *names: str) -> Definition:
@@ -39,7 +65,7 @@ def test_a_key_is_in_no_title(folder: Path, spark: SparkSession) -> None:
     rerun = Rerun(START_MS, START_MS + DAY_MS, "slow", "ann", late_only=True, key=("u1",))
     advance(hiding(folder), lambda: spark, clock=clock, rerun=rerun)
     said = "readmit late events of 2026-03-02 00:00:00 UTC to 2026-03-03 00:00:00 UTC, key"
-    for hidden, key in (((), "u1"), (("total",), "u1"), (("user",), "hidden")):
+    for hidden, key in (((), "u1"), (("total",), "u1"), (("USER",), "hidden"), (("user",), "hidden")):
         definition = hiding(folder, *hidden)
         found = pipeline(looked(definition, NOW_MS))
         assert found.runs[0].title == f"{said} {key}"

@@ -206,7 +206,9 @@ def test_checks_have_their_history(trouble: Pipeline) -> None:
 def test_a_rerun_is_listed_with_who_and_why(trouble: Pipeline) -> None:
     [asked] = trouble.decided
     assert (asked.who, asked.reason) == ("ann", "the phones' queue was stuck")
+    run = trouble.runs[0].run
     assert trouble.runs[0].why == "ann: the phones' queue was stuck"
+    assert run.files == run.figures["files_read"] > 0
 
 
 def test_a_batch_that_waits_shows_what_it_would_put_away(folder: Path) -> None:

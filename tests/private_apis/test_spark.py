@@ -38,6 +38,7 @@ def test_a_jvm_writes_where_its_gateway_is() -> None:
 
 @holds("engines/jvm.py", *GATEWAY, "SPARK_CONNECT_MODE")
 @holds("engines/spark.py", "PYSPARK_GATEWAY_PORT")
+@holds("engines/submitted.py", "PYSPARK_GATEWAY_PORT")
 def test_pyspark_looks_for_the_gateway_in_the_environment() -> None:
     from pyspark import java_gateway
 
@@ -45,6 +46,16 @@ def test_pyspark_looks_for_the_gateway_in_the_environment() -> None:
     for name in GATEWAY:
         assert name in text
     assert 'env["SPARK_CONNECT_MODE"] = "0"' in text
+
+
+@holds("engines/submitted.py", "_ensure_initialized")
+def test_pyspark_takes_a_gateway_that_was_launched() -> None:
+    from pyspark import SparkContext, java_gateway
+
+    assert "popen_kwargs" in inspect.signature(java_gateway.launch_gateway).parameters
+    text = inspect.getsource(SparkContext._ensure_initialized)
+    assert "SparkContext._gateway = gateway or launch_gateway(conf)" in text
+    assert "gateway" in inspect.signature(SparkContext._ensure_initialized).parameters
 
 
 @pytest.mark.parametrize("name", [jvm.MAIN, engine.SERVER])
@@ -213,6 +224,7 @@ def test_loggers_are_named_after_classes_that_are_there() -> None:
 
 @holds("engines/connect.py", "getGrpcStatusCode", "pyspark.", "grpc.")
 @holds("runs/spark_errors.py", "pyspark.", "py4j.")
+@holds("engines/refused.py", "pyspark.", "py4j.")
 def test_errors_say_where_they_are_from_and_what_a_server_answered() -> None:
     import grpc
     from py4j.protocol import Py4JJavaError

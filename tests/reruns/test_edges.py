@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.types import DoubleType
 
+from windowlib.definition.aggregate_sql import read_aggregates
 from windowlib.definition.definition import load_definition
 from windowlib.engines.choice import engine_of
 from windowlib.model.assigners import Session
 from windowlib.model.rerun import TimeRange
 from windowlib.plans.admission import Admission
 from windowlib.plans.reach import Bucket
-from windowlib.plans.reruns import CHOSEN, chains
+from windowlib.plans.reruns import CHOSEN, chains, equal
 from windowlib.plans.step import Step
 from windowlib.reruns.source import KnownFile, reading
 from windowlib.source.intake import Group, as_judged_by, summed_up
@@ -122,3 +125,30 @@ def test_a_chain_that_ends_where_a_range_begins_is_not_replaced(spark: SparkSess
     assert found(TimeRange(200, 300)) == [("b", 100, 201), ("d", 299, 400)]
     assert found(TimeRange(199, 301)) == [("a", 100, 200), ("b", 100, 201), ("c", 300, 400), ("d", 299, 400)]
     assert found(None) == [("e", 0, 50)]
+
+
+NAN, INF = math.nan, math.inf
+SAME = [(None, None), (NAN, NAN), (INF, INF), (0.0, -0.0), (1.5, 1.5)]
+NEAR = [(1e9, 1e9 + 1), (-1e-300, -1e-300 * (1 + 1e-10)), (1.0, math.nextafter(1.0, 2.0))]
+APART = [(NAN, 5.0), (INF, 5.0), (-INF, INF), (NAN, INF), (INF, 1.7e308), (1.7e308, -1.7e308), (None, 0.0), (None, NAN),
+         (0.0, 1e-300), (1.0, 1.00000001)]  # fmt: skip
+
+
+@pytest.mark.spark
+@pytest.mark.both
+@pytest.mark.parametrize("exact", [False, True])
+def test_computed_doubles_are_equal_that_differ_by_little_and_no_number_is_near_nan_or_infinity(
+    spark: SparkSession, exact: bool
+) -> None:
+    pairs = [*SAME, *NEAR, *APART]
+    rows = spark.createDataFrame([(n, *pair) for n, pair in enumerate(pairs)], "n int, one double, other double")
+    found = rows.select("n", equal(rows["one"], rows["other"], DoubleType(), exact=exact).alias("same")).collect()
+    turned = rows.select("n", equal(rows["other"], rows["one"], DoubleType(), exact=exact).alias("same")).collect()
+    expected = [True] * len(SAME) + [not exact] * len(NEAR) + [False] * len(APART)
+    assert [row["same"] for row in sorted(found)] == [row["same"] for row in sorted(turned)] == expected
+
+
+def test_extremes_and_chosen_values_are_exact_and_what_is_computed_is_not() -> None:
+    formulas = {"most": "max(v)", "one": "first(v)", "at": "max_by(v, w)", "total": "sum(v)", "mean": "avg(v)",
+                "mid": "median(v)", "span": "max(v) - min(v)", "n": "count(*)", "spread": "stddev(v)"}  # fmt: skip
+    assert read_aggregates(formulas).exact == {"most", "one", "at", "n"}

@@ -23,6 +23,7 @@ from windowlib.tables.ledger_rows import SourceFile
 from windowlib.tables.rerun import Rerun, RerunRefused
 
 DAY_MS = 86_400_000
+ASKED = Rerun(0, 1500, "why", "ann")
 NOTHING = Summary(
     windows={reruns.ADDED: 0, reruns.CHANGED: 0, reruns.REMOVED: 0},
     sums={},
@@ -91,8 +92,8 @@ def test_sums_of_a_hidden_column_are_not_shown() -> None:
     ("waiting", "begins"),
     [
         (0, []),
-        (1, ["1 new file is waiting"]),
-        (2_000, ["2,000 new files are waiting"]),
+        (1, ["1 new file is waiting for an ordinary run; this rerun does not read it"]),
+        (2_000, ["2,000 new files are waiting for an ordinary run; this rerun does not read them"]),
         (None, ["the source could not be listed"]),
     ],
 )
@@ -247,7 +248,9 @@ def test_an_element_whose_own_gap_reaches_into_the_span_is_read(tmp_path: Path, 
 def test_an_element_whose_gap_no_footer_says_is_read(tmp_path: Path) -> None:
     dynamic = definition(tmp_path, 'type = "session"\ngap_column = "gap"')
     pq.write_table(pa.table({"at": [10], "gap": [1]}), tmp_path / "incoming" / "a.parquet", write_statistics=["at"])
-    for name in ("a.parquet", "gone.parquet"):
+    (tmp_path / "incoming" / "gap=45").mkdir()
+    pq.write_table(pa.table({"at": [10]}), tmp_path / "incoming" / "gap=45" / "a.parquet")
+    for name in ("a.parquet", "gap=45/a.parquet", "gone.parquet"):
         assert reading(dynamic, [known(name)], TimeRange(50, 60))
         assert not reading(dynamic, [known(name)], TimeRange(0, 10)), "it is before the file"
 
@@ -256,21 +259,37 @@ def test_a_file_that_is_gone_is_named_unless_that_is_accepted(tmp_path: Path) ->
     of, covered = definition(tmp_path).source, TimeRange(10, 20)
     gone = [known(f"{number}.parquet", now=None) for number in range(6)]
     with pytest.raises(RerunRefused) as said:
-        source.check_files(of, gone, covered, accept_gap=False)
+        source.check_files(of, gone, covered, ASKED)
     assert "6 files with 18 rows" in str(said.value)
     assert "  4.parquet: 3 rows, 1970-01-01 00:00:00.010 UTC" in str(said.value)
-    assert "\n  and 1 more\n" in str(said.value)
-    source.check_files(of, gone, covered, accept_gap=True)
-    source.check_files(of, [known(now=None, replaced=True)], covered, accept_gap=False)
+    assert "\n  and 1 more\nRestore them; or say --accept-gap: then their events are taken out" in str(said.value)
+    source.check_files(of, gone, covered, replace(ASKED, accept_gap=True))
+    source.check_files(of, [known(now=None, replaced=True)], covered, ASKED)
     with pytest.raises(RerunRefused, match="1 file with 3 rows") as said:
-        source.check_files(of, gone[:1], covered, accept_gap=False)
+        source.check_files(of, gone[:1], covered, ASKED)
     assert "more\n" not in str(said.value)
     assert source.listed(gone[:5]).count("\n") == 4
 
 
+def test_late_events_are_readmitted_without_a_file_that_is_gone_by_a_rerun(tmp_path: Path) -> None:
+    """Readmitting has no such option: it may take out no event."""
+    of, gone = definition(tmp_path).source, [known(now=None)]
+    with pytest.raises(RerunRefused) as said:
+        source.check_files(of, gone, TimeRange(10, 20), replace(ASKED, late_only=True))
+    span = "--from 1970-01-01T00:00:00Z --to 1970-01-01T00:00:01.500Z"
+    command = f"rerun {of.file} {span} --accept-gap --dry-run` shows what that would change."
+    assert command in str(said.value)
+    assert "say --accept-gap" not in str(said.value)
+
+
 def test_a_file_that_has_changed_must_lie_in_what_is_recomputed(tmp_path: Path) -> None:
     of, changed = definition(tmp_path).source, known(now=SourceFile("a.parquet", 9, 9, 1))
-    source.check_files(of, [changed], TimeRange(10, 20), accept_gap=False)
+    source.check_files(of, [changed], TimeRange(10, 20), ASKED)
     with pytest.raises(RerunRefused, match=r"--from 1970-01-01T00:00:00\.010Z --to 1970-01-01T00:00:00\.020Z"):
-        source.check_files(of, [changed], TimeRange(10, 19), accept_gap=False)
-    source.check_files(of, [known()], TimeRange(0, 1), accept_gap=False)
+        source.check_files(of, [changed], TimeRange(10, 19), ASKED)
+    source.check_files(of, [known()], TimeRange(0, 1), ASKED)
+
+
+def test_a_file_that_is_gone_is_a_line_whatever_it_is_called() -> None:
+    gone = KnownFile(SourceFile("part\n9\x1b.parquet", 1, 1, 1), None, 5_020, None, None)
+    assert source.listed([gone]) == "  part\\x0a9\\x1b.parquet: 5,020 rows, no event"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import threading
@@ -14,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
@@ -26,6 +28,8 @@ from windowlib.cli.main import main
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import instant, time_of
 from windowlib.inspection.status import status
+from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.verify import verify
 from windowlib.model.errors import StateMismatch
 from windowlib.reruns import batch
 from windowlib.reruns.dry_run import dry_run
@@ -148,7 +152,6 @@ def test_it_is_reported(corrected: Definition) -> None:
 
 
 @pytest.mark.long("in test_in_flight, in make test, runs go on from a rerun, with a window next to it")
-@pytest.mark.long("in test_in_flight, in make test, runs go on from a rerun, with a window next to it")
 def test_an_ordinary_run_goes_on_from_it(corrected: Definition, spark: SparkSession, tmp_path: Path) -> None:
     """After a rerun of everything the next batch finds windows in flight as if nothing had ever been late."""
     definition = done(tmp_path, spark)
@@ -202,13 +205,17 @@ def test_a_preview_is_applied_though_other_windows_have_moved(spark: SparkSessio
 
 
 @pytest.mark.fault("results change between a preview and its application", "refused")
-def test_a_preview_is_refused_when_what_it_would_change_has_moved(spark: SparkSession, tmp_path: Path) -> None:
-    definition = done(tmp_path, spark)
-    made = previewed(definition, spark, MIDDLE)
+@pytest.mark.parametrize("asked", [MIDDLE, ALL])
+def test_a_preview_is_refused_when_what_it_would_change_has_moved(
+    spark: SparkSession, tmp_path: Path, asked: Rerun
+) -> None:
+    """All of it, or some."""
+    definition = done(tmp_path, spark, definition=SHORT + 'which = "collect_list(value)"\n')
+    made = previewed(definition, spark, asked)
     run(definition, spark, MIDDLE)
     before, at = tables(definition), versions(definition)
     with pytest.raises(RerunRefused, match=f"preview {made.preview_id} .* is different now:\n  u.: window"):
-        run(definition, spark, MIDDLE.expecting(made.preview_id))
+        run(definition, spark, asked.expecting(made.preview_id))
     assert (tables(definition), versions(definition)) == (before, at)
     assert run(definition, spark) == []  # it was given up at once, and nothing waits
 
@@ -603,8 +610,6 @@ def test_a_rerun_waits_for_a_run_and_a_run_leaves(
 class _Given:
     """Sessions of a run that are one session of the test's."""
 
-    tries = 1
-
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
 
@@ -613,6 +618,9 @@ class _Given:
 
     def prepare(self, plan: object) -> None:
         """Nothing."""
+
+    def replace(self) -> bool:
+        return False
 
     def close(self) -> None:
         """Nothing."""
@@ -639,6 +647,54 @@ def test_either_order_gives_the_same_results(spark: SparkSession, tmp_path: Path
         run(definition, spark, early)
 
     assert results(tmp_path / "a", batch, rerun) == results(tmp_path / "b", rerun, batch)
+
+
+DOUBLES = """
+name = "doubles"
+[source]
+format = "parquet"
+path = "incoming"
+key = []
+timestamp = "at_ms"
+timestamp_unit = "ms"
+max_files_per_run = 1
+[watermark]
+out_of_orderness = "0s"
+[window]
+type = "tumbling"
+size = "1s"
+[aggregates]
+total = "sum(value)"
+newest = "max(seconds)"
+"""
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf])
+def test_a_number_takes_the_place_of_what_is_none_and_one_of_the_source_of_one_that_is_close(
+    spark: SparkSession, tmp_path: Path, wrong: float
+) -> None:
+    """A sum is near no NaN; an extreme is what it is, to the last digit: a second in seconds since 1970 is little."""
+
+    def arrives(number: int, value: float, seconds: float) -> None:
+        rows = [{"at_ms": number * 1000, "value": value, "seconds": seconds}]
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / "incoming" / f"{number}.parquet")
+        os.utime(tmp_path / "incoming" / f"{number}.parquet", (number, number))
+
+    (tmp_path / "incoming").mkdir()
+    (tmp_path / "doubles.toml").write_text(DOUBLES)
+    definition = load_definition(tmp_path / "doubles.toml").model_copy(update={"root": tmp_path / "warehouse"})
+    arrives(0, wrong, 1_772_409_600.0)
+    arrives(9, 1.0, 1_772_409_609.0)
+    run(definition, spark)
+    arrives(0, 5.0, 1_772_409_601.0)
+    [report] = run(definition, spark, Rerun(0, 1000, "repaired", "ann"))
+    assert report.figures["windows_changed"] == 1
+    [row] = read_table(definition, "results").to_pylist()
+    assert (row["total"], row["newest"]) == (5.0, 1_772_409_601.0)
+    arrives(0, 5.0, 1_772_409_602.0)
+    [report] = run(definition, spark, Rerun(0, 1000, "repaired again", "ann"))
+    assert report.figures["windows_changed"] == 1
+    assert verify(definition, Asked(None), spark, clock).differences == []
 
 
 # -- what cannot be rerun -----------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from windowlib.batches import batch
 from windowlib.batches.inputs import Inputs, Outcome
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition, load_definition
+from windowlib.engines.connect import EngineLost
 from windowlib.reruns.words import size
 from windowlib.runs import attempt
 from windowlib.runs.advance import advance, batches
@@ -174,15 +175,42 @@ def test_what_another_attempt_has_staged_stays(definition: Definition, monkeypat
     assert [path.name for path in staging_folder(definition.root).iterdir()] == ["other"]
 
 
-def test_an_attempt_begins_with_an_empty_folder(definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of the same name may have been left where a ledger was copied back."""
-    found: list[bool] = []
-    computing(monkeypatch, lambda inputs: found.append(inputs.staging.exists()))
-    left = staging_folder(definition.root) / "1-1"
-    left.mkdir(parents=True)
-    monkeypatch.setattr("windowlib.runs.run.Leftovers.remove", lambda *_, **__: None)
+def test_each_attempt_has_a_folder_of_its_own(definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine that is taken for lost may still write to that of the attempt before."""
+    folders: list[Path] = []
+
+    def lost(inputs: Inputs) -> None:
+        staging(inputs)
+        folders.append(inputs.staging)
+        if len(folders) == 1:
+            raise EngineLost("no answer")
+
+    computing(monkeypatch, lost)
+    [report] = batches(Run.of(definition), schedules.no_spark, on_lost=lambda: True)
+    assert report.batch_id == 1
+    assert [folder.name[:4] for folder in folders] == ["1-1-", "1-1-"]
+    assert folders[0] != folders[1]
+    assert not staging_folder(definition.root).exists()
+
+
+@pytest.mark.parametrize("folder", ["1-1", "1-1-0123abcd"])
+def test_what_a_killed_attempt_has_staged_is_removed(definition: Definition, folder: str) -> None:
+    """By an earlier release, too."""
+    (staging_folder(definition.root) / folder).mkdir(parents=True)
     advance(definition, schedules.no_spark)
-    assert found == [False]
+    assert not staging_folder(definition.root).exists()
+
+
+def test_an_engine_is_replaced_once_in_a_run(definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def lost(inputs: Inputs) -> None:
+        raise EngineLost("no answer")
+
+    computing(monkeypatch, lost)
+    with pytest.raises(EngineLost):
+        list(batches(Run.of(definition), schedules.no_spark, on_lost=lambda: not asked.append(1)))
+    assert asked == [1]
 
 
 def test_an_attempt_that_fails_leaves_nothing_staged(definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ from windowlib.batches.planning import ledger_of
 from windowlib.cli.main import app
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.engines.sail import is_sail
-from windowlib.runs import attempt, deadline, run, together
+from windowlib.runs import at_work, attempt, deadline, run, together
 from windowlib.runs.advance import advance
 from windowlib.runs.deadline import TimedOut, within
 from windowlib.runs.exits import UNEXPECTED, exit_code
@@ -153,7 +153,7 @@ def test_a_roll_forward_that_hangs_leaves_the_others_alone(tmp_path: Path, monke
     with stopped("commit:results"):
         advance(both[0], schedules.no_spark)
     first, second = both[0].model_copy(update={"batch_timeout_ms": SOON_MS}), both[1].model_copy(update={"name": "two"})
-    monkeypatch.setattr(together, "roll_forward", lambda *_: time.sleep(LONG_S))
+    monkeypatch.setattr(at_work, "roll_forward", lambda *_: time.sleep(LONG_S))
     monkeypatch.setattr(together, "sharing_key", lambda _: None)
     ends = together.advance_together([Run.of(one, clock) for one in (first, second)], schedules.no_spark)
     assert [type(end.error) for end in ends] == [TimedOut, type(None)]

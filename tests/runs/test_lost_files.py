@@ -17,6 +17,8 @@ from windowlib.definition.definition import Definition
 from windowlib.runs.advance import advance
 from windowlib.runs.exits import USER, pipeline_folder, print_error
 from windowlib.runs.operations import forecast_rollback, rollback
+from windowlib.runs.run import Run
+from windowlib.runs.together import advance_together
 from windowlib.runs.verdicts import abandon
 from windowlib.tables import log
 from windowlib.tables.delta import Tables
@@ -113,6 +115,19 @@ def test_a_file_that_is_damaged_is_named(spark: SparkSession, pipeline: Definiti
     assert why[how] in str(said.value)
     assert "from a backup of the warehouse" in str(said.value)
     assert versions(pipeline) == before
+
+
+@pytest.mark.both
+@pytest.mark.parametrize("how", ["gone", "rows"])
+def test_of_several_pipelines_the_one_that_has_lost_a_file_names_it(
+    spark: SparkSession, pipeline: Definition, after_two: Path, tmp_path: Path, how: str
+) -> None:
+    whole = clicks(Path(shutil.copytree(after_two, tmp_path / "whole")), 0).model_copy(update={"name": "whole"})
+    lose(pipeline, "open_windows") if how == "gone" else damage(pipeline, "open_windows", how)
+    lost, other = advance_together([Run.of(one, clock) for one in (pipeline, whole)], lambda: spark)
+    assert isinstance(lost.error, LostFiles)
+    assert "a file of table open_windows is " in str(lost.error)
+    assert (other.error, [report.batch_id for report in other.reports]) == (None, [3])
 
 
 def test_a_file_of_ids_that_is_gone_is_named_once_a_batch_may_repeat_one(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,12 +23,13 @@ from tests.runs.schedules import Reader, arrive, before_each_step, compute_simpl
 from tests.strategies import ALL
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
+from windowlib.definition.instants import instant
 from windowlib.quality.check import CheckResult
 from windowlib.runs import attempt
 from windowlib.runs.advance import advance
 from windowlib.runs.maintenance import forecast, maintain
 from windowlib.runs.operations import rollback
-from windowlib.runs.verdicts import approve
+from windowlib.runs.verdicts import accept_clock, approve
 from windowlib.tables import compaction, disk, kept, lease, log
 from windowlib.tables.delta import Table
 from windowlib.tables.kept import CutExpired
@@ -210,8 +212,32 @@ def test_cuts_are_kept_for_a_span_of_time(folder: Path, clock: Clock) -> None:
     runs(folder, clock, range(1, 8))
     report = maintain(definition.model_copy(update={"retention": kept_for}), WHO, clock)
     assert report.kept_from == 2
-    clock.later(24 * 365)  # the clock is wrong, or the pipeline has paused: counted from the newest batch on
-    assert maintain(definition.model_copy(update={"retention": kept_for}), WHO, clock).kept_from <= 8
+
+
+@pytest.mark.fault(
+    "maintenance runs by a clock that is a year ahead",
+    "ages are counted from the newest batch until an operator accepts the clock",
+)
+def test_a_clock_that_is_far_ahead_deletes_nothing(folder: Path, clock: Clock) -> None:
+    definition = pipeline(folder)
+    kept_for = definition.retention.model_copy(update={"cuts": kept.Kept(ms=5 * HOUR_MS)})
+    definition = definition.model_copy(update={"retention": kept_for})
+    runs(folder, clock, range(1, 8))
+    before, newest = forecast(definition, clock).kept_from, clock()
+    clock.later(24 * 365)  # the clock is wrong, or the pipeline has paused
+    reports = [forecast(definition, clock)]
+    for _ in range(2):
+        reports.append(maintain(definition, WHO, clock))
+        clock.later(24)
+    assert reports[1].batch_id == 8, "the first has made a batch, which that clock has dated"
+    for report in reports:
+        [note] = report.notes
+        assert report.kept_from == before
+        assert re.search(rf"far ahead of the newest batch: .* counted from {instant(newest)}.* accept-clock", note)
+    accept_clock(definition, WHO, "paused", clock)
+    report = maintain(definition, WHO, clock)
+    assert report.notes == ()
+    assert report.kept_from > before
 
 
 def test_files_of_dead_attempts_go_and_those_of_a_waiting_batch_stay(

@@ -7,6 +7,7 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
@@ -231,6 +232,50 @@ def test_a_change_on_top_of_an_unfinished_batch_cannot_be_kept(spark: SparkSessi
     with pytest.raises(CannotUndo, match="rewrote rows of a batch that is not finished"):
         adopt(pipeline, "ann", "why", clock)
     assert versions(pipeline) == before
+
+
+def test_a_change_on_top_of_an_unfinished_batch_is_taken_back_and_the_batch_given_up(
+    spark: SparkSession, pipeline: Definition, undisturbed: Definition
+) -> None:
+    """Restored, the table holds again what the unfinished batch left there: a change that no command may name."""
+    with stopped("commit:results"):
+        run(pipeline, spark)
+    DeltaTable(pipeline.root / "open_windows").delete()
+    assert restore(pipeline, "ann", "by mistake", clock) == ["open_windows"]
+    with pytest.raises(NothingToDo):
+        restore(pipeline, "ann", "once more", clock)
+    assert rollback(pipeline, 1, "ann", "all of it again", clock) == 4
+    run(pipeline, spark)
+    assert windows(pipeline) == windows(undisturbed)
+
+
+@pytest.mark.fault(
+    "another program deletes rows of a table by deletion vectors, under which a file keeps its name",
+    "the run stops, names the version, and says how Spark takes that back; then it goes on",
+)
+def test_rows_deleted_by_a_vector_do_not_go_unnoticed(
+    spark: SparkSession, pipeline: Definition, undisturbed: Definition
+) -> None:
+    log, version = pipeline.root / "results" / "_delta_log", DeltaTable(pipeline.root / "results").version()
+    actions = map(json.loads, (log / f"{version:020}.json").read_text().splitlines())
+    before = next(action["add"] for action in actions if "add" in action)
+    inline = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 4, "sizeInBytes": 40}
+    marked = {**before, "dataChange": True, "deletionVector": {**inline, "cardinality": 1}}
+
+    def commit(number: int, operation: str, gone: dict[str, Any], new: dict[str, Any]) -> None:
+        removed = {name: gone[name] for name in ("path", "dataChange", "deletionVector") if name in gone}
+        entry = [{"commitInfo": {"operation": operation}}, {"remove": removed}, {"add": new}]
+        (log / f"{number:020}.json").write_text("\n".join(map(json.dumps, entry)))
+
+    commit(version + 1, "DELETE", before, marked)
+    takes_back = rf"RESTORE TABLE delta.`\S*results` TO VERSION AS OF {version}"
+    with pytest.raises(ForeignChange, match=rf"version {version + 1}, DELETE, .* deletion vectors .*{takes_back}"):
+        run(pipeline, spark)
+    for decide in (restore, adopt):
+        with pytest.raises(CannotUndo, match=rf"version {version + 1} .* changed its deletion vectors"):
+            decide(pipeline, "ann", "why", clock)
+    commit(version + 2, "RESTORE", marked, before)
+    assert tables(run(pipeline, spark)) == tables(undisturbed)
 
 
 # -- roll back --------------------------------------------------------------------------------------------------------

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.clicks import CLICKS, START_MS, clicks
-from windowlib.batches.plan_time import FAR, ClockRefused
+from windowlib.batches.plan_time import ClockRefused
 from windowlib.batches.planning import ledger_of, plan, rerun_plan
 from windowlib.definition.definition import Definition
 from windowlib.runs.verdicts import accept_clock
+from windowlib.tables.kept import FAR_MS
 from windowlib.tables.rerun import Rerun
 
 YEAR_MS = 365 * 24 * 3_600_000
@@ -44,7 +45,7 @@ def test_a_clock_that_was_put_back_lets_plan_time_stand_still(tmp_path: Path, de
 
 
 @pytest.mark.parametrize("definition", [CLICKS, IDLE, OFTEN], ids=["any", "idle timeout", "processing time"])
-@pytest.mark.parametrize("ahead_ms", [FAR + 1, YEAR_MS])
+@pytest.mark.parametrize("ahead_ms", [FAR_MS + 1, YEAR_MS])
 @pytest.mark.fault(
     "the clock is far ahead of the newest batch and file", "nothing is planned, and the error says how to go on"
 )
@@ -54,7 +55,7 @@ def test_a_clock_far_ahead_plans_nothing(tmp_path: Path, definition: str, ahead_
     with pytest.raises(ClockRefused, match=refused):
         plan(made, lambda: START_MS + ahead_ms)
     assert ledger_of(made).state().plan is None
-    assert planned_at(made, START_MS + FAR) == START_MS + FAR
+    assert planned_at(made, START_MS + FAR_MS) == START_MS + FAR_MS
 
 
 def test_a_file_that_has_just_arrived_vouches_for_the_clock(tmp_path: Path) -> None:
@@ -83,5 +84,5 @@ def test_a_rerun_moves_the_time_of_later_plans_by_no_more_than_is_accepted_anywa
     made = begun(tmp_path, IDLE)
     ledger, asked = ledger_of(made), Rerun(START_MS, START_MS + 1, "why", "ann")
     tables, state = ledger.tables, ledger.state()
-    assert rerun_plan(made, tables, state, asked, lambda: START_MS + YEAR_MS).plan_time_ms == START_MS + FAR
+    assert rerun_plan(made, tables, state, asked, lambda: START_MS + YEAR_MS).plan_time_ms == START_MS + FAR_MS
     assert rerun_plan(made, tables, state, asked, lambda: START_MS - 1).plan_time_ms == START_MS

@@ -13,7 +13,7 @@ from windowlib.definition.commands import to_paste
 from windowlib.engines.connect import EngineLost
 from windowlib.model.errors import InvalidSpec
 from windowlib.plans.bounds import TOO_MANY
-from windowlib.runs.spark_errors import explained
+from windowlib.runs.spark_errors import LOST, explained
 
 FILE = Path("visits.toml")
 
@@ -53,4 +53,4 @@ def test_an_engine_that_ends_is_named_and_so_is_what_to_do(of_a_batch: bool, the
     gone = SparkConnectGrpcException("no answer", grpc_status_code=grpc.StatusCode.UNAVAILABLE)
     with pytest.raises(EngineLost) as said, explained(FILE, {}, "Sail", of_a_batch=of_a_batch):
         raise gone
-    assert str(said.value) == f"Sail ended, or dropped the session, in the middle of the work; {then}"
+    assert str(said.value) == f"Sail {LOST}, in the middle of the work; {then}"

@@ -12,12 +12,13 @@ from pyspark.sql import SparkSession
 
 from tests.clicks import CLICKS, START_MS, clicks, clock, tables
 from tests.killed import stopped
-from windowlib.batches.may_run import other_terms
+from windowlib.batches.may_run import check_fingerprint, other_terms
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.terms import changed, terms_of
 from windowlib.model.errors import StateMismatch
 from windowlib.runs.advance import advance
+from windowlib.tables.ledger_rows import Plan
 from windowlib.tables.read import read_table
 
 LATER = CLICKS.replace('out_of_orderness = "5m"', 'out_of_orderness = "5h"')
@@ -107,6 +108,32 @@ def test_a_definition_that_does_not_fit_the_newest_batch_is_refused(spark: Spark
     with pytest.raises(StateMismatch, match=r'was written by another definition: window.gap was "10m", is "20m"'):
         advance(clicks(tmp_path, 0, LONGER), lambda: spark, clock=clock)
     assert kinds(clicks(tmp_path, 0)) == before
+
+
+def test_a_definition_that_was_copied_under_the_same_name(tmp_path: Path) -> None:
+    """What an edited one is advised would replace the tables of the other, which is named while it is there."""
+    original = clicks(tmp_path, 1)
+    frozen, copied = plan(original, clock), tmp_path / "copied.toml"
+    copied.write_text(LONGER, encoding="utf-8")
+    differs = f'{original.root} was written by another definition: window.gap was "10m", is "20m".'
+    named = (
+        f"{differs} It has batches of {original.file}: if {copied} is another pipeline, give it another name. If not,"
+    )
+    assert refusal(copied, frozen).startswith(f"{named} undo the change in {copied}, or have the tables built again ")
+    original.file.write_text(LONGER, encoding="utf-8")
+    sentence = refusal(original.file, frozen)
+    assert sentence.startswith(f"{differs} Undo the change in {original.file}, or have the tables built again ")
+    assert sentence.endswith("; or, if this is another pipeline, give it another name.")
+    original.file.unlink()
+    assert refusal(copied, frozen) == sentence.replace(str(original.file), str(copied))
+
+
+def refusal(file: Path, found: Plan | None) -> str:
+    """Why what was planned is not continued with the definition in a file."""
+    definition = load_definition(file)
+    with pytest.raises(StateMismatch) as caught:
+        check_fingerprint(definition, found)
+    return str(caught.value)
 
 
 def test_a_plan_of_an_earlier_release_has_no_terms_and_stays(tmp_path: Path) -> None:

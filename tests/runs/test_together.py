@@ -23,8 +23,8 @@ from windowlib.batches.planning import ledger_of, plan, rerun_plan
 from windowlib.definition.definition import Definition
 from windowlib.definition.several import sharing_refusal
 from windowlib.model.errors import InvalidSpec
-from windowlib.runs import attempt
-from windowlib.runs import together as running
+from windowlib.plans.admission import MIN_TIMESTAMP_MS
+from windowlib.runs import at_work, attempt
 from windowlib.runs.advance import advance
 from windowlib.runs.run import Run
 from windowlib.runs.together import Ended, advance_together
@@ -279,6 +279,17 @@ def test_plans_made_at_different_times_share_unless_an_event_is_of_the_future(
     assert [found.count("future") for found in refused] == [1, 0]
 
 
+@pytest.mark.classic  # on Sail nothing is shared
+def test_windows_of_years_refuse_events_that_those_of_hours_admit(spark: SparkSession, tmp_path: Path) -> None:
+    """Of the first days that a window of an hour can hold, those of 366 days would begin too early."""
+    years = definition_text("hours", {'"hours"': '"years"', 'size = "1h"': 'size = "366d"'})
+    definitions = {"hours": pipeline(tmp_path, "hours"), "years": pipeline(tmp_path, "years", years)}
+    arrive(tmp_path, 1, [{"id": "x", "user": "ann", "at_ms": MIN_TIMESTAMP_MS, "value": 1}])
+    assert batches(together([*definitions.values()], spark)) == [[1], [1]]
+    refused = {name: read_table(one, "quarantine").num_rows for name, one in definitions.items()}
+    assert refused == {"hours": 0, "years": 1}
+
+
 @pytest.mark.parametrize(
     ("admitted", "slices", "worth"), [(500, 500, True), (501, 250, True), (501, 251, False), (5_000, 2_500, True)]
 )
@@ -409,7 +420,7 @@ def test_a_file_that_changes_before_a_batch_begins(
         return then
 
     if when == "claims are waited for":
-        monkeypatch.setattr(running, "claimed_in_time", changed(running.claimed_in_time))
+        monkeypatch.setattr(at_work, "claimed_in_time", changed(at_work.claimed_in_time))
     elif when == "a batch begins":
         monkeypatch.setattr(attempt, "standing", changed(attempt.standing))
     notes: list[str] = []

@@ -31,8 +31,7 @@ from tests.strategies import ALL
 from windowlib.erasure import forget
 from windowlib.migrations import switch
 from windowlib.model.errors import WindowError
-from windowlib.runs import advance as advance_module
-from windowlib.runs import attempt, operations, verdicts
+from windowlib.runs import at_work, attempt, operations, verdicts
 from windowlib.runs.attempt import begin as begin_attempt
 from windowlib.runs.attempt import complete
 from windowlib.tables import delta_commits, disk, erasures, kept, lease, prepare, roll_forward, small, standing
@@ -135,7 +134,7 @@ def without_prepare(patch: pytest.MonkeyPatch) -> None:
     def again(run: Any, claim: Any, due: Any) -> Any:
         return complete(begin_attempt(run, claim, due, no_spark()))
 
-    patch.setattr(advance_module, "roll_forward", again)
+    patch.setattr(at_work, "roll_forward", again)
     patch.setattr(attempt, "standing", as_they_are)
     patch.setattr(attempt, "check_counts", lambda *_: None)
 

@@ -203,17 +203,20 @@ def test_a_map_that_an_aggregate_would_hold(tmp_path: Path) -> None:
 
 def test_nanoseconds_inside_of_a_column(tmp_path: Path) -> None:
     nested = pa.array([[1]], pa.list_(pa.timestamp("ns")))
-    definition, path = with_file(tmp_path, {**GOOD, "seen": nested})
+    definition, path = with_file(tmp_path, {**GOOD, "seen": nested}, PLAIN.replace("count(*)", "count(seen)", 1))
     with refused(SourceError, f"{path}: 'seen' is list<element: timestamp[ns]>", 'coerce_timestamps="us"'):
         plan(definition, clock)
+    unnamed, _ = with_file(tmp_path / "unnamed", {**GOOD, "seen": nested})
+    assert plan(unnamed, clock)
     pq.write_table(pq.read_table(path), path, coerce_timestamps="us", allow_truncated_timestamps=True)
     assert plan(definition, clock)
 
 
 def test_decimals_that_spark_does_not_have(tmp_path: Path) -> None:
-    """Whether or not the definition names the column."""
     long = pa.array([Decimal(1)], pa.decimal256(60, 0))
-    definition, path = with_file(tmp_path, {**GOOD, "price": long})
+    unnamed, _ = with_file(tmp_path / "unnamed", {**GOOD, "price": long})
+    assert plan(unnamed, clock)
+    definition, path = with_file(tmp_path, {**GOOD, "price": long}, PLAIN.replace("count(*)", "max(price)", 1))
     with refused(SourceError, f"{path}: 'price' is decimal256(60, 0): Spark reads decimals of at most 38 digits"):
         plan(definition, clock)
 
@@ -229,7 +232,7 @@ def test_nanoseconds_of_a_key(tmp_path: Path) -> None:
 def test_a_column_that_is_not_there(tmp_path: Path) -> None:
     definition, path = with_file(tmp_path, GOOD, PLAIN.replace("sum(value)", "sum(valeu)"))
     said = f"{path} has no column 'valeu', which aggregates.total in {definition.file} names; it has at_ms, user, value"
-    with refused(StateMismatch, said, "or set it aside: `"):
+    with refused(StateMismatch, f"{said}; did you mean value? Correct aggregates.total in"):
         plan(definition, clock)
 
 

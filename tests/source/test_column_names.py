@@ -299,3 +299,18 @@ def test_columns_that_cannot_be_distinguished_are_refused_by_name(
     arrive(tmp_path, 1, [], schema)
     with pytest.raises(SourceError, match=says):
         plan(definition, clock)
+
+
+def test_a_new_name_that_another_column_has_is_refused_with_both(tmp_path: Path) -> None:
+    from windowlib.batches.planning import plan
+
+    source = {"key": ["channel"], "timestamp": "t", "rename": {"account": "channel"}}
+    says = 'source.rename calls the column "account" "channel", and there is a column "channel" already'
+    window = {"type": "tumbling", "size": "10m"}
+    definition = pipeline(tmp_path, window, source, {"n": "count(*)"})
+    names = [("account", pa.string()), ("channel", pa.string()), ("t", pa.int64())]
+    arrive(tmp_path, 1, [], pa.schema(names))
+    with pytest.raises(SourceError, match=says):
+        plan(definition, clock)
+    swapped = {**source, "rename": {"account": "channel", "channel": "account"}}
+    assert plan(pipeline(tmp_path, window, swapped, {"n": "count(*)"}), clock)

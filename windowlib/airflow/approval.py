@@ -13,6 +13,7 @@ from typing import Any
 from airflow.sdk import Context
 
 from windowlib.definition.definition import Definition
+from windowlib.definition.reasons import wrong_with
 from windowlib.model.errors import InvalidSpec
 
 APPROVAL = "WINDOWLIB_APPROVAL"  # environment variable: what holds for every pipeline of this Airflow
@@ -44,6 +45,12 @@ def text_of(event: Mapping[str, Any], key: str) -> str:
     return given.strip() if isinstance(given, str) else ""
 
 
+def in_the_reason(reason: str) -> str | None:
+    """Why a reason that must be given does not count, or None."""
+    wrong = wrong_with(reason) if reason else "there is none"
+    return f"the reason: {wrong}" if wrong else None
+
+
 def must_ask(definition: Definition, form: Mapping[str, Any]) -> bool:
     """Whether a rerun waits for approval: its form asks for one, or the pipeline does whatever the form says."""
     return bool(form["approval"]) or policy(definition) != "asked"
@@ -68,6 +75,12 @@ def refused_answer(definition: Definition, who: str | None, context: Context) ->
     if policy(definition) == "another user" and who == asked_by(context):
         return f'{who} triggered this run, and the approval must be that of "another user"'
     return None
+
+
+def whose_answer(what: str, definition: Definition, context: Context) -> str:
+    """Whose answer counts as `what`: the last paragraph of a question; an empty text where that of every user does."""
+    asked = asked_by(context) if policy(definition) == "another user" else None
+    return f"\n\n{what} must be that of another user than {asked}, who triggered this run." if asked else ""
 
 
 def lacks_approval(definition: Definition, answer: Mapping[str, Any] | None, context: Context) -> str | None:

@@ -21,18 +21,24 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import BaseOperator, Context, Param
-from airflow.sdk.exceptions import AirflowSkipException
 
 from windowlib.airflow import pipelines
 from windowlib.airflow.addresses import page_of
-from windowlib.airflow.approval import refused_answer, responder, text_of, waits_for_decision
+from windowlib.airflow.approval import (
+    in_the_reason,
+    refused_answer,
+    responder,
+    text_of,
+    waits_for_decision,
+    whose_answer,
+)
 from windowlib.airflow.commands import advance_command, of_pipeline, verify_command
-from windowlib.airflow.job import Job, Record, in_lines
+from windowlib.airflow.job import Job, Record, in_lines, is_retry, skip
 from windowlib.airflow.operators import Advance, Report, Verify
 from windowlib.airflow.sentences import Final
 from windowlib.definition.commands import naming
 from windowlib.definition.definition import Definition
-from windowlib.definition.reasons import wrong_with
+from windowlib.definition.reasons import LONGEST
 
 if TYPE_CHECKING:
     from windowlib.pages.newest import Said
@@ -41,6 +47,7 @@ if TYPE_CHECKING:
 APPROVE, ABANDON, LEAVE = "approve", "abandon", "leave waiting"
 DONE = {APPROVE: "approved", ABANDON: "abandoned"}
 BATCH = "batch_id"  # the key under which the task keeps which batch it has asked about
+NOT_TAKEN = "not_taken"  # and that of why the last answer did not count
 # States of a task whose question is open, or is put again.
 ASKING = ("awaiting_input", "scheduled", "queued", "running")
 LOOK_AGAIN = timedelta(minutes=5)  # whether it was decided elsewhere
@@ -54,7 +61,8 @@ class Decide(Job, HITLOperator):
     """
 
     def __init__(self, *, file: Path, **kwargs: Any) -> None:
-        reason = Param("", type="string", title="Reason", description="Why; kept in the ledger.")
+        about = f"Why; kept in the ledger: a line of at most {LONGEST:,} characters."
+        reason = Param("", type="string", maxLength=LONGEST, title="Reason", description=about)
         subject = "A batch was refused by its checks"
         super().__init__(
             subject=subject,
@@ -74,14 +82,12 @@ class Decide(Job, HITLOperator):
         definition = load_definition(Path(self.file))
         state = ledger_of(definition).state()
         if state.plan is None or not state.rejection:
-            raise AirflowSkipException(in_lines(_nothing_waits(definition, context)))
+            skip(_nothing_waits(definition, context))
         batch_id = state.plan.batch_id
         if state.approved_by:
             return self._already(definition, batch_id)
         if asking := self._asking_elsewhere(context, batch_id):
-            raise AirflowSkipException(
-                in_lines(f"{waits_for_decision(definition, batch_id, self.task_id)}\nit is asked in the run {asking}")
-            )
+            skip(f"{waits_for_decision(definition, batch_id, self.task_id)}\nit is asked in the run {asking}")
         Job.execute(self, context)
         context["ti"].xcom_push(key=BATCH, value=batch_id)
         return self._ask(context, definition, state)
@@ -104,32 +110,37 @@ class Decide(Job, HITLOperator):
         failed = _failed(definition, batch_id, state.rejection)
         file, plan = definition.file, state.plan
         commands = decision_command(APPROVE, file, plan), decision_command(ABANDON, file, plan)
-        self.subject, self.body = question(definition.name, batch_id, page_of(definition.name), commands, failed, rows)
+        self.subject, body = question(definition.name, batch_id, page_of(definition.name), commands, failed, rows)
+        before = context["ti"].xcom_pull(task_ids=self.task_id, key=NOT_TAKEN) or ""
+        self.body = f"{before}{body}{whose_answer('An approval or abandonment', definition, context)}"
         return HITLOperator.execute(self, context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         """Writes the answer into the ledger; asks again where it lacks a reason to keep, or no one has answered yet."""
+        from windowlib.airflow.question import not_taken
         from windowlib.definition.definition import load_definition
         from windowlib.model.errors import WindowError
         from windowlib.runs import verdicts
         from windowlib.tables.ledger import NothingToDecide
 
         reason = text_of(event, "reason")
-        answer = super().execute_complete(context, {**event, "params_input": {"reason": reason}})
+        answer = super().execute_complete(context, {**event, "params_input": {"reason": reason[:LONGEST]}})
         [choice], who = answer["chosen_options"], responder(answer)
         batch_id = context["ti"].xcom_pull(task_ids=self.task_id, key=BATCH)
         definition = load_definition(Path(self.file))
-        if _decided(definition, batch_id):
+        if decided := _decided(definition, batch_id):
+            if choice != decided.kind and not event.get("timedout"):
+                self.log.warning("%s", in_lines(f"{choice} by {who} does not count: {_in_words(decided)}"))
             return self._already(definition, batch_id)
         if event.get("timedout"):
             self.log.info("no one has decided about batch %s yet, here or elsewhere: asked again", batch_id)
             return self._look_again(context, definition, batch_id)
         if choice == LEAVE:
             raise Final(in_lines(_left_waiting(definition.name, batch_id, who, reason)))
-        wrong = wrong_with(reason) if reason else "there is none"
-        why_not = f"the reason: {wrong}" if wrong else refused_answer(definition, who, context)
+        why_not = in_the_reason(reason) or refused_answer(definition, who, context)
         if why_not or who is None:
-            self.log.warning("%s by %s is not taken: %s; asked again", choice, who, why_not)
+            self.log.warning("%s", in_lines(f"{choice} by {who} is not taken: {why_not}; asked again"))
+            context["ti"].xcom_push(key=NOT_TAKEN, value=not_taken(choice, who, why_not or "no user"))
             return self._look_again(context, definition, batch_id)
         decide = verdicts.approve if choice == APPROVE else verdicts.abandon
         try:
@@ -141,7 +152,7 @@ class Decide(Job, HITLOperator):
             raise Final(in_lines(f"{naming(str(error), definition.file)}\n{again}")) from None
         said = f"batch {batch_id} is {DONE[choice]} by {who}: {reason}"
         if choice == ABANDON:
-            raise AirflowSkipException(in_lines(f"{said}\nthis run publishes nothing; the next one plans again"))
+            skip(f"{said}\nthis run publishes nothing; the next one plans again")
         self.log.info("%s", said)
         return {"batch_id": batch_id, "decision": choice, "who": who, "reason": reason}
 
@@ -173,11 +184,11 @@ class Decide(Job, HITLOperator):
 
         said, plan = _decided(definition, batch_id), ledger_of(definition).state().plan
         if said is None:
-            raise AirflowSkipException(f"batch {batch_id} no longer waits for a decision")
-        if said.kind == APPROVE and plan is not None and plan.batch_id == batch_id:
-            self.log.info("%s", _in_words(said))
-            return {"batch_id": batch_id, "decision": APPROVE, "who": said.who, "reason": said.reason}
-        raise AirflowSkipException(in_lines(_in_words(said)))
+            skip(f"batch {batch_id} no longer waits for a decision")
+        if said.kind != APPROVE or plan is None or plan.batch_id != batch_id:
+            skip(_in_words(said))
+        self.log.info("%s", _in_words(said))
+        return {"batch_id": batch_id, "decision": APPROVE, "who": said.who, "reason": said.reason}
 
 
 class Publish(Advance):
@@ -246,9 +257,14 @@ def _decided(definition: Definition, batch_id: int) -> Said | None:
 
 
 def _nothing_waits(definition: Definition, context: Context) -> str:
-    """That no batch waits; and what was decided since this run of the DAG was due."""
-    due_ms = context["dag_run"].run_after.timestamp() * 1000
-    if newest := next((one for one in _said(definition) if one.at_ms >= due_ms), None):
+    """That no batch waits; and what was decided since this run of the DAG began, not what it waited for before.
+
+    A run begins again when one of its tasks is cleared: then it is what was decided since it was due.
+    """
+    run = context["dag_run"]
+    began = run.run_after if is_retry(context) else run.start_date or run.run_after
+    since_ms = began.timestamp() * 1000
+    if newest := next((one for one in _said(definition) if one.at_ms >= since_ms), None):
         return _in_words(newest)
     return "no batch waits for a decision: why advance published nothing is in its log"
 

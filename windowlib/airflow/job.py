@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from textwrap import wrap
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import AirflowSkipException
@@ -31,6 +31,7 @@ from windowlib.runs.exits import DIFFERS, REJECTED, TaskState, task_state
 from windowlib.tables.owner import DAG_RUN
 
 Record = dict[str, Any]  # one outcome of a command
+REFUSED = "refused by its checks"
 WAIT = "1h"  # for another run that is in progress
 ERROR = "error: "  # how the last words of a command begin (`windowlib.runs.exits`)
 LOG_WIDTH = 90  # characters of an error that a task's page shows in a line
@@ -39,6 +40,8 @@ _UNBROKEN = "\ue000"  # stands for a space at which no line ends
 _LEVEL = re.compile(r"(?:\d\S* )*(?P<level>WARN|WARNING|ERROR|FATAL|CRITICAL)\b:? ")
 _LEVELS = {"WARN": logging.WARNING, "WARNING": logging.WARNING, "ERROR": logging.ERROR, "FATAL": logging.CRITICAL}
 _LEVELS["CRITICAL"] = logging.CRITICAL
+
+log = logging.getLogger(__name__)
 
 
 class Job(BaseOperator):
@@ -156,13 +159,19 @@ def in_lines(message: str) -> str:
     ).replace(_UNBROKEN, " ")
 
 
+def skip(why: str) -> NoReturn:
+    """Ends the task as skipped, and says why in a line of its log: Airflow folds away its own, and cuts it."""
+    log.info("%s", in_lines(why))
+    raise AirflowSkipException(in_lines(why))
+
+
 def raise_for(code: int, why: str, *, retried: bool = False) -> None:
     """Ends the task as the exit code of its command says (`windowlib.runs.exits`)."""
     match task_state(code, retried=retried):
         case TaskState.SKIPPED:
-            raise AirflowSkipException(in_lines(why))
+            skip(why)
         case TaskState.FAILED if code == REJECTED:
-            raise Final(in_lines(f"refused by its checks: {why}"))
+            raise Final(in_lines(why if REFUSED in why else f"{REFUSED}: {why}"))
         case TaskState.FAILED if code == DIFFERS:
             raise Final(in_lines(f"verified, and found to differ: {why}"))
         case TaskState.FAILED:
@@ -177,4 +186,4 @@ def _ended(code: int) -> str:
         return f"exit code {code}"
     name = signal.Signals(-code).name if -code in {*signal.Signals} else f"signal {-code}"
     memory = " (out of memory?)" if -code == signal.SIGKILL else ""
-    return f"killed by {name}{memory}: the next try finishes what this one began. Its last words"
+    return f"killed by {name}{memory}: the next try, or the next run, finishes what this one began. Its last words"

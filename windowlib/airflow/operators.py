@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from airflow.sdk import BaseOperator, BaseOperatorLink, Context
-from airflow.sdk.exceptions import AirflowSkipException, DownstreamTasksSkipped
+from airflow.sdk.exceptions import DownstreamTasksSkipped
 
 from windowlib.airflow.addresses import home_page, page_of
 from windowlib.airflow.approval import waits_for_decision
-from windowlib.airflow.job import Job, Record, catching_up, in_lines, is_retry, last_words, raise_for
+from windowlib.airflow.job import Job, Record, catching_up, in_lines, is_retry, last_words, raise_for, skip
 from windowlib.airflow.lineage import Traced
 from windowlib.airflow.outcome import in_a_line
+from windowlib.airflow.outlets import extra_of
 from windowlib.airflow.pools import FIRST
 from windowlib.airflow.sentences import Final
 from windowlib.airflow.statistics import count
@@ -23,6 +24,10 @@ BATCHES = "batches"  # the key under which a task keeps the outcomes of its batc
 PLAN, TOGETHER = "plan", "together"
 ADVANCE, DECIDE, REPORT = "advance", "decide", "report"  # the tasks; those of one of several with _PIPELINE
 IDLE = (ADVANCE, DECIDE, REPORT)  # the scheduler skips what else comes after them
+NOTHING_PLANNED = (
+    "nothing was planned: nothing was changed. The results stay as they are: a run reads whatever input is new, not"
+    " that of its date; to recompute a past range, trigger the DAG rerun_windows"
+)
 RETURNED = "return_value"  # the key under which Airflow keeps what a task returns
 
 
@@ -66,10 +71,7 @@ class Plan(Job):
             done_without(context, records, ADVANCE)
         raise_for(code, last_words(lines), retried=is_retry(context))
         if records[-1]["batch_id"] is None:
-            self.log.info(
-                "nothing was planned: nothing was changed. The results stay as they are: a run reads whatever input is"
-                " new, not that of its date; to recompute a past range, trigger the DAG rerun_windows"
-            )
+            self.log.info("%s", in_lines(NOTHING_PLANNED))
             done_without(context, records, *IDLE)
         return records
 
@@ -100,7 +102,7 @@ class Advance(Traced, Job):
     def execute(self, context: Context) -> Any:
         planned = context["ti"].xcom_pull(task_ids=PLAN)  # None where plan was marked as success: the command plans
         if planned and planned[-1]["batch_id"] is None:  # this task alone was cleared: else plan has skipped it
-            raise AirflowSkipException("nothing was planned: nothing was changed")
+            skip("nothing was planned: nothing was changed")
         done_without(context, self.run_pipeline(context), DECIDE)
 
     def run_pipeline(self, context: Context) -> str:
@@ -110,15 +112,15 @@ class Advance(Traced, Job):
         return self.published(Job.execute(self, context), context)
 
     def published(self, batches: list[Record], context: Context) -> str:
-        """The outcome in a line; it goes into the event of the results' asset, with the newest of the batches.
+        """The outcome in a line; it goes into the event of the results' asset, with the figures of all batches.
 
         Without any the task is skipped, and no event is sent: what depends on the results would start.
         """
         if not batches:
-            raise AirflowSkipException("nothing is new: nothing was changed")
+            skip("nothing is new: nothing was changed")
         line, self.published_batches = in_a_line(batches), batches
         for asset in self.outlets:
-            context["outlet_events"][asset].extra = {"outcome": line, "batches": len(batches), **batches[-1]}
+            context["outlet_events"][asset].extra = extra_of(batches)
         self.log.info("%s", line)
         tags = {"dag_id": getattr(context["ti"], "dag_id", ""), "task_id": self.task_id}
         count(batches, tags)
@@ -161,7 +163,7 @@ class AfterTogether(Advance):
         *batches, end = [record for record in outcomes if record["pipeline"] == self.pipeline] or [{"exit_code": None}]
         decide = f"{DECIDE}_{self.pipeline}"
         if self.file and "waits" in end and not batches:
-            raise AirflowSkipException(in_lines(_waiting(self.file, end["waits"], decide)))
+            skip(_waiting(self.file, end["waits"], decide))
         if end["exit_code"] != 0:
             self.command += catching_up(context)
             batches = Job.execute(self, context)
@@ -175,7 +177,7 @@ class Verify(Job):
     def execute(self, context: Context) -> list[Record]:
         records, lines, code = self.run_command(context)
         if records and records[-1]["nothing_compared"]:
-            raise AirflowSkipException(last_words(lines))
+            skip(last_words(lines))
         raise_for(code, last_words(lines))
         return records
 
@@ -193,7 +195,7 @@ class Report(Job):
         from windowlib.quality.validations import kept
 
         if not kept(Path(self.root)):
-            raise AirflowSkipException("no batch has been checked yet: there is nothing to report")
+            skip("no batch has been checked yet: there is nothing to report")
         return super().execute(context)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from windowlib.definition.plurals import counted
@@ -15,12 +15,17 @@ def in_a_line(batches: Sequence[dict[str, Any]]) -> str:
     >>> one = {"windows_fired_on_time": 5_000, "rows_late": 2, "watermark": "2026-03-05T12:00:00Z", "failed_checks": []}
     >>> in_a_line([one, one | {"windows_fired_late": 8, "failed_checks": [{}]}])
     '2 batches, 10,008 results, 4 late, watermark 2026-03-05T12:00:00Z, 1 check failed'
+    >>> in_a_line([{"rerun_from_ms": 0, "windows_entered": 1, "windows_withdrawn": 0, "windows_changed": 2}])
+    '1 batch, of a rerun: 1 result added, 0 removed, 2 changed, watermark none yet'
     """
     failed = sum(len(one.get("failed_checks") or ()) for one in batches)
     late = sum(int(one.get("rows_late") or 0) for one in batches)
+    reruns = [one for one in batches if is_rerun(one)]
+    added, removed, changed = rows_changed(reruns)
     parts = [
         counted(len(batches), "batch"),
-        counted(results_of(batches), "result"),
+        counted(results_of(batches), "result") if len(reruns) < len(batches) else "",
+        f"of a rerun: {counted(added, 'result')} added, {removed:,} removed, {changed:,} changed" if reruns else "",
         f"{late:,} late" if late else "",
         f"watermark {batches[-1].get('watermark') or 'none yet'}",
         f"{counted(failed, 'check')} failed" if failed else "",
@@ -31,3 +36,16 @@ def in_a_line(batches: Sequence[dict[str, Any]]) -> str:
 def results_of(batches: Sequence[dict[str, Any]]) -> int:
     """How many results some batches published: windows that fired, early, on time and by late events."""
     return sum(map(windows_fired, batches))
+
+
+def is_rerun(batch: Mapping[str, Any]) -> bool:
+    """Whether a batch, by its outcome, recomputed windows of a past range."""
+    return "rerun_from_ms" in batch
+
+
+def rows_changed(batches: Sequence[Mapping[str, Any]]) -> tuple[int, int, int]:
+    """How many rows some batches added to the results, removed from them, and changed."""
+    added, removed, changed = (
+        sum(int(one.get(f"windows_{kind}") or 0) for one in batches) for kind in ("entered", "withdrawn", "changed")
+    )
+    return added, removed, changed

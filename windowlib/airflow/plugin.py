@@ -76,14 +76,17 @@ def show_home(user: User) -> HTMLResponse:
 
 @app.get("/{name}/previews/{preview_id}")
 def show_preview(name: str, preview_id: str, user: User) -> HTMLResponse:
-    """The page of a rerun's preview."""
-    from windowlib.reruns.page import PAGE
+    """The page of a rerun's preview; one that was applied says so."""
+    from windowlib.airflow.applied import batch_that_applied
+    from windowlib.reruns.page import PAGE, applied_by
     from windowlib.reruns.previews import FOLDER
 
-    pages = {page.parent.name: page for page in (_pipeline(name, user).root / FOLDER).glob(f"*/{PAGE}")}
+    found = _pipeline(name, user)
+    pages = {page.parent.name: page for page in (found.root / FOLDER).glob(f"*/{PAGE}")}
     if preview_id not in pages:
         raise HTTPException(404, f"{name} has no preview {preview_id!r}; its page is kept for 30 days")
-    return _answer(pages[preview_id].read_text(encoding="utf-8"), PREVIEW_POLICY)
+    page, batch_id = pages[preview_id].read_text(encoding="utf-8"), batch_that_applied(found, preview_id)
+    return _answer(page if batch_id is None else applied_by(page, batch_id), PREVIEW_POLICY)
 
 
 @app.get("/{name}/results")
@@ -181,6 +184,7 @@ class WindowlibPlugin(AirflowPlugin):
 
     name = "windowlib"
     fastapi_apps = [{"app": app, "url_prefix": PREFIX, "name": "windowlib"}]  # noqa: RUF012
+    # Below *Browse*: of a view at the top level Airflow 3.3 makes a button that opens nothing.
     external_views = [  # noqa: RUF012
-        {"name": "Pipelines", "href": home_page(), "destination": "nav"}
+        {"name": "Pipelines", "href": home_page(), "destination": "nav", "category": "browse"}
     ]

@@ -1,4 +1,4 @@
-"""What the task `decide` asks about a batch, in Markdown."""
+"""What the task `decide` asks about a batch, in Markdown; and what stands before a question that is put again."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ The checks refused batch {batch_id} of **{name}**: nothing of it is published.
 
 Or in a shell, where this task notices it within minutes:
 
-    {approve}
-    {abandon}
+{approve}
+
+{abandon}
 
 The **reason** is kept in the ledger, with the name that you are logged in by.
 
@@ -42,10 +43,24 @@ def question(
         page=page,
         batch_id=batch_id,
         failed=_listed(failed),
-        approve=commands[0],
-        abandon=commands[1],
+        approve=_code(commands[0]),  # in paragraphs: of a block of code Airflow makes one line
+        abandon=_code(commands[1]),
         rows="".join(f"\n\nSome of its {which}:\n\n{_listed(lines)}" for which, lines in rows.items() if lines),
     )
+
+
+def not_taken(choice: str, who: str | None, why: str) -> str:
+    """Why the question is put again, to stand before it.
+
+    >>> not_taken("approve", "ann", "the reason: there is none")
+    '**approve by ann was not taken**: the reason: there is none. Answer again.\\n\\n'
+    """
+    return f"**{choice} by {escaped(who or 'no user')} was not taken**: {escaped(why)}. Answer again.\n\n"
+
+
+def _code(text: str) -> str:
+    fence = "``" if "`" in text else "`"
+    return f"{fence}{text}{fence}"
 
 
 def _listed(lines: Sequence[str]) -> str:

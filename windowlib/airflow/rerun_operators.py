@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator, HITLOperator
 from airflow.sdk import BaseOperator, BaseOperatorLink, Context, Param
-from airflow.sdk.exceptions import AirflowSkipException
 
 from windowlib.airflow.addresses import preview_of
-from windowlib.airflow.approval import asked_by, lacks_approval, must_ask, policy, refused_answer, responder, text_of
+from windowlib.airflow.applied import done_since
+from windowlib.airflow.approval import (
+    asked_by,
+    in_the_reason,
+    lacks_approval,
+    must_ask,
+    policy,
+    refused_answer,
+    responder,
+    text_of,
+    whose_answer,
+)
 from windowlib.airflow.commands import command
-from windowlib.airflow.job import WAIT, Job, Record, in_lines, last_words, raise_for
+from windowlib.airflow.job import WAIT, Job, Record, in_lines, is_retry, last_words, raise_for, skip
 from windowlib.airflow.lineage import Traced
+from windowlib.airflow.outcome import in_a_line
+from windowlib.airflow.outlets import OF_RERUNS, changes_results, extra_of
+from windowlib.airflow.pipelines import results_asset
 from windowlib.airflow.pools import FIRST
 from windowlib.airflow.rerun_form import asked_for, file_of, preview_named, refuse_unknown
 from windowlib.airflow.sentences import Final
 from windowlib.definition.commands import to_paste
+from windowlib.definition.reasons import LONGEST
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
@@ -121,7 +135,13 @@ class Approve(ApprovalOperator):
     """
 
     FORM: ClassVar = {  # not required: otherwise the form refuses to approve without it
-        WHY: Param(None, type=["null", "string"], title="Why", description="Needed to reject; the log keeps it.")
+        WHY: Param(
+            None,
+            type=["null", "string"],
+            maxLength=LONGEST,
+            title="Why",
+            description="Needed to reject; the log keeps it.",
+        )
     }
 
     def __init__(self, *, pipelines: Mapping[str, str], **kwargs: Any) -> None:
@@ -137,23 +157,25 @@ class Approve(ApprovalOperator):
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         """Done where it is approved; fails where it is rejected; asks again where the answer does not count."""
+        from windowlib.airflow.question import not_taken
+
         why = text_of(event, WHY)
-        answer = HITLOperator.execute_complete(self, context, {**event, "params_input": {WHY: why}})
+        answer = HITLOperator.execute_complete(self, context, {**event, "params_input": {WHY: why[:LONGEST]}})
         [choice], who = answer["chosen_options"], responder(answer)
         if choice == self.APPROVE:
             why_not = refused_answer(self._definition(context), who, context)
         else:
-            why_not = None if why else "there is no reason"
+            why_not = in_the_reason(why)
         if why_not:
-            self.log.warning("%s by %s is not taken: %s; asked again", choice, who, why_not)
-            return self._ask(context)
+            self.log.warning("%s", in_lines(f"{choice} by {who} is not taken: {why_not}; asked again"))
+            return self._ask(context, not_taken(choice, who, why_not))
         if choice == self.REJECT:
             raise Final(in_lines(f"rejected by {who}: {why}\nnothing was changed"))
         return answer
 
-    def _ask(self, context: Context) -> Any:
+    def _ask(self, context: Context, before: str = "") -> Any:
         [found] = _outcome_of(PREVIEW, context)
-        self.body = found["markdown"]
+        self.body = f"{before}{found['markdown']}{whose_answer('An approval', self._definition(context), context)}"
         context["ti"].xcom_push(key=SHOWN, value=found["preview_id"])
         return super().execute(context)
 
@@ -169,8 +191,12 @@ class Approve(ApprovalOperator):
 class Apply(Traced, OfPipeline):
     """Does exactly what the preview showed; waits while a scheduled run is in progress.
 
-    Judges itself whether it may: tasks before it may have been marked as success.
+    Judges itself whether it may: tasks before it may have been marked as success. Where it changed results, it updates
+    the asset of its pipeline's.
     """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(outlets=[OF_RERUNS], **kwargs)
 
     def execute(self, context: Context) -> list[Record]:
         file = file_of(self.pipelines, context["params"]["pipeline"])
@@ -184,8 +210,22 @@ class Apply(Traced, OfPipeline):
         records, lines, code = self.run_command(context)
         # Tried again where another run is in progress: skipped, it would look as if there had been nothing to do.
         raise_for(code, last_words(lines), retried=True)
-        self.published_batches = records
+        self._published(file, preview_id, records, context)
         return records
+
+    def _published(self, file: str, preview_id: str, records: Sequence[Record], context: Context) -> None:
+        """Says what was done to those who follow the results; also where an earlier try had done it and was killed."""
+        from windowlib.definition.definition import load_definition
+
+        definition, batches = load_definition(Path(file)), [one for one in records if "done_already" not in one]
+        if not batches and is_retry(context):
+            batches = done_since(definition, preview_id, context["dag_run"].start_date)
+        if not batches:
+            return
+        self.published_batches = batches
+        self.log.info("%s", in_a_line(batches))
+        if changes_results(batches):
+            context["outlet_events"][OF_RERUNS].add(results_asset(definition), extra=extra_of(batches))
 
 
 class ReportRerun(OfPipeline):
@@ -201,7 +241,7 @@ class ReportRerun(OfPipeline):
         task: Any = context["ti"]
         states = task.get_task_states(dag_id=self.dag_id, task_ids=[APPLY], run_ids=[task.run_id])
         if states.get(task.run_id, {}).get(APPLY) not in DID_SOMETHING:
-            raise AirflowSkipException("nothing was applied: there is nothing to report")
+            skip("nothing was applied: there is nothing to report")
         self.prepare("report", context)
         return super().execute(context)
 
@@ -219,9 +259,9 @@ def _to_apply(file: str, context: Context) -> str:
     [found] = _outcome_of(PREVIEW, context)
     preview_id = str(found["preview_id"])
     if found["changes_nothing"]:
-        raise AirflowSkipException("the preview changes nothing: there is nothing to apply")
+        skip("the preview changes nothing: there is nothing to apply")
     if context["params"]["dry_run"]:
-        raise AirflowSkipException(
+        skip(
             "a dry run ends with its preview: to apply it, trigger again with the dry run switched off and the"
             f" preview {preview_id}, or run:\n" + to_paste("rerun", file, "--apply", preview_id)
         )

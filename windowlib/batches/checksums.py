@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from windowlib.tables.data_files import values_of
+
 Sums: TypeAlias = NDArray[np.uint64]
 
 MIX = np.uint64(0x9E3779B97F4A7C15)  # odd, its bits half set
@@ -35,10 +37,12 @@ def checksums(rows: pa.Table, before: Sums | None = None) -> Sums:
 
 def _numbers(column: pa.Array) -> Any:
     """A number for each value, the same for equal ones."""
+    if pa.types.is_date32(column.type):
+        column = column.cast(pa.int32())
     if pa.types.is_timestamp(column.type) or pa.types.is_integer(column.type):
         return column.cast(pa.int64(), safe=False).fill_null(-1).to_numpy().view(np.uint64)
     if pa.types.is_nested(column.type):
-        return np.fromiter((hash(repr(one)) for one in column.to_pylist()), np.int64).view(np.uint64)
+        return np.fromiter((hash(repr(one)) for one in values_of(column)), np.int64).view(np.uint64)
     known = column.dictionary_encode(null_encoding="encode")
     values = known.dictionary.to_pylist()
     if not pa.types.is_string(column.type):

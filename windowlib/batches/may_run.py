@@ -17,6 +17,7 @@ from windowlib.definition.source import Source
 from windowlib.definition.terms import changed, differences, terms_of
 from windowlib.model.errors import InvalidSpec, StateMismatch
 from windowlib.source.folder import is_chosen
+from windowlib.source.place import other_definition
 from windowlib.tables import publish
 from windowlib.tables.delta import Tables
 from windowlib.tables.late import allowed_lateness_ms
@@ -120,11 +121,16 @@ def check_fingerprint(definition: Definition, found: Commit | Plan | None, other
     """
     if found is None or continues(definition, found.stored, found.fingerprint):
         return
-    migrate = f"have the tables built again under the new definition: `{migrate_command(definition.file)}`"
-    raise StateMismatch(
-        f"{definition.root} was written by another definition: {edited(definition, found)}."
-        f" Undo the change in {definition.file}, or {otherwise or migrate}."
-    )
+    file = definition.file
+    migrate = f"have the tables built again under the new definition: `{migrate_command(file)}`"
+    change = f"the change in {file}, or {otherwise or migrate}"
+    said = f"{definition.root} was written by another definition: {edited(definition, found)}."
+    if other := other_definition(file, found.stored):
+        raise StateMismatch(
+            f"{said} It has batches of {other}: if {file} is another pipeline, give it another name."
+            f" If not, undo {change}."
+        )
+    raise StateMismatch(f"{said} Undo {change}; or, if this is another pipeline, give it another name.")
 
 
 def migrate_command(file: Path) -> str:

@@ -30,10 +30,11 @@ from windowlib.source import listing as source
 from windowlib.source import marker
 from windowlib.source.delta_source import CURSOR, Cursor
 from windowlib.source.files import check_readable
-from windowlib.source.found import Found
+from windowlib.source.found import Found, SourceError
 from windowlib.source.marker import FullListing, Marker
 from windowlib.source.place import PLACE, check_place, place_of
-from windowlib.source.removals import Removal
+from windowlib.source.removal_words import ways_on
+from windowlib.source.removals import Arrived, Removal
 from windowlib.tables.data_files import DataFile, read_parquet
 from windowlib.tables.decision import Decision
 from windowlib.tables.delta import Tables
@@ -80,18 +81,17 @@ class _Arrived:
 
     The look began at `cursor` in a Delta table, at `since` in a folder, and found `listed`; the newest batch left the
     marker `before`. `fresh` is what no batch has read; the next one reads `files`, whose columns have `types`. Without
-    anything fresh, `removal` is next.
+    anything fresh, the removal of `listed` is next.
     """
 
     at_ms: int
     cursor: Cursor | None
     before: Marker | None
     since: Marker | None
-    listed: Sequence[Found]
+    listed: Arrived
     fresh: Sequence[Found]
     files: Sequence[SourceFile]
     types: Mapping[str, str] | None
-    removal: Removal | None
 
     @property
     def left(self) -> set[str]:
@@ -104,7 +104,7 @@ class _Arrived:
 
     def marker(self, of: Source) -> Marker | None:
         """From where on the source is looked at once `files` are read."""
-        return marker.after(of, self.since, [file.path for file in self.listed], self.left, self.full_listing())
+        return marker.after(of, self.since, [file.path for file in self.listed.files], self.left, self.full_listing())
 
 
 def next_plan(
@@ -123,8 +123,8 @@ def next_plan(
     check_warehouse(definition)
     check_place(definition.source, definition.root, commit)
     arrived = _arrived(definition, tables, commit, clock, finish, look)
-    if arrived.removal:
-        return _removing(definition, tables, state, arrived, arrived.removal)
+    if (removal := arrived.listed.removal) and not arrived.fresh:
+        return _removing(definition, tables, state, arrived, removal)
     if commit:
         then, reads = commit.stored, bool(arrived.files)
         definition = formulas.planned(definition, then, state.last_batch_id + 1, reads=reads)
@@ -154,14 +154,14 @@ def _arrived(
     new = fresh if finish else source.settled_files(of, fresh, clock())
     files = source.numbered(new, commit.to_sequence if commit else 0, of.max_files_per_run)
     pinned = commit.stored.get("source_types") if commit else None
-    removal = None if fresh else arrived.removal
-    types = None if removal else check_readable(of, definition.uses, files, pinned)
-    return _Arrived(clock(), cursor, before, since, arrived.files, fresh, files, types, removal)
+    types = check_readable(of, definition.uses, files, pinned) if fresh or not arrived.removal else None
+    return _Arrived(clock(), cursor, before, since, arrived, fresh, files, types)
 
 
 def _removing(definition: Definition, tables: Tables, state: LedgerState, arrived: _Arrived, removal: Removal) -> Plan:
     """The plan of the rerun that a removal makes due."""
-    assert state.commit is not None, "files were read"
+    if state.commit is None:  # nothing can be rerun: what stands in the way is for an operator
+        raise SourceError(ways_on(definition.source, removal, None, definition.never_rerun))
     bare = _without_files(definition, state, state.commit, rerun_time_ms(arrived.at_ms, state))
     reader = taking.Reader.of(definition, tables, state.commit)
     plan = taking.by_itself(reader, bare, taking.with_compacted(reader, removal))

@@ -27,7 +27,7 @@ from windowlib.definition.instants import time_of
 from windowlib.model.assigners import Session, Sliding, Tumbling
 from windowlib.plans.added import FILLED
 from windowlib.plans.step import Step
-from windowlib.tables.data_files import DataFile, without
+from windowlib.tables.data_files import DataFile, values_of, without
 from windowlib.tables.meaning import REMOVED
 from windowlib.tables.publish import Changes
 
@@ -207,7 +207,7 @@ def _plain(rows: Rows) -> Rows:
     """The same with text for values that hold others, which Arrow does not group."""
     for index, column in enumerate(rows.schema):
         if pa.types.is_nested(column.type):
-            rows = rows.set_column(index, column.name, pa.array([repr(one) for one in rows[column.name].to_pylist()]))
+            rows = rows.set_column(index, column.name, pa.array([repr(one) for one in values_of(rows[column.name])]))
     return rows
 
 

@@ -58,12 +58,13 @@ def sharing_key(batch: Inputs) -> Hashable | None:
 
     if not batch.plan.files or batch.plan.rerun or sharing_refusal(batch.definition) or is_sail(batch.spark):
         return None  # a rerun reads other files too; Sail keeps nothing between jobs, and reads again as fast
-    if admission_of(batch).erased:
+    admission = admission_of(batch)
+    if admission.erased:
         return None  # which keys are erased is each pipeline's own
     of = batch.source
     files = tuple((file.path, file.size_bytes, file.modified_ns) for file in batch.plan.files)
     columns = tuple(of.columns.items()), tuple(of.rename.items()), (*of.nested.items(), of.dialect.model_dump_json())
-    return of.format, of.path, of.key, of.timestamp, of.timestamp_unit, columns, files
+    return of.format, of.path, of.key, of.timestamp, of.timestamp_unit, admission.earliest_ms, columns, files
 
 
 def share(batches: Sequence[Inputs]) -> Shared | None:

@@ -10,6 +10,7 @@ import json
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+from windowlib.definition.commands import to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant
 from windowlib.definition.source import Source
@@ -18,7 +19,8 @@ from windowlib.plans.partitions import DAY_MS
 from windowlib.source import listing
 from windowlib.source.delta_source import CURSOR, Cursor, table_id
 from windowlib.source.found import SourceError
-from windowlib.source.removals import Removal, Spans, command, compacted, span_of, title, ways_on
+from windowlib.source.removal_words import command, happened, title, ways_on
+from windowlib.source.removals import Removal, Spans, compacted, span_of
 from windowlib.tables.delta import Tables
 from windowlib.tables.ledger_rows import Commit, Plan
 from windowlib.tables.rerun import LONGEST_DAYS, Rerun, RerunRefused, is_too_long
@@ -56,7 +58,8 @@ class Reader:
 
     def needs_operator(self, removal: Removal, span: TimeRange | None) -> bool:
         """Whether a run must not take a removal by itself."""
-        return self.source.removals != "rerun" or removal.has_vectors or span is None or self.never is not None
+        asks = removal.has_vectors or bool(removal.aside) or self.never is not None
+        return asks or span is None or self.source.removals != "rerun"
 
     def ways_on(self, removal: Removal, span: TimeRange | None) -> str:
         """Why a run stops at a removal, and how to go on, in words."""
@@ -106,7 +109,8 @@ def by_itself(reader: Reader, plan: Plan, removal: Removal) -> Plan:
     span = reader.span_of(removal, reader.spans(), plan.plan_time_ms)
     if reader.needs_operator(removal, span) or span is None:
         raise SourceError(reader.ways_on(removal, span))
-    asked = Rerun(span.from_ms, span.to_ms, f"{title(reader.source, removal)} removed rows", ITSELF)
+    did = "removed rows" if removal.removes_rows else "put rows that were read into other files, with new ones"
+    asked = Rerun(span.from_ms, span.to_ms, f"{title(reader.source, removal)} {did}", ITSELF)
     return taken(reader, replace(plan, rerun=asked), removal)
 
 
@@ -120,8 +124,7 @@ def next_removal(reader: Reader, now_ms: int) -> str | None:
         return reader.ways_on(removal, span)
     assert span is not None, "an operator decides where it is not known"
     times = f"{instant(span.from_ms)} to {instant(span.to_ms - 1)}"
-    what = f"{title(reader.source, removal)} removes rows"
-    return f"{what}: the next run recomputes the windows of their events, {times}"
+    return f"{happened(reader.source, removal)}: the next run recomputes the windows of their events, {times}"
 
 
 def is_by_itself(plan: Plan) -> bool:
@@ -138,9 +141,15 @@ def read_again(reader: Reader, plan: Plan) -> Plan:
     assert plan.rerun is not None, "it is a rerun"
     if cursor is None or cursor.version < 0 or plan.rerun.late_only:
         return plan
-    spans, quiet = reader.spans(), _quiet(reader.source, cursor)
+    spans, (quiet, newest) = reader.spans(), _quiet(reader, cursor)
     found = _compacted(reader.source, spans, quiet, plan.rerun.range, ())
     if found is None:
+        if newest > quiet and (later := _compacted(reader.source, spans, newest, plan.rerun.range, ())):
+            first = to_paste("run", reader.source.file)
+            raise RerunRefused(
+                f"{happened(reader.source, replace(later, removes_rows=False))}, which this rerun needs, and before it"
+                f" or in it came rows that no run has read yet; read those first: {first}"
+            )
         return plan
     whole = with_compacted(reader, found)
     span = reader.span_of(whole, spans, plan.plan_time_ms)
@@ -159,7 +168,7 @@ def taken(reader: Reader, plan: Plan, removal: Removal) -> Plan:
     span, asked = reader.span_of(removal, reader.spans(), plan.plan_time_ms), plan.rerun.range
     if span is None or asked.to_ms <= span.from_ms or span.to_ms <= asked.from_ms:
         return plan
-    if removal.has_vectors:
+    if removal.has_vectors or removal.aside:
         raise RerunRefused(reader.ways_on(removal, span))
     if not asked.holds(span):
         by_itself = f'set source.removals = "rerun" in {reader.source.file}, and a run recomputes all of it'
@@ -167,14 +176,20 @@ def taken(reader: Reader, plan: Plan, removal: Removal) -> Plan:
     return _with(reader, plan, removal)
 
 
-def _quiet(of: Source, cursor: Cursor) -> int:
-    """The last version up to which no row has come or gone since a cursor."""
-    last = cursor.version
-    for version in listing.found_files(of, cursor).versions:
-        if version.changes_rows and version.touched:
+def _quiet(reader: Reader, cursor: Cursor) -> tuple[int, int]:
+    """The last version up to which no row is left to be read since a cursor, and the newest."""
+    of, last = reader.source, cursor.version
+    listed = listing.found_files(of, cursor)
+    newest = listed.versions[-1].number if listed.versions else last
+    arrived = listing.arrivals(of, reader.tables, reader.commit, listed)
+    if arrived.removal is None and not listing.new_files(of, reader.tables, reader.commit, arrived):
+        return newest, newest
+    for version in listed.versions:
+        is_passed_over = of.removals == "skip" and version.removed
+        if version.changes_rows and version.touched and not is_passed_over:
             break
         last = version.number
-    return last
+    return last, newest
 
 
 def _refuse_part(of: Source, removal: Removal, span: TimeRange | None, what: str, otherwise: str) -> Plan:

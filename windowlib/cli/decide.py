@@ -45,7 +45,8 @@ def accept_clock(pipeline: Pipeline, reason: Reason, who: Who, as_json: Json = F
     """Say that this machine's clock is right, although it is far from the newest batch.
 
     A run refuses to plan by a clock that is more than 40 days ahead of the newest batch and of the newest file, or as
-    far behind the newest batch, whatever the definition says. Where a wrong clock has moved a batch already, roll back.
+    far behind the newest batch, whatever the definition says; no key is erased by one, and maintenance counts ages from
+    the newest batch. Where a wrong clock has moved a batch already, roll back.
 
     [dim]windowlib accept-clock clicks.toml --reason "the pipeline was paused over the summer"[/dim]
     """

@@ -18,8 +18,8 @@ from rich.text import Text
 from windowlib.cli.json_text import as_json
 from windowlib.definition.instants import instant, iso_instant, time_of
 from windowlib.definition.plurals import counted
+from windowlib.definition.visible import visible
 from windowlib.quality.firings import windows_fired
-from windowlib.runs.visible import visible
 
 if TYPE_CHECKING:
     import pyarrow as pa

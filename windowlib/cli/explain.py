@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.padding import Padding
 
 from windowlib.cli.display import ROWS_SHOWN, console, readable, say, table_of
-from windowlib.cli.options import Json, Keys, Pipeline
+from windowlib.cli.options import Json, KeyOfAWindow, Pipeline
 from windowlib.cli.outcomes import show_found
 from windowlib.cli.progress import progress
 from windowlib.definition.instants import in_words, instant
@@ -33,7 +33,7 @@ def explain(
         str,
         typer.Option("--at", metavar="TIME", help='Windows around this time: "2026-03-03T10:00Z".', show_default=False),
     ],
-    key: Keys = None,
+    key: KeyOfAWindow = None,
     as_of: Annotated[
         int | None, typer.Option("--as-of", metavar="BATCH", help="As it was after that batch.", show_default=False)
     ] = None,

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from windowlib.cli.json_text import as_json
 from windowlib.model.errors import WindowError
-from windowlib.tables.data_files import rows_of
+from windowlib.tables.data_files import rows_of, values_of
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
@@ -79,7 +79,7 @@ def _csv(rows: pa.Table, file: Path) -> None:
     """Nested values become JSON texts, which CSV has no other way to hold."""
     for index, field in enumerate(rows.schema):
         if pa.types.is_nested(field.type) or pa.types.is_binary(field.type):
-            texts = [None if value is None else as_json(value) for value in rows[field.name].to_pylist()]
+            texts = [None if value is None else as_json(value) for value in values_of(rows[field.name])]
             rows = rows.set_column(index, field.name, pa.array(texts, pa.string()))
     pa_csv.write_csv(rows, file)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from windowlib.cli.display import console
-from windowlib.cli.options import Decide, Json, OptionalReason, Pipeline, ShowOnly, Wait, Who, duration_ms
+from windowlib.cli.options import Decide, Json, OptionalReason, Pipeline, ShowOnly, Wait, Who, duration_ms, key_option
 from windowlib.cli.outcomes import aligned, show_note, show_outcome
 from windowlib.cli.progress import progress
 from windowlib.definition.instants import instant
@@ -26,11 +26,7 @@ if TYPE_CHECKING:
 SHOWN = 10  # files of the source
 Erased = Annotated[
     list[str] | None,
-    typer.Option(
-        "--key",
-        help="Erase this key (for several key columns: once for each, in order); without it, list what was erased.",
-        show_default=False,
-    ),
+    key_option("Erase this key (for several key columns: once for each, in order); without it, list what was erased."),
 ]
 AtOnce = Annotated[
     bool,

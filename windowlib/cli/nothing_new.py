@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from windowlib.cli.display import not_read
 from windowlib.definition.durations import format_duration
+from windowlib.definition.visible import visible
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
@@ -13,7 +15,18 @@ if TYPE_CHECKING:
 def nothing_new(definition: Definition) -> str:
     """What a run says that has found nothing to do."""
     young = files_waiting(definition)
-    return f"nothing new: {wait(definition, young) if young else 'there is nothing left to read'}"
+    said = f"nothing new: {wait(definition, young) if young else 'there is nothing left to read'}"
+    out = _left_out_at_first(definition)
+    return f"{said}; {visible(not_read(out))}" if out else said
+
+
+def _left_out_at_first(definition: Definition) -> list[str]:
+    """The files that patterns leave out, as long as there is no batch: the patterns may be wrong."""
+    from windowlib.batches.planning import ledger_of
+    from windowlib.source.folder import left_out
+
+    out = left_out(definition.source)
+    return out if out and ledger_of(definition).state().commit is None else []
 
 
 def files_waiting(definition: Definition) -> int:

@@ -48,6 +48,20 @@ def _reason(given: str) -> str:
     return given
 
 
+def key_option(what: str) -> Any:
+    """`--key`, whose help says what it is for."""
+    return typer.Option("--key", help=what, show_default=False, callback=_of_text)
+
+
+def _of_text(given: list[str] | None) -> list[str] | None:
+    """Values of a key as they were given, which must be UTF-8."""
+    for value in given or ():
+        if any("\ud800" <= letter <= "\udfff" for letter in value):
+            shown = os.fsencode(value).decode("utf-8", errors="backslashreplace")
+            raise typer.BadParameter(f"{shown} is not UTF-8, as every value of a key is")
+    return given
+
+
 Pipeline = Annotated[
     Path, typer.Argument(metavar="PIPELINE.toml", help="The pipeline's definition.", show_default=False)
 ]
@@ -79,9 +93,10 @@ OnEngine = Annotated[
         show_default=False,
     ),
 ]
-Keys = Annotated[
+Keys = Annotated[list[str] | None, key_option("Only this key (for several key columns: once for each, in order).")]
+KeyOfAWindow = Annotated[
     list[str] | None,
-    typer.Option("--key", help="Only this key (for several key columns: once for each, in order).", show_default=False),
+    key_option("The key of the windows, needed where there are key columns: once for each key column, in order."),
 ]
 Reason = Annotated[str, typer.Option("--reason", help=WHY, show_default=False, callback=_reason)]
 OptionalReason = Annotated[str, typer.Option("--reason", help=WHY, callback=_reason)]

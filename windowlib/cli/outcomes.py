@@ -17,7 +17,7 @@ from rich.console import Console
 
 from windowlib.cli.display import console
 from windowlib.cli.json_text import as_json as text
-from windowlib.runs.visible import visible
+from windowlib.definition.visible import visible
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition

@@ -16,7 +16,7 @@ from windowlib.cli.options import DryRun, From, Json, OptionalReason, Pipeline, 
 from windowlib.cli.outcomes import show_note, show_outcome
 from windowlib.cli.progress import progress
 from windowlib.definition.commands import from_here, to_paste
-from windowlib.runs.exits import load_pipeline
+from windowlib.runs.exits import load_pipeline, pipeline_file
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
@@ -116,8 +116,10 @@ def show_preview(screen: Console, preview: Preview, definition: Definition) -> N
     for note in notes(preview):
         say(screen, f"note: {escape(note)}")
     say(screen, f"as a page: {escape(str(definition.root / FOLDER / preview.preview_id / PAGE))}")
-    apply = to_paste("rerun", from_here(definition.file), "--apply", preview.preview_id)
-    say(screen, f"to apply exactly this: {escape(apply)}")
+    if not preview.summary.changes_nothing:
+        file = pipeline_file.get() or from_here(definition.file)
+        apply = to_paste("rerun", file, "--apply", preview.preview_id)
+        say(screen, f"to apply exactly this: {escape(apply)}")
 
 
 def _apply(definition: Definition, preview_id: str, who: str, wait: str, as_json: bool) -> None:

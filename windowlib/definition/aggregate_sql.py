@@ -19,11 +19,11 @@ from windowlib.definition.sql_functions import refuse_unknown, refuse_words, unk
 from windowlib.definition.sql_times import refuse_times_of_the_run
 from windowlib.plans.added import mark, marked_by
 from windowlib.plans.aggregate_calls import Call, call, calls, is_not_null, parsed
-from windowlib.plans.aggregate_functions import CALLABLE, FUNCTIONS
+from windowlib.plans.aggregate_functions import FUNCTIONS, NAMES
 from windowlib.plans.aggregate_set import Aggregate, AggregateSet, OutputColumn
 from windowlib.plans.sql_parser import NUMBERS, levels, lost
 
-_ALLOWED = ", ".join(CALLABLE)
+_ALLOWED = ", ".join(NAMES)
 _MOST_LEVELS = 300  # of operations within one another: twice as many end Spark's parser, or its stack
 _MARK = "\x01"  # stands where an aggregate stood; no SQL text holds it
 

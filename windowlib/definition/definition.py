@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -21,6 +22,7 @@ from typing import Any, Self
 from pydantic import ConfigDict, ValidationError
 
 from windowlib.definition.aggregate_sql import columns_used, read_aggregates
+from windowlib.definition.durations import unquoted
 from windowlib.definition.fields import resolved
 from windowlib.definition.file import DefinitionFile
 from windowlib.definition.mistakes import InvalidDefinition, Mistake, invalid, mistakes_of
@@ -75,7 +77,8 @@ class Definition(DefinitionFile):
         if self.window.function:
             used = dict.fromkeys(self.outputs, self.uses.columns)
         reading = (name for name, columns in used.items() if any(one.casefold() in hide for one in columns))
-        return frozenset([*self.pages.hide, *reading])
+        named = (name for name in (*self.uses.columns, *self.outputs) if name.casefold() in hide)
+        return frozenset([*self.pages.hide, *named, *reading])
 
     def with_fields(self, **others: Any) -> Self:
         """The same with other fields, such as `partials`; what was computed from them is computed again."""
@@ -247,7 +250,7 @@ def definition_of(raw: dict[str, Any], file: Path) -> Definition:
     folder = file.absolute().parent
     mistakes: list[Mistake] = []
     try:
-        context = {"folder": folder, "file": file.absolute(), "name": raw.get("name")}
+        context = {"folder": folder, "file": file.absolute(), "name": raw.get("name"), "source": raw.get("source")}
         contents = DefinitionFile.model_validate(raw, context=context)
         mistakes += refusals(contents.window, contents.expressions, parts_of(contents.window, StandIn))
         mistakes += never_verified(contents.window, contents.checks.verify_sample)
@@ -271,7 +274,8 @@ def _read(file: Path) -> dict[str, Any]:
             raise InvalidDefinition(f"{file}: is a pipe or a device; give the path of a pipeline's TOML file")
         if (size := found.st_size) > LARGEST_BYTES:
             raise InvalidDefinition(f"{file}: has {size:,} bytes; a definition has at most {LARGEST_BYTES:,}")
-        return tomllib.loads(file.read_text(encoding="utf-8-sig"))
+        text = file.read_text(encoding="utf-8-sig")
+        return tomllib.loads(text)
     except InvalidDefinition:
         raise
     except FileNotFoundError as error:
@@ -283,4 +287,6 @@ def _read(file: Path) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise InvalidDefinition(f"{file}: cannot be read as UTF-8 text ({error})") from error
     except ValueError as error:  # of a number with thousands of digits, too
-        raise InvalidDefinition(f"{file}: is not TOML: {error}") from error
+        place = re.search(r"\(at line (\d+)", str(error))
+        hint = unquoted(text, int(place[1])) if place else ""
+        raise InvalidDefinition(f"{file}: is not TOML: {error}{hint}") from error

@@ -12,6 +12,7 @@ LONGEST_MS = 36_500 * UNITS["d"]  # a century: far from where 64-bit millisecond
 ALLOWED = 'a duration such as "500ms", "10s", "5m", "1h 30m", "1d"'
 
 _PATTERN = re.compile(r"\s*(?P<sign>-?)" + "".join(rf"\s*(?:(?P<{unit}>[0-9]+)\s*{unit})?" for unit in UNITS) + r"\s*")
+_UNQUOTED = re.compile(r"([\w.-]+)\s*=\s*(-?\d+\s*(?:ms|[dhms])(?:\s*\d+\s*(?:ms|[dhms]))*)\s*(?:[,}#]|$)")
 
 
 def parse_duration(text: object) -> int:
@@ -28,6 +29,17 @@ def parse_duration(text: object) -> int:
     if duration_ms > LONGEST_MS:
         raise ValueError(f"longer than {format_duration(LONGEST_MS)}")
     return -duration_ms if match["sign"] else duration_ms
+
+
+def unquoted(toml: str, line: int) -> str:
+    """A hint to append to what is wrong in a line of TOML, where a duration stands there as no text; else empty.
+
+    >>> unquoted('[window]\\ngap = 45m # or so', 2), unquoted('[window]\\ngap = "45m', 2)
+    ('; durations are texts: gap = "45m"', '')
+    """
+    [written] = toml.splitlines()[line - 1 : line] or [""]
+    found = _UNQUOTED.search(written)
+    return f'; durations are texts: {found[1]} = "{found[2]}"' if found else ""
 
 
 def format_duration(duration_ms: int) -> str:

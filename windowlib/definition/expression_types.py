@@ -39,21 +39,22 @@ _OF_NUMBERS = (
 )
 _OF_ONE_FAMILY = (exp.Coalesce, exp.Nullif, exp.If, exp.Case, exp.Greatest, exp.Least, exp.Array)
 _UNSURE = (exp.DateTrunc, exp.TimestampTrunc, exp.Trunc, exp.ArrayPosition, exp.Anonymous)
-_CAST = {NUMBER: "bigint", CONDITION: "boolean", BITS: "bigint"}
+_CAST = {NUMBER: "decimal(18,2)", CONDITION: "boolean", BITS: "bigint"}
 _COLUMN = "column"  # marks what stands for a column
 
 
-def misfits(sql: str, types: Mapping[str, str]) -> list[str]:
+def misfits(sql: str, types: Mapping[str, str], *, declared: bool = False) -> list[str]:
     """What is wrong with the types in an expression, in words; nothing for one that cannot be read.
 
-    `types` gives the types of columns by name in lower case, as Spark calls them.
+    `types` gives the types of columns by name in lower case, as Spark calls them. `declared`: the author says them all,
+    and what is written otherwise is malformed.
 
     >>> misfits("sum(size) / count(*) filter (where page)", {"size": "int", "page": "string"})
     ["takes page, which is string, for a condition; need one such as page = 'a'"]
-    >>> misfits("sum(upper(page))", {"page": "string"})
-    ['takes UPPER(page), which is string, in SUM(UPPER(page)); need a number, such as cast(UPPER(page) as bigint)']
+    >>> misfits("sum(a)", {"a": "string"})
+    ['takes a, which is string, in SUM(a); need a number, such as try_cast(a as decimal(18,2)) with engine = "spark"']
     """
-    return [*_misfits(sql, tuple(types.items()))]
+    return [*_misfits(sql, tuple(types.items()), declared)]
 
 
 def without_order(sql: str, types: Mapping[str, str], *, by_time: bool = False) -> list[str]:
@@ -95,9 +96,9 @@ def type_of(sql: str, types: Mapping[str, str]) -> str | None:
 
 
 @lru_cache(maxsize=256)  # asked for in each run
-def _misfits(sql: str, types: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+def _misfits(sql: str, types: tuple[tuple[str, str], ...], declared: bool) -> tuple[str, ...]:
     tree = _typed(sql, dict(types))
-    return tuple(dict.fromkeys((*_arguments(tree), *_conditions(tree)))) if tree else ()
+    return tuple(dict.fromkeys((*_arguments(tree, declared), *_conditions(tree)))) if tree else ()
 
 
 def _typed(sql: str, types: Mapping[str, str]) -> exp.Expr | None:
@@ -125,14 +126,26 @@ def _with_types(tree: exp.Expr, types: Mapping[str, str]) -> exp.Expr:
     return tree.transform(typed)
 
 
-def _arguments(tree: exp.Expr) -> Iterator[str]:
+def _arguments(tree: exp.Expr, declared: bool) -> Iterator[str]:
     for node in calls(tree):
         found = call(node)
         takes = FUNCTIONS[found.name].takes if found else ""
         for given in found.arguments if found and takes else ():
             if kind := _misfit(given, takes):
-                cast = f", such as cast({_sql(given)} as {_CAST[takes]})" if kind == "string" else ""
-                yield f"takes {_sql(given)}, which is {kind}, in {_sql(node)}; need {takes}{cast}"
+                how = _as_needed(given, _CAST[takes], declared) if kind == "string" else ""
+                yield f"takes {_sql(given)}, which is {kind}, in {_sql(node)}; need {takes}{how}"
+
+
+def _as_needed(text: exp.Expr, kind: str, declared: bool) -> str:
+    """How a text becomes what is needed: a row whose text is none is malformed, or has a null.
+
+    What is declared is parsed by Spark, which alone is proved to cast.
+    """
+    cast = f"try_cast({_sql(text)} as {kind})"
+    if not declared:
+        return f', such as {cast} with engine = "spark"'
+    by_schema = f'the type "{kind}" in source.schema, or ' if text.meta.get(_COLUMN) else ""
+    return f", such as {by_schema}{cast}"
 
 
 def _conditions(tree: exp.Expr) -> Iterator[str]:

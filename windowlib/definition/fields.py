@@ -14,7 +14,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from windowlib.definition.durations import ALLOWED, parse_duration
 from windowlib.definition.instants import zone_of
 from windowlib.definition.kept import Kept
-from windowlib.definition.mistakes import renaming
+from windowlib.definition.mistakes import name_for, nesting, renaming
+from windowlib.definition.spark_types import is_field
 
 LONGEST_NAME = 255  # in bytes, on every file system in use
 
@@ -51,10 +52,13 @@ def _pattern(pattern: str) -> str:
     return pattern
 
 
-def _key_column(column: str) -> str:
+def _key_column(column: str, info: ValidationInfo) -> str:
     if not column or set(column) & set(" ,;{}()\n\t=`."):
-        called = re.sub(r"\W+", "_", column).strip("_") or "user"
-        what = f'{renaming(column, called)} and say "{called}" here'
+        called = name_for(column)
+        source = (info.context or {}).get("source")
+        is_in_object = isinstance(source, dict) and source.get("format") == "json" and is_field(source, column)
+        how = nesting(column) if is_in_object else renaming(column, called)
+        what = f'{how} and say "{called}" here'
         raise ValueError(f"cannot name a column of a Delta table (no blanks, no . , ; {{ }} ( ) = `): {what}")
     return column
 

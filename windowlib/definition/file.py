@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
+from windowlib.definition import masters
 from windowlib.definition.aggregate_sql import check_expression
 from windowlib.definition.fields import (
     Address,
@@ -59,7 +60,7 @@ class Airflow(Section):
     """`[airflow]`: when to look for new input. The schedule never selects the input."""
 
     schedule: Schedule | None = Field(
-        default=None, description='a cron line such as "*/10 * * * *"; without: by hand only'
+        default=None, description='a cron line, in UTC, such as "*/10 * * * *"; without: by hand only'
     )
     retries: int = Field(default=2, ge=0, description="how often a failed task is tried again")
     together: str | None = Field(
@@ -200,9 +201,7 @@ class Retention(Section):
 class Spark(Section):
     """`[spark]`: where a plan runs."""
 
-    master: str = Field(
-        default="local[*]", description='"local[*]", "warm", or a cluster: "sc://host:15002", "spark://host:7077"'
-    )
+    master: str = Field(default="local[*]", description=masters.ALLOWED)
     conf: dict[str, str] = Field(default={}, description='"spark.setting" = "value"')
 
 

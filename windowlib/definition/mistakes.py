@@ -16,6 +16,7 @@ from pydantic_core import ErrorDetails
 
 from windowlib.model.errors import InvalidSpec
 
+NEAR = 0.51  # of the letters of two words, where one may be meant by the other: more than half
 _KIND = {
     "string_type": "must be a string",
     "int_type": "must be a whole number",
@@ -68,10 +69,10 @@ def given(value: Any) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def nearest(word: str, words: Iterable[str]) -> str:
+def nearest(word: str, words: Iterable[str], cutoff: float = NEAR) -> str:
     """A proposal to append to a sentence, empty if nothing is near."""
     names = {name.casefold(): name for name in words}
-    close = get_close_matches(word.casefold(), names, n=1, cutoff=0.5)
+    close = get_close_matches(word.casefold(), names, n=1, cutoff=cutoff)
     return f"; did you mean {names[close[0]]}?" if close else ""
 
 
@@ -95,6 +96,32 @@ def renaming(column: str, called: str = "another name") -> str:
     'rename it: source.rename = { "the user" = "user" }'
     """
     return f"rename it: source.rename = {{ {_toml(column)} = {_toml(called)} }}"
+
+
+def called_as_another(column: str, name: str) -> str:
+    """What is said of a new name that another column has.
+
+    >>> called_as_another("account", "channel")
+    'source.rename calls the column "account" "channel", and there is a column "channel" already; choose another name'
+    """
+    return (
+        f"source.rename calls the column {_toml(column)} {_toml(name)}, and there is a column {_toml(name)} already;"
+        " choose another name"
+    )
+
+
+def nesting(path: str) -> str:
+    """What to write where a column is inside of an object of JSON.
+
+    >>> nesting("device.id")
+    'take it out of its object: source.nested = { device_id = "device.id" }'
+    """
+    return f"take it out of its object: source.nested = {{ {name_for(path)} = {_toml(path)} }}"
+
+
+def name_for(column: str) -> str:
+    """A name of letters, digits and _ for a column of the files."""
+    return re.sub(r"\W+", "_", column).strip("_") or "user"
 
 
 def listed(values: Iterable[Any]) -> str:

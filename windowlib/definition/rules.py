@@ -6,7 +6,7 @@ keys are wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, TypeVar
 
 from windowlib.definition import spark_types
@@ -14,10 +14,12 @@ from windowlib.definition.aggregate_sql import columns_used
 from windowlib.definition.dialect_rules import dialect
 from windowlib.definition.explosion import too_many
 from windowlib.definition.expression_types import misfits
-from windowlib.definition.mistakes import Mistake, given, listed, nearest, renaming
+from windowlib.definition.masters import unknown_master
+from windowlib.definition.mistakes import Mistake, called_as_another, given, listed, nearest, nesting, renaming
 from windowlib.definition.registry import EVICTORS, TRIGGERS
 from windowlib.plans.names import EVENT_TIME, RESERVED, is_reserved, same_but_for_case
 
+NEARLY_THE_SAME = 0.8  # of difflib's ratio: one letter in five
 # Columns that the tables have in addition to a pipeline's own; compared without case, as Spark does.
 RESULT_COLUMNS = {
     "window_start", "window_end", "window_day", "last_event_time", "firing", "result_number", "timing", "batch_id",
@@ -47,8 +49,12 @@ def across_keys(raw: dict[str, Any]) -> Iterator[Mistake]:
     yield from _duplicates(source)
     yield from _gap(window)
     yield from too_many(window, _table(raw, "checks"))
+    yield from unknown_master(_table(raw, "spark").get("master", "local"))
     yield from _function(window, aggregates, raw)
     yield from _reads(window)
+    columns = {*schema, *aggregates, *_table(window, "output")}
+    columns |= {name for _, name in _named(source, window, aggregates)}
+    yield from _hidden(_texts(_table(raw, "pages").get("hide")), columns, rename, whole=whole and bool(schema))
     yield from dialect(source.get("format"), _table(source, "dialect"), in_files.values(), source.get("timestamp_unit"))
     yield from _schema(source, in_files)
     yield from _nested(source, in_files, nested)
@@ -56,7 +62,7 @@ def across_keys(raw: dict[str, Any]) -> Iterator[Mistake]:
         if whole:
             yield from _columns_in_schema(source, window, aggregates, schema)
         yield from _types_fit(source, window, schema)
-        yield from _types_of_expressions_fit(aggregates, schema)
+        yield from _types_of_expressions_fit(aggregates, schema, whole=whole)
 
 
 def _keys(source: dict[str, Any]) -> Iterator[Mistake]:
@@ -78,6 +84,9 @@ def _columns(in_files: dict[str, str], rename: dict[str, str], *, whole: bool) -
             if is_reserved(name):
                 problem = f"{given(name)} begins with {RESERVED}, which windowlib keeps for columns of its own"
                 yield Mistake(f"source.{section}", f"{problem}; choose another name")
+    if taken := [name for name, to in rename.items() if to != name and to in in_files and to not in rename]:
+        yield Mistake(f"source.rename.{taken[0]}", called_as_another(taken[0], rename[taken[0]]))
+        return
     known = [rename.get(name, name) for name in in_files] if in_files else [*rename.values()]
     if alike := same_but_for_case(known):
         problem = f"the columns {listed(alike)} differ in case only, which Spark ignores"
@@ -151,7 +160,9 @@ def _schema(source: dict[str, Any], schema: dict[str, str]) -> Iterator[Mistake]
 def _types(section: str, columns: dict[str, Any]) -> Iterator[Mistake]:
     for name, kind in columns.items():
         if isinstance(kind, str) and not spark_types.is_type(kind):
-            allowed = f"{nearest(kind, spark_types.WORDS)}; allowed: {spark_types.ALLOWED}"
+            meant = spark_types.OTHER_NAMES.get(kind.strip().casefold().partition("(")[0])
+            proposal = f"; did you mean {meant}?" if meant else nearest(kind, spark_types.WORDS)
+            allowed = f"{proposal}; allowed: {spark_types.ALLOWED}"
             yield Mistake(f"{section}.{name}", f"unknown type, given {given(kind)}{allowed}")
 
 
@@ -175,6 +186,15 @@ def _nested(source: dict[str, Any], in_files: dict[str, str], nested: dict[str, 
 def _columns_in_schema(
     source: dict[str, Any], window: dict[str, Any], aggregates: dict[str, Any], schema: dict[str, str]
 ) -> Iterator[Mistake]:
+    is_json = source.get("format") == "json"
+    for key, name in _named(source, window, aggregates):
+        if name not in (*schema, EVENT_TIME):
+            instead = f"; {nesting(name)}" if is_json and spark_types.is_field(source, name) else nearest(name, schema)
+            yield Mistake(key, f"column {given(name)} is not in source.schema{instead}; there: {', '.join(schema)}")
+
+
+def _named(source: dict[str, Any], window: dict[str, Any], aggregates: dict[str, Any]) -> list[tuple[str, str]]:
+    """The columns of the source that are named, each with the key that does."""
     used = [("source.key", name) for name in _texts(source.get("key"))]
     used += [("source.timestamp", name) for name in _texts([source.get("timestamp")])]
     used += [("source.event_id", name) for name in _texts([source.get("event_id")])]
@@ -183,11 +203,22 @@ def _columns_in_schema(
     used += _compared(window)
     for output, expression in aggregates.items():
         used += [(f"aggregates.{output}", name) for name in columns_of(columns_used, expression)]
-    for key, name in used:
-        if name not in (*schema, EVENT_TIME):
-            yield Mistake(
-                key, f"column {given(name)} is not in source.schema{nearest(name, schema)}; there: {', '.join(schema)}"
-            )
+    return used
+
+
+def _hidden(hide: Sequence[str], known: Collection[str], rename: dict[str, str], *, whole: bool) -> Iterator[Mistake]:
+    """Columns to hide that are not columns here: the values of those that were meant would be shown.
+
+    Unless the `whole` schema is known, there may be others, which no page shows: then only one that is nearly a column.
+    """
+    folded, called = {name.casefold() for name in known}, {name.casefold(): to for name, to in rename.items()}
+    for name in hide:
+        if name.casefold() in folded:
+            continue
+        if to := called.get(name.casefold()):
+            yield Mistake("pages.hide", f"column {given(name)} is called {given(to)} here, by source.rename")
+        elif whole or nearest(name, known, cutoff=NEARLY_THE_SAME):
+            yield Mistake("pages.hide", f"there is no column {given(name)}{nearest(name, known)}")
 
 
 def _types_fit(source: dict[str, Any], window: dict[str, Any], schema: dict[str, str]) -> Iterator[Mistake]:
@@ -219,10 +250,10 @@ def _types_fit(source: dict[str, Any], window: dict[str, Any], schema: dict[str,
             yield Mistake(key, f"column is {kind}; {needed}")
 
 
-def _types_of_expressions_fit(aggregates: dict[str, Any], schema: dict[str, str]) -> Iterator[Mistake]:
+def _types_of_expressions_fit(aggregates: dict[str, Any], schema: dict[str, str], *, whole: bool) -> Iterator[Mistake]:
     types = {name.casefold(): _type_of(name, schema) for name in schema}
     for output, expression in aggregates.items():
-        for problem in misfits(expression, types) if isinstance(expression, str) else ():
+        for problem in misfits(expression, types, declared=whole) if isinstance(expression, str) else ():
             yield Mistake(f"aggregates.{output}", problem)
 
 

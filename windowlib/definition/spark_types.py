@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 ALLOWED = (
     "string, boolean, tinyint, smallint, int, bigint, float, double, decimal(p,s), date, timestamp, timestamp_ntz,"
@@ -19,6 +20,8 @@ NEED_AS_TEXT = (
     "need a string, a whole number, a decimal, a date or a boolean, of which each value has one text of its own"
 )
 WORDS = (*NUMBERS, "string", "boolean", "date", "timestamp", "timestamp_ntz", "timestamp_ltz", "binary")
+# What other systems call them, and is not like them in its letters.
+OTHER_NAMES = {"text": "string", "varchar": "string", "char": "string", "str": "string", "datetime": "timestamp"}
 
 _DECIMAL = re.compile(r"(?:decimal|dec|numeric)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
 _NESTED = re.compile(r"(array|map|struct)\s*<(.*)>", re.DOTALL)
@@ -68,11 +71,35 @@ def field_type(columns: Mapping[str, str], path: str) -> str | None:
     kind = columns.get(first)
     if kind is None or not rest:
         return kind
+    outer, parts = parts_of(kind)
+    return field_type(dict(parts), ".".join(rest)) if outer == "struct" else None
+
+
+def is_field(source: Mapping[str, Any], path: str) -> bool:
+    """Whether a path goes into a struct of the schema that `[source]` has in TOML.
+
+    >>> is_field({"schema": {"a": "struct<b: int>", "c": "int"}}, "a.b"), is_field({"schema": {"c": "int"}}, "c.d")
+    (True, False)
+    """
+    schema, (first, *rest) = source.get("schema"), path.split(".")
+    kind = schema.get(first) if isinstance(schema, dict) else None
+    return bool(rest) and isinstance(kind, str) and parts_of(kind)[0] == "struct"
+
+
+def parts_of(kind: str) -> tuple[str, list[tuple[str, str]]]:
+    """What a type of parts is, with the types of these: of a struct by name; empty for any other.
+
+    >>> parts_of("struct<a: int, `b c`: array<int>>"), parts_of("map<string,int>"), parts_of("int")
+    (('struct', [('a', 'int'), ('b c', 'array<int>')]), ('map', [('', 'string'), ('', 'int')]), ('', []))
+    """
     nested = _NESTED.fullmatch(kind.strip())
-    if not nested or nested[1].casefold() != "struct":
-        return None
-    fields = (_NAMED_FIELD.fullmatch(part) for part in _split(nested[2]))
-    return field_type({one[1].strip("`"): one[2].strip() for one in fields if one}, ".".join(rest))
+    if not nested:
+        return "", []
+    outer, parts = nested[1].casefold(), _split(nested[2])
+    if outer != "struct":
+        return outer, [("", part.strip()) for part in parts]
+    fields = (_NAMED_FIELD.fullmatch(part) for part in parts)
+    return outer, [(one[1].strip("`"), one[2].strip()) for one in fields if one]
 
 
 def _are_types(kind: str, parts: list[str]) -> bool:

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 import sqlglot
 from sqlglot.tokenizer_core import Token, TokenType
 
-from windowlib.plans.aggregate_functions import ALIASES, CALLABLE, WRITTEN_OUT
+from windowlib.plans.aggregate_functions import NAMES
 
 
 def listed(names: str) -> frozenset[str]:
@@ -95,7 +95,7 @@ _WORDS = listed(
     yearofweek to both leading trailing placing for
     """
 )
-_KNOWN = SCALAR | CALLABLE.keys() | ALIASES.keys() | WRITTEN_OUT.keys()
+_KNOWN = SCALAR | {*NAMES}
 
 
 def refuse_unknown(sql: str) -> None:
@@ -133,10 +133,10 @@ def unknown(name: str) -> str:
     """
     if name in ANOTHER_EACH_TIME:
         return f"{name}(), which gives another answer at each retry"
-    near = next(iter(get_close_matches(name, [*CALLABLE, *ALIASES, *WRITTEN_OUT], n=1, cutoff=0.75)), None)
+    near = next(iter(get_close_matches(name, NAMES, n=1, cutoff=0.75)), None)
     if name in INSTEAD or near:
         instead = INSTEAD.get(name) or f"did you mean {near}?"
-        return f"{name}(), which is not one of {', '.join(CALLABLE)}; {instead}"
+        return f"{name}(), which is not one of {', '.join(NAMES)}; {instead}"
     near = next(iter(get_close_matches(name, sorted(SCALAR), n=1, cutoff=0.75)), None)
     return f"{name}(), which is not a function that can be used here{f'; did you mean {near}?' if near else ''}"
 

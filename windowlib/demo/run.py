@@ -76,6 +76,8 @@ def demo_own_data(stage: Stage, data: Path, key: str | None = None, timestamp: s
     if data.absolute().is_relative_to(stage.folder.absolute()):
         raise InvalidSpec(f"{data} lies inside {stage.folder}, which the demo empties; name another folder for it")
     found = look_at(data, key, timestamp)
+    if stage.engine == "sail" and found.format != "parquet":
+        raise InvalidSpec(f"{data} has {found.format} files, which Spark alone parses: leave out --engine sail")
     _fresh_folder(stage.folder)
     unit = f" ({found.timestamp_unit} since 1970)" if found.timestamp_unit else ""
     stage.say(

@@ -75,7 +75,7 @@ def _sliding(arrivals: Arrivals, value: Ints, has_value: Mask) -> WindowTruth:
         counts = start * SLIDE_MS + SIZE_MS - 1 + LATENESS_MS > watermark
         late &= ~counts
         cell = (user * columns + start - oldest)[counts]
-        for row, numbers in enumerate((np.ones_like(value), value, has_value)):
+        for row, numbers in enumerate((np.ones_like(value), value, has_value.astype(np.int64))):
             sums[row] += np.bincount(cell, weights=numbers[counts], minlength=sums.shape[1]).astype(np.int64)
     events, total, values = sums
     start_ms = (np.arange(sums.shape[1]) % columns + oldest) * SLIDE_MS

@@ -24,6 +24,10 @@ ANSWERS_WITHIN_SECONDS = 10
 DEFAULT_PORT = 15002
 GONE = ("SESSION_CLOSED", "SESSION_NOT_FOUND", "SESSION_CHANGED", "OPERATION_NOT_FOUND", "NO_ACTIVE_SESSION")
 """Spark's names of the errors of a server that was restarted, or has dropped the session."""
+UNREADABLE = "Exception deserializing response!"
+"""gRPC's words for an answer that cannot be read. Hardly ever, for a reason that is not known, Sail's cannot."""
+GIVEN_BEFORE = "task context not found for operation"
+"""Sail's words where such an answer, if it was the last, is asked for once more."""
 
 
 class Unreachable(WindowError):
@@ -35,7 +39,7 @@ class EngineError(WindowError):
 
 
 class EngineLost(WindowError):
-    """The server has ended, or dropped the session, while a run used it. Running again finishes the work."""
+    """The server has ended, or dropped the session, or what it answered cannot be read. Running again does the work."""
 
 
 def session(address: str, settings: Mapping[str, str], own: Mapping[str, str], hint: str) -> SparkSession:
@@ -82,13 +86,13 @@ def close(spark: SparkSession) -> None:
 
 
 def lost(error: BaseException) -> bool:
-    """Whether an error says that the server, or the session on it, is gone."""
+    """Whether an error says that the server, the session on it, or an answer is gone."""
     module = type(error).__module__
     if not module.startswith(("pyspark.", "grpc.")):
         return False
     code = getattr(error, "getGrpcStatusCode", None) or getattr(error, "code", None)
     status = getattr(code(), "name", "") if callable(code) else ""
-    return status == "UNAVAILABLE" or any(name in str(error) for name in GONE)
+    return status == "UNAVAILABLE" or any(said in str(error) for said in (*GONE, UNREADABLE, GIVEN_BEFORE))
 
 
 def place_of(address: str) -> tuple[str, int]:

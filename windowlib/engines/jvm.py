@@ -36,6 +36,7 @@ from pathlib import Path
 
 from windowlib.engines.cache import cache_folder
 from windowlib.engines.setup_java import look_for_java
+from windowlib.engines.words import Words, listening
 from windowlib.model.errors import WindowError
 
 SETTLED_ELSEWHERE = (
@@ -56,6 +57,14 @@ class NoJvm(WindowError):
     """The JVM of a run could not be started."""
 
 
+class JvmEnded(NoJvm):
+    """It was started, and ended before it was ready; `why` is what it has said."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"Spark's JVM ended before it was ready: {why}")
+        self.why = why
+
+
 @cache
 def spark_home() -> Path:
     """Where the installed PySpark has its JARs; raises `NoJvm` without one. Imports nothing of it."""
@@ -63,7 +72,7 @@ def spark_home() -> Path:
     for folder in spec.submodule_search_locations or () if spec else ():
         if (Path(folder) / "jars").is_dir():
             return Path(folder)
-    raise NoJvm("need PySpark with its JARs to start Spark on this machine, found none: run `make setup`")
+    raise NoJvm("need PySpark with its JARs to start Spark on this machine, found none: pip install 'windowlib[spark]'")
 
 
 def ours_to_start(master: str, settings: Mapping[str, str]) -> bool:
@@ -81,7 +90,7 @@ def java() -> str:
     """The Java that Spark would take; raises `NoJvm` when there is none. `setup_java` judges its version."""
     found, looked = look_for_java()
     if found is None:
-        raise NoJvm(f"need Java to start Spark on this machine, found {looked}; `make setup` says what to install")
+        raise NoJvm(f"need Java to start Spark on this machine, found {looked}; `windowlib setup` says what to install")
     return found
 
 
@@ -123,8 +132,10 @@ def archive_fits(settings: Mapping[str, str]) -> bool:
 
 
 def added_environment() -> dict[str, str]:
-    """What a JVM of ours needs in its environment."""
-    return {"SPARK_HOME": str(spark_home()), "SPARK_CONNECT_MODE": "0"}
+    """What a JVM of ours needs in its environment. Without an address, Spark asks for that of the machine's name, which
+    a container's, or a laptop's in another network, need not have."""
+    address = os.environ.get("SPARK_LOCAL_IP", "127.0.0.1")
+    return {"SPARK_HOME": str(spark_home()), "SPARK_CONNECT_MODE": "0", "SPARK_LOCAL_IP": address}
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +144,7 @@ class Gateway:
 
     process: subprocess.Popen[bytes]
     connection_file: Path  # where it writes its port and its secret
+    words: Words
 
     def variables(self, within_seconds: float = 120) -> dict[str, str]:
         """The variables by which PySpark finds it, once it is up; raises `NoJvm` when it ends or takes too long."""
@@ -140,7 +152,7 @@ class Gateway:
         try:
             while not self.connection_file.exists():
                 if (code := self.process.poll()) is not None:
-                    raise NoJvm(f"Spark's JVM ended with exit code {code} before it was ready; the reason is on stderr")
+                    raise JvmEnded(self.words.reason() or f"its JVM ended with exit code {code} and said nothing")
                 if time.monotonic() > deadline:
                     raise NoJvm(f"Spark's JVM was not ready within {within_seconds:.0f} s; is the machine overloaded?")
                 time.sleep(0.01)
@@ -150,6 +162,7 @@ class Gateway:
             raise
         finally:
             shutil.rmtree(self.connection_file.parent)
+        self.words.pass_on()
         port, length = struct.unpack("!ii", written[:8])
         return {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": written[8 : 8 + length].decode()}
 
@@ -168,14 +181,16 @@ class Gateway:
 def start(settings: Mapping[str, str], options: Sequence[str] = ()) -> Gateway:
     """Starts the JVM of a session with `settings` and returns at once."""
     connection_file = Path(tempfile.mkdtemp(prefix="windowlib-jvm-")) / "gateway"
-    process = subprocess.Popen(
-        command(settings, ["pyspark-shell"], options),
-        stdin=subprocess.PIPE,
-        env={**os.environ, **added_environment(), "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection_file)},
-        process_group=0,  # Ctrl-C is for the run, which still needs its JVM to end in order
-    )
+    with listening() as words:
+        process = subprocess.Popen(
+            command(settings, ["pyspark-shell"], options),
+            stdin=subprocess.PIPE,
+            stderr=words.given,
+            env={**os.environ, **added_environment(), "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection_file)},
+            process_group=0,  # Ctrl-C is for the run, which still needs its JVM to end in order
+        )
     atexit.register(_let_go, process)
-    return Gateway(process, connection_file)
+    return Gateway(process, connection_file, words)
 
 
 def _let_go(process: subprocess.Popen[bytes]) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 BATCH_ROWS = 1 << 16
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 MAY_HOLD_TEXTS = (
     pa.types.is_string,
     pa.types.is_large_string,
@@ -40,10 +41,17 @@ class UnreadableRows(WindowError):
         super().__init__(f"{path} cannot be read ({self.why})")
 
 
-def rows_of_files(spark: SparkSession, base: Path, paths: Sequence[str], schema: StructType) -> DataFrame:
+def rows_of_files(
+    spark: SparkSession,
+    base: Path,
+    paths: Sequence[str],
+    schema: StructType,
+    elsewhere: Mapping[str, Mapping[str, str | None]] = NOTHING,
+) -> DataFrame:
     """The rows of Parquet files below `base`: `schema`, SOURCE_FILE (the path), SOURCE_ROW (from 0 in its file).
 
-    Columns that stand in the folders' names are read from there; those that a file lacks are null.
+    Columns that stand in the folders' names are read from there; those that a file lacks are null. `elsewhere` says of
+    columns of a file, in lower case, which one of `schema` they are read as; None: they are not read.
     """
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import LongType, StringType, StructField, StructType
@@ -51,7 +59,7 @@ def rows_of_files(spark: SparkSession, base: Path, paths: Sequence[str], schema:
     pieces = [piece for path in paths for piece in _pieces(path)]
     origin = (StructField(names.SOURCE_FILE, StringType()), StructField(names.SOURCE_ROW, LongType()))
     made = StructType([*schema, *origin])
-    scan = FileScan(str(base), tuple(pieces), to_arrow_schema(made, timezone="UTC"))
+    scan = FileScan(str(base), tuple(pieces), to_arrow_schema(made, timezone="UTC"), dict(elsewhere))
     return spark.range(0, len(pieces), 1, max(len(pieces), 1)).mapInArrow(scan, made)
 
 
@@ -111,6 +119,7 @@ class FileScan:
     base: str
     pieces: tuple[Piece, ...]
     schema: pa.Schema
+    elsewhere: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number in itertools.chain.from_iterable(batch.column(0).to_pylist() for batch in batches):
@@ -120,10 +129,11 @@ class FileScan:
         file = parquet_file(piece.path)
         in_name = folder_values(Path(piece.path).relative_to(self.base).as_posix())
         known = {*map(str.casefold, self.schema.names)}  # Spark, too, looks for names in any case
-        wanted = [name for name in file.schema_arrow.names if name.casefold() in known]
+        read_as = {name: self._read_as(piece, name.casefold()) for name in file.schema_arrow.names}
+        wanted = [name for name, column in read_as.items() if column in known]
         row = piece.first_row
         for of_file in rows_read(piece.path, file, row_groups=[piece.row_group], columns=wanted):
-            batch = of_file.rename_columns([*map(str.casefold, of_file.schema.names)])
+            batch = of_file.rename_columns([read_as[name] or name for name in of_file.schema.names])
             rows = batch.num_rows
             origin = {
                 names.SOURCE_FILE: pa.repeat(pa.scalar(piece.path), rows),
@@ -133,6 +143,10 @@ class FileScan:
                 [_column(field, batch, {**in_name, **origin}) for field in self.schema], schema=self.schema
             )
             row += rows
+
+    def _read_as(self, piece: Piece, name: str) -> str | None:
+        column: str | None = self.elsewhere.get(piece.path, NOTHING).get(name, name)
+        return column.casefold() if column else None
 
 
 def _column(field: pa.Field, batch: pa.RecordBatch, others: Mapping[str, Any]) -> pa.Array:
@@ -148,9 +162,6 @@ def _as(wanted: pa.DataType, column: pa.Array) -> pa.Array:
     """A column in the type that it is read as; times of nanoseconds are floored."""
     if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
         column = _in_micros(column)
-    if pa.types.is_nested(column.type) and pa.types.is_string(wanted):
-        texts = (None if value is None else json.dumps(value, default=str) for value in column.to_pylist())
-        return pa.array(texts, pa.string())
     return column.cast(wanted)
 
 

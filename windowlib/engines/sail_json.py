@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from windowlib.plans import names
 from windowlib.plans.functions import F, quoted
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ MARK = "windowlib:decimal:"  # before the text of a decimal, until it is a numbe
 def as_json(rows: DataFrame, columns: Sequence[str]) -> Column:
     """Some columns of `rows` as one JSON object."""
     types = {field.name: field.dataType for field in rows.schema}
-    text = F.to_json(F.struct(*(_exact(quoted(name), types[name]).alias(name) for name in columns)))
+    text = F.to_json(F.struct(*(_exact(quoted(name), types[name]).alias(names.plain(name)) for name in columns)))
     return F.regexp_replace(text, f'"{MARK}([^"]*)"', "$1")
 
 

@@ -25,10 +25,9 @@ import pyspark.sql.connect.proto as proto
 from google.protobuf.message import Message
 from pyspark.sql.connect.client import DefaultChannelBuilder
 
+from windowlib.engines.connect import UNREADABLE
 from windowlib.engines.sail_sql import tree_of, type_of
 from windowlib.plans.functions import quoted
-
-UNREADABLE = "Exception deserializing response!"  # gRPC's words
 
 # PySpark's names of types in JSON -> those of SQL.
 SQL_TYPES = {
@@ -117,8 +116,8 @@ def _type_in_sql(kind: Any) -> str:
 class _Trees(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor):  # type: ignore[misc]
     """Translates what every request asks.
 
-    Hardly ever, for a reason that is not known, the answer to a question about a plan cannot be read: nothing was done
-    for it, so it is asked again.
+    An answer to a question about a plan that cannot be read is asked for again: nothing was done for it. Where one to a
+    plan that is executed cannot, the batch is done again (`windowlib.engines.connect.lost`).
     """
 
     def intercept_unary_unary(self, continuation: Any, details: Any, request: Any) -> Any:

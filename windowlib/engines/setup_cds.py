@@ -91,8 +91,9 @@ def _train(folder: Path, archive: Path) -> None:
     # The JVM has the same output as the run, and this waits for the end of both.
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode or not archive.exists():
-        lines = (done.stdout + done.stderr).strip().splitlines()
-        raise NoArchive(f"no class archive was made: {lines[-1] if lines else 'Java gave no reason'}")
+        lines = (done.stdout + done.stderr).strip().splitlines() or ["Java gave no reason"]
+        causes = [line for line in lines if line.startswith("Caused by: ")]
+        raise NoArchive(f"no class archive was made: {'; '.join([*causes[-1:], lines[-1]])}")
 
 
 def _events(number: int) -> pa.Table:

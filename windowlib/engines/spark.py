@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from windowlib.engines import jars, jvm
 from windowlib.engines.shipping import ship
+from windowlib.engines.submitted import submitted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -164,7 +165,11 @@ def _start(settings: dict[str, str], *, one_batch: bool = False) -> jvm.Gateway:
 @contextmanager
 def _gateway(master: str, settings: dict[str, str]) -> Iterator[None]:
     """Lets PySpark find the JVM that we start. One that it has found it keeps, for later sessions too."""
-    if not _is_needed(master, settings) or not (gateway := _start(settings)).starts:
+    if not _is_needed(master, settings):
+        with submitted(settings):
+            yield
+        return
+    if not (gateway := _start(settings)).starts:
         yield
         return
     variables = gateway.variables()

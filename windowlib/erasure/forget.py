@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from windowlib.batches.may_run import check_fingerprint, way_on
+from windowlib.batches.plan_time import check_clock
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
@@ -47,12 +48,14 @@ from windowlib.tables.ledger_history import commits_of
 from windowlib.tables.ledger_rows import Commit, LedgerState
 from windowlib.tables.lost import losses_named
 from windowlib.tables.meaning import COMMIT_ORDER, RESULT_CHANGES, SOURCE_FILES
+from windowlib.tables.outside import PREVIEWS
 from windowlib.tables.standing import COUNTED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 GetSpark = Callable[[], "SparkSession"]
+BY_A_WRONG_CLOCK = "Nothing was erased: it would be of events up to that time, whenever they come"
 
 
 class ForgetRefused(WindowError):
@@ -103,7 +106,7 @@ def forecast(definition: Definition, spark: GetSpark, asked: Asked) -> Forecast:
 
 
 def _key(definition: Definition, ledger: Ledger, state: LedgerState, asked: Asked) -> Key:
-    """The key that is asked for. Raises where it cannot be erased now."""
+    """The key that is asked for. Raises where it cannot be erased now, or by this clock."""
     if not definition.source.key:
         raise ForgetRefused(f"{definition.name} has no key column: all its events are in the same windows")
     check_key(definition, asked.key)
@@ -117,6 +120,7 @@ def _key(definition: Definition, ledger: Ledger, state: LedgerState, asked: Aske
     if Mention.of(key).is_in(asked.reason):
         raise ForgetRefused("the reason names the key, and is kept: say the number of a request instead")
     _check_rests(definition.file, ledger, state)
+    check_clock(definition.file, asked.clock(), state, refused=BY_A_WRONG_CLOCK)
     return key
 
 
@@ -171,7 +175,8 @@ def _look(place: _Place, key: Key, spark: GetSpark, asked: Asked, attempt: str |
     kept = held(place.definition, tables, place.commit, target, spark())
     others = outside.find(tables, key, remove=False)
     found = of_tables.find(here, Sought(key, kept.ids, asked.now), attempt)
-    if not (found or others or kept.rows or _is_begun(place.definition, target)):
+    of_key = others.keys() - {PREVIEWS.name} or outside.is_in_previews(tables.root, key)  # all of them are deleted
+    if not (found or of_key or kept.rows or _is_begun(place.definition, target)):
         raise NothingToForget(
             f"neither the tables nor the source hold the key {key}: nothing was changed. Keys are compared exactly,"
             " letter by letter"

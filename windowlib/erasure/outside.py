@@ -18,11 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 
 from windowlib.batches import sharing
 from windowlib.erasure.texts import Mention
 from windowlib.inspection.lineage.cuts import Key
 from windowlib.reruns import previews
+from windowlib.reruns.findings import DIFFERENCE
 from windowlib.tables import data_files, delta_commits, disk, last_error
 from windowlib.tables.delta import Table, Tables
 from windowlib.tables.ledger_rows import BY_ITSELF
@@ -54,6 +57,15 @@ def find(tables: Tables, key: Key, *, remove: bool) -> dict[str, int]:
         for path in files:
             path.unlink(missing_ok=True)
     return {name: count for name, count in {**found, FILES: len(files)}.items() if count}
+
+
+def is_in_previews(root: Path, key: Key) -> bool:
+    """Whether a dry run that is kept would change a window of a key."""
+    for path in sorted((root / previews.FOLDER).glob(f"*/{DIFFERENCE}/**/*.parquet")):
+        schema = pq.read_schema(path)
+        if {*key.columns} <= {*schema.names} and ds.dataset(path, schema).count_rows(filter=key.where(schema)):
+            return True
+    return False
 
 
 def _of_others(differences: str, key: Key) -> str:

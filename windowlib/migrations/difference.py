@@ -80,7 +80,8 @@ def difference(definition: Definition, before: Side, after: Side, staging: Stagi
     """
     size_tasks(staging.spark, before.count + after.count, definition.spark.conf)
     old, new = before.rows, after.rows
-    parts = [part for part in _parts(old, new, _identity(definition.spec, before, after)) if part is not None]
+    identity, exact = _identity(definition.spec, before, after), definition.aggregates.exact
+    parts = [part for part in _parts(old, new, identity, exact) if part is not None]
     if not parts:
         return Difference((before.count, after.count))
     columns = _columns([frame.schema for frame in (old, new) if frame is not None])
@@ -112,7 +113,7 @@ def _identity(spec: WindowSpec, before: Side, after: Side) -> list[str] | None:
 
 
 def _parts(
-    old: DataFrame | None, new: DataFrame | None, identity: list[str] | None
+    old: DataFrame | None, new: DataFrame | None, identity: list[str] | None, exact: frozenset[str]
 ) -> list[tuple[str, DataFrame] | None]:
     if old is None or new is None or identity is None:
         return [None if new is None else (ADDED, new), None if old is None else (REMOVED, old)]
@@ -121,10 +122,10 @@ def _parts(
     shown = [*map(quoted, identity)]
     ids = {"old": old.select(*shown), "new": new.select(*shown)}
     added, removed = new.join(ids["old"], identity, "left_anti"), old.join(ids["new"], identity, "left_anti")
-    return [(ADDED, added), (REMOVED, removed), (CHANGED, _changed(old, new, identity))]
+    return [(ADDED, added), (REMOVED, removed), (CHANGED, _changed(old, new, identity, exact))]
 
 
-def _changed(old: DataFrame, new: DataFrame, identity: Sequence[str]) -> DataFrame:
+def _changed(old: DataFrame, new: DataFrame, identity: Sequence[str], exact: frozenset[str]) -> DataFrame:
     """The new rows of windows that have other values."""
     values = [name for name in new.columns if name not in (*identity, *_ABOUT)]
     was = names.internal("was")
@@ -135,7 +136,8 @@ def _changed(old: DataFrame, new: DataFrame, identity: Sequence[str]) -> DataFra
     both = new.join(then, list(identity))
     differs = F.lit(False)
     for name in values:
-        differs = differs | ~equal(F.col(quoted(name)), F.col(f"{was}.{quoted(name)}"), types[name])
+        sides = F.col(quoted(name)), F.col(f"{was}.{quoted(name)}")
+        differs = differs | ~equal(*sides, types[name], exact=name in exact)
     return both.where(differs).select(*map(quoted, new.columns))
 
 

@@ -126,6 +126,7 @@ def tail(tables: Tables, version: int | None, at_most: int = LEDGER_ROWS) -> Tai
 
 def _run(row: Mapping[str, Any], plan: Mapping[str, Any], claim: Mapping[str, Any], approved: Mapping[str, Any]) -> Run:
     began = [at_ms_of(one) for one in (plan, claim) if one]
+    figures, rerun = dict(row["counts"] or ()), rerun_of(row)
     files = plan["to_sequence"] - plan["from_sequence"] if plan else 0
     mine = approved if approved.get("batch_id") == row["batch_id"] else {}
     return Run(
@@ -133,11 +134,11 @@ def _run(row: Mapping[str, Any], plan: Mapping[str, Any], claim: Mapping[str, An
         at_ms=at_ms_of(row),
         plan_time_ms=row["plan_time_ms"],
         seconds=(at_ms_of(row) - max(began)) / 1000 if began else None,
-        files=files,
+        files=figures.get("files_read", 0) if rerun else files,
         watermark_out_ms=row["watermark_out_ms"],
-        figures=dict(row["counts"] or ()),
+        figures=figures,
         versions=dict(row["versions"] or ()),
-        rerun=rerun_of(row),
+        rerun=rerun,
         decision=decision_of(row),
         finished=bool(plan.get("finished")),
         approved_by=mine.get("who"),

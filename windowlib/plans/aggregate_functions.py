@@ -45,3 +45,5 @@ WRITTEN_OUT: Mapping[str, str] = {
     "histogram": "how many values are below the first of the bounds `y`, such as `array(1, 10)`, from each to the"
     " next, and from the last on: exact counts"
 }
+# All that an author may call.
+NAMES: tuple[str, ...] = (*CALLABLE, *ALIASES, *WRITTEN_OUT)

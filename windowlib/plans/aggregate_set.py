@@ -134,6 +134,12 @@ class AggregateSet:
         return any(FUNCTIONS[aggregate.function].by_arrival for aggregate in self.aggregates)
 
     @property
+    def exact(self) -> frozenset[str]:
+        """The output columns whose doubles are values of the source, not computed: extremes, for example."""
+        chosen = {f"{{{n}}}" for n, one in enumerate(self.aggregates) if not FUNCTIONS[one.function].rounds}
+        return frozenset(column.name for column in self.columns if column.sql in chosen)
+
+    @property
     def additive(self) -> list[str]:
         """The output columns whose sum over windows means something: counts and sums."""
         adds = {f"{{{number}}}" for number, one in enumerate(self.aggregates) if one.function in ("count", "sum")}

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from windowlib.plans import names
 from windowlib.plans.functions import F, quoted
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class Engine:
 
     def as_json(self, rows: DataFrame, columns: Sequence[str]) -> Column:
         """Some columns of `rows` as one JSON object, numbers with all their digits and times to the microsecond."""
-        return F.to_json(F.struct(*map(quoted, columns)), TIMES_IN_JSON)
+        return F.to_json(F.struct(*in_json(columns)), TIMES_IN_JSON)
 
     def with_islands(self, intervals: DataFrame, keys: Sequence[str]) -> DataFrame:
         """`intervals` and _island (long): the same for two intervals of a key only if a chain of touches joins them.
@@ -111,6 +112,14 @@ class Engine:
         reached = intervals.selectExpr("*", f"max(window_end_ms) {earlier} 1 PRECEDING) AS _reach")
         starts_island = "if(window_start_ms <= _reach, 0, 1)"
         return reached.selectExpr("*", f"sum({starts_island}) {earlier} CURRENT ROW) AS _island").drop("_reach")
+
+
+def in_json(columns: Sequence[str]) -> list[Column]:
+    """Columns of a source under the names that JSON has for them: of those of one name, all but one are null in a row.
+
+    JSON leaves nulls out.
+    """
+    return [F.col(quoted(name)).alias(names.plain(name)) for name in columns]
 
 
 def _gathered(rows: DataFrame, columns: Sequence[str]) -> DataFrame:

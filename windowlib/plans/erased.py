@@ -124,21 +124,23 @@ def digest_of(rows: DataFrame, columns: Sequence[str], secret: str) -> Column:
     types = {field.name: field.dataType.simpleString() for field in rows.schema}
     block = bytes.fromhex(secret).ljust(BLOCK_BYTES, b"\0")
     inner, outer = (F.lit(bytes(byte ^ pad for byte in block)) for pad in (0x36, 0x5C))
-    parts = [_part(F.col(quoted(name)), types[name]) for name in columns]
+    parts = [_part([(F.col(quoted(one)), types[one]) for one in types if names.plain(one) == name]) for name in columns]
     hashed = F.unhex(F.sha2(F.concat(inner, F.encode(F.concat(*parts), "utf-8")), 256))
     return F.sha2(F.concat(outer, hashed), 256)
 
 
-def _part(column: Column, kind: str) -> Column:
+def _part(values: Sequence[tuple[Column, str]]) -> Column:
+    """What is hashed of a column, of each type that it has: the first that is not null."""
+    texts = [_text_of(column, kind) for column, kind in values]
+    return F.coalesce(*(F.concat(F.length(text).cast("string"), F.lit(":"), text) for text in texts), F.lit("-"))
+
+
+def _text_of(column: Column, kind: str) -> Column:
     if kind.startswith("decimal") and not kind.endswith(",0)"):
-        text = F.rtrim(F.rtrim(column.cast("string"), F.lit("0")), F.lit("."))
-    elif kind.startswith("timestamp"):
-        text = F.unix_micros(column.cast("timestamp")).cast("string")
-    elif kind == "binary":
-        text = F.hex(column)
-    else:
-        text = column.cast("string")
-    return F.coalesce(F.concat(F.length(text).cast("string"), F.lit(":"), text), F.lit("-"))
+        return F.rtrim(F.rtrim(column.cast("string"), F.lit("0")), F.lit("."))
+    if kind.startswith("timestamp"):
+        return F.unix_micros(column.cast("timestamp")).cast("string")
+    return F.hex(column) if kind == "binary" else column.cast("string")
 
 
 def without(rows: DataFrame, erased: Erased) -> DataFrame:

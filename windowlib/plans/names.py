@@ -6,8 +6,9 @@ only the source's keys, and `windowlib.definition.rules` refuses a key that is c
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 RESERVED = "_windowlib_"
 
@@ -21,6 +22,7 @@ WINDOW_START_MS = RESERVED + "window_start_ms"  # of the window that a late even
 WINDOW_END_MS = RESERVED + "window_end_ms"
 FILE = RESERVED + "file"  # of a table's row: the path or URI of the file that holds it
 BEFORE = RESERVED + "before"  # of a result that differs: the values that it had
+_ANOTHER_TYPE = re.compile(rf"{RESERVED}type_[0-9]+_of_")
 EVENT_TIME = "timestamp_ms"  # what a definition calls the event time, where the source has no such column
 
 
@@ -38,13 +40,37 @@ def is_reserved(name: str) -> bool:
     return name.casefold().startswith(RESERVED)
 
 
-def own(columns: Iterable[str]) -> list[str]:
-    """The columns that are the source's own.
+def of_another_type(name: str, number: int) -> str:
+    """The name of a source's column where it has values of a type that the column of its own name does not hold.
 
-    >>> own(["reason", REASON])
-    ['reason']
+    >>> of_another_type("price", 1), plain(of_another_type("price", 1)), plain("price")
+    ('_windowlib_type_1_of_price', 'price', 'price')
     """
-    return [name for name in columns if not is_reserved(name)]
+    return f"{RESERVED}type_{number}_of_{name}"
+
+
+def plain(name: str) -> str:
+    """What the source calls a column, of whichever type."""
+    return _ANOTHER_TYPE.sub("", name, count=1)
+
+
+def renamed(name: str, to: Callable[[str], str]) -> str:
+    """The name of a column by another name for what the source calls it.
+
+    >>> renamed(of_another_type("price", 1), str.upper), renamed("price", str.upper)
+    ('_windowlib_type_1_of_PRICE', 'PRICE')
+    """
+    column = plain(name)
+    return name.removesuffix(column) + to(column)
+
+
+def own(columns: Iterable[str]) -> list[str]:
+    """The columns that are the source's own, those of another type among them.
+
+    >>> own(["reason", REASON, of_another_type("reason", 1)])
+    ['reason', '_windowlib_type_1_of_reason']
+    """
+    return [name for name in columns if not is_reserved(plain(name))]
 
 
 def same_but_for_case(columns: Iterable[str]) -> list[str]:

@@ -6,6 +6,7 @@ watermark before it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from operator import or_
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 ADDED, CHANGED, REMOVED = "entered", "changed", "withdrawn"  # as previews, and names of figures, have them
 CHOSEN, CHAIN_START_MS, CHAIN_END_MS = map(names.internal, ("chosen", "chain_start_ms", "chain_end_ms"))
 NEW, OLD = map(names.internal, ("new", "old"))
-NEARLY = 1e-9  # doubles that differ by less of the greater one are equal: their sums depend on the order of adding
+NEARLY = 1e-9  # computed doubles that differ by less of the greater one are equal: sums depend on the order of adding
 
 
 def chains(intervals: Sequence[DataFrame], asked: TimeRange | None, step: Step) -> DataFrame:
@@ -85,7 +86,8 @@ def difference(new: DataFrame, old: DataFrame, step: Step) -> DataFrame:
         return F.col(f"{side}.{quoted(name)}")
 
     removed, added = F.col(NEW).isNull(), F.col(OLD).isNull()
-    changed = balanced(or_, [~equal(of(NEW, name), of(OLD, name), types[name]) for name in values])
+    exact = step.aggregates.exact
+    changed = balanced(or_, [~equal(of(NEW, name), of(OLD, name), types[name], exact=name in exact) for name in values])
     shown = {name: F.when(removed, of(OLD, name)).otherwise(of(NEW, name)) for name in values}
     shown["firing"] = F.coalesce(of(OLD, "firing"), F.lit(0)) + F.when(removed, 0).otherwise(1)
     shown["timing"] = F.when(removed, of(OLD, "timing")).otherwise("late")
@@ -103,10 +105,11 @@ def difference(new: DataFrame, old: DataFrame, step: Step) -> DataFrame:
     )
 
 
-def equal(one: Column, other: Column, of: DataType) -> Column:
-    """Whether two values of a column are the same, or are doubles that differ by no more than `NEARLY`."""
-    if of.typeName() in ("double", "float"):
-        near = F.abs(one - other) <= F.lit(NEARLY) * F.greatest(F.abs(one), F.abs(other))
+def equal(one: Column, other: Column, of: DataType, *, exact: bool) -> Column:
+    """Whether two values of a column are the same; unless it is `exact`, or doubles that differ by `NEARLY` at most."""
+    if of.typeName() in ("double", "float") and not exact:
+        apart, most = F.abs(one - other), F.lit(NEARLY) * F.greatest(F.abs(one), F.abs(other))
+        near = (apart < F.lit(math.inf)) & (apart <= most)  # NaN and infinity are near nothing
         return one.eqNullSafe(other) | F.coalesce(near, F.lit(False))
     if _has_entries_alone(of):
         one, other = (F.array_sort(F.map_entries(side)) for side in (one, other))

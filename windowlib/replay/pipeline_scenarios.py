@@ -133,7 +133,7 @@ def run_scenario(
     file: Path, scenario: ScenarioFile, definition: Definition, spark: Callable[[], SparkSession]
 ) -> ScenarioOutcome:
     """Runs a scenario through the pipeline of a definition, in a temporary folder that is gone afterwards."""
-    events = event_tables(file, [step.batch for step in scenario.step], definition.source)
+    events = event_tables(file, [step.batch for step in scenario.step], definition)
     steps: list[StepOutcome] = []
     with tempfile.TemporaryDirectory(prefix="windowlib-test-") as folder:
         trial, now_ms = Trial(definition, Path(folder), spark), 0
@@ -143,7 +143,7 @@ def run_scenario(
             try:
                 trial.feed(table, now_ms, finish=step.finish)
             except WindowError as error:
-                steps.append(StepOutcome({}, said=[str(error)]))
+                steps.append(StepOutcome({}, said=[trial.in_its_words(str(error))]))
                 break
             steps.append(_compared(step, trial))
     return ScenarioOutcome(str(file), scenario.name, steps)
@@ -210,8 +210,8 @@ def _unknown_columns(scenario: ScenarioFile, definition: Definition) -> Iterator
     """Columns that a step names and that its rows cannot have."""
     results = {*definition.source.key, *definition.outputs, *RESULT_COLUMNS}
     known = {"fires": results, "removes": results, "in_flight": {*definition.source.key, *IN_FLIGHT_COLUMNS}}
+    yield from unknown_event_columns([step.batch for step in scenario.step], definition)
     for number, step in enumerate(scenario.step, start=1):
-        yield from unknown_event_columns(f"step {number}.batch", step.batch, definition.source)
         for part, columns in known.items():
             for name in dict.fromkeys(name for row in getattr(step, part) for name in row):
                 if name not in columns:

@@ -5,7 +5,7 @@ A column may be named as the files name it, or as the definition does (`source.r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
@@ -15,48 +15,81 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
+from windowlib.definition.definition import Definition
 from windowlib.definition.instants import of_local, time_of
 from windowlib.definition.mistakes import Mistake, listed, nearest
 from windowlib.definition.source import Source
 from windowlib.model.errors import InvalidSpec
 from windowlib.model.times import PER_SECOND, floored_ms
+from windowlib.replay.scenario_types import numbers_as_texts, types_of_absent
 from windowlib.replay.trial import Row, local_zone
 from windowlib.source.column_types import declared_type
 
+ALIKE = 0.75  # as a word and the same one misspelt; the files of Parquet and Delta may have columns of any name
 
-def unknown_event_columns(where: str, batch: Sequence[Row], source: Source) -> Iterator[Mistake]:
-    """Columns of events that `[source.schema]` does not name, where it names all there are (JSON and CSV)."""
-    if not source.is_text:
-        return
+
+def unknown_event_columns(batches: Sequence[Sequence[Row]], definition: Definition) -> Iterator[Mistake]:
+    """Columns of the events of each step that the source cannot have.
+
+    JSON and CSV: those that `[source.schema]` does not name, where all of them are. Parquet and Delta: one that is
+    called almost as a column in use, where no event has both.
+    """
+    source = definition.source
     known = {source.named(name) for name in source.kinds}
-    for name in dict.fromkeys(name for row in batch for name in row):
-        if name not in known and name not in source.kinds:
-            yield Mistake(
-                where,
-                f"there is no column {name!r} in source.schema{nearest(name, known)}; there: {listed(sorted(known))}",
-            )
+    almost = {} if source.is_text else dict(_misspelt([row for batch in batches for row in batch], definition))
+    for number, batch in enumerate(batches, start=1):
+        where = f"step {number}.batch"
+        for name in dict.fromkeys(name for row in batch for name in row):
+            if name in almost:
+                yield Mistake(where, f"no key of the definition names the column {name!r}{almost[name]}")
+            elif source.is_text and name not in known and name not in source.kinds:
+                there = f"{nearest(name, known)}; there: {listed(sorted(known))}"
+                yield Mistake(where, f"there is no column {name!r} in source.schema{there}")
 
 
-def event_tables(file: Path, batches: Sequence[Sequence[Row]], source: Source) -> list[pa.Table | None]:
+def _misspelt(rows: Sequence[Row], definition: Definition) -> Iterator[tuple[str, str]]:
+    """Columns of events that have the name of one in use, but for a slip, each with what was probably meant."""
+    source = definition.source
+    used = {*definition.uses.columns, *map(source.named, source.kinds)}
+    own = {*used, *map(source.in_files, used)}
+    for name in dict.fromkeys(name for row in rows for name in row if name not in own):
+        next_to_it = {source.named(other) for row in rows if name in row for other in row}
+        meant = nearest(name, used, cutoff=ALIKE)
+        if meant and meant == nearest(name, used - next_to_it, cutoff=ALIKE):
+            yield name, meant
+
+
+def event_tables(file: Path, batches: Sequence[Sequence[Row]], definition: Definition) -> list[pa.Table | None]:
     """The events of each step, None where there are none, as columns of one type through all of them.
 
-    A column that `[source.schema]` names has the type it says; another the one that its values have.
+    A column that `[source.schema]` names has the type it says; another the one that its values have, or, where no event
+    has it, one that the definition can do with. Raises InvalidSpec for values that have no type, or another one.
     """
+    source = definition.source
     steps = [[_flat(row, source) for row in batch] for batch in batches]
     rows = [row for step in steps for row in step]
-    declared = source.kinds
-    fields: list[pa.Field] = []
-    for name in dict.fromkeys([*declared, *(name for row in rows for name in row)]):
-        kind = declared_type(declared.get(name))
-        values = [_cell(row.get(name), kind, source, name) for row in rows]
-        try:
-            made = pa.array(values, kind)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, InvalidOperation) as error:
-            wanted = declared.get(name, "one type")
-            raise InvalidSpec(f"{file}: the events' column {name!r} does not hold {wanted}: {error}") from error
-        is_naive = pa.types.is_timestamp(made.type) and kind is None and not _is_local(source, name)
-        fields.append(pa.field(name, pa.timestamp("us", "UTC") if is_naive else made.type))
-    return [_table(step, pa.schema(fields), source) if step else None for step in steps]
+    types: dict[str, pa.DataType] = {}
+    for name in dict.fromkeys([*source.kinds, *(name for row in rows for name in row)]):
+        types[name] = _type_in(file, name, rows, definition)
+    if said := numbers_as_texts(rows, types, definition):
+        raise InvalidSpec(f"{file}: {said}")
+    schema = pa.schema(list({**types, **types_of_absent(types, definition)}.items()))
+    return [_table(step, schema, source) if step else None for step in steps]
+
+
+def _type_in(file: Path, name: str, rows: Sequence[Mapping[str, Any]], definition: Definition) -> pa.DataType:
+    """The type of a column of the files, by the definition's word or by its values."""
+    source = definition.source
+    kind = declared_type(source.kinds.get(name))
+    try:
+        made = pa.array([_cell(row.get(name), kind, source, name) for row in rows], kind)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, InvalidOperation) as error:
+        if kind is None and (said := numbers_as_texts(rows, {name: pa.string()}, definition)):
+            raise InvalidSpec(f"{file}: {said}") from error
+        wanted = source.kinds.get(name, "one type")
+        raise InvalidSpec(f"{file}: the events' column {name!r} does not hold {wanted}: {error}") from error
+    is_naive = pa.types.is_timestamp(made.type) and kind is None and not _is_local(source, name)
+    return pa.timestamp("us", "UTC") if is_naive else made.type
 
 
 def _flat(row: Row, source: Source) -> Row:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windowlib.batches.planning import ledger_of
+from windowlib.definition.commands import PROGRAM, commands_in
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import utc
 from windowlib.definition.source import Dialect, Source
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Row = Mapping[str, Any]
+_PARTS = re.compile(r"(?:`[^`]*`|[^`;.]|[.](?![ \n])|;(?! ))+(?:[;.]\s*|$)")  # of a sentence, each with what ends it
+_OF_A_BATCH = "nothing of this batch"  # is committed: of no interest where all is gone afterwards
 
 
 class Trial:
@@ -69,6 +73,16 @@ class Trial:
         self.made = {report.batch_id for report in reports}
         if reports:
             self.watermark_ms = reports[-1].watermark_out_ms
+
+    def in_its_words(self, sentence: str) -> str:
+        """What a run says, of steps in place of its files, and without commands: these would go to the tables of
+        the pipeline itself.
+        """
+        said = re.sub(rf"{re.escape(str(self.incoming))}/0*(\d+)\.parquet", r"step \1", sentence)
+        said = said.replace(str(self.incoming), "the events").replace(str(self.definition.root), "the tables")
+        parts = _PARTS.findall(said)
+        kept = "".join(part for part in parts if not _has_command(part) and _OF_A_BATCH not in part)
+        return kept.rstrip(" ;.") or said
 
     def fired(self) -> list[Row]:
         """The rows of `results` that the last step wrote."""
@@ -117,6 +131,10 @@ def local_zone(source: Source) -> str | None:
     kind = declared_type(source.kinds.get(source.in_files(source.timestamp)))
     is_local = kind is not None and (pa.types.is_date(kind) or kind == pa.timestamp("us"))
     return source.dialect.time_zone if is_local or not source.is_text else None
+
+
+def _has_command(text: str) -> bool:
+    return any(PROGRAM in text[begin:end] for begin, end in commands_in(text))
 
 
 def _by(rows: Iterable[Row], columns: Iterable[str]) -> Iterator[tuple[tuple[Any, ...], list[Row]]]:

@@ -132,7 +132,7 @@ def read_events(inputs: Inputs, files: Sequence[KnownFile], covered: TimeRange) 
     files = _read_otherwise(inputs, files)
     if inputs.rerun.late_only and (first := next((file for file in files if file.changed), None)):
         raise RerunRefused(f"{first.place} {first.how_changed}: rerun its time range before readmitting late events")
-    check_files(inputs.source, files, covered, inputs.rerun.accept_gap)
+    check_files(inputs.source, files, covered, inputs.rerun)
     step, judges_again = scratch(inputs), are_judged_again(inputs, files)
     if not any(file.now for file in files):
         return Events(files, steps.with_types(inputs, step, None), judged=Judged(covered) if judges_again else None)

@@ -9,7 +9,7 @@ from windowlib.batches.inputs import Inputs
 from windowlib.definition.instants import in_words, instant, time_of
 from windowlib.engines.collected import collected
 from windowlib.plans import names
-from windowlib.plans.functions import F
+from windowlib.plans.functions import F, quoted
 from windowlib.plans.reruns import equal
 from windowlib.reruns.findings import DIFFERENCE, Findings
 from windowlib.reruns.previews import FOLDER, load
@@ -66,26 +66,25 @@ def _has_the_columns(said: DataFrame, keys: Sequence[str], found: Findings) -> b
 
 def _moved(said: DataFrame | None, now: DataFrame | None, keys: Sequence[str], found: Findings) -> list[str]:
     """Windows, five at most, that do not come out as it was said."""
+    identity, values = [*keys, "window_start", "window_end"], _values(found)
+    shown = [*map(quoted, identity)]
     if said is None or now is None:
         some = said if said is not None else now
-        rows = [] if some is None else collected(some.limit(5))
-        return [_named(row, keys) for row in rows]
-    identity = [*keys, "window_start", "window_end"]
-    values = _values(found)
-    types = {field.name: field.dataType for field in now.schema}
+        return [] if some is None else [_named(row, keys) for row in collected(some.select(*shown).limit(5))]
+    types, exact = {field.name: field.dataType for field in now.schema}, found.step.aggregates.exact
 
     def side(rows: DataFrame, name: str) -> DataFrame:
-        held = [F.col(f"`{value}`") for value in values]
-        described = F.struct("part", F.struct(*held).alias("after"), F.col(_before(rows)).alias("before")).alias(name)
-        return rows.select(*(f"`{column}`" for column in identity), described)
+        held = F.struct(*map(quoted, values))
+        described = F.struct("part", held.alias("after"), F.col(_before(rows)).alias("before")).alias(name)
+        return rows.select(*shown, described)
 
     both = side(said, "_said").join(side(now, "_now"), identity, "full_outer")
     same = F.col("_said.part").eqNullSafe(F.col("_now.part"))
     for value in values:
         for when in ("after", "before"):
-            one, other = (F.col(f"{of}.{when}.`{value}`") for of in ("_said", "_now"))
-            same = same & equal(one, other, types[value])
-    return [_named(row, keys) for row in collected(both.where(~same).limit(5))]
+            one, other = (F.col(f"{of}.{when}.{quoted(value)}") for of in ("_said", "_now"))
+            same = same & equal(one, other, types[value], exact=value in exact)
+    return [_named(row, keys) for row in collected(both.where(~same).select(*shown).limit(5))]
 
 
 def _named(row: Mapping[str, Any], keys: Sequence[str]) -> str:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 TEMPLATE = Path(__file__).with_name("page.html.jinja")
 PAGE = "index.html"
+UNCHANGED = "Nothing has been changed."
+BEGIN, END = "<!-- to apply -->", "<!-- end -->"  # in the template, around what is left out once it was applied
 
 
 def preview_page(definition: Definition, preview: Preview) -> str:
@@ -26,7 +28,8 @@ def preview_page(definition: Definition, preview: Preview) -> str:
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         name=definition.name,
         title=title(preview.rerun, definition.source.key, definition.hidden),
-        apply=to_paste("rerun", definition.file, "--apply", preview.preview_id),
+        apply="" if preview.summary.changes_nothing else _apply(definition, preview),
+        unchanged=UNCHANGED,
         preview=preview,
         made=instant(preview.at_ms),
         watermark=instant(preview.watermark_ms),
@@ -36,3 +39,17 @@ def preview_page(definition: Definition, preview: Preview) -> str:
         columns=columns,
         rows=rows,
     )
+
+
+def applied_by(page: str, batch_id: int) -> str:
+    """The page of a preview that a batch has applied since it was made.
+
+    >>> applied_by(f"<p>{UNCHANGED}</p>{BEGIN}how to{END}", 7)
+    '<p>Batch 7 has applied it.</p>'
+    """
+    before, _, rest = page.replace(UNCHANGED, f"Batch {batch_id} has applied it.", 1).partition(BEGIN)
+    return before + rest.partition(END)[2]
+
+
+def _apply(definition: Definition, preview: Preview) -> str:
+    return to_paste("rerun", definition.file, "--apply", preview.preview_id)

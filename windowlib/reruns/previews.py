@@ -25,7 +25,7 @@ KEPT_DAYS = 30
 @dataclass(frozen=True, slots=True)
 class Summary:
     """What a rerun would change. `windows` counts by kind, `sums` has (before, after) of each count and sum over the
-    windows that differ, `largest` the windows whose first numeric output differs most."""
+    windows that differ, `largest` the windows that differ most (`windowlib.reruns.summary`)."""
 
     windows: dict[str, int]  # by kind (`plans.reruns.ADDED` …); of sessions also merged, split
     sums: dict[str, list[Any]]

@@ -11,10 +11,12 @@ from dataclasses import dataclass, replace
 
 import pyarrow.parquet as pq
 
+from windowlib.definition.commands import OPEN, to_paste
 from windowlib.definition.instants import instant, iso_instant
 from windowlib.definition.plurals import counted
 from windowlib.definition.source import Source
 from windowlib.definition.terms import Otherwise, read_otherwise
+from windowlib.definition.visible import in_a_line
 from windowlib.model.assigners import Assigner, DynamicSession
 from windowlib.model.rerun import TimeRange
 from windowlib.source import listing as source
@@ -26,7 +28,7 @@ from windowlib.source.known import renamed
 from windowlib.tables.delta import Tables
 from windowlib.tables.ledger_rows import Commit, Plan, SourceFile
 from windowlib.tables.meaning import SOURCE_FILES
-from windowlib.tables.rerun import RerunRefused, is_too_long
+from windowlib.tables.rerun import Rerun, RerunRefused, is_too_long
 
 NAMED = 5  # files that a message names
 
@@ -169,15 +171,14 @@ def reading(of: Source, assigner: Assigner, known: Sequence[KnownFile], span: Ti
     return chosen
 
 
-def check_files(of: Source, files: Sequence[KnownFile], covered: TimeRange, accept_gap: bool) -> None:
+def check_files(of: Source, files: Sequence[KnownFile], covered: TimeRange, rerun: Rerun) -> None:
     """Raises `RerunRefused` where one of the files is gone, or has changed but had events outside of `covered`."""
     gone = [file for file in files if file.now is None and not file.replaced]
-    if gone and not accept_gap:
+    if gone and not rerun.accept_gap:
         rows = counted(sum(file.rows for file in gone), "row")
         raise RerunRefused(
             f"the source has a gap: {count(gone)} with {rows}, which this rerun needs, can no longer be read"
-            f" in {of.path}:\n{listed(gone)}\nRestore them; or say --accept-gap: then their events are"
-            " taken out of the windows, and the ledger records it"
+            f" in {of.path}:\n{listed(gone)}\nRestore them; or {_without_them(of, rerun)}, and the ledger records it"
         )
     for file in files:
         if file.changed and file.events and not covered.holds(file.events):
@@ -194,22 +195,35 @@ def check_files(of: Source, files: Sequence[KnownFile], covered: TimeRange, acce
             )
 
 
+def _without_them(of: Source, rerun: Rerun) -> str:
+    """How to go on without files that are gone; late events alone are not readmitted into windows that lose others."""
+    if not rerun.late_only:
+        return "say --accept-gap: then their events are taken out of the windows"
+    span = "--from", iso_instant(rerun.from_ms) or OPEN, "--to", iso_instant(rerun.to_ms) or OPEN
+    return (
+        f"rerun the time range without them: `{to_paste('rerun', of.file, *span, '--accept-gap', '--dry-run')}` shows"
+        " what that would change. Then their events are taken out of the windows, all late events of the range are"
+        " readmitted"
+    )
+
+
 def _longest_gap_ms(of: Source, file: KnownFile, events: TimeRange, column: str, span: TimeRange) -> int:
-    """The longest gap of its elements, by the file's footer; where that has none, one that reaches the span."""
+    """The longest gap of its elements, by the file's footer; where that has none, one that reaches the span.
+
+    None has that of a column in the names of folders.
+    """
     unknown = span.to_ms - events.from_ms
     path = of.path / file.place
     if of.is_text or not path.is_file():
         return unknown
     footer = pq.ParquetFile(path).metadata
     longest = 0
-    for group in range(footer.num_row_groups):
-        row_group = footer.row_group(group)
-        for index in range(row_group.num_columns):
-            if row_group.column(index).path_in_schema == column:
-                statistics = row_group.column(index).statistics
-                if statistics is None or not statistics.has_min_max:
-                    return unknown
-                longest = max(longest, int(statistics.max))
+    for group in map(footer.row_group, range(footer.num_row_groups)):
+        of_column = (group.column(n) for n in range(group.num_columns) if group.column(n).path_in_schema == column)
+        statistics = next((chunk.statistics for chunk in of_column), None)
+        if statistics is None or not statistics.has_min_max:
+            return unknown
+        longest = max(longest, int(statistics.max))
     return longest
 
 
@@ -220,10 +234,12 @@ def count(files: Sequence[KnownFile]) -> str:
 
 def listed(files: Sequence[KnownFile]) -> str:
     """The first files, one line each, with their rows and times."""
-    shown = [f"  {file.path}: {counted(file.rows, 'row')}, {_span(file)}" for file in files[:NAMED]]
+    shown = [f"  {in_a_line(file.path)}: {counted(file.rows, 'row')}, {_span(file)}" for file in files[:NAMED]]
     more = [f"  and {len(files) - NAMED:,} more"] if len(files) > NAMED else []
     return "\n".join([*shown, *more])
 
 
 def _span(file: KnownFile) -> str:
+    if file.min_timestamp_ms is None:
+        return "no event"
     return f"{instant(file.min_timestamp_ms)} to {instant(file.max_timestamp_ms)}"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 LARGEST = 10
+GREATEST = "cast('1.7976931348623157E308' AS double)"  # of all numbers; infinity and NaN are above it
 
 
 def summary_of(inputs: Inputs, found: Findings) -> Summary:
@@ -114,15 +115,21 @@ def _sums(rows: DataFrame, outputs: Sequence[str]) -> dict[str, list[Any]]:
 
 
 def _largest(rows: DataFrame, keys: Sequence[str], outputs: Sequence[str]) -> list[dict[str, Any]]:
-    """The windows whose first numeric output changes most: its outputs before and after, None where there were none."""
-    change = "cast(0 AS double)"
-    if numeric := _numeric(rows, outputs):
-        first = quoted(numeric[0])
-        change = (
-            f"abs(if(part = '{REMOVED}', 0, coalesce(cast({first} AS double), 0))"
-            f" - coalesce(cast({names.BEFORE}.{first} AS double), 0))"
-        )
-    chosen = rows.orderBy(F.expr(change).desc(), *map(quoted, keys), "window_start").limit(LARGEST)
+    """The windows that change most: their outputs before and after, None where there were none.
+
+    A window's change is the greatest of those of its numeric outputs, each as a share of the greatest change of that
+    output in any window; one that is infinite or NaN comes before all others. Equal ones stand by key and time.
+    """
+    numeric = _numeric(rows, outputs)
+    changes = [_change(quoted(name)) for name in numeric]
+    finite = [f"max(if({change} <= {GREATEST}, {change}, null)) AS m{i}" for i, change in enumerate(changes)]
+    most = rows.selectExpr(*finite).first() if finite else None
+    shares = [
+        f"if({change} > {GREATEST}, 2, {change} / cast('{(most and most[f'm{i}']) or 1.0!r}' AS double))"
+        for i, change in enumerate(changes)
+    ]
+    share = f"greatest(0, 0, {', '.join(shares)})" if shares else "0"
+    chosen = rows.orderBy(F.expr(share).desc(), *map(quoted, keys), "window_start").limit(LARGEST)
     shown = []
     for row in collected(chosen):
         was = row[names.BEFORE]
@@ -136,6 +143,12 @@ def _largest(rows: DataFrame, keys: Sequence[str], outputs: Sequence[str]) -> li
             }
         )
     return shown
+
+
+def _change(column: str) -> str:
+    """By how much a numeric output differs, as SQL; not below 0. What is not there counts as 0."""
+    after = f"if(part = '{REMOVED}', 0, coalesce(cast({column} AS double), 0))"
+    return f"abs({after} - coalesce(cast({names.BEFORE}.{column} AS double), 0))"
 
 
 def _in_flight(inputs: Inputs, found: Findings) -> int:

@@ -55,8 +55,8 @@ def notes(preview: Preview) -> list[str]:
     if waiting is None:
         return ["the source could not be listed: there may be new files, which this rerun does not read"]
     if waiting:
-        wait = "files are waiting" if waiting > 1 else "file is waiting"
-        return [f"{waiting:,} new {wait} for an ordinary run; this rerun does not read them"]
+        wait, them = ("files are waiting", "them") if waiting > 1 else ("file is waiting", "it")
+        return [f"{waiting:,} new {wait} for an ordinary run; this rerun does not read {them}"]
     return []
 
 

@@ -13,14 +13,10 @@ from typing import TYPE_CHECKING
 
 from windowlib.definition.definition import Definition
 from windowlib.quality import check
-from windowlib.runs.attempt import BatchReport, GivenUp, begin, complete, explaining, roll_forward
-from windowlib.runs.deadline import within
-from windowlib.runs.run import PLANS, Note, Run, claimed_in_time, due_in_time, first_plan, looking, silent
-from windowlib.source.found import SourceError
-from windowlib.source.listing import FilesChanged
-from windowlib.tables import disk
+from windowlib.runs.at_work import OnLost, at_work, has_work, irreplaceable
+from windowlib.runs.attempt import BatchReport
+from windowlib.runs.run import Note, Run, silent
 from windowlib.tables.ledger import Clock, wall_clock_ms
-from windowlib.tables.lost import losses_named
 from windowlib.tables.rerun import Rerun
 
 if TYPE_CHECKING:
@@ -48,37 +44,19 @@ def advance(
         return list(reports)
 
 
-def batches(run: Run, spark: Callable[[], SparkSession], max_batches: int | None = None) -> Generator[BatchReport]:
+def batches(
+    run: Run, spark: Callable[[], SparkSession], max_batches: int | None = None, on_lost: OnLost = irreplaceable
+) -> Generator[BatchReport]:
     """The batches of a run, each when it is committed. Close it to release the pipeline before the last."""
-    with losses_named(run.ledger.tables), looking(run):
-        if first_plan(run) is None:
-            return
-        check.preload()
-    used: list[SparkSession] = []
-    limit_ms = run.definition.batch_timeout_ms
-
-    def started() -> SparkSession:
-        used[:] = [spark()]
-        return used[0]
-
-    with (
-        disk.refusals_named(run.ledger.root),
-        losses_named(run.ledger.tables, SourceError),
-        claimed_in_time(run) as claim,
-    ):
-        left, plans_left = max_batches, PLANS
-        while left != 0 and (due := due_in_time(run, claim)):
-            try:
-                with explaining(run, claim, due), within(limit_ms, f"batch {due.plan.batch_id}", used):
-                    prepared = due.state.prepared is not None
-                    report = roll_forward(run, claim, due) if prepared else complete(begin(run, claim, due, started()))
-            except FilesChanged:
-                if (plans_left := plans_left - 1) == 0:
-                    raise
-                continue  # the next look plans the batch again
-            except GivenUp:
-                continue
-            left, plans_left = left and left - 1, PLANS
-            yield report
-            if run.rerun and run.rerun.is_that_of(due.plan.rerun):
-                return
+    if not has_work(run):
+        return
+    check.preload()
+    with at_work(run, spark, on_lost) as work:
+        left = max_batches
+        while left != 0 and work.begins():
+            plan = work.plan
+            if report := work.completes():
+                left = left and left - 1
+                yield report
+                if run.rerun and plan and run.rerun.is_that_of(plan.rerun):
+                    return

@@ -9,6 +9,7 @@ files that no commit names are ignored. From the prepare row on, the next one on
 
 from __future__ import annotations
 
+import secrets
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -87,8 +88,7 @@ def begin(run: Run, claim: Claim, due: Due, spark: SparkSession) -> Attempt:
         check_counts(run.ledger.tables, versions, commit)
     source.check_unchanged(definition.source, plan.files)
     name = f"{plan.batch_id}-{claim.epoch}"
-    folder = staging_folder(definition.root) / name
-    shutil.rmtree(folder, ignore_errors=True)
+    folder = staging_folder(definition.root) / f"{name}-{secrets.token_hex(4)}"  # an engine may still write to another
     before = commit and replace(commit, versions=versions)
     inputs = Inputs(definition, plan, before, spark, run.ledger.tables, name, folder)
     return Attempt(run, claim, due, inputs, versions)

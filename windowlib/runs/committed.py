@@ -5,6 +5,9 @@ A run whose caller was killed goes on and reports to no one; what it did is aske
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.quality.check import CheckResult
@@ -16,26 +19,43 @@ from windowlib.tables.ledger_rows import LedgerState, at_ms_of
 from windowlib.tables.meaning import DQ_RESULTS, LEDGER
 
 SECONDS_UNKNOWN = 0.0
+BEGUN = {"claim", "plan"}  # rows of the ledger after which work on a batch begins
 
 
 def committed_since(definition: Definition, since_ms: int) -> list[BatchReport]:
-    """The batches that were committed at `since_ms` or later, oldest first, by the clocks of those who wrote them."""
+    """The batches that were committed at `since_ms` or later, oldest first, by the clocks of those who wrote them.
+
+    Their seconds passed from their plan, or their run's start if that came later, to their commit.
+    """
     ledger = ledger_of(definition)
     state, table = ledger.state(), ledger.tables[LEDGER.name]
-    columns = ("batch_id", "at", "counts", "watermark_out_ms")
-    commits = rows_of_kinds(table, state.version, {"commit"}, columns)
-    rows = sorted((row for row in commits if at_ms_of(row) >= since_ms), key=lambda row: row["batch_id"])
+    columns = ("batch_id", "at", "counts", "watermark_out_ms", "sequence")
+    found = rows_of_kinds(table, state.version, {"commit", *BEGUN}, columns)
+    written = sorted(found, key=lambda row: int(row["sequence"]))
+    commits = [row for row in written if row["kind"] == "commit" and at_ms_of(row) >= since_ms]
+    rows, seconds = sorted(commits, key=lambda row: int(row["batch_id"])), _seconds(written)
     checks = _checks(ledger, state, rows[0]["batch_id"]) if rows else {}
     return [
         BatchReport(
             row["batch_id"],
             dict(row["counts"]),
             row["watermark_out_ms"],
-            SECONDS_UNKNOWN,
+            seconds.get(row["batch_id"], SECONDS_UNKNOWN),
             checks.get(row["batch_id"], []),
         )
         for row in rows
     ]
+
+
+def _seconds(rows: Sequence[Mapping[str, Any]]) -> dict[int, float]:
+    """By batch, how long it took; of rows of the ledger in their order."""
+    began_ms, seconds = None, dict[int, float]()
+    for row in rows:
+        if row["kind"] in BEGUN:
+            began_ms = at_ms_of(row)
+        elif began_ms is not None:
+            seconds[row["batch_id"]] = max(0, at_ms_of(row) - began_ms) / 1000
+    return seconds
 
 
 def _checks(ledger: Ledger, state: LedgerState, first_batch_id: int) -> dict[int, list[CheckResult]]:

@@ -18,8 +18,8 @@ from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
 from windowlib.definition.durations import format_duration
+from windowlib.definition.visible import visible
 from windowlib.model.errors import TryAgain
-from windowlib.runs.visible import visible
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

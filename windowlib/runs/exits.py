@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, ParamSpec
 import typer
 
 from windowlib.definition.commands import naming
+from windowlib.definition.visible import visible
 from windowlib.engines.connect import EngineError, EngineLost, Unreachable
 from windowlib.model.errors import ExpectationsFailed, TryAgain, WatermarkRegression, WindowError, WindowsDiffer
 from windowlib.runs import interrupts
 from windowlib.runs.interrupts import INTERRUPTED
-from windowlib.runs.visible import visible
 from windowlib.tables.disk import refusal_of
 
 if TYPE_CHECKING:
@@ -117,6 +117,9 @@ P = ParamSpec("P")
 pipeline_folder: ContextVar[Path | None] = ContextVar("pipeline_folder", default=None)
 """Where the command's pipeline has its tables, once that is known: its logs go there."""
 
+pipeline_source: ContextVar[Path | None] = ContextVar("pipeline_source", default=None)
+"""Where its source lies, once that is known."""
+
 pipeline_file: ContextVar[Path | None] = ContextVar("pipeline_file", default=None)
 """The definition of the command's pipeline as it was given, once that is known: commands that are shown name it."""
 
@@ -133,6 +136,7 @@ def load_pipeline(pipeline: Path) -> Definition:
 def about(definition: Definition, given: Path) -> None:
     """From now on it is this pipeline that errors are about; `given` is how its file was named."""
     pipeline_folder.set(definition.root)
+    pipeline_source.set(definition.source.path)
     pipeline_file.set(given)
 
 
@@ -198,6 +202,10 @@ def _explained(error: Exception) -> Exception:
     """What an error means for the tables of the command's pipeline, where it means something."""
     if (root := pipeline_folder.get()) is None or isinstance(error, CannotPrint):
         return error
+    from windowlib.source.denied import denial_of
+
+    if (folder := pipeline_source.get()) and (denied := denial_of(error, folder)):
+        return denied
     if refusal := refusal_of(error, root):
         return refusal
     if exit_code(error) == UNEXPECTED and not isinstance(error, PASSING):

@@ -23,6 +23,7 @@ from windowlib.tables.meaning import COMMIT_ORDER, LEDGER
 from windowlib.tables.publish import staging_folder
 
 _ATTEMPT = re.compile(r"(?P<batch>[1-9]\d*)-(?P<epoch>[1-9]\d*)")
+_FOLDER = re.compile(rf"{_ATTEMPT.pattern}(-[0-9a-f]{{8}})?")  # an earlier release's ends with the epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Leftovers:
     @classmethod
     def before_a_claim(cls, root: Path) -> Leftovers:
         """Looks; call it before the pipeline is claimed."""
-        folders = (path for path in _in(staging_folder(root)) if _ATTEMPT.fullmatch(path.name))
+        folders = (path for path in _in(staging_folder(root)) if _FOLDER.fullmatch(path.name))
         return cls(tuple(folders), tuple(_in(root / prepare.FOLDER)))
 
     def remove(self, ledger: Ledger, claim: Claim, *, also_in_tables: bool) -> None:

@@ -16,8 +16,9 @@ from dataclasses import dataclass, replace
 
 from windowlib.batches.may_run import check_fingerprint
 from windowlib.batches.planning import ledger_of
+from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
-from windowlib.definition.instants import utc
+from windowlib.definition.instants import instant, utc
 from windowlib.definition.kept import Kept
 from windowlib.runs.decided import Decided, fixed
 from windowlib.runs.publication import publish
@@ -82,7 +83,7 @@ def _forecast(definition: Definition, ledger: Ledger, state: LedgerState, now_ms
         return _nothing(definition.retention.cuts)
     versions = {name: version for name in COMMIT_ORDER if (version := ledger.tables[name].version()) is not None}
     found = look(definition, ledger, state, versions, now_ms)
-    notes = [*_waits(state)]
+    notes = [*_waits(state), *_far_ahead(definition, found, now_ms)]
     if state.claim and not state.claim.released and (holder := ledger.holder(state.claim)):
         notes.append(f"a run is in progress ({holder}): files that it is writing are counted among those to delete")
     return _report(definition.retention.cuts, found, None, notes)
@@ -121,7 +122,8 @@ def maintain(definition: Definition, who: str, clock: Clock = wall_clock_ms, *, 
             batch_id = made.batch_id
         cuts = Kept(batches=1) if only_newest else definition.retention.cuts
         _delete(ledger, claim, found, _kept(str(cuts), found, batch_id, who, now_ms))
-    return _report(definition.retention.cuts, found, batch_id, [*_waits(state)])
+    notes = [*_waits(state), *_far_ahead(definition, found, now_ms)]
+    return _report(definition.retention.cuts, found, batch_id, notes)
 
 
 def _nothing(cuts: Kept) -> Report:
@@ -132,6 +134,15 @@ def _waits(state: LedgerState) -> Iterator[str]:
     if state.plan:
         what = "waits for a decision" if state.rejection else "is planned"
         yield f"batch {state.plan.batch_id} {what}: its files stay, and small files are put together after it"
+
+
+def _far_ahead(definition: Definition, found: Found, now_ms: int) -> Iterator[str]:
+    if now_ms != found.counted_from_ms:
+        yield (
+            f"this machine's clock says {instant(now_ms)}, far ahead of the newest batch: nothing is deleted by it,"
+            f" ages are counted from {instant(found.counted_from_ms)}. If it is right, say so:"
+            f" {to_paste('accept-clock', definition.file, *WHY)}"
+        )
 
 
 # -- what is done -----------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from windowlib.definition.instants import utc
 from windowlib.source.contents import FileState
 from windowlib.source.found import SourceError
 from windowlib.source.known import known_files
+from windowlib.source.listing import arrivals, cursor_of, found_files
 from windowlib.tables.lease import lease
 from windowlib.tables.ledger import Clock, NothingToDecide, Rejected, wall_clock_ms
 from windowlib.tables.ledger_rows import LedgerState
@@ -47,13 +48,26 @@ def take_back(definition: Definition, file: str, who: str, reason: str, clock: C
 
 
 def path_in(definition: Definition, file: str) -> str:
-    """A file's path relative to the source folder, of a link its own. Raises `SourceError` where there is none."""
+    """A file's path relative to the source folder, of a link its own. Raises `SourceError` where there is none, and
+    no Delta log that names it."""
     folder = definition.source.path
     for path in (folder / file, Path(file).absolute()):
         own = path.parent.resolve() / path.name  # a run knows a link by its name, wherever it leads
         if path.is_file() and own.is_relative_to(folder.resolve()):
             return str(own.relative_to(folder.resolve()))
+    if file in _lost(definition):
+        return file
     raise SourceError(f"{file}: no such file in the source folder {folder}; give its path relative to that folder")
+
+
+def _lost(definition: Definition) -> tuple[str, ...]:
+    """The files of a Delta table that were deleted before they were read, of which an operator must decide."""
+    ledger = ledger_of(definition)
+    commit = ledger.state().commit
+    if (cursor := cursor_of(definition.source, commit)) is None:
+        return ()
+    found = arrivals(definition.source, ledger.tables, commit, found_files(definition.source, cursor))
+    return (*(found.removal.lost if found.removal else ()), *(file.path for file in found.files))
 
 
 def _check_not_read(file: Path, state: LedgerState, path: str, known: Mapping[str, FileState]) -> None:

@@ -46,6 +46,7 @@ TYPES = (
 )
 FILES = ("CANNOT_READ_FILE_FOOTER", "FAILED_READ_FILE", "PARQUET_TYPE_ILLEGAL")
 NOT_UTF8 = "INVALID_UTF8_STRING"
+LOST = "ended, dropped the session, or gave an answer that cannot be read"
 AGAIN = "nothing was changed: give the command again"
 
 _TOO_MANY = re.compile(rf"{re.escape(TOO_MANY)}: (.+?)(?:\s*SQLSTATE|\n|$)")
@@ -80,7 +81,7 @@ def explained(file: Path, expressions: Mapping[str, str], engine: str, *, of_a_b
     except Exception as error:
         if lost(error):
             again = f"nothing of the batch was committed: run `{to_paste('run', file)}` again" if of_a_batch else AGAIN
-            raise EngineLost(f"{engine} ended, or dropped the session, in the middle of the work; {again}") from error
+            raise EngineLost(f"{engine} {LOST}, in the middle of the work; {again}") from error
         then = _then(file) if of_a_batch else "nothing was changed."
         text = str(error) if _is_sparks(error) else ""
         mistake = _of_a_file(file, text, of_a_batch) or _mistake(file, expressions, text, then)

@@ -17,6 +17,7 @@ from windowlib.batches import planning
 from windowlib.definition.definition import Definition
 from windowlib.engines import spark
 from windowlib.engines.choice import check_engine
+from windowlib.engines.refused import refusals_named
 from windowlib.engines.shipping import ship
 from windowlib.quality import judge
 from windowlib.source import listing as source
@@ -46,8 +47,6 @@ def spark_sessions(definition: Definition) -> Local | Warm | Remote | Embedded:
 class Local:
     """Spark sessions in this process, or of a cluster that this process drives."""
 
-    tries = 1
-
     def __init__(self, definition: Definition) -> None:
         self.definition = definition
 
@@ -57,7 +56,13 @@ class Local:
         spark.prepare(wanted.master, wanted.conf, one_batch=is_small(self.definition, plan))
 
     def __call__(self) -> SparkSession:
-        return spark.session(self.definition.spark.master, self.definition.spark.conf)
+        wanted = self.definition.spark
+        with refusals_named(self.definition.file, wanted.master, wanted.conf):
+            return spark.session(wanted.master, wanted.conf)
+
+    def replace(self) -> bool:
+        """The JVM of this process is its only one."""
+        return False
 
     def close(self) -> None:
         """Nothing: the JVM ends with this process, and others in it may use the Spark session."""
@@ -65,8 +70,6 @@ class Local:
 
 class Embedded:
     """Sail in this process (`windowlib.engines.sail`)."""
-
-    tries = 1
 
     def prepare(self, plan: Plan) -> None:
         """Nothing: it starts at once."""
@@ -76,6 +79,10 @@ class Embedded:
 
         return session()
 
+    def replace(self) -> bool:
+        """An answer may be lost, but not the session."""
+        return True
+
     def close(self) -> None:
         """Nothing: it ends with this process."""
 
@@ -83,7 +90,6 @@ class Embedded:
 class Remote:
     """A Spark session on a server; this process needs no JVM."""
 
-    tries = 1
     ships_package = True  # its workers may not have it
     hint = "set it where that server is started"
 
@@ -118,6 +124,10 @@ class Remote:
             ship(self._session)
         return self._session
 
+    def replace(self) -> bool:
+        """The server is another's."""
+        return False
+
     def close(self) -> None:
         """Ends the Spark session, so that the server need not keep it."""
         from windowlib.engines import connect
@@ -130,7 +140,6 @@ class Remote:
 class Warm(Remote):
     """A Spark session on the engine of this machine, which is started when there is none, or one that does not fit."""
 
-    tries = 2
     ships_package = False
     hint = 'give it to the engine: windowlib engine start --conf "name=value"'
 
@@ -163,6 +172,11 @@ class Warm(Remote):
             return super().__call__()
         except Unreachable:  # it was ending when it was asked: killed, or idle for long enough
             return super().__call__()
+
+    def replace(self) -> bool:
+        """The next session is of another engine, or another of the same."""
+        self.close()
+        return True
 
 
 def is_small(definition: Definition, plan: Plan) -> bool:

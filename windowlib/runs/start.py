@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from windowlib.definition.definition import Definition
 from windowlib.engines.choice import check_engine
-from windowlib.engines.connect import EngineLost
 from windowlib.reruns.dry_run import dry_run
 from windowlib.reruns.previews import Preview
 from windowlib.runs.advance import batches
@@ -37,27 +36,21 @@ def run(
 ) -> list[BatchReport]:
     """As `windowlib.runs.advance.advance`, on the definition's own Spark session.
 
-    When a warm engine ends in the middle of a batch, the run does that batch once more, as the next run would. Raises
-    as `advance` does, and `EngineLost`.
+    When an engine is lost in the middle of a batch, the run does that batch once more, as the next run would. Raises as
+    `advance` does, and `EngineLost`.
     """
-    spark, say, reports = spark_sessions(asked.definition), asked.say, list[BatchReport]()
-    for tries_left in reversed(range(spark.tries)):
-        left = None if max_batches is None else max_batches - len(reports)
-        try:
-            if first := first_plan(asked):
-                spark.prepare(first)
-                with closing(batches(asked, _announced(spark, asked.definition.engine, say), left)) as made:
-                    for report in made:
-                        reports.append(report)
-                        on_batch(report)
-                        say(f"looking for more after batch {report.batch_id}")
-            break
-        except EngineLost:
-            if not tries_left:
-                raise
-            say("the engine ended in the middle of a batch: retrying with another one")
-        finally:
-            spark.close()
+    spark, reports = spark_sessions(asked.definition), list[BatchReport]()
+    announced = _announced(spark, asked.definition.engine, asked.say)
+    try:
+        if first := first_plan(asked):
+            spark.prepare(first)
+            with closing(batches(asked, announced, max_batches, spark.replace)) as made:
+                for report in made:
+                    reports.append(report)
+                    on_batch(report)
+                    asked.say(f"looking for more after batch {report.batch_id}")
+    finally:
+        spark.close()
     return reports
 
 
@@ -99,8 +92,7 @@ def run_together(
 ) -> list[Ended]:
     """As `windowlib.runs.together.advance_together`, on the Spark session that all the definitions ask for.
 
-    When a warm engine ends, the batch at work and those still to come fail with `EngineLost`; the next run does them
-    again.
+    When an engine is lost in the middle of a batch, that batch is done once more, as by `run`.
     """
     first = runs[0]
     spark = spark_sessions(first.definition)
@@ -108,7 +100,7 @@ def run_together(
         check_engine(other.definition.engine, other.definition.source, other.definition.uses)
     try:
         announced = _announced(spark, first.definition.engine, first.say)
-        return advance_together(runs, announced, on_batch=on_batch, max_batches=max_batches)
+        return advance_together(runs, announced, on_batch=on_batch, max_batches=max_batches, on_lost=spark.replace)
     finally:
         spark.close()
 

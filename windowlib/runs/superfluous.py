@@ -35,10 +35,11 @@ class Found:
     """What there is to do. `announcements` are the files of `result_changes` that
     informed followers of keys erased long ago.
 
-    A checkpoint is written where the last is `worth` entries back.
+    A checkpoint is written where the last is `worth` entries back. Ages are counted from `counted_from_ms`.
     """
 
     kept_from: Commit
+    counted_from_ms: int
     groups: Mapping[str, list[list[DataFile]]]
     announcements: Sequence[DataFile]
     unneeded: Sequence[Unneeded]
@@ -66,6 +67,7 @@ def look(
     """Looks at every table of a pipeline that has committed a batch; changes nothing."""
     tables, waiting = ledger.tables, prepare.read(ledger.root, state.prepared) if state.prepared else None
     assert state.commit is not None, "there is a batch"
+    now_ms = kept.vouched_ms(state.time_ms, now_ms)
     kept_from = state.commit if only_newest else _kept_from(definition.retention.cuts, ledger, now_ms)
     worth = 1 if erasures.erasures(ledger.root) else checkpoints.ENTRIES  # statistics of entries name keys
     there = [name for name in COMMIT_ORDER if name in versions]
@@ -75,6 +77,7 @@ def look(
     unneeded += [sweep.outside(tables[name], now_ms, at_once=only_newest) for name in outside]
     return Found(
         kept_from,
+        now_ms,
         {} if state.plan else dict(_groups(definition.dedup_horizon_ms, ledger, state, versions)),
         () if state.plan else _announcements(ledger, versions, kept_from),
         [one for one in unneeded if one.files],

@@ -11,7 +11,7 @@ mistake it is then says so itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -22,12 +22,12 @@ from windowlib.definition.several import check_together
 from windowlib.definition.source import Source
 from windowlib.model.errors import reason_of
 from windowlib.quality import check
-from windowlib.runs.attempt import Attempt, BatchReport, GivenUp, begin, complete, explaining, roll_forward
+from windowlib.runs.at_work import AtWork, OnLost, at_work, has_work, irreplaceable, named
+from windowlib.runs.attempt import Attempt, BatchReport
 from windowlib.runs.deadline import within
-from windowlib.runs.run import PLANS, Due, Run, claimed_in_time, due_in_time, first_plan, looking
+from windowlib.runs.run import Run
 from windowlib.source.found import Listed
-from windowlib.source.listing import FilesChanged, Since, found_files
-from windowlib.tables.ledger_rows import Claim
+from windowlib.source.listing import Since, found_files
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -51,26 +51,29 @@ class Ended:
 
 def advance_together(
     runs: Sequence[Run],
-    open_spark: Callable[[], SparkSession],
+    spark: Callable[[], SparkSession],
     *,
     on_batch: OnBatch = lambda definition, report: None,
     max_batches: int | None = None,
+    on_lost: OnLost = irreplaceable,
 ) -> list[Ended]:
     """Runs every pipeline until nothing is left (or `max_batches` each), and gives how each ended.
 
-    `on_batch` is called after each batch, `note` of the first run where pipelines could have shared and did not. Raises
-    `InvalidSpec` where the definitions cannot run in one Spark session or are not different pipelines.
+    `spark` is called once for each batch, and may give the same session; `on_batch` after each batch, `note` of the
+    first run where pipelines could have shared and did not. Raises `InvalidSpec` where the definitions cannot run in
+    one Spark session or are not different pipelines.
     """
     check_together([run.definition for run in runs])
     listing = Listing()
     members = [Member(replace(run, look=listing.files), Ended(run.definition)) for run in runs]
     if working := [member for member in members if member.has_work()]:
         check.preload()
-        spark = open_spark()
         with ExitStack() as claims:
             for member in working:
                 claims.push(member.lease)
-            for member, report in _rounds(working, spark, listing, max_batches):
+                member.claims(spark, on_lost)
+            listing.forget()  # waiting for claims may have taken minutes
+            for member, report in _rounds(working, listing, max_batches):
                 on_batch(member.run.definition, report)
     ends = [member.ended for member in members]
     for end in ends:
@@ -80,19 +83,17 @@ def advance_together(
 
 
 def _rounds(
-    members: Sequence[Member], spark: SparkSession, listing: Listing, max_batches: int | None
+    members: Sequence[Member], listing: Listing, max_batches: int | None
 ) -> Iterator[tuple[Member, BatchReport]]:
-    """The batches of pipelines at work, each when it is committed: what dead runs have left, then round by round."""
-    for member in members:
-        yield from ((member, report) for report in member.rolls_forward())
-    listing.forget()  # starting the engine and waiting for claims may have taken minutes
+    """The batches of pipelines at work, each when it is committed, round by round."""
     sharing = Sharing(members[0].run.note)
-    while members := [member for member in members if member.begins(spark, max_batches)]:
+    while members := [member for member in members if member.begins(max_batches)]:
         listing.forget()
         for group in groups(one_behind(members) or members):
             with sharing.among(group) as shared:
                 for member in group:
-                    yield from ((member, report) for report in member.completes(shared))
+                    if report := member.completes(shared):
+                        yield member, report
 
 
 @dataclass(slots=True)
@@ -115,77 +116,54 @@ class Listing:
 
 @dataclass(slots=True)
 class Member:
-    """A pipeline at work: it holds its claim until nothing is left for it, and the attempt that it has begun."""
+    """A pipeline of several, whose errors are its own; it holds its claim until nothing is left for it."""
 
     run: Run
     ended: Ended
     lease: ExitStack = field(default_factory=ExitStack)
-    claim: Claim | None = None
-    attempt: Attempt | None = None
-    plans_left: int = PLANS
+    work: AtWork | None = None
+
+    @property
+    def attempt(self) -> Attempt | None:
+        """The attempt that it has begun, if there is anything to compute."""
+        return None if self.work is None else self.work.attempt
 
     def has_work(self) -> bool:
         """Whether there is anything to do for it."""
-        with self._by_itself(), looking(self.run):
-            return first_plan(self.run) is not None
+        with self._by_itself():
+            return has_work(self.run)
         return False
 
-    def rolls_forward(self) -> list[BatchReport]:
-        """The report of a batch that a dead run had prepared, published now; none where there is none."""
+    def claims(self, spark: Callable[[], SparkSession], on_lost: OnLost) -> None:
+        """Claims the pipeline."""
         with self._by_itself():
-            self.claim = self.lease.enter_context(claimed_in_time(self.run))
-            due = due_in_time(self.run, self.claim)
-            if due is not None and due.state.prepared is not None:
-                with explaining(self.run, self.claim, due), self._in_time(due):
-                    self.ended.reports.append(roll_forward(self.run, self.claim, due))
-        return list(self.ended.reports)
+            self.work = self.lease.enter_context(at_work(self.run, spark, on_lost))
 
-    def begins(self, spark: SparkSession, max_batches: int | None) -> bool:
+    def begins(self, max_batches: int | None) -> bool:
         """Whether it has begun a batch, or begins one now; with nothing left it releases its claim."""
-        if self.attempt is not None or self.ended.error is not None:
-            return self.ended.error is None
         with self._by_itself():
-            assert self.claim is not None, "it has claimed the pipeline"
-            while len(self.ended.reports) != max_batches and (due := due_in_time(self.run, self.claim)):
-                with self._planned_again(), explaining(self.run, self.claim, due), self._in_time(due, spark):
-                    self.attempt = begin(self.run, self.claim, due, spark)
-                    return True
+            if self.work is None or self.ended.error is not None:
+                return False
+            if self.work.plan or (len(self.ended.reports) != max_batches and self.work.begins()):
+                return True
             self.lease.close()
         return False
 
-    def completes(self, shared: Shared | None) -> list[BatchReport]:
-        """The report of the batch that it has begun; none where it fails."""
-        attempt, self.attempt = self.attempt, None
-        assert attempt is not None, "every member of a group has begun a batch"
-        with self._by_itself(), self._planned_again():
-            with explaining(attempt.run, attempt.claim, attempt.due), self._in_time(attempt.due, attempt.inputs.spark):
-                report = complete(attempt, shared)
-            self.plans_left = PLANS
-            self.ended.reports.append(report)
-            return [report]
-        return []
-
-    def _in_time(self, due: Due, *engines: SparkSession) -> AbstractContextManager[None]:
-        """One that hangs is ended alone; the others go on."""
-        return within(self.run.definition.batch_timeout_ms, f"batch {due.plan.batch_id}", engines)
-
-    @contextmanager
-    def _planned_again(self) -> Iterator[None]:
-        """Leaves a batch whose files have changed to be planned again, `PLANS` times at most; or one is given up."""
-        try:
-            yield
-        except GivenUp:
-            return
-        except FilesChanged:
-            self.plans_left -= 1
-            if self.plans_left == 0:
-                raise
+    def completes(self, shared: Shared | None) -> BatchReport | None:
+        """The report of the batch that it has begun; None where it fails, or is to be begun again."""
+        assert self.work is not None, "every member of a group has begun a batch"
+        with self._by_itself():
+            if report := self.work.completes(shared):
+                self.ended.reports.append(report)
+            return report
+        return None
 
     @contextmanager
     def _by_itself(self) -> Iterator[None]:
         """Whatever the block fails at ends this pipeline and no other."""
         try:
-            yield
+            with named(self.run):
+                yield
         except (Exception, SystemExit) as error:
             self.ended.error = error
             self.lease.close()

@@ -9,7 +9,7 @@ type is refused, since what its writer has cut off cannot be seen, and one of an
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
@@ -23,6 +23,8 @@ from windowlib.plans.sql_kinds import NULL, STRING, decimal_of
 
 IN_FOLDERS = "partition "  # before the type of a column that stands in the names of folders
 NANOS_PER_MICRO = 1_000
+MOST_DIGITS = 38  # of a decimal
+_UNREAD = re.compile(r"\btime(?:32|64)\[|\bhalffloat\b|\barrow\.uuid\b")
 _CHAINS = (("tinyint", "smallint", "int", "bigint"), ("float", "double"))
 _ALSO_CALLED = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint", "real": "float"}
 _TYPES = {
@@ -58,7 +60,7 @@ def _schema(path: str, _modified_ns: int, _size_bytes: int) -> pa.Schema:
         physical = {file.schema.column(i).path: file.schema.column(i).physical_type for i in range(len(file.schema))}
     for index, field in enumerate(schema):
         is_old = physical.get(field.name) == "INT96"
-        schema = schema.set(index, field.with_type(pa.timestamp("us", "UTC") if is_old else _as_in_parquet(field.type)))
+        schema = schema.set(index, field.with_type(pa.timestamp("us", "UTC") if is_old else as_in_parquet(field.type)))
     return _shared(schema, frozenset((schema.metadata or {}).items()))
 
 
@@ -68,22 +70,28 @@ def _shared(schema: pa.Schema, _metadata: frozenset[tuple[bytes, bytes]]) -> pa.
     return schema
 
 
-def _as_in_parquet(kind: pa.DataType) -> pa.DataType:
-    """
-    >>> _as_in_parquet(pa.list_(pa.struct([("a", pa.string_view())])))
+def as_in_parquet(kind: pa.DataType) -> pa.DataType:
+    """A type without what Arrow alone distinguishes, by itself or inside of another.
+
+    >>> as_in_parquet(pa.list_(pa.struct([("a", pa.string_view())])))
     ListType(list<item: struct<a: string>>)
-    >>> _as_in_parquet(pa.duration("ms"))
+    >>> as_in_parquet(pa.duration("ms"))
     DataType(int64)
     """
     views: dict[pa.DataType, pa.DataType] = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+    return with_inner(kind, lambda one: pa.int64() if pa.types.is_duration(one) else views.get(one, one))
+
+
+def with_inner(kind: pa.DataType, plain: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """A type with others for those of single values, by themselves or inside of structs, maps and lists."""
     if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_as_in_parquet(field.type)) for field in kind])
+        return pa.struct([field.with_type(with_inner(field.type, plain)) for field in kind])
     if pa.types.is_map(kind):
-        return pa.map_(_as_in_parquet(kind.key_type), _as_in_parquet(kind.item_type))
+        return pa.map_(with_inner(kind.key_type, plain), with_inner(kind.item_type, plain))
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        item = kind.value_field.with_type(_as_in_parquet(kind.value_type))
+        item = kind.value_field.with_type(with_inner(kind.value_type, plain))
         return pa.list_(item) if pa.types.is_list(kind) else pa.large_list(item)
-    return pa.int64() if pa.types.is_duration(kind) else views.get(kind, kind)
+    return plain(kind)
 
 
 def kind_of(arrow: object) -> str:
@@ -127,7 +135,21 @@ def is_unread(arrow: object) -> bool:
     >>> [is_unread(kind) for kind in (pa.time64("us"), "struct<a: halffloat>", pa.uuid(), pa.timestamp("us"))]
     [True, True, True, False]
     """
-    return bool(re.search(r"\btime(?:32|64)\[|\bhalffloat\b|\barrow\.uuid\b", str(arrow)))
+    return bool(_UNREAD.search(str(arrow))) or has_inner_nanos(arrow) or is_too_long(arrow)
+
+
+def has_inner_nanos(arrow: object) -> bool:
+    """Whether a type holds, inside of it, timestamps in nanoseconds, which Spark does not read."""
+    return "[ns" in str(arrow) and not in_nanos(arrow)
+
+
+def is_too_long(arrow: object) -> bool:
+    """Whether a type is, or holds, a decimal of more digits than Spark has.
+
+    >>> [is_too_long(kind) for kind in (pa.decimal256(39, 0), "list<item: decimal256(40, 2)>", pa.decimal256(38, 0))]
+    [True, True, False]
+    """
+    return any(int(digits) > MOST_DIGITS for digits in re.findall(r"\bdecimal\d+\((\d+),", str(arrow)))
 
 
 def is_wider(a: str, b: str) -> bool:

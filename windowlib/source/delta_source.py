@@ -4,13 +4,14 @@ The table's log is read from there on, so what comes before may be cleaned up. W
 whose log no longer reaches back to version 0, its first files are those that the table holds then.
 
 A version that removes rows (DELETE, UPDATE, MERGE, an overwrite) is not an arriving event: `windowlib.source.removals`
-says what becomes of it. OPTIMIZE and VACUUM change no row: passed over.
+says what becomes of it. OPTIMIZE changes no row; of files that it removed before they were read that says it, too.
+VACUUM deletes files that no later version holds.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -56,7 +57,7 @@ class Cursor:
 def delta_files(source: Source, cursor: Cursor | None) -> Listed:
     """What the versions after a cursor (None: the log's beginning) did, and the files that came before them.
 
-    Some of the files may be read. `source.removals = "skip"` leaves out versions that removed files.
+    Some of the files may be read.
 
     Raises `SourceError` where there is no table, or another one than was read, where its log does not reach back to the
     cursor, where its files lie elsewhere, and where they call columns otherwise than it does.
@@ -70,11 +71,9 @@ def delta_files(source: Source, cursor: Cursor | None) -> Listed:
     _check_same(source, table, after)
     _check_names(source, table)
     found = [] if after.snapshot is None else _snapshot(source, after.snapshot)
-    since = _since(source, _read_up_to(after), table.version())
-    skips = source.removals == "skip"
-    kept = [version for version in since if not (skips and version.removed)]
-    _check_inside(source, [*found, *(file for version in kept for file in version.added)])
-    return Listed(found, kept, table=_id_of(table))
+    since = [*_since(source, _read_up_to(after), table.version())]
+    _check_inside(source, [*found, *(file for version in since for file in version.added)])
+    return Listed(found, since, table=_id_of(table))
 
 
 def _read_up_to(cursor: Cursor) -> int:
@@ -129,27 +128,67 @@ def version_of(source: Source, number: int) -> Version | None:
         return None
 
 
-def files_at(source: Source, version: int) -> list[Found]:
-    """The files that the table holds at a version, each as if that version had added it."""
-    return [replace(file, order=(version, file.path)) for file in _snapshot(source, version)]
+def since_removed(source: Source, paths: Collection[str], version: int) -> list[Version]:
+    """The versions up to one, from the first that has removed one of some files for good; none without such a one."""
+    looked_for, found, first = {*paths}, list[Version](), version + 1
+    while looked_for and (one := version_of(source, version)):
+        found.insert(0, one)
+        first = version if one.removed & looked_for else first
+        looked_for -= one.touched
+        version -= 1
+    return [one for one in found if one.number >= first]
 
 
-def cursor_after(taken: Sequence[Found], left: Sequence[Found], before: Cursor) -> Cursor:
-    """The cursor of a batch that takes some of the files that are not read, and leaves others: before those.
+def taken_back(source: Source, listed: Listed, paths: Collection[str], cursor: Cursor) -> Listed:
+    """What a table lists after a cursor, with some files before it that were not read.
 
-    >>> a, b, c = Found("a", 1, 1, (4, "a")), Found("b", 1, 1, (5, "b")), Found("c", 1, 1, (5, "c"))
-    >>> [cursor_after([a, b, c][:n], [a, b, c][n:], Cursor(3)).version for n in (1, 2, 3)]
-    [4, 4, 5]
-    >>> cursor_after([], [], Cursor(3))
-    Cursor(version=3, snapshot=None, table=None)
+    Where it has removed them since, with the versions from there on: they say what these files have become.
     """
-    if not taken:
+    versions = [*since_removed(source, paths, cursor.version), *listed.versions]
+    gone = {path for version in versions for path in version.removed}
+    back = [_there(source, one, cursor.version) for one in paths if one in gone or (source.path / one).is_file()]
+    return replace(listed, files=[*back, *listed.files], versions=versions)
+
+
+def files_at(source: Source, version: int) -> list[Found]:
+    """The files that the table holds at a version, each as if that version had added it.
+
+    Where its log is cleaned up before the next checkpoint, later versions say it, of what the table holds now.
+    """
+    newest = _table(source).version()
+    with suppress(SourceError):
+        return [replace(file, order=(version, file.path)) for file in _snapshot(source, version)]
+    held = {file.path: replace(file, order=(version, file.path)) for file in _snapshot(source, newest)}
+    for later in reversed([*_since(source, version, newest)]):
+        removed = {path: _there(source, path, version) for path in later.removed}
+        held = {path: file for path, file in held.items() if path not in later.touched} | removed
+    return [*held.values()]
+
+
+def _there(source: Source, path: str, version: int) -> Found:
+    """A file that is known by its name alone; it may be gone."""
+    with suppress(FileNotFoundError):
+        stat = (source.path / path).stat()
+        return Found(path, stat.st_size, stat.st_mtime_ns, (version, path))
+    return Found(path, 0, 0, (version, path))
+
+
+def cursor_after(left: Sequence[Found], up_to: int | None, before: Cursor) -> Cursor:
+    """The cursor of a batch that takes files and leaves others: before those, and never after `up_to`.
+
+    `up_to`: the version up to which nothing is left but files; None where no version has come since.
+
+    >>> b, c = Found("b", 1, 1, (5, "b")), Found("c", 1, 1, (6, "c"))
+    >>> [cursor_after(left, 7, Cursor(3)).version for left in ([b, c], [c], [])]
+    [4, 5, 7]
+    >>> cursor_after([b], 7, Cursor(snapshot=5))
+    Cursor(version=-1, snapshot=5, table=None)
+    """
+    last = _read_up_to(before) if up_to is None else up_to
+    reached = min([last, *(file.order[0] - 1 for file in left)])
+    if before.snapshot is not None and reached < before.snapshot:
         return before
-    newest = max(file.order[0] for file in taken)
-    oldest_left = min((file.order[0] for file in left), default=newest + 1)
-    if before.snapshot is not None and oldest_left <= before.snapshot:
-        return before
-    return Cursor(min(newest, oldest_left - 1), table=before.table)
+    return Cursor(max(reached, before.version), table=before.table)
 
 
 def beginning(source: Source) -> Cursor:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.expression_types import misfits, without_order
+from windowlib.definition.mistakes import called_as_another
 from windowlib.definition.source import Source
 from windowlib.definition.spark_types import AS_TEXT, NEED_AS_TEXT, WHOLE_NUMBERS, unlike_difference
 from windowlib.definition.uses import Uses
@@ -23,10 +23,13 @@ from windowlib.plans import names
 from windowlib.plans.partitions import folder_type, folder_values
 from windowlib.plans.sql_kinds import NULL, STRING, is_nested
 from windowlib.source import text
+from windowlib.source.absent import Earlier, aside, in_use, renamed, without
 from windowlib.source.column_types import (
     IN_FOLDERS,
     declared_type,
+    has_inner_nanos,
     in_nanos,
+    is_too_long,
     is_unread,
     is_wider,
     kind_of,
@@ -34,6 +37,7 @@ from windowlib.source.column_types import (
     schema_of,
 )
 from windowlib.source.delta_source import partition_types
+from windowlib.source.denied import denials_named
 from windowlib.source.found import SourceError
 from windowlib.tables.ledger_rows import SourceFile
 
@@ -57,14 +61,15 @@ def check_readable(
     seen |= _declared(source, uses.columns, seen)
     in_folders = folder_types(source, [file.path for file in files])
     empty: dict[str, Path] = {}
-    for file in files:
-        path, types = source.path / file.path, _types_in(source, file, in_folders, read)
+    for number, file in enumerate(files):
+        earlier = Earlier(read, pinned or (), in_batch=number > 0)
+        path, types = source.path / file.path, _types_in(source, file, in_folders, earlier)
+        _check_read(path, {name: types[name] for name in uses.columns if name in types})
         for name in uses.columns:
             if name == names.EVENT_TIME and name not in types:
                 continue  # then it is windowlib's own
             if name not in types:
-                raise _without(source, uses, file, name, types, read)
-            _check_read(path, name, types[name])
+                raise StateMismatch(without(source, file.path, in_use(source, uses, name, types), earlier))
             if types[name] == NULL:
                 empty.setdefault(name, path)
             else:
@@ -77,23 +82,20 @@ def check_readable(
     return seen
 
 
-def _without(
-    source: Source, uses: Uses, file: SourceFile, name: str, types: Collection[str], read: Collection[str]
-) -> StateMismatch:
-    """What is said of a file without a column in use."""
-    key = f", which {uses.named_by[name]} in {source.file} names" if name in uses.named_by else ""
-    leave_out = _aside(source, file.path, read, ". Write the file with it, or set it aside")
-    has = ", ".join(sorted(types)) or "none"
-    return StateMismatch(
-        f"{source.path / file.path} has no column {name!r}{key}; it has {has}{leave_out};"
-        " nothing of this batch has been committed"
-    )
-
-
-def _check_read(path: Path, name: str, kind: str) -> None:
+def _check_read(path: Path, used: Mapping[str, str]) -> None:
     """Raises `SourceError` for a column in use of a type that no engine reads."""
-    if is_unread(kind):
-        raise SourceError(f"column {name!r} of {path} is {kind}, which no engine reads. Write it as a text or a number")
+    if nanos := [f"{name!r} is {kind}" for name, kind in used.items() if has_inner_nanos(kind)]:
+        raise SourceError(
+            f"{path}: {', '.join(nanos)}, which Spark does not read. Write timestamps in microseconds:"
+            ' coerce_timestamps="us" in pandas and pyarrow.'
+        )
+    if too_long := [f"{name!r} is {kind}" for name, kind in used.items() if is_too_long(kind)]:
+        raise SourceError(f"{path}: {', '.join(too_long)}: Spark reads decimals of at most 38 digits. Write it so")
+    for name, kind in used.items():
+        if is_unread(kind):
+            raise SourceError(
+                f"column {name!r} of {path} is {kind}, which no engine reads. Write it as a text or a number"
+            )
 
 
 def _check_typed(source: Source, empty: Mapping[str, Path], seen: Mapping[str, str]) -> None:
@@ -115,40 +117,32 @@ def _types_of_text(source: Source, used: Sequence[str], files: Sequence[SourceFi
     }
 
 
-def _aside(source: Source, file: str, read: Collection[str], words: str) -> str:
-    """The command by which runs go on without a file, after some words; nothing for one of those that were read."""
-    return "" if file in read else f"{words}: `{to_paste('set-aside', source.file, file, *WHY)}`"
-
-
 @contextmanager
 def _damage_named(source: Source, file: SourceFile, read: Collection[str]) -> Iterator[None]:
     """Raises `SourceError` where the block cannot read a Parquet file."""
     try:
-        yield
+        with denials_named(source.path, source.path / file.path):
+            yield
     except (OSError, pa.ArrowInvalid, UnreadableRows) as error:
         why = error.why if isinstance(error, UnreadableRows) else reason_of(error)
         others = "" if file.path.endswith(".parquet") else '; source.include = ["*.parquet"] leaves out all such files'
         raise SourceError(
             f"{source.path / file.path} is not a readable Parquet file ({why}). Remove or repair it"
-            f"{_aside(source, file.path, read, ', or set it aside')}{others}; nothing of this batch has been committed."
+            f"{aside(source, file.path, read, ', or set it aside')}{others}; nothing of this batch has been committed."
         ) from error
 
 
-def _types_in(source: Source, file: SourceFile, in_folders: Mapping[str, str], read: Collection[str]) -> dict[str, str]:
+def _types_in(source: Source, file: SourceFile, in_folders: Mapping[str, str], earlier: Earlier) -> dict[str, str]:
     """The type of each column of a Parquet file, and of its folder's name, by the name that a definition has for it."""
     path = source.path / file.path
-    with _damage_named(source, file, read):
+    with _damage_named(source, file, earlier.read):
         schema = schema_of(path)
-    if unreadable := [f"{f.name!r} is {f.type}" for f in schema if "[ns" in str(f.type) and not in_nanos(f.type)]:
-        raise SourceError(
-            f"{path}: {', '.join(unreadable)}, which Spark does not read. Write timestamps in microseconds:"
-            ' coerce_timestamps="us" in pandas and pyarrow.'
-        )
-    if too_long := [f"{f.name!r} is {f.type}" for f in schema if pa.types.is_decimal(f.type) and f.type.precision > 38]:
-        raise SourceError(f"{path}: {', '.join(too_long)}: Spark reads decimals of at most 38 digits. Write it so")
     own = {f.name: str(f.type) for f in schema}
     own |= {name: f"{IN_FOLDERS}{in_folders[name]}" for name in folder_values(file.path)}
-    _check_names(source, path, [*schema.names, *(folder_values(file.path).keys() - {*schema.names})])
+    columns = [*schema.names, *(folder_values(file.path).keys() - {*schema.names})]
+    if absent := [name for name in source.rename if name not in columns]:
+        raise SourceError(without(source, file.path, renamed(source, absent[0], columns), earlier))
+    _check_names(source, path, columns)
     return {source.named(name): kind for name, kind in own.items()}
 
 
@@ -162,7 +156,7 @@ def _check_fits(source: Source, file: str, name: str, recorded: str, found: str,
     if why:
         raise StateMismatch(
             f"column {name!r} of {path} {why}. Write the file with {recorded.replace('[ns', '[us')}"
-            f"{_declaring(column, recorded, found)}{_aside(source, file, read, '; or leave it out')};"
+            f"{_declaring(column, recorded, found)}{aside(source, file, read, '; or leave it out')};"
             f"{'' if declared else ' or start a pipeline under another name for the new type;'}"
             " nothing of this batch has been committed"
         )
@@ -208,14 +202,16 @@ def folder_types(source: Source, paths: Sequence[str]) -> dict[str, str]:
 
 def _check_names(source: Source, path: Path, columns: Sequence[str]) -> None:
     """Raises `SourceError` for columns that cannot be distinguished, or that have names of windowlib's own."""
-    if absent := [name for name in source.rename if name not in columns]:
-        raise SourceError(f"{path} has no column {absent[0]!r}, which source.rename names; it has {', '.join(columns)}")
     known = [source.named(name) for name in columns]
     if taken := [name for name in known if names.is_reserved(name)]:
         raise SourceError(
             f"{path}: the column {taken[0]!r} begins with {names.RESERVED!r}, which windowlib keeps for columns of its"
             " own; rename it in the files"
         )
+    if taken := [
+        name for name, to in source.rename.items() if to != name and to in columns and to not in source.rename
+    ]:
+        raise SourceError(f"{path}: {called_as_another(taken[0], source.rename[taken[0]])}")
     if alike := names.same_but_for_case(known):
         raise SourceError(
             f"{path}: the columns {', '.join(map(repr, alike))} differ in case only, which Spark ignores; rename one of"

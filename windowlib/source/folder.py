@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from windowlib.definition.source import Source
+from windowlib.source.denied import denials_named
 from windowlib.source.found import Found, SourceError
 from windowlib.source.marker import Marker
 from windowlib.tables.meaning import LEDGER
@@ -61,7 +62,8 @@ def left_out(source: Source, since: Marker | None = None) -> list[str]:
     """The files that `source.include` and `source.exclude` leave out, by name, as `folder_files` looks at them."""
     if source.format == "delta" or not (source.include or source.exclude):
         return []
-    return sorted(name for name, _ in _entries(source, since) if not is_chosen(source, name))
+    with denials_named(source.path):
+        return sorted(name for name, _ in _entries(source, since) if not is_chosen(source, name))
 
 
 def is_chosen(source: Source, name: str) -> bool:

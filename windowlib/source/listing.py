@@ -22,7 +22,8 @@ from windowlib.definition.source import Source
 from windowlib.model.errors import TryAgain
 from windowlib.model.rerun import TimeRange
 from windowlib.source.contents import Contents, FileState
-from windowlib.source.delta_source import Cursor, beginning, cursor_after, delta_files
+from windowlib.source.delta_source import Cursor, beginning, cursor_after, delta_files, taken_back
+from windowlib.source.denied import denials_named
 from windowlib.source.folder import folder_files, is_chosen
 from windowlib.source.found import Found, Listed, SourceError
 from windowlib.source.known import known_files, known_of, moved_here, renamed
@@ -48,32 +49,32 @@ Look = Callable[[Source, Since], Listed]
 
 def found_files(source: Source, since: Since = None) -> Listed:
     """Every file that is there now; of a Delta table, what came after a cursor; of a folder, what a marker reaches."""
-    if source.format == "delta":
-        assert not isinstance(since, Marker), "a Delta source has a cursor"
-        return delta_files(source, since)
-    assert not isinstance(since, Cursor), "a folder has a marker"
-    return Listed(folder_files(source, since), since=since)
+    with denials_named(source.path):
+        if source.format == "delta":
+            assert not isinstance(since, Marker), "a Delta source has a cursor"
+            return delta_files(source, since)
+        assert not isinstance(since, Cursor), "a folder has a marker"
+        return Listed(folder_files(source, since), since=since)
 
 
 def arrivals(source: Source, tables: Tables, commit: Commit | None, listed: Listed) -> Arrived:
     """What a pipeline must take of what its source lists: files, and then maybe a removal."""
-    back = _taken_back(source, tables, commit, listed)
-    return arrived(source, replace(listed, files=[*back, *listed.files]), lambda: spans_read(tables, commit))
+    listed, aside = _with_taken_back(source, tables, commit, listed), files_set_aside(tables.root)
+    return arrived(source, listed, lambda: spans_read(tables, commit), aside)
 
 
-def _taken_back(source: Source, tables: Tables, commit: Commit | None, listed: Listed) -> list[Found]:
-    """The files that were set aside when a batch, or a marker, went past them, and taken back since."""
+def _with_taken_back(source: Source, tables: Tables, commit: Commit | None, listed: Listed) -> Listed:
+    """The same with the files that were set aside when a batch, or a marker, went past them, and taken back since."""
     cursor, folder = cursor_of(source, commit), source.path
     if commit is None or (cursor is None and listed.since is None):
-        return []
+        return listed
     found = {file.path for file in listed.files}
-    paths = [path for path in files_taken_back(tables.root) if path not in found]
-    there = [(path, (folder / path).stat()) for path in paths if (folder / path).is_file()]
-    return [
-        Found(path, stat.st_size, stat.st_mtime_ns, (cursor.version if cursor else stat.st_mtime_ns, path))
-        for path, stat in there
-        if cursor or is_chosen(source, path)
-    ]
+    paths = {path for path in files_taken_back(tables.root) if path not in found}
+    if cursor:
+        return taken_back(source, listed, paths - known_of(tables, _read_by(commit), paths).keys(), cursor)
+    there = [(path, (folder / path).stat()) for path in paths if (folder / path).is_file() and is_chosen(source, path)]
+    back = [Found(path, stat.st_size, stat.st_mtime_ns, (stat.st_mtime_ns, path)) for path, stat in there]
+    return replace(listed, files=[*back, *listed.files])
 
 
 def spans_read(tables: Tables, commit: Commit | None) -> Spans:
@@ -173,16 +174,14 @@ def cursor_of(source: Source, commit: Commit | None) -> Cursor | None:
 
 
 def next_cursor(
-    tables: Tables, commit: Commit | None, found: Sequence[Found], taken: Sequence[SourceFile], before: Cursor | None
+    tables: Tables, commit: Commit | None, found: Arrived, taken: Sequence[SourceFile], before: Cursor | None
 ) -> Cursor | None:
     """How far a Delta source is read by a batch that takes these of the files found; None of other sources."""
-    if before is None:
-        return None
-    known, paths = known_of(tables, _read_by(commit), [file.path for file in found]), {file.path for file in taken}
-    aside = files_set_aside(tables.root)
-    unread = [file for file in found if file.path not in known and file.path not in aside]
-    ours, left = ([f for f in unread if (f.path in paths) is wanted] for wanted in (True, False))
-    return cursor_after(ours, left, before)
+    if before is None or not taken:
+        return before
+    known, paths = known_of(tables, _read_by(commit), [file.path for file in found.files]), {one.path for one in taken}
+    passed = known.keys() | files_set_aside(tables.root).keys() | paths
+    return cursor_after([file for file in found.files if file.path not in passed], found.up_to, before)
 
 
 def _read_by(commit: Commit | None) -> int | None:

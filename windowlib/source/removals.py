@@ -1,7 +1,11 @@
-"""Versions of a Delta source that remove rows (DELETE, UPDATE, MERGE, an overwrite), and what becomes of them.
+"""Versions of a Delta source that remove files, and what becomes of those: each row of the table is read once.
 
-A version removes files and adds others. Which rows of those are old ones that were written again, and which are new,
-cannot be known, so they belong together: all files that were made of one another, by compactions too.
+A version that removes files adds others. One that only puts the same rows into other files (OPTIMIZE) is a
+*compaction*: where none of the files that it removed was read, those that it added are read in their place. Where some
+were, the others are read as they were, as long as they are there.
+
+DELETE, UPDATE, MERGE and an overwrite remove rows. Which rows of what they add are old ones that were written again,
+and which are new, cannot be known, so all files belong together that were made of one another, by compactions too.
 
 * None of those that were read is gone: rows only changed places before they were read, and what is there has arrived.
 * Else it is a *removal*: events are in windows that the table does not hold any more. Every file before it is read
@@ -10,23 +14,25 @@ cannot be known, so they belong together: all files that were made of one anothe
   operator, who is given the command; with "rerun" the run itself. With "skip" the version is passed over.
 
 Versions that follow one another and remove rows are taken together: where a delete was restored, nothing is left of it.
+
+Where VACUUM has deleted files before they were read, which a compaction put together with others that were, no file
+holds what is new alone. That is a removal too, of all that the log says, and only such a rerun reads it; so is one of
+which the files in place of others were compacted and deleted in their turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from windowlib.definition.commands import to_paste
-from windowlib.definition.instants import instant, iso_instant
 from windowlib.model.rerun import TimeRange
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
 from windowlib.source import footers
-from windowlib.source.delta_source import files_at, version_of
+from windowlib.source.delta_source import version_of
 from windowlib.source.found import Found, Listed, Version
 from windowlib.source.marker import Marker
-from windowlib.tables.rerun import is_too_long
+from windowlib.source.rewritten import Together, heirs, removed_in_the_end, together
 
 if TYPE_CHECKING:
     from windowlib.definition.source import Source
@@ -36,53 +42,153 @@ Spans = Mapping[str, TimeRange | None]  # of each file that was read: from its f
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """Versions up to `last` that remove rows of windows: the files that are gone, by path, and those in their place.
+    """Versions up to `last` that remove files of windows: the files that are gone, by path, and those in their place.
 
-    `has_vectors`: of some files only the rows that are marked as deleted are gone.
+    `has_vectors`: of some files only the rows that are marked as deleted are gone. Where it `removes_rows` not, rows
+    that were read are in one file with others, whose own files, `lost`, are deleted; of these `aside` were set aside.
     """
 
     first: Version
     last: int
     gone: frozenset[str]
     fresh: tuple[Found, ...]
-    has_vectors: bool
+    has_vectors: bool = False
+    removes_rows: bool = True
+    lost: tuple[str, ...] = ()
+    aside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
     """What a source lists, as a pipeline must take it: the files to read, and the removal that comes after them.
 
-    `since` is as in `Listed`.
+    `since` is as in `Listed`. `up_to`: the version of a Delta table up to which nothing is left once these are read.
     """
 
     files: Sequence[Found]
     removal: Removal | None = None
     since: Marker | None = None
+    up_to: int | None = None
 
 
-def arrived(source: Source, listed: Listed, spans: Callable[[], Spans]) -> Arrived:
-    """Settles what becomes of each version that removes rows; `spans` are asked for only where there is one."""
-    pending = {file.path: file for file in listed.files}
-    read = spans() if any(version.removes_rows for version in listed.versions) else {}
-    done = 0
-    while done < len(listed.versions):
-        first = listed.versions[done]
-        if not first.removes_rows:
-            pending = {file.path: file for file in first.arrived} | pending
-            done += 1
+def arrived(source: Source, listed: Listed, spans: Callable[[], Spans], aside: Collection[str] = ()) -> Arrived:
+    """Settles what becomes of each version that removes files; `spans` are asked for only where there is one.
+
+    `aside`: the files that an operator has set aside.
+    """
+    has_moved = any(version.removed for version in listed.versions)
+    table = _Table(source, listed, spans() if has_moved else {}, {*aside})
+    walk = _walk(table, passing=source.removals == "skip")
+    if walk.removal is None:
+        return _at_once(table) if table.lost(walk.pending) else table.all_of(walk)
+    before = _before(table, walk, walk.removal, walk.removal.first.number)
+    is_over = table.lost(file.path for file in before.files) or not all(table.holds(f) for f in walk.removal.fresh)
+    if walk.removal.has_vectors or is_over:
+        at_once = _at_once(table)
+        if at_once.removal is None or not at_once.removal.has_vectors:
+            return at_once
+    return before
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """What a table lists since a cursor, what of its files was read, and which were set aside."""
+
+    source: Source
+    listed: Listed
+    read: Spans
+    aside: Set[str]
+
+    @property
+    def versions(self) -> Sequence[Version]:
+        return self.listed.versions
+
+    def holds(self, file: Found) -> bool:
+        return (self.source.path / file.path).is_file()
+
+    def lost(self, pending: Iterable[str]) -> list[str]:
+        """Those of some files that the table holds no more and that were deleted before they were read."""
+        removed = removed_in_the_end(self.versions) - self.aside
+        return [path for path in pending if path in removed and not (self.source.path / path).is_file()]
+
+    def all_of(self, walk: _Walk) -> Arrived:
+        newest = self.versions[-1].number if self.versions else None
+        return Arrived([*walk.pending.values()], since=self.listed.since, up_to=newest)
+
+
+@dataclass(slots=True)
+class _Walk:
+    """Versions that were followed: the files that wait to be read then, none of which was, and all that ever did.
+
+    Removals were `passed` over, or one of them stopped it.
+    """
+
+    pending: dict[str, Found]
+    ever: set[str]
+    passed: list[Version] = field(default_factory=list)
+    removal: Removal | None = None
+    touched: Set[str] = frozenset()
+
+    def arrive(self, files: Iterable[Found], read: Collection[str]) -> None:
+        self.pending = {file.path: file for file in files if file.path not in read} | self.pending
+        self.ever |= self.pending.keys()
+
+    def replace(self, gone: Collection[str], fresh: Iterable[Found], number: int) -> None:
+        """Files come in the place of others, where the first of those was; or at a version."""
+        replaced = [self.pending.pop(path) for path in [*self.pending] if path in gone]
+        place = min((file.order[0] for file in replaced), default=number)
+        self.pending |= {file.path: replace(file, order=(place, file.path)) for file in fresh}
+
+
+def _walk(table: _Table, *, passing: bool) -> _Walk:
+    """Follows the versions to the next removal; with `passing`, to the last version."""
+    walk, done = _Walk({}, set()), 0
+    walk.arrive(table.listed.files, table.read)
+    while done < len(table.versions) and walk.removal is None:
+        version = table.versions[done]
+        if version.removes_rows:
+            done += _take_removing(table, walk, done, passing=passing)
             continue
-        group = _group(listed.versions[done:])
-        done += len(group)
-        moving = [one for one in listed.versions[:done] if one.removed or one in group]
-        found = _together(source, group, moving, {*read, *pending}, group[-1].number)
-        gone, fresh = found.gone(read), found.fresh(read)
-        if found.has_vectors or any(read[path] for path in gone):
-            there = [file for path, file in pending.items() if path not in found.touched or _exists(source, file)]
-            return Arrived(there, Removal(first, group[-1].number, gone, fresh, found.has_vectors))
-        replaced = [pending.pop(path) for path in found.touched & pending.keys()]
-        place = min((file.order[0] for file in replaced), default=first.number)
-        pending |= {file.path: replace(file, order=(place, file.path)) for file in fresh}
-    return Arrived(list(pending.values()), since=listed.since)
+        if version.removed:
+            _take_compaction(table, walk, done)
+        walk.arrive(version.arrived, table.read)
+        done += 1
+    return walk
+
+
+def _take_compaction(table: _Table, walk: _Walk, at: int) -> None:
+    """Has what a compaction added read in the place of what it removed, if that was not read, or if some of it was."""
+    version = table.versions[at]
+    if version.removed.isdisjoint(walk.pending):
+        return
+    later = (one for one in table.versions[at:] if not one.changes_rows)
+    has_begun = bool(table.read) and not table.read.keys().isdisjoint(heirs(version.removed, later))
+    is_unread = version.removed <= walk.pending.keys() and version.removed.isdisjoint(table.aside)
+    if has_begun or is_unread:
+        fresh = [file for file in version.added if file.path not in table.read]
+        walk.replace(version.removed, fresh, version.number)
+
+
+def _take_removing(table: _Table, walk: _Walk, at: int, *, passing: bool) -> int:
+    """What becomes of a version that removes rows and of those with it; gives how many they are."""
+    group = _group(table.versions[at:])
+    found = _together(table, walk, group, at + len(group))
+    if passing and len(group) > 1 and found.removes(table.read):
+        group = group[:1]
+        found = _together(table, walk, group, at + 1)
+    if not found.removes(table.read):
+        walk.replace(found.touched, found.fresh(table.read), group[0].number)
+    elif passing:
+        walk.passed.append(group[0])
+    else:
+        gone, fresh = found.gone(table.read), found.fresh(table.read)
+        walk.removal, walk.touched = Removal(group[0], group[-1].number, gone, fresh, found.has_vectors), found.touched
+    return len(group)
+
+
+def _together(table: _Table, walk: _Walk, seeds: Sequence[Version], end: int) -> Together:
+    last = table.versions[end - 1].number
+    return together(table.source, seeds, table.versions[:end], {*table.read, *walk.ever}, last)
 
 
 def _group(versions: Sequence[Version]) -> list[Version]:
@@ -96,21 +202,39 @@ def _group(versions: Sequence[Version]) -> list[Version]:
     return group
 
 
-@dataclass(frozen=True, slots=True)
-class _Together:
-    """Files whose rows changed places among one another, and those of them that the table holds in the end."""
+def _at_once(table: _Table) -> Arrived:
+    """What becomes of all that the table lists: one removal, of what is gone in the end and of what is lost."""
+    walk, skips = _walk(table, passing=True), table.source.removals == "skip"
+    lost, passed = table.lost(walk.pending), [] if skips else walk.passed
+    seeds = [one for one in table.versions if one in passed or not one.removed.isdisjoint(lost)]
+    if not seeds:
+        return table.all_of(walk)
+    found = _together(table, walk, seeds, len(table.versions))
+    aside = () if passed else sorted(path for path in table.aside if path in found.touched and path not in found.live)
+    if not found.removes(table.read) and not aside:
+        walk.replace(found.touched, found.fresh(table.read), seeds[0].number)
+        return table.all_of(walk)
+    walk.touched = found.touched
+    gone, fresh, last = found.gone(table.read), found.fresh(table.read), table.versions[-1].number
+    whole = Removal(seeds[0], last, gone, fresh, found.has_vectors, bool(passed), tuple(lost), tuple(aside))
+    return _before(table, walk, whole, seeds[0].number)
 
-    touched: Set[str]
-    live: Mapping[str, Found]
-    has_vectors: bool
 
-    def gone(self, read: Collection[str]) -> frozenset[str]:
-        """Those of the files that were read that the table holds no more."""
-        return frozenset(path for path in read if path in self.touched and path not in self.live)
+def _before(table: _Table, walk: _Walk, removal: Removal, version: int) -> Arrived:
+    """What is read before a removal; what it takes itself is listed again until then, from a version on.
 
-    def fresh(self, read: Collection[str]) -> tuple[Found, ...]:
-        """Those that it holds and that were not read."""
-        return tuple(file for path, file in self.live.items() if path not in read)
+    A file whose rows were read in another that was made of it is not read.
+    """
+
+    def is_read_first(file: Found) -> bool:
+        if file.path not in walk.touched:
+            return True
+        elsewhere = heirs([file.path], table.versions) - {file.path}
+        return table.holds(file) and table.read.keys().isdisjoint(elsewhere)
+
+    first = {file.path: file for file in walk.pending.values() if is_read_first(file)}
+    later = [file.order[0] for path, file in walk.pending.items() if path not in first]
+    return Arrived([*first.values()], removal, up_to=min([version, *later]) - 1)
 
 
 def compacted(source: Source, version: int, read: Spans, missing: Collection[str]) -> Removal | None:
@@ -120,76 +244,16 @@ def compacted(source: Source, version: int, read: Spans, missing: Collection[str
     """
     versions, looked_for, number = list[Version](), {*missing}, version
     while looked_for and (one := version_of(source, number)):
-        if one.removed:
-            versions.insert(0, one)
-            looked_for -= one.removed
+        versions.insert(0, one)
+        looked_for -= one.removed
         number -= 1
     if looked_for:
         return None
     seeds = [one for one in versions if one.removed & {*missing}]
-    found = _together(source, seeds, versions, read, version)
-    changed = any(one.changes_rows for one in versions if one.touched & found.touched)
-    if changed or found.has_vectors or any(path in found.live for path in missing):
+    found = together(source, seeds, versions, read, version)
+    if found.changes_rows or found.has_vectors or any(path in found.live for path in missing):
         return None
-    return Removal(seeds[0], version, found.gone(read), found.fresh(read), has_vectors=False)
-
-
-def _together(
-    source: Source, seeds: Sequence[Version], versions: Sequence[Version], known: Collection[str], last: int
-) -> _Together:
-    """All that the files of some versions were made of or became, back to files that are `known`.
-
-    Where a file is not known, it is one that a version before the cursor made (a compaction, or one that was passed
-    over): the log is read back to that. Where it does not reach so far, all of the table counts.
-    """
-    earlier = min(one.number for one in versions)
-    versions, settled = list(versions), {*known}
-    while True:
-        touched, joined = _closure(seeds, versions)
-        unknown = _from_before(joined) - settled
-        while unknown:
-            earlier -= 1
-            if (version := version_of(source, earlier)) is None:
-                whole = {file.path: file for file in files_at(source, last)}
-                return _Together({*whole, *known}, whole, has_vectors=False)
-            if version.removed and version.touched & touched:
-                versions.insert(0, version)
-                break
-            unknown -= version.touched
-            settled |= version.touched  # added and never read: set aside
-        else:
-            break
-    live: dict[str, Found] = {}
-    vectors = set[str]()
-    for version in joined:
-        for path in version.removed:
-            live.pop(path, None)
-        live |= {file.path: file for file in version.added}
-        vectors = (vectors - version.removed) | version.vectors
-    return _Together(touched, live, bool(vectors))
-
-
-def _from_before(versions: Sequence[Version]) -> set[str]:
-    """The files that some versions, in order, found there: RESTORE may add one again that was there before."""
-    found, made = set[str](), set[str]()
-    for version in versions:
-        found |= version.removed - made
-        made |= version.touched
-    return found
-
-
-def _closure(seeds: Sequence[Version], versions: Sequence[Version]) -> tuple[set[str], list[Version]]:
-    """The files of some versions and of all that share one with them, directly or not; and those versions in order."""
-    touched = {path for one in seeds for path in one.touched}
-    joined = set[int]()
-    while more := [one for one in versions if one.number not in joined and one.touched & touched]:
-        joined |= {one.number for one in more}
-        touched |= {path for one in more for path in one.touched}
-    return touched, [one for one in versions if one.number in joined]
-
-
-def _exists(source: Source, file: Found) -> bool:
-    return (source.path / file.path).is_file()
+    return Removal(seeds[0], version, found.gone(read), found.fresh(read))
 
 
 def span_of(source: Source, removal: Removal, spans: Spans, latest_ms: int) -> TimeRange | None:
@@ -207,39 +271,3 @@ def span_of(source: Source, removal: Removal, spans: Spans, latest_ms: int) -> T
     if not found:
         return None
     return TimeRange(min(span.from_ms for span in found), max(span.to_ms for span in found))
-
-
-def title(source: Source, removal: Removal) -> str:
-    """Which version it is, in words."""
-    first = removal.first
-    return f"version {first.number} of {source.path} ({first.operation}, by {first.user})"
-
-
-def ways_on(source: Source, removal: Removal, span: TimeRange | None, never: str | None) -> str:
-    """Why a run stops at a removal, and how to go on, in words; `never`: why no window can be recomputed."""
-    why = f"{title(source, removal)} removes rows, and their events are in windows: nothing after it is read."
-    skip = (
-        "To go on without that version, and without what it adds, set"
-        f' source.removals = "skip" in {source.file}; to undo it, RESTORE the table {source.path}'
-    )
-    if removal.has_vectors:
-        return (
-            f"{why} It marks rows as deleted by deletion vectors, which are not read, so its windows cannot be"
-            f" recomputed. REORG TABLE … APPLY (PURGE) writes the files again without those rows. {skip}"
-        )
-    if never:
-        return f"{why} Its windows cannot be rerun: {never}. {skip}"
-    if span is None or is_too_long(span):
-        times = "" if span is None else f", {instant(span.from_ms)} to {instant(span.to_ms - 1)}"
-        by_itself = f'set source.removals = "rerun" in {source.file}'
-        return f"{why} To have a run recompute its windows{times}, {by_itself}. {skip}"
-    return (
-        f"{why} To recompute the windows that it changes: {command(source, span)}; with"
-        f' source.removals = "rerun" runs do that by themselves. {skip}'
-    )
-
-
-def command(source: Source, span: TimeRange) -> str:
-    """What an operator types to take a removal."""
-    bounds = "--from", str(iso_instant(span.from_ms)), "--to", str(iso_instant(span.to_ms))
-    return to_paste("rerun", source.file, *bounds)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from windowlib.definition.source import Source
 from windowlib.plans import names
+from windowlib.plans.engine import in_json
 from windowlib.plans.functions import F, looked_up, quoted
 from windowlib.plans.sql_kinds import STRING
 from windowlib.source import parquet_rows, text
@@ -88,9 +89,9 @@ def _on_sail(spark: SparkSession, source: Source, files: Sequence[SourceFile], r
     from windowlib.engines.sail_files import rows_of_files
 
     folder = source.path
-    schema = parquet_rows.schema_on_sail(source, files, recorded)
+    schema, elsewhere = parquet_rows.schema_on_sail(source, files, recorded)
     by_path = {str(folder / f.path): f for f in files}
-    frame = rows_of_files(spark, folder, list(by_path), schema)
+    frame = rows_of_files(spark, folder, list(by_path), schema, elsewhere)
     frame = _of_parquet(frame, source, recorded)
     return Rows(frame, {p: f.path for p, f in by_path.items()}, {p: f.sequence for p, f in by_path.items()})
 
@@ -113,7 +114,7 @@ def _renamed(source: Source, columns: Sequence[str], texts: Collection[str] = ()
     """The columns of files as the definition calls them; `texts`, which Spark takes as they are, must be UTF-8."""
     given = {name: F.col(quoted(name)) for name in columns}
     given |= {name: F.validate_utf8(given[name]) for name in columns if name in texts}
-    return [column.alias(source.named(name)) for name, column in given.items()]
+    return [column.alias(names.renamed(name, source.named)) for name, column in given.items()]
 
 
 def _timed(rows: DataFrame, source: Source, kinds: Mapping[str, str]) -> DataFrame:
@@ -126,9 +127,7 @@ def _timed(rows: DataFrame, source: Source, kinds: Mapping[str, str]) -> DataFra
     if source.timestamp_unit is None or kind_of(kind.strip().casefold()) != STRING:
         return rows
     number = F.when(F.col(name).rlike(WHOLE_NUMBER), F.trim(F.col(name)).try_cast("bigint"))
-    other = F.when(
-        F.col(name).isNotNull() & number.isNull(), F.to_json(F.struct(*map(quoted, names.own(rows.columns))))
-    )
+    other = F.when(F.col(name).isNotNull() & number.isNull(), F.to_json(F.struct(*in_json(names.own(rows.columns)))))
     return rows.withColumns({names.CORRUPT: F.coalesce(names.CORRUPT, other), source.timestamp: number})
 
 

@@ -119,28 +119,47 @@ def rows_of(table: pa.Table) -> list[dict[str, Any]]:
     >>> rows_of(pa.table({"was": pa.array([{"at": 2**62}, None], pa.struct({"at": pa.timestamp("s", "UTC")}))}))
     [{'was': {'at': '1970-01-01 and 4,611,686,018,427,387,904 s'}}, {'was': None}]
     """
-    columns = [_values(column) for column in table.columns]
+    columns = [values_of(column) for column in table.columns]
     return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def _values(column: pa.ChunkedArray) -> list[Any]:
-    """A column's values. For times with a zone pyarrow would import pandas, half a second of a run with nothing new."""
+def values_of(column: pa.ChunkedArray | pa.Array) -> list[Any]:
+    """A column's values, as `rows_of` has them, those inside of lists, maps and structs too.
+
+    >>> values_of(pa.array([[2**31 - 1], None], pa.list_(pa.date32())))
+    [['1970-01-01 and 2,147,483,647 days'], None]
+    >>> values_of(pa.array([[("a", 2**62)]], pa.map_(pa.string(), pa.timestamp("us"))))
+    [[('a', '1970-01-01 and 4,611,686,018,427,387,904 us')]]
+    """
     kind = column.type
     if pa.types.is_struct(kind):
-        fields = zip(*map(_values, column.flatten()), strict=True)
+        fields = zip(*map(values_of, column.flatten()), strict=True) if kind.num_fields else iter([()] * len(column))
         known = zip(column.is_valid().to_pylist(), fields, strict=True)
         return [dict(zip(kind.names, values, strict=True)) if there else None for there, values in known]
     try:
         if not (pa.types.is_timestamp(kind) and kind.tz == "UTC"):
             return [*column.to_pylist()]
-        in_utc = column.cast(pa.timestamp(kind.unit)).to_pylist()
+        in_utc = column.cast(pa.timestamp(kind.unit)).to_pylist()  # else pyarrow would import pandas: half a second
         return [time and time.replace(tzinfo=UTC) for time in in_utc]
-    except OverflowError:  # a time after the year 9999
+    except (OverflowError, ValueError):  # a time before the year 1, or after 9999
         if len(column) > 1:
-            return [value for one in range(len(column)) for value in _values(column.slice(one, 1))]
-        if not pa.types.is_timestamp(kind):
-            raise
-        return [f"1970-01-01 and {column.cast(pa.int64())[0].as_py():,} {kind.unit}"]
+            return [value for one in range(len(column)) for value in values_of(column.slice(one, 1))]
+        return [_beyond_calendars(column[0])]
+
+
+def _beyond_calendars(value: pa.Scalar) -> Any:
+    """A value that is, or has inside, a time that Python's calendar lacks: such a time as a text."""
+    kind = value.type
+    if pa.types.is_map(kind):
+        return [*zip(*map(values_of, value.values.flatten()), strict=True)]
+    if isinstance(value, pa.ListScalar | pa.LargeListScalar | pa.FixedSizeListScalar):
+        return values_of(value.values)
+    if pa.types.is_dictionary(kind):
+        return _beyond_calendars(value.value)
+    if pa.types.is_date32(kind):
+        return f"1970-01-01 and {value.cast(pa.int32()).as_py():,} days"
+    unit = kind.unit if pa.types.is_timestamp(kind) else "ms"
+    return f"1970-01-01 and {value.cast(pa.int64()).as_py():,} {unit}"
 
 
 def data_file(folder: Path, path: str, partition: Mapping[str, Any] | None = None) -> DataFile:

@@ -10,7 +10,9 @@ table belongs to one thread at a time.
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -56,6 +58,7 @@ class Table:
         first_commit = self._identity()
         if self._open is None or self._first_commit != first_commit or self._is_cleaned_up(first_commit):
             if first_commit is None and not self._has_log():
+                self._check_may_be_read()
                 return None
             check_entries(self.folder)
             with explained(self.folder):
@@ -153,6 +156,11 @@ class Table:
         if last_checkpoint(self.folder) is not None:
             return True
         return (self.folder / "_delta_log").is_dir() and DeltaTable.is_deltatable(str(self.folder))
+
+    def _check_may_be_read(self) -> None:
+        """Raises PermissionError where it is a right that is missing, and no table."""
+        if denied := disk.first_unreadable(self.folder / "_delta_log"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(denied))
 
     def _described(self, table: DeltaTable, actions: pa.Table) -> list[DataFile]:
         def values(prefix: str) -> list[dict[str, Any]]:

@@ -22,13 +22,14 @@ from windowlib.model.errors import TryAgain
 
 FULL, READ_ONLY, DENIED = (errno.ENOSPC, errno.EDQUOT), (errno.EROFS,), (errno.EACCES, errno.EPERM)
 TOO_LARGE = (errno.EFBIG,)
+ENTER = os.R_OK | os.X_OK  # what a folder needs, so that its files are found
 _NUMBERED = re.compile(r"\b(?:os error|[Ee]rrno):? (\d+)")
 PLENTY_BYTES = 1 << 20  # so much is free only where another disk is full, or a file was too large and is gone again
 AT_ONCE = 8  # a disk answers several flushes together in little more time than one
 
 
 class CannotWrite(TryAgain):
-    """The disk is full or read-only, or this user may not write there.
+    """The disk is full or read-only, or this user may not write there, or not even read.
 
     What was committed is whole, and the next run finishes what was not.
     """
@@ -79,8 +80,10 @@ def refusal_of(
             return CannotWrite(f"{root} is on a disk that is read-only. {whole}: make it writable{then}")
         case number if number in DENIED:
             where = next(_below(root, error), root)
+            unreadable = first_unreadable(Path(where))
+            denied = f"read {unreadable}" if unreadable else f"write to {where}"
             return CannotWrite(
-                f"this user may not write to {where}. {whole}: every user that runs this pipeline must"
+                f"this user may not {denied}. {whole}: every user that runs this pipeline must"
                 f" own or share all of {root}. Give it the right{then}"
             )
         case number if number in TOO_LARGE:
@@ -103,11 +106,25 @@ def _reason(error: BaseException, root: Path) -> int | None:
     """
     ours = any(_below(root, error))
     wanted: tuple[int, ...] = (*FULL, *READ_ONLY, *TOO_LARGE, *(DENIED if ours else ()))
-    for seen in _chain(error):
+    return _first_of(wanted, error)
+
+
+def _first_of(wanted: tuple[int, ...], error: BaseException) -> int | None:
+    """The first of these numbers that an error, or what it came from, says or puts in words."""
+    for seen in linked_errors(error):
         numbers = numbers_in(seen) | {number for number in wanted if os.strerror(number) in str(seen)}
         if found := [number for number in wanted if number in numbers]:
             return found[0]
     return None
+
+
+def is_denied(error: BaseException) -> bool:
+    """Whether the system did not allow something to this user.
+
+    >>> is_denied(PermissionError(13, "Permission denied")), is_denied(OSError(5, "Input/output error"))
+    (True, False)
+    """
+    return _first_of(DENIED, error) is not None
 
 
 def numbers_in(error: BaseException) -> set[int]:
@@ -120,7 +137,7 @@ def numbers_in(error: BaseException) -> set[int]:
     return {*said, error.errno} if isinstance(error, OSError) and error.errno is not None else said
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
+def linked_errors(error: BaseException) -> Iterator[BaseException]:
     """An error, and those that it came from."""
     seen: BaseException | None = error
     while seen is not None:
@@ -128,9 +145,20 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         seen = seen.__cause__ or seen.__context__
 
 
+def first_unreadable(place: Path) -> Path | None:
+    """The first folder on the way to a place that this user may not enter, or the place itself; None where it may be
+    read, or is not there.
+    """
+    for above in reversed(place.parents):
+        if os.path.isdir(above) and not os.access(above, os.X_OK):
+            return above
+    needed = ENTER if os.path.isdir(place) else os.R_OK
+    return place if os.path.lexists(place) and not os.access(place, needed) else None
+
+
 def _below(root: Path, error: BaseException) -> Iterator[str]:
     """The paths at or below `root` that an error names."""
-    for seen in _chain(error):
+    for seen in linked_errors(error):
         for path in re.findall(rf"{re.escape(str(root))}(?:/[^\s'\"#:]*)?", str(seen)):
             yield path.rstrip(".,;")
 

@@ -18,7 +18,7 @@ from windowlib.tables.data_files import DataFile, without
 from windowlib.tables.delta import Table, Tables
 from windowlib.tables.meaning import COMMIT_ORDER
 from windowlib.tables.prepare import APP_ID, Publication
-from windowlib.tables.roll_forward import is_ours, takes_columns_back
+from windowlib.tables.roll_forward import is_ours, takes_back
 from windowlib.tables.standing import Versions, changes_since
 
 MOST_ROWS_COMPARED = 2_000_000
@@ -88,10 +88,10 @@ def _foreign(table: Table, pinned: int | None, prepared: Publication | None) -> 
 def files_before(change: Foreign) -> list[DataFile]:
     """The files that windowlib left in a table. Raises `CannotUndo` where they, or its columns, cannot come back."""
     for one in change.entries:
-        if one.changes_columns:
+        if one.beyond_files:
             raise CannotUndo(
-                f"version {one.version} of table {change.name} ({one.operation}) changed its columns, which windowlib"
-                f" cannot take back. {takes_columns_back(change.table.folder, one)}"
+                f"version {one.version} of table {change.name} ({one.operation}) changed its {one.beyond_files}, which"
+                f" windowlib cannot take back. {takes_back(change.table.folder, one.version - 1)}"
             )
     wanted = change.table.files(change.ours)
     check_files_exist(change.table, wanted, f"no way back to version {change.ours} of table {change.name}")
@@ -106,11 +106,10 @@ def files_kept(change: Foreign, pinned: int | None) -> list[DataFile]:
     known = {f.path: f for version in (pinned, change.newest) for f in change.table.files(version)}
     live = {f.path for f in change.table.files(pinned)}
     for one in changes_since(change.table, pinned, change.newest):
-        if one.changes_columns or one.has_vectors:
-            what = "columns" if one.changes_columns else "deletion vectors, which windowlib does not read"
+        if one.beyond_files:
             raise CannotUndo(
-                f"version {one.version} of table {change.name} ({one.operation}) changed its {what}: it cannot be"
-                " adopted, only restored"
+                f"version {one.version} of table {change.name} ({one.operation}) changed its {one.beyond_files}: it"
+                " cannot be adopted, only restored"
             )
         if not is_ours(one):
             if one.removed - live:

@@ -7,7 +7,7 @@ it for `READING_MS`, whatever the definition says.
 
 Times are those at which batches were committed, none before that of an earlier batch: a clock that was once wrong lets
 no cut go too early. Where the clock of now is far ahead of the newest batch, as it is after a long pause or where it is
-wrong, the span is counted from that batch.
+wrong, the span is counted from that batch, until an operator accepts the clock.
 """
 
 from __future__ import annotations
@@ -23,12 +23,22 @@ from windowlib.tables.ledger_rows import Commit
 from windowlib.tables.maintained import last
 
 READING_MS = 3_600_000  # so long a reader may take for what it has opened
-FAR_MS = 40 * DAY_MS  # as plans judge their clock
+FAR_MS = 40 * DAY_MS  # longer than a month, so that windows of a month in processing time end by themselves
 UNDO_MS = 30 * DAY_MS  # so long a migration that is not finished can be undone
 
 
 class CutExpired(WindowError, LookupError):
     """A batch's cut is no longer kept."""
+
+
+def vouched_ms(planned_ms: int | None, now_ms: int) -> int:
+    """`now_ms`; where that is far ahead of when the newest batch was planned, or of what an operator has accepted
+    since, that time. When it was committed vouches for nothing: what maintenance makes is, by any clock.
+
+    >>> [vouched_ms(planned_ms, 10 + FAR_MS) for planned_ms in (9, 10)]
+    [9, 3456000010]
+    """
+    return now_ms if planned_ms is None or now_ms - planned_ms <= FAR_MS else planned_ms
 
 
 def first_kept(commits: Sequence[Commit], kept: Kept, now_ms: int) -> Commit:
@@ -46,7 +56,6 @@ def first_kept(commits: Sequence[Commit], kept: Kept, now_ms: int) -> Commit:
     4
     """
     times = list(accumulate((one.at_ms for one in commits), max))
-    now_ms = min(now_ms, times[-1] + FAR_MS)
 
     def newest_at(time_ms: int) -> int:
         return max((number for number, at_ms in enumerate(times) if at_ms <= time_ms), default=0)

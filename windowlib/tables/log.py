@@ -37,7 +37,8 @@ class CutLog(WindowError):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One commit. `added` and `removed` are paths in the table's folder."""
+    """One commit. `added` and `removed` are paths in the table's folder; of `vectors`, which are among those added, a
+    deletion vector marks some rows as deleted."""
 
     version: int
     operation: str
@@ -48,13 +49,20 @@ class Entry:
     removed: frozenset[str]
     changes_data: bool
     changes_columns: bool
-    has_vectors: bool = False  # deletion vectors
+    vectors: frozenset[str] = frozenset()
     at_ms: int | None = None
 
     @property
     def is_empty(self) -> bool:
         """Whether the commit only moved the version on."""
         return not (self.added or self.removed or self.changes_columns)
+
+    @property
+    def beyond_files(self) -> str:
+        """What it changed that is not taken back, or kept, by naming files; "" where that is nothing."""
+        if self.changes_columns:
+            return "columns"
+        return "deletion vectors (which windowlib does not read)" if self.vectors else ""
 
 
 def file_of(folder: Path, version: int) -> Path:
@@ -173,21 +181,6 @@ def files_of(folder: Path, entries: Iterable[Entry]) -> Iterator[Path]:
         yield from filter(Path.exists, (folder / path for path in one.added))
 
 
-def since_last_at(paths: Iterable[str], since: Iterable[Entry]) -> list[Entry]:
-    """Those of some commits that came after the table last held exactly these files, which it held before the first.
-
-    What was changed and taken back counts no more; of changes of columns only the caller knows whether they were.
-    """
-    start = frozenset(paths)
-    live, kept = start, list[Entry]()
-    for one in since:
-        live = (live - one.removed) | one.added
-        kept = [*kept, one]
-        if live == start:
-            kept = [one for one in kept if one.changes_columns]
-    return kept
-
-
 def check_entries(folder: Path) -> None:
     """Raises `DamagedLog` where the newest checkpoint is cut, or an entry after it is empty or not there.
 
@@ -281,7 +274,7 @@ def entry_of(version: int, actions: Sequence[dict[str, Any]]) -> Entry:
         removed=frozenset(unquote(one["path"]) for one in removes),
         changes_data=any(one.get("dataChange", True) for one in (*adds, *removes)),
         changes_columns=any("metaData" in one or "protocol" in one for one in actions),
-        has_vectors=any(one.get("deletionVector") for one in adds),
+        vectors=frozenset(unquote(one["path"]) for one in adds if one.get("deletionVector")),
         at_ms=info.get("timestamp"),
     )
 

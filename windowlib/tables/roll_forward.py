@@ -125,13 +125,32 @@ def _check_not_given_up(folder: Path, since: Iterable[log.Entry]) -> None:
 
 
 def changed_since(table: Table, start: int | None, since: Sequence[log.Entry]) -> list[log.Entry]:
-    """Those of the commits `since` version `start` by which the table's files, or its columns, differ from then.
+    """Those of the commits `since` version `start` that were not taken back, of the table's files or of its columns.
 
     A change of its settings, or one of columns that was taken back, changes no columns here.
     """
     if any(one.changes_columns for one in since) and table.columns(start or 0) == table.columns(since[-1].version):
         since = [replace(one, changes_columns=False) for one in since]
-    return log.since_last_at((file.path for file in table.files(start)), since)
+    return _not_taken_back((file.path for file in table.files(start)), since)
+
+
+_Files = frozenset[tuple[str, int | None]]  # paths, and which version gave a file its deletion vector
+
+
+def _not_taken_back(paths: Iterable[str], since: Iterable[log.Entry]) -> list[log.Entry]:
+    """Those of some commits after which the table never held exactly the files again that it held before them.
+
+    `paths` are its files before the first. What was changed and taken back counts no more, whether it came to these
+    files or to those of a commit since; of changes of columns only the caller knows whether they were.
+    """
+    live, kept = _Files((path, None) for path in paths), list[tuple[_Files, log.Entry]]()  # with the files before each
+    for one in since:
+        kept.append((live, one))
+        live = _Files(file for file in live if file[0] not in one.removed)
+        live |= {(path, one.version if path in one.vectors else None) for path in one.added}
+        back = next((at for at, (before, _) in enumerate(kept) if before == live), len(kept))
+        kept[back:] = [(live, that) for _, that in kept[back:] if that.changes_columns]
+    return [one for _, one in kept]
 
 
 def check_unconstrained(table: Table, at: int) -> None:
@@ -150,8 +169,8 @@ def check_adoptable(folder: Path, since: Iterable[log.Entry]) -> None:
     for one in since:
         if one.changes_data or one.changes_columns:
             way_back = (
-                f"Its columns changed. {takes_columns_back(folder, one)}"
-                if one.changes_columns
+                f"Its {one.beyond_files} changed. {takes_back(folder, one.version - 1)}"
+                if one.beyond_files
                 else f"`{to_paste('restore', THIS, *WHY)}` takes that back, `{to_paste('adopt', THIS, *WHY)}` keeps it;"
                 " with --dry-run in the place of the reason each shows what it would do"
             )
@@ -170,11 +189,6 @@ def check_same_count(table: Table, pinned: int, newest: int) -> None:
             " the newest batch left it: a commit of another program says that it changes no row, and does. Nothing was"
             f" touched. {takes_back(table.folder, pinned)}"
         )
-
-
-def takes_columns_back(folder: Path, changed: log.Entry) -> str:
-    """How a change of a table's columns is taken back."""
-    return takes_back(folder, changed.version - 1)
 
 
 def takes_back(folder: Path, version: int) -> str:

@@ -152,5 +152,5 @@ def _seen(table: Table, pinned: int | None) -> _Seen:
 
 
 def changes_since(table: Table, pinned: int | None, newest: int) -> list[log.Entry]:
-    """The commits after the table last held what it did at `pinned`, up to `newest`; None: an empty table."""
+    """The commits since `pinned`, up to `newest`, that were not taken back; None: an empty table."""
     return changed_since(table, pinned, list(log.entries(table.folder, 0 if pinned is None else pinned, newest)))

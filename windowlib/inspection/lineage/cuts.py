@@ -218,13 +218,17 @@ def key_of(tables: Cut, texts: Sequence[str]) -> Key | None:
 
 
 def asked_range(from_text: str | None, to_text: str | None) -> TimeRange:
-    """The range between two times, open on the side that has none; raises as `time_ms` does.
+    """The range between two times, open on the side that has none. Raises as `time_ms` does, and `CannotLook`.
 
     >>> asked_range("2026-03-03T00:00Z", None).from_ms, asked_range(None, None) == EVER
     (1772496000000, True)
     """
     from_ms = EVER.from_ms if from_text is None else time_ms("from", from_text)
     to_ms = EVER.to_ms if to_text is None else time_ms("to", to_text)
+    if to_ms <= EVER.from_ms or from_ms >= EVER.to_ms:
+        which = f"to {instant(to_ms)}" if to_ms <= EVER.from_ms else f"from {instant(from_ms)}"
+        ever = f"{instant(EVER.from_ms)} to {instant(EVER.to_ms)}"
+        raise CannotLook(f"{which} leaves no time that an event can have: those are from {ever}")
     if from_ms >= to_ms:
         raise CannotLook(
             f"from {instant(from_ms)} is not before to {instant(to_ms)}; the range is from (inclusive) to (exclusive)"

@@ -22,12 +22,13 @@ from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant, of_local
 from windowlib.definition.plurals import counted
 from windowlib.engines.sail_files import UnreadableRows, parquet_file, rows_read
-from windowlib.inspection.lineage.cuts import Cut, Key
+from windowlib.inspection.lineage.cuts import CannotLook, Cut, Key
 from windowlib.inspection.lineage.text_events import text_rows
 from windowlib.model.rerun import TimeRange
 from windowlib.model.times import floored_ms
 from windowlib.plans.partitions import folder_values
 from windowlib.reruns.source import KnownFile, known_files
+from windowlib.source.column_types import as_in_parquet
 from windowlib.source.found import SourceError
 from windowlib.source.listing import change_of
 from windowlib.source.rows import WHOLE_NUMBER
@@ -149,16 +150,18 @@ def _problem(file: KnownFile) -> str | None:
 def _parquet(definition: Definition, path: Path, name: str, key: Key) -> Iterator[tuple[int, int, Mapping[str, Any]]]:
     file = parquet_file(path)
     own = file.schema_arrow
-    schema = pa.schema([field.with_name(definition.source.named(field.name)) for field in own])
+    schema = pa.schema([(definition.source.named(field.name), _plain_type(field.type)) for field in own])
     folders = folder_values(name)
     shown = shown_columns(definition)
     if any(folders.get(column) not in (None, text) for column, text in zip(key.columns, key.texts, strict=True)):
         return
-    wanted = _without(key, folders).values(schema)
+    if (wanted := _wanted(_without(key, folders), schema)) is None:
+        return
     names = [column for column in definition.uses.columns if column in schema.names]
     first = 0
     for raw in rows_read(path, file, columns=[*map(definition.source.in_files, names)]):
-        batch = raw.rename_columns([*map(definition.source.named, raw.schema.names)])
+        columns = [column.cast(_plain_type(column.type)) for column in raw.columns]
+        batch = pa.RecordBatch.from_arrays(columns, names=[*map(definition.source.named, raw.schema.names)])
         places = _places(batch, wanted)
         chosen = batch.take(places)
         of = definition.source
@@ -171,14 +174,28 @@ def _parquet(definition: Definition, path: Path, name: str, key: Key) -> Iterato
         first += batch.num_rows
 
 
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    """What rows are looked at as: without dictionaries, and views, which Arrow cannot take rows of."""
+    return as_in_parquet(kind.value_type if pa.types.is_dictionary(kind) else kind)
+
+
+def _wanted(key: Key, schema: pa.Schema) -> Mapping[str, pa.Scalar] | None:
+    """The values of a key in a file's types; None where one of these, narrower than the recorded, does not hold them.
+
+    Raises `CannotLook` where a text is not a value of the recorded type.
+    """
+    try:
+        return key.values(schema)
+    except CannotLook:
+        key.python_values()
+        return None
+
+
 def _places(batch: pa.RecordBatch, wanted: Mapping[str, pa.Scalar]) -> pa.Array:
     """The rows of a batch whose columns have the wanted values."""
     mask = pa.repeat(pa.scalar(True), batch.num_rows)
     for name, value in wanted.items():
-        column = batch.column(name)
-        if pa.types.is_dictionary(column.type):
-            column = column.dictionary_decode()
-        mask = pc.and_(mask, pc.fill_null(pc.equal(column, value), False))
+        mask = pc.and_(mask, pc.fill_null(pc.equal(batch.column(name), value), False))
     return pc.indices_nonzero(mask)
 
 

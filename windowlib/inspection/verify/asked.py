@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 PARTS = 1_000_000
+MOST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,9 @@ class Asked:
     >>> Asked(sample=1.5)
     Traceback (most recent call last):
     windowlib.model.errors.InvalidSpec: need a sample > 0 and <= 1, such as 0.01 for one key in a hundred, got 1.5
+    >>> Asked(sample=0.5, seed=2**63)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    windowlib.model.errors.InvalidSpec: need a seed of at most 9223372036854775807, ...
     """
 
     span: TimeRange | None = None
@@ -36,6 +40,8 @@ class Asked:
     def __post_init__(self) -> None:
         if not 0 < self.sample <= 1:
             raise InvalidSpec(f"need a sample > 0 and <= 1, such as 0.01 for one key in a hundred, got {self.sample}")
+        if not -MOST <= self.seed <= MOST:
+            raise InvalidSpec(f"need a seed of at most {MOST}, as its outcome is kept in 64 bits, got {self.seed}")
 
     def sampled(self, rows: DataFrame, keys: Sequence[str]) -> DataFrame:
         """The rows whose key is in the sample; without key columns all of them."""

@@ -1,9 +1,9 @@
 """How two sets of windows differ: row by row, column by column, in one pass.
 
-Rows of both sides are brought together by key and bounds, so that one which a table holds twice is found, too. Doubles
-that differ by less than `windowlib.plans.reruns.NEARLY` of the greater one are equal. A column that was added while the
-pipeline was live is null in rows that lack it. Which do they say themselves, but no row may lack it whose events all
-came since.
+Rows of both sides are brought together by key and bounds, so that one which a table holds twice is found, too. Computed
+doubles that differ by less than `windowlib.plans.reruns.NEARLY` of the greater one are equal. A column that was added
+while the pipeline was live is null in rows that lack it. Which do they say themselves, but no row may lack it whose
+events all came since.
 """
 
 from __future__ import annotations
@@ -40,13 +40,15 @@ class Compared:
 class Shape:
     """A table's rows as they are compared: `identity` are key columns and bounds, `values` the columns after them.
 
-    `added` are those values that not every row has, and the batch whose events and later ones fill them (0: all do).
+    `exact` are those whose doubles are not computed, `added` those that not every row has, and the batch whose events
+    and later ones fill them (0: all do).
     """
 
     table: str
     keys: Sequence[str]
     bounds: Sequence[str]
     values: Sequence[str]
+    exact: frozenset[str] = frozenset()
     added: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -92,7 +94,7 @@ def compare(
 def _differs(shape: Shape, name: str, kind: Any) -> Column:
     """Whether the two sides differ in a column."""
     found = F.col(f"_found.{quoted(name)}")
-    other = ~equal(F.col(f"_expected.{quoted(name)}"), found, kind)
+    other = ~equal(F.col(f"_expected.{quoted(name)}"), found, kind, exact=name in shape.exact)
     if name == FILLED and shape.added:
         return F.lit(False)  # it is judged with the columns that it names
     if name not in shape.added:

@@ -26,10 +26,10 @@ LAST = "last_event_ms"
 
 def shape_of(table: str, step: Step, *, by_time: bool) -> Shape:
     """How the rows of a table are compared."""
-    values = [LAST, *step.output_names]
+    values, exact = [LAST, *step.output_names], step.aggregates.exact
     if table == "results":
-        return Shape(table, step.keys, (START, END) if by_time else ("firing",), values)
-    return Shape(table, step.keys, (START, END) if by_time else ("slice_index",), ["elements", *values])
+        return Shape(table, step.keys, (START, END) if by_time else ("firing",), values, exact)
+    return Shape(table, step.keys, (START, END) if by_time else ("slice_index",), ["elements", *values], exact)
 
 
 def results(inputs: Inputs, step: Step, asked: Asked) -> DataFrame | None:

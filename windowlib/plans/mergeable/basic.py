@@ -149,7 +149,7 @@ def _averaged(kinds: Sequence[str]) -> str:
 
 BASIC = {
     "count": Function((COUNT,), "{count}", "how many values there are, null aside", _counted, result="bigint"),
-    "sum": Function((SUM,), "{sum}", "the sum", summed, takes=NUMBER, typed_by="sum({x})"),
+    "sum": Function((SUM,), "{sum}", "the sum", summed, takes=NUMBER, rounds=True, typed_by="sum({x})"),
     "avg": Function(
         (SUM, COUNT),
         "({sum} / nullif({count}, 0))",
@@ -157,6 +157,7 @@ BASIC = {
         _averaged,
         _average,
         takes=NUMBER,
+        rounds=True,
         typed_by="sum({x})",
     ),
     "min": Function(

@@ -58,6 +58,7 @@ class Function:
     takes:      what its arguments must be, `NUMBER`, `CONDITION` or `BITS`; empty: anything
     by_arrival: it chooses by (timestamp_ms, arrival)
     orders_by:  it orders by its second argument, inside of a struct
+    rounds:     it computes with doubles, so that it may depend a little on the order in which they come, and the engine
     normal:     it compares values, so that zeros are one whatever their sign, and NaN is one
     share:      its second argument is a literal, 0 to 1
     typed_by:   SQL over events, of the type that decides how it is computed, or what it gives
@@ -75,6 +76,7 @@ class Function:
     takes: str = ""
     by_arrival: bool = False
     orders_by: bool = False
+    rounds: bool = False
     normal: bool = False
     share: bool = False
     typed_by: str = ""

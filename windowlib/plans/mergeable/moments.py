@@ -129,6 +129,7 @@ def _of_one(less: int, *, root: bool, says: str) -> Function:
         _numbers,
         lambda held: _part(held, "m2", less, sqrt if root else float),
         takes=NUMBER,
+        rounds=True,
         result=DOUBLE,
         element="cast({x} as double)",
     )
@@ -143,6 +144,7 @@ def _of_two(finish: str, says: str, value: Callable[[Any], Any]) -> Function:
         value,
         arguments=2,
         takes=NUMBER,
+        rounds=True,
         result=DOUBLE,
         element="case when {x} is not null and {y} is not null"
         " then named_struct('x', cast({x} as double), 'y', cast({y} as double)) end",

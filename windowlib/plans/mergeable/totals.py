@@ -98,6 +98,7 @@ TOTALS = {
         summed,
         _fitting,
         takes=NUMBER,
+        rounds=True,
         typed_by="sum({x})",
     ),
     "product": Function(
@@ -114,6 +115,7 @@ TOTALS = {
         _numbers,
         _product,
         takes=NUMBER,
+        rounds=True,
         result=DOUBLE,
         element="cast({x} as double)",
     ),

@@ -16,3 +16,12 @@ def visible(text: str) -> str:
     ('\\x1b[31mred\\x0d\n\\x9b2J', 'a\tä…')
     """
     return text.translate(_SHOWN)
+
+
+def in_a_line(text: str) -> str:
+    r"""The same of what has to stay in a line, such as the name of a file.
+
+    >>> in_a_line("part\n9.parquet")
+    'part\\x0a9.parquet'
+    """
+    return visible(text).translate({ord(one): f"\\x{ord(one):02x}" for one in "\n\t"})

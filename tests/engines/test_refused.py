@@ -1,0 +1,126 @@
+"""A `spark.master` or a setting of `spark.conf` that Spark does not start with: a sentence, and no trace of Java's."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.errors import IllegalArgumentException, PySparkRuntimeError
+
+from tests.clicks import CLICKS, clicks
+from windowlib.definition.definition import InvalidDefinition
+from windowlib.engines.connect import Unreachable
+from windowlib.engines.jvm import JvmEnded
+from windowlib.engines.refused import refusals_named
+from windowlib.engines.words import STDERR, listening
+from windowlib.model.errors import InvalidSpec, WindowError
+from windowlib.runs.exits import UNEXPECTED, USER, exit_code
+
+FILE = Path("clicks.toml")
+TASKS = "spark.sql.shuffle.partitions"
+NOT_A_NUMBER = f"[INVALID_CONF_VALUE.TYPE_MISMATCH] The value 'many' in the config \"{TASKS}\" is invalid."
+
+
+@pytest.mark.parametrize(
+    "master",
+    [
+        *("local", "local[*]", "local[4]", "local[2,3]", "local[*, 2]", "local-cluster[2, 1, 1024]", "warm", "yarn"),
+        *("sc://host", "sc://host:15002/;token=x", "spark://one:7077,two:7077", "k8s://https://host:443"),
+    ],
+)
+def test_a_master_that_spark_or_a_run_knows(tmp_path: Path, master: str) -> None:
+    assert clicks(tmp_path, 0, CLICKS + f'[spark]\nmaster = "{master}"\n').spark.master == master
+
+
+@pytest.mark.parametrize(
+    ("master", "meant"),
+    [
+        ("lokal[2]", "local[2]"),
+        ("LOCAL[*]", "local[*]"),
+        ("spak://host:7077", "spark://host:7077"),
+        ("yarn-client", "yarn"),
+        ("wram", "warm"),
+        ("local[0]", "local"),
+        ("mesos://host:5050", None),
+        ("", None),
+    ],
+)
+def test_a_master_that_none_knows(tmp_path: Path, master: str, meant: str | None) -> None:
+    with pytest.raises(InvalidDefinition) as caught:
+        clicks(tmp_path, 0, CLICKS + f'[spark]\nmaster = "{master}"\n')
+    proposal = f"; did you mean {meant}?" if meant else ""
+    said = f'clicks.toml: spark.master: given "{master}"{proposal}; allowed: "local[*]", or "local[4]" for 4 threads;'
+    assert said in str(caught.value)
+
+
+def refusal(error: Exception, master: str = "local[*]", **conf: str) -> WindowError:
+    with pytest.raises(WindowError) as caught, refusals_named(FILE, master, {f"spark.{k}": v for k, v in conf.items()}):
+        raise error
+    return caught.value
+
+
+def test_a_setting_that_spark_does_not_take() -> None:
+    with pytest.raises(InvalidSpec) as caught, refusals_named(FILE, "local[*]", {"spark.a": "b", TASKS: "many"}):
+        raise IllegalArgumentException(f"{NOT_A_NUMBER} SQLSTATE: 22022")
+    said = f'clicks.toml: spark.conf has "{TASKS}" = "many", with which Spark does not start: {NOT_A_NUMBER}'
+    assert (str(caught.value), exit_code(caught.value)) == (said, USER)
+
+
+def test_a_master_that_spark_does_not_start_with() -> None:
+    error = refusal(JvmEnded("HADOOP_CONF_DIR must be set in the environment."), "yarn", a="true")
+    said = (
+        'clicks.toml: Spark does not start with spark.master = "yarn": HADOOP_CONF_DIR must be set in the environment.'
+    )
+    assert (str(error), exit_code(error)) == (said, USER)
+
+
+def test_a_cluster_that_does_not_answer() -> None:
+    """Which may do so when it is asked again."""
+    gone = (
+        "An error occurred while calling X.\n: org.apache.spark.SparkException: All masters are unresponsive!\n\tat a"
+    )
+    error = refusal(PySparkRuntimeError(gone), "spark://host:7077")
+    said = 'clicks.toml: Spark does not start with spark.master = "spark://host:7077": All masters are unresponsive!'
+    assert isinstance(error, Unreachable)
+    assert (str(error), exit_code(error)) == (said, UNEXPECTED)
+
+
+def test_what_spark_does_not_say_stays_as_it_is() -> None:
+    for error in (ValueError("no"), PySparkRuntimeError("no"), InvalidSpec("no")):
+        with pytest.raises(type(error)) as caught, refusals_named(FILE, "local[*]", {"spark.a": "b"}):
+            raise error
+        assert caught.value is error
+
+
+def test_words_are_kept_until_a_process_is_up(capfd: pytest.CaptureFixture[str]) -> None:
+    assert sys.__stderr__.fileno() == STDERR if sys.__stderr__ else True
+    with listening() as words:
+        ended = subprocess.Popen(
+            ["sh", "-c", "echo WARNING: a >&2; echo no such master >&2; exit 1"], stderr=words.given
+        )
+    assert ended.wait(60) == 1
+    assert words.reason() == "no such master"
+    assert capfd.readouterr().err == ""
+    with listening() as words:
+        up = subprocess.Popen(["sh", "-c", "echo one >&2; read x; echo two >&2"], stdin=-1, stderr=words.given)
+    assert up.stdin
+    words.pass_on()
+    up.stdin.write(b"go\n")
+    up.stdin.close()
+    assert up.wait(60) == 0
+    words.reason()
+    assert capfd.readouterr().err == "one\ntwo\n"
+
+
+@pytest.mark.spark
+def test_a_cluster_that_is_not_set_up() -> None:
+    """Spark's own launcher is started for it, and says so."""
+    code = "from windowlib.engines.spark import session; session('yarn', {})"
+    environment = {name: value for name, value in os.environ.items() if not name.endswith("CONF_DIR")}
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
+    assert ran.returncode == 1
+    assert "\tat org.apache" not in ran.stderr
+    assert "JvmEnded: Spark's JVM ended before it was ready: When running with master 'yarn' either" in ran.stderr

@@ -1,0 +1,127 @@
+"""The columns of a scenario's events: what no event has is null, numbers in texts and misspelt names are said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from windowlib.definition.definition import Definition, load_definition
+from windowlib.model.errors import InvalidSpec
+from windowlib.replay.pipeline_scenarios import ScenarioOutcome, load_scenario, run_scenario
+from windowlib.replay.scenario_events import event_tables
+from windowlib.replay.trial import Trial
+
+PAYMENTS = """
+engine = "{engine}"
+name = "payments"
+watermark = {{ out_of_orderness = "5m" }}
+window = {{ type = "session", gap = "30m" }}
+[aggregates]
+currencies = "count(distinct currency)"
+fees = "sum(fee)"
+refunds = "sum(case when refunded then share * amount end)"
+last_seen = "max(seen)"
+total = "sum(amount)"
+[source]
+format = "parquet"
+path = "incoming"
+key = ["account"]
+timestamp = "at"
+event_id = "payment"
+rename = {{ "the note" = "note" }}
+"""
+AT = "at = 2026-03-02T09:00:00Z"
+
+
+def payments(folder: Path, engine: str = "spark", more: str = "") -> Definition:
+    file = folder / "payments.toml"
+    file.write_text(PAYMENTS.format(engine=engine) + more)
+    return load_definition(file)
+
+
+def scenario(folder: Path, batch: str, more: str = "") -> Path:
+    file = folder / "one.toml"
+    file.write_text(f'name = "a"\n[[step]]\nfinish = true\nbatch = [{batch}]\n{more}')
+    return file
+
+
+def tried(file: Path, definition: Definition, request: pytest.FixtureRequest) -> ScenarioOutcome:
+    spark = request.getfixturevalue("spark")
+    return run_scenario(file, load_scenario(file, definition), definition, lambda: spark)
+
+
+def made(file: Path, definition: Definition) -> pa.Table:
+    loaded = load_scenario(file, definition)
+    [table] = event_tables(file, [step.batch for step in loaded.step], definition)
+    assert table is not None
+    return table
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_a_column_that_no_event_has_is_null(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    definition = payments(tmp_path, request.config.getoption("--engine"))
+    event = f'{{ account = "ann", payment = "p1", {AT}, amount = 1.5 }}'
+    file = scenario(tmp_path, event, 'fires = [{ account = "ann", currencies = 0, total = 1.5 }]')
+    tested = tried(file, definition, request)
+    assert tested.passed, tested
+    [row] = tested.steps[0].came["fires"]
+    assert [row[name] for name in ("fees", "refunds", "last_seen")] == [None, None, None]
+
+
+def test_what_a_run_says_is_said_of_steps(tmp_path: Path) -> None:
+    trial = Trial(payments(tmp_path), tmp_path / "trial", lambda: pytest.fail("nothing is computed"))
+    said = (
+        f"{trial.incoming}/000012.parquet has no column 'a.b', which x names; it has c. Write the file with it,"
+        " or set it aside: `windowlib set-aside /pipelines/payments.toml 000012.parquet`; nothing of this batch has"
+        " been committed"
+    )
+    assert trial.in_its_words(said) == "step 12 has no column 'a.b', which x names; it has c"
+    assert trial.in_its_words("use `try_cast`; see b.") == "use `try_cast`; see b"
+    assert trial.in_its_words("`windowlib run a.toml` does") == "`windowlib run a.toml` does"  # rather than nothing
+
+
+def test_types_of_parts_are_those_of_the_schema(tmp_path: Path) -> None:
+    text = (
+        PAYMENTS.replace('"parquet"', '"json"').replace('rename = {{ "the note" = "note" }}', "").format(engine="spark")
+    )
+    schema = 'account = "string", payment = "string", at = "timestamp", amount = "double", currency = "array<int>"'
+    rest = 'fee = "double", refunded = "boolean", share = "double", seen = "map<string,struct<a: date>>"'
+    (tmp_path / "payments.toml").write_text(f"{text}schema = {{ {schema}, {rest} }}\n")
+    table = made(scenario(tmp_path, f"{{ {AT} }}"), load_definition(tmp_path / "payments.toml"))
+    assert table.schema.field("currency").type == pa.list_(pa.int32())
+    assert table.schema.field("seen").type == pa.map_(pa.string(), pa.struct([("a", pa.date32())]))
+
+
+@pytest.mark.parametrize("values", [('"3.50"',), ('"3.50"', "3.5"), ("3", '"12345678901.125"')])
+def test_numbers_in_texts_need_a_type(values: tuple[str, ...], tmp_path: Path) -> None:
+    """Followed, the advice works."""
+    definition = payments(tmp_path)
+    file = scenario(tmp_path, ", ".join(f"{{ {AT}, amount = {value} }}" for value in values))
+    with pytest.raises(InvalidSpec, match=r"column 'amount' has numbers as texts: .* source.schema = (.*)$") as error:
+        made(file, definition)
+    schema = str(error.value).rpartition("source.schema = ")[2]
+    table = made(file, payments(tmp_path, more=f"schema = {schema}\n"))
+    assert [float(str(one)) for one in table.column("amount").to_pylist()] == [float(one.strip('"')) for one in values]
+
+
+def test_texts_that_no_number_is_needed_of_stay_texts(tmp_path: Path) -> None:
+    table = made(scenario(tmp_path, f'{{ {AT}, currency = "978", account = "1" }}'), payments(tmp_path))
+    assert table.schema.field("currency").type == pa.string()
+
+
+def test_a_misspelt_column_is_refused_unless_an_event_has_both(tmp_path: Path) -> None:
+    definition = payments(tmp_path)
+    for named, meant in (("acount", "account"), ("amounts", "amount"), ("notes", "note")):
+        batch = f"{{ {AT} }}, {{ {AT}, {named} = 1 }}"
+        wanted = f"step 1.batch: no key of the definition names the column '{named}'; did you mean {meant}?"
+        if meant == "note":  # which nothing reads: it may be called anything
+            load_scenario(scenario(tmp_path, batch), definition)
+            continue
+        with pytest.raises(InvalidSpec) as error:
+            load_scenario(scenario(tmp_path, batch), definition)
+        assert wanted in str(error.value)
+        load_scenario(scenario(tmp_path, f"{batch}, {{ {AT}, {named} = 1, {meant} = 1 }}"), definition)
+    load_scenario(scenario(tmp_path, f'{{ {AT}, place = "here", "the note" = "" }}'), definition)

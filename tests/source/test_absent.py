@@ -1,0 +1,97 @@
+"""A column that a file does not have: the definition is to be corrected first; no file is set aside for a typo."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.clicks import CLICKS as WITH_IDS
+from tests.clicks import START_MS, clicks, clock, without
+from windowlib.batches.planning import plan
+from windowlib.definition.definition import Definition
+from windowlib.model.errors import WindowError
+from windowlib.runs.exits import USER, exit_code
+from windowlib.source.files import check_readable
+from windowlib.tables.ledger_rows import SourceFile
+
+CLICKS = without(WITH_IDS, "event_id", "max_files_per_run", "first")
+FILE = {"user": pa.array(["u1"]), "at_ms": pa.array([START_MS]), "value": pa.array([1])}
+DONE = "; nothing of this batch has been committed"
+
+
+def pipeline(folder: Path, text: str, *files: dict[str, pa.Array]) -> Definition:
+    definition = clicks(folder, 0, text)
+    for number, columns in enumerate(files, 1):
+        pq.write_table(pa.table(columns), folder / "incoming" / f"{number}.parquet")
+    return definition
+
+
+def said(definition: Definition, number: int = 1, pinned: dict[str, str] | None = None) -> str:
+    """What a plan says of a file, after its path; with `pinned`, one after a batch that has read these columns."""
+    file = SourceFile(f"{number}.parquet", 1, 1, number)
+    with pytest.raises(WindowError) as caught:
+        plan(definition, clock) if pinned is None else check(definition, file, pinned)
+    assert exit_code(caught.value) == USER
+    return str(caught.value).removeprefix(f"{definition.source.path / f'{number}.parquet'} has no column ")
+
+
+def check(definition: Definition, file: SourceFile, pinned: dict[str, str]) -> None:
+    check_readable(definition.source, definition.uses, [file], pinned)
+
+
+@pytest.mark.parametrize(
+    ("of", "written", "key", "column", "meant"),
+    [
+        ('key = ["user"]', 'key = ["usr"]', "source.key", "usr", "user"),
+        ('timestamp = "at_ms"', 'timestamp = "at_m"', "source.timestamp", "at_m", "at_ms"),
+        ("sum(value)", "sum(valu)", "aggregates.total", "valu", "value"),
+        ("[source]", '[source]\nevent_id = "vaule"', "source.event_id", "vaule", "value"),
+    ],
+)
+def test_a_misspelt_column(tmp_path: Path, of: str, written: str, key: str, column: str, meant: str) -> None:
+    definition = pipeline(tmp_path, CLICKS.replace(of, written), FILE)
+    place = f"{key} in {definition.file}"
+    has = f"it has at_ms, user, value; did you mean {meant}?"
+    assert said(definition) == f"{column!r}, which {place} names; {has} Correct {place}{DONE}"
+
+
+def test_a_column_that_is_like_none(tmp_path: Path) -> None:
+    """Neither the definition nor the file need be right."""
+    definition = pipeline(tmp_path, CLICKS.replace("sum(value)", "sum(q)"), FILE)
+    place = f"aggregates.total in {definition.file}"
+    assert said(definition).endswith(f"value. Correct {place}, or write the file with 'q'{DONE}")
+
+
+def test_a_column_that_earlier_batches_have_read(tmp_path: Path) -> None:
+    """Then the file may be set aside; but first what is near is asked for, where anything is."""
+    lacks = {name: column for name, column in FILE.items() if name != "value"}
+    definition = pipeline(tmp_path, CLICKS, lacks, {**lacks, "values": pa.array([1])})
+    pinned = {"user": "string", "at_ms": "int64", "value": "int64"}
+    file, place = shlex.quote(str(definition.file)), f"aggregates.total in {definition.file}"
+    sentence = said(definition, 1, pinned)
+    assert "; it has at_ms, user. Write the file with 'value', or set it aside: `" in sentence
+    assert sentence.endswith(f'set-aside {file} 1.parquet --reason "…"`{DONE}')
+    sentence = said(definition, 2, pinned)
+    assert f"did you mean values? Correct {place}; or, as earlier files have the column, write the file" in sentence
+    assert sentence.endswith(f"write the file with 'value', or set it aside: `{sentence.split('`')[1]}`{DONE}")
+
+
+def test_a_column_that_the_first_file_of_a_batch_has(tmp_path: Path) -> None:
+    definition = pipeline(tmp_path, CLICKS, FILE, {name: of for name, of in FILE.items() if name != "value"})
+    assert "Write the file with 'value', or set it aside: `" in said(definition, 2)
+
+
+def test_a_rename_the_wrong_way_round(tmp_path: Path) -> None:
+    text = CLICKS.replace("[watermark]", '[source.rename]\n"user" = "who"\n[watermark]').replace('["user"]', '["who"]')
+    renamed = {"who" if name == "user" else name: column for name, column in FILE.items()}
+    definition = pipeline(tmp_path, text, renamed)
+    place = f"source.rename in {definition.file}"
+    has = f"which {place} names; it has who, at_ms, value"
+    meant = 'did you mean { "who" = "user" }, what the files call it first?'
+    assert said(definition) == f"'user', {has}; {meant} Correct {place}{DONE}"
+    misspelt = pipeline(tmp_path, text.replace('"user" = ', '"usr" = '), FILE)
+    assert f"value; did you mean user? Correct {place}{DONE}" in said(misspelt)

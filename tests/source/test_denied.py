@@ -1,0 +1,149 @@
+"""A source, or a table, that this user may not read: the place is named, and nothing is taken for damaged or lost."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import write_deltalake
+
+from tests.clicks import CLICKS, START_MS, clicks, without
+from tests.runs.test_full_disk import LESS
+from windowlib.definition.definition import Definition
+from windowlib.runs.exits import UNEXPECTED, USER
+
+PARQUET = without(CLICKS, "event_id", "max_files_per_run")
+FILE = pa.table({"user": ["u1"], "at_ms": [START_MS], "value": [1]})
+SCHEMA = '[source.schema]\nuser = "string"\nat_ms = "bigint"\nvalue = "bigint"\n'
+
+PLANS = """
+import sys
+from pathlib import Path
+from windowlib.batches.planning import plan
+from windowlib.runs.exits import load_pipeline, print_error
+from windowlib.source.footers import span
+sys.stderr = sys.stdout
+for name in sys.argv[1:]:
+    try:
+        definition = load_pipeline(Path(name))
+        if name.endswith("looked_at.toml"):
+            span(definition.source.path / "1.parquet", "at_ms", "ms")
+        plan(definition)
+        print("planned")
+    except Exception as error:
+        print(print_error(error, "plan"))
+"""
+
+
+def pipeline(folder: Path, kind: str = "parquet") -> Definition:
+    """A pipeline with a file in its folder and one in a folder below."""
+    text = PARQUET.replace('"parquet"', f'"{kind}"') + (SCHEMA if kind == "csv" else "")
+    definition = clicks(folder, 0, text)
+    below = definition.source.path / "sub"
+    if kind == "delta":
+        write_deltalake(definition.source.path, FILE)
+        return definition
+    below.mkdir()
+    for number, at in enumerate((definition.source.path, below), 1):
+        if kind == "csv":
+            (at / f"{number}.csv").write_text(f"user,at_ms,value\nu1,{START_MS},1\n", encoding="utf-8")
+        else:
+            pq.write_table(FILE, at / f"{number}.parquet")
+    return definition
+
+
+def said(files: list[Path], denied: list[tuple[Path, int]], ours: list[str]) -> list[tuple[str, int]]:
+    """What plans of definitions say, and their exit codes, while places have these modes."""
+    for place, mode in denied:
+        place.chmod(mode)
+    try:
+        command = [*ours, sys.executable, "-c", PLANS, *map(str, files)]
+        ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    finally:
+        for place, _ in denied:
+            place.chmod(0o755 if place.is_dir() else 0o644)
+    lines = ran.stdout.splitlines()
+    assert len(lines) == 2 * len(files), ran.stdout + ran.stderr
+    return [(line, int(code)) for line, code in zip(lines[::2], lines[1::2], strict=True)]
+
+
+@pytest.fixture
+def ours(without_rights: list[str], request: pytest.FixtureRequest) -> list[str]:
+    """How a command is begun that may read no more than others."""
+    less = LESS if os.geteuid() == 0 else []
+    if less and subprocess.run([*less, "true"], capture_output=True).returncode:
+        without_rights.append(f"{request.node.name}: giving up rights (setpriv)")
+        pytest.skip("root reads anything, and this one cannot give that up")
+    return less
+
+
+@pytest.mark.fault(
+    "the user who runs a pipeline may not read its source: the folder, one below it, a file, a Delta log",
+    "the run names what may not be read and says to give the right; no file is called damaged",
+)
+def test_a_source_of_another_user(ours: list[str], tmp_path: Path) -> None:
+    places = [
+        ("parquet", ".", 0o000),
+        ("parquet", ".", 0o444),  # listed, and no file in it may be looked at
+        ("parquet", "sub", 0o000),
+        ("parquet", "sub", 0o444),
+        ("parquet", "1.parquet", 0o000),
+        ("csv", "sub/2.csv", 0o000),
+        ("delta", ".", 0o000),
+        ("delta", "_delta_log", 0o444),
+        ("delta", "_delta_log/00000000000000000000.json", 0o000),
+    ]
+    definitions = [pipeline(tmp_path / str(number), kind) for number, (kind, _, _) in enumerate(places)]
+    denied = [(one.source.path / at, mode) for one, (_, at, mode) in zip(definitions, places, strict=True)]
+    for (sentence, code), definition, (place, _) in zip(
+        said([one.file for one in definitions], denied, ours), definitions, denied, strict=True
+    ):
+        needed = (
+            f"give it the right to read {definition.source.path}, with all that is in it, and give the command again"
+        )
+        assert sentence == (
+            f"error: this user may not read {place}. Nothing is lost, and nothing was changed: {needed}"
+        )
+        assert code == USER
+
+
+def test_what_looks_at_a_file_alone_names_it(ours: list[str], tmp_path: Path) -> None:
+    definition = pipeline(tmp_path)
+    looked_at = definition.file.rename(definition.file.with_name("looked_at.toml"))
+    [(sentence, code)] = said([looked_at], [(definition.source.path / "1.parquet", 0o000)], ours)
+    assert sentence.startswith(f"error: this user may not read {definition.source.path / '1.parquet'}. Nothing is lost")
+    assert code == USER
+
+
+def test_a_folder_above_the_source_of_another_user(ours: list[str], tmp_path: Path) -> None:
+    text = PARQUET.replace('"incoming"', '"above/incoming"')
+    definition = clicks(tmp_path, 0, text)
+    definition.source.path.mkdir(parents=True)
+    [(sentence, code)] = said([definition.file], [(tmp_path / "above", 0o000)], ours)
+    assert sentence.startswith(f"error: this user may not read {tmp_path / 'above'}. ")
+    assert f"give it the right to read {definition.source.path}, " in sentence
+    assert code == USER
+
+
+@pytest.mark.fault(
+    "the user who runs a pipeline may not read the log of one of its tables",
+    "the run names it and says to give the right; no table is called lost",
+)
+def test_a_log_of_another_user(ours: list[str], tmp_path: Path) -> None:
+    """Its folder lets this user list it, or only open a file whose name is known, or neither."""
+    modes = (0o444, 0o111, 0o000)
+    definitions = [pipeline(tmp_path / str(number)) for number, _ in enumerate(modes)]
+    for one in definitions:
+        write_deltalake(one.root / "ledger", FILE)
+    denied = [(one.root / "ledger" / "_delta_log", mode) for one, mode in zip(definitions, modes, strict=True)]
+    for (sentence, code), definition, (place, _) in zip(
+        said([one.file for one in definitions], denied, ours), definitions, denied, strict=True
+    ):
+        assert sentence.startswith(f"error: this user may not read {place}. Nothing is lost")
+        assert f"all of {definition.root}. Give it the right" in sentence
+        assert code == UNEXPECTED

@@ -1,0 +1,112 @@
+"""A column that the definition does not name has any type in any file; a refused row shows it as its file has it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.clicks import MINUTE_MS, START_MS, clicks, clock
+from tests.strategies import ALL
+from windowlib.definition.definition import Definition
+from windowlib.engines.sail import is_sail
+from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.verify import verify
+from windowlib.plans import erased, names
+from windowlib.runs.advance import advance
+from windowlib.source.layout import MOST_TYPES, Layout
+from windowlib.tables.ledger_rows import SourceFile
+from windowlib.tables.read import read_table
+from windowlib.tables.rerun import Rerun
+
+PLAIN = """
+name = "clicks"
+[source]
+format = "parquet"
+path = "incoming"
+key = ["user"]
+timestamp = "at_ms"
+timestamp_unit = "ms"
+[watermark]
+out_of_orderness = "0s"
+[window]
+type = "tumbling"
+size = "10m"
+[aggregates]
+n = "count(*)"
+"""
+FAR = pa.array([[2**62]], pa.list_(pa.int64()))  # microseconds, of the year 148108
+GIVEN = {
+    "bigint": (pa.array([1]), 1),
+    "int": (pa.array([2], pa.int32()), 2),
+    "nulls": (pa.nulls(1), None),
+    "unsigned": (pa.array([2**64 - 1], pa.uint64()), 2**64 - 1),
+    "text": (pa.array(["x"]), "x"),
+    "binary": (pa.array([b"\xff"]), "/w=="),
+    "time": (pa.array([1], pa.time64("us")), None),
+    "half": (pa.array([1.5], pa.float16()), None),
+    "uuid": (pa.array([b"0" * 16], pa.uuid()), None),
+    "far": (FAR.cast(pa.list_(pa.timestamp("us", "UTC"))), ["148108-07-06T14:00:27.387904Z"]),
+    "nanos": (pa.array([[1]], pa.list_(pa.timestamp("ns"))), None),
+    "long": (pa.array(["1"]).cast(pa.decimal256(60, 0)), None),
+    "struct": (pa.array([{"a": 1}], pa.struct([("a", pa.uint8())])), {"a": 1}),
+    "date": (pa.array([0], pa.date32()), "1970-01-01"),
+}
+
+
+def arrive(folder: Path, name: str, extra: pa.Array) -> None:
+    """A file with an event, and a row without its key, which is refused."""
+    both = pa.concat_arrays([extra, extra])
+    at_ms = pa.array([START_MS, START_MS + MINUTE_MS])
+    pq.write_table(pa.table({"user": ["ann", None], "at_ms": at_ms, "extra": both}), folder / f"{name}.parquet")
+
+
+def shown(definition: Definition) -> dict[str, object]:
+    rows = read_table(definition, "quarantine").to_pylist()
+    raw = {row["source_file"].removesuffix(".parquet"): row["raw"].replace('"+', '"') for row in rows}
+    return {name: json.loads(text).get("extra") for name, text in raw.items()}
+
+
+@pytest.mark.spark
+@pytest.mark.both
+def test_files_of_every_type_in_one_batch(spark: SparkSession, tmp_path: Path) -> None:
+    """A run, a rerun of all files, and verify, which reads them once more."""
+    definition = clicks(tmp_path, 0, PLAIN)
+    for name, (extra, _) in GIVEN.items():
+        arrive(tmp_path / "incoming", name, extra)
+    batch, *_ = advance(definition, lambda: spark, clock=clock, finish=True)
+    assert batch.figures["rows_admitted"] == len(GIVEN)
+    assert shown(definition) == {name: value for name, (_, value) in GIVEN.items()}
+    if ALL or is_sail(spark):  # which reads by the same reader
+        rerun = Rerun(START_MS - MINUTE_MS, START_MS + 10 * MINUTE_MS, "a test", "ann")
+        advance(definition, lambda: spark, clock=clock, rerun=rerun)
+    compared = verify(definition, Asked(), spark, clock)
+    assert not [*compared.differences]
+    assert compared.rows_read == 2 * len(GIVEN)
+
+
+def test_of_very_many_types_the_first_are_read(tmp_path: Path) -> None:
+    definition, files = clicks(tmp_path, 0, PLAIN), []
+    for number in range(2 * MOST_TYPES):
+        arrive(tmp_path / "incoming", str(number), pa.array([{f"a{number}": 1}]))
+        files.append(SourceFile(f"{number}.parquet", 1, 1, number + 1))
+    layout = Layout.of(definition.source, files, {"user": "string", "at_ms": "int64"})
+    columns = ["extra", *(names.of_another_type("extra", number) for number in range(1, MOST_TYPES))]
+    assert [*layout.kinds] == ["user", "at_ms", *columns]
+    schemas = [pq.read_schema(tmp_path / "incoming" / file.path) for file in files]
+    placed = [layout.placed(schema) for schema in schemas]
+    assert placed == [{}, *({"extra": column} for column in columns[1:]), *[{"extra": None}] * MOST_TYPES]
+
+
+@pytest.mark.spark
+@pytest.mark.both
+def test_an_erased_key_is_recognised_in_each_of_its_types(spark: SparkSession) -> None:
+    """Where it was a key before a migration, so that the definition no longer names it."""
+    secret, another = "00ff", names.of_another_type("user", 1)
+    rows = spark.createDataFrame([(7, None), (None, "ann"), (None, None)], f"user int, {another} string")
+    found = rows.select(erased.digest_of(rows, ["user"], secret)).collect()
+    assert [digest for (digest,) in found] == [erased.digest(secret, [value]) for value in (7, "ann", None)]

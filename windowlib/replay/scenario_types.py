@@ -1,0 +1,157 @@
+"""The types of columns that the events of a scenario do not show: of one that none of them has, of numbers in texts.
+
+What no event has is null in each, and a Parquet file says of which type: `[source.schema]`'s, else the first of a few
+with which the definition can be computed. No value has it, so that any of them gives the same.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import pyarrow as pa
+
+from windowlib.definition.aggregate_sql import columns_used
+from windowlib.definition.definition import Definition
+from windowlib.definition.expression_types import misfits
+from windowlib.definition.spark_types import parts_of
+from windowlib.engines.proved import refusal_by_type
+from windowlib.plans.names import EVENT_TIME
+from windowlib.replay.trial import local_zone
+from windowlib.source.column_types import declared_type, kind_of
+
+TRIED = (pa.string(), pa.int64(), pa.bool_(), pa.float64(), pa.timestamp("us", "UTC"), pa.date32())
+MOST_TRIED = 600  # for all columns together
+USUAL_DIGITS, USUAL_PLACES = 12, 2
+
+
+def types_of_absent(types: Mapping[str, pa.DataType], definition: Definition) -> dict[str, pa.DataType]:
+    """The types of columns that no event has, and the definition needs, by their names in the files.
+
+    `types` are those of columns that events have; of null where `[source.schema]` has a type of parts.
+    """
+    source, uses = definition.source, definition.uses
+    found = {name: arrow for name in types if types[name] == pa.null() and (arrow := nested(source.kinds.get(name)))}
+    needed = dict.fromkeys([*map(source.in_files, uses.columns), *source.rename])
+    absent = [name for name in needed if types.get(name, pa.null()) == pa.null() and name not in found]
+    absent = [name for name in absent if name != EVENT_TIME]
+    if source.in_files(source.timestamp) in absent:
+        found[source.in_files(source.timestamp)] = _of_times(definition)
+    numbers = {uses.gap_column, *(column for column, _ in uses.subtracted)}
+    found |= {name: pa.int64() for name in absent if source.named(name) in numbers}
+    left = [name for name in absent if name not in found]
+    return found | _fitting(left, {**types, **found}, definition)
+
+
+def _of_times(definition: Definition) -> pa.DataType:
+    if definition.source.timestamp_unit:
+        return pa.int64()
+    return pa.timestamp("us") if local_zone(definition.source) else pa.timestamp("us", "UTC")
+
+
+def _fitting(names: Sequence[str], types: Mapping[str, pa.DataType], definition: Definition) -> dict[str, pa.DataType]:
+    """A type for each of these columns, so that what reads them can be computed; texts where there is no such choice.
+
+    A key and an id are texts: the first that are tried.
+    """
+    source = definition.source
+    known = {source.named(name): str(arrow) for name, arrow in types.items() if arrow != pa.null()}
+    found = next(_choices([*map(source.named, names)], known, definition, iter(range(MOST_TRIED))), {})
+    return {name: found.get(source.named(name), pa.string()) for name in names}
+
+
+def _choices(
+    columns: Sequence[str], known: Mapping[str, str], definition: Definition, tries: Iterator[int]
+) -> Iterator[dict[str, pa.DataType]]:
+    """Types of these columns with which each aggregate can be computed whose columns are all known."""
+    if not columns:
+        yield {}
+        return
+    first, *others = columns
+    reading = {name: sql for name, sql in definition.expressions.items() if first in columns_used(sql)}
+    for tried, _ in zip(TRIED, tries, strict=False):
+        now = {**known, first: str(tried)}
+        complete = {name: sql for name, sql in reading.items() if now.keys() >= {*columns_used(sql)}}
+        if _can_be_computed(complete, now, definition.engine):
+            yield from ({first: tried, **rest} for rest in _choices(others, now, definition, tries))
+
+
+def _can_be_computed(expressions: Mapping[str, str], arrow: Mapping[str, str], engine: str) -> bool:
+    kinds = {name.casefold(): kind_of(kind) for name, kind in arrow.items()}
+    if any(misfits(sql, kinds) for sql in expressions.values()):
+        return False
+    return engine != "sail" or refusal_by_type((), expressions, arrow) is None
+
+
+def nested(text: str | None) -> pa.DataType | None:
+    """Arrow's type for one of parts that `[source.schema]` says; None for any other.
+
+    >>> nested("array<struct<a: int, `b c`: map<string, decimal(4,2)>>>")
+    ListType(list<item: struct<a: int32, b c: map<string, decimal128(4, 2)>>>)
+    >>> nested("int"), nested(None)
+    (None, None)
+    """
+    kind, parts = parts_of(text or "")
+    types = [(name, nested(part) or declared_type(part)) for name, part in parts]
+    match kind:
+        case "array":
+            return pa.list_(types[0][1])
+        case "map":
+            return pa.map_(types[0][1], types[1][1])
+        case "struct":
+            return pa.struct(types)
+    return None
+
+
+def numbers_as_texts(
+    rows: Sequence[Mapping[str, Any]], types: Mapping[str, pa.DataType], definition: Definition
+) -> str | None:
+    """What is to be done where events have numbers as texts, such as "3.50", and the definition computes with them."""
+    if definition.source.is_text:
+        return None  # [source.schema] has said what they are
+    for name, arrow in types.items():
+        values = [row[name] for row in rows if row.get(name) is not None]
+        if arrow != pa.string() or not any(isinstance(value, str) for value in values):
+            continue
+        decimals = [found for value in values if (found := _decimal(value)) is not None]
+        called = definition.source.named(name)
+        if len(decimals) == len(values) and _needs_numbers(called, definition.expressions):
+            said = f"{{ {_as_key(name)} = {json.dumps(_holding(decimals))} }}"
+            return (
+                f"the events' column {name!r} has numbers as texts: say in {definition.file} which type the files have,"
+                f" such as source.schema = {said}"
+            )
+    return None
+
+
+def _needs_numbers(column: str, expressions: Mapping[str, str]) -> bool:
+    """Whether something is computed with a column that cannot be with texts, and can with decimals."""
+    reading = [sql for sql in expressions.values() if column in columns_used(sql)]
+    as_decimals = {column.casefold(): f"decimal({USUAL_DIGITS},{USUAL_PLACES})"}
+    as_texts = {column.casefold(): "string"}
+    return any(misfits(sql, as_texts) and not misfits(sql, as_decimals) for sql in reading)
+
+
+def _decimal(value: Any) -> Decimal | None:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number and not (isinstance(value, str) and re.fullmatch(r"[+-]?\d+(\.\d+)?", value)):
+        return None
+    try:
+        found = Decimal(str(value))
+    except InvalidOperation:
+        return None
+    return found if found.is_finite() else None
+
+
+def _holding(decimals: Collection[Decimal]) -> str:
+    """A type of decimals that holds these."""
+    places = max(USUAL_PLACES, *(-int(one.as_tuple().exponent) for one in decimals))
+    whole = max(len(str(abs(int(one)))) for one in decimals)
+    return f"decimal({max(USUAL_DIGITS, whole + places)},{places})"
+
+
+def _as_key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)

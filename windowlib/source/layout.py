@@ -1,0 +1,191 @@
+"""What the columns of Parquet files are read as, where their types differ from file to file.
+
+A column that the definition names is of the type that was recorded of it first (`windowlib.source.column_types`). One
+that it does not name is only shown, as JSON, in the rows that a batch turns away. It is read as the widest of its
+types; those that this one does not hold are read as columns of their own (`windowlib.plans.names.of_another_type`),
+each null in the rows of other files. JSON leaves nulls out, so a row shows the value as its own file has it. What no
+engine reads is null, and so is what a column has beyond its first `MOST_TYPES` such types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from windowlib.definition.source import Source
+from windowlib.plans import names
+from windowlib.plans.sql_kinds import NULL
+from windowlib.source.column_types import arrow_type, in_nanos, is_unread, is_wider, kind_of, schema_of, with_inner
+from windowlib.source.files import folder_types
+from windowlib.tables.ledger_rows import SourceFile
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructType
+
+Types = Mapping[str, str]
+Fields = Mapping[str, Mapping[str, pa.Field]]
+NANOS = "nanos"  # of a timestamp in nanoseconds, which Spark reads as a whole number
+MOST_TYPES = 8
+"""Of a column that is not named: where files are written of objects, each may have a struct of its own."""
+_UNSIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20)}
+"""What Spark reads numbers without a sign as."""
+FOLDED = ("int", "bigint", "date", "string")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The columns of some files, by the files' names for them, in order of appearance.
+
+    kinds:      what each is read as
+    fields:     the field of a file for each type that it has
+    in_folders: what columns are read as that stand in the names of folders
+    places:     of a column that is not named, which of `kinds` each of its types is read as; other types are not read
+    """
+
+    kinds: Types
+    fields: Fields
+    in_folders: Types
+    places: Mapping[str, Types] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, source: Source, files: Sequence[SourceFile], recorded: Types) -> Layout:
+        """Of these files; `recorded` has the types of columns in use by the definition's names, as Arrow names them."""
+        folded = folder_types(source, [file.path for file in files])
+        of_files = {name: recorded.get(source.named(name), "") for name in folded}
+        folded |= {name: kind_of(kind) for name, kind in of_files.items() if kind_of(kind) in FOLDED}
+        fields = _fields(source, files, recorded, folded)
+        kinds: dict[str, str] = {}
+        places: dict[str, Types] = {}
+        for name, found in fields.items():
+            if (known := recorded.get(source.named(name))) is not None:
+                kinds[name] = kind_of(known)
+                continue
+            columns = {names.of_another_type(name, i) if i else name: one for i, one in enumerate(_apart([*found]))}
+            kinds |= {column: _widest(one) for column, one in columns.items()}
+            places[name] = {kind: column for column, one in columns.items() for kind in one if kind != NULL}
+        return cls(kinds, fields, folded, places)
+
+    def differing(self, schema: pa.Schema) -> dict[str, str]:
+        """The columns that a file has in another type than they are read as, with that type; NULL: nothing is read."""
+        own = {one.name.casefold(): one.type for one in schema}
+        found = {}
+        for name, kind in self.kinds.items():
+            column = names.plain(name)
+            given = own.get(column.casefold())
+            if given is None and name == column:
+                continue
+            of_file = NULL if given is None else kind_of(given)
+            if column in self.places and self.places[column].get(of_file) != name:
+                found[name] = NULL
+            elif in_nanos(given) or of_file == NULL or of_file != kind:
+                found[name] = NANOS if in_nanos(given) else of_file
+        return found
+
+    def placed(self, schema: pa.Schema) -> dict[str, str | None]:
+        """The columns of a file, in lower case, that are read as another than that of their name; None: not read."""
+        found = self.differing(schema)
+        taken = {names.plain(name): name for name in self.kinds if found.get(name) != NULL}
+        return {name.casefold(): taken.get(name) for name in self.places if taken.get(name) != name}
+
+    def type_of(self, name: str, kind: str) -> DataType:
+        """Spark's type for what a column is in a file, or is read as."""
+        known = self.fields[names.plain(name)].get(kind)
+        if known is None or kind == NULL:
+            known = pa.field(name, arrow_type("bigint" if kind == NANOS else kind))
+        return spark_type(known)
+
+    def schema(self, found: Types = MappingProxyType({})) -> StructType:
+        """What to read of a file in which these columns are of these types; those of nulls are left out."""
+        from pyspark.sql.types import StructField, StructType
+
+        own = {name: found.get(name, kind) for name, kind in self.kinds.items() if found.get(name) != NULL}
+        return StructType([StructField(names.plain(name), self.type_of(name, kind)) for name, kind in own.items()])
+
+    def whole(self) -> StructType:
+        """All columns, in the types that they are read as."""
+        from pyspark.sql.types import StructField, StructType
+
+        return StructType([StructField(name, self.type_of(name, kind)) for name, kind in self.kinds.items()])
+
+    def with_folders(self, schema: StructType, kinds: Collection[str] = FOLDED) -> StructType:
+        """The same with the columns, of these types, that stand in the names of folders."""
+        from pyspark.sql.types import StructField, StructType
+
+        folded = ((name, kind) for name, kind in self.in_folders.items() if kind in kinds)
+        return StructType(
+            [*schema, *(StructField(name, spark_type(pa.field(name, arrow_type(kind)))) for name, kind in folded)]
+        )
+
+
+def each_once(schemas: Sequence[pa.Schema]) -> list[pa.Schema]:
+    """Schemas of files without those that are the same object as another one."""
+    return [*{id(one): one for one in schemas}.values()]
+
+
+def _fields(source: Source, files: Sequence[SourceFile], recorded: Types, folded: Collection[str]) -> Fields:
+    """The fields that are read, of each type, by the first spelling of their columns; not those of `folded`."""
+    found: dict[str, dict[str, pa.Field]] = {}
+    spelled: dict[str, str] = {}
+    for schema in each_once([schema_of(source.path / file.path) for file in files]):
+        for one in schema:
+            name, kind = spelled.setdefault(one.name.casefold(), one.name), kind_of(one.type)
+            if name in folded or kind in found.get(name, {}):
+                continue
+            if source.named(name) in recorded or is_readable(one):
+                found.setdefault(name, {})[kind] = one.with_name(name)
+    return found
+
+
+def _apart(kinds: Sequence[str]) -> list[list[str]]:
+    """The types of a column, together where one of them holds all others.
+
+    >>> _apart(["int", "string", "null", "bigint", "double"]), _apart(["null"])
+    ([['int', 'bigint'], ['string'], ['double']], [['null']])
+    """
+    found: list[list[str]] = []
+    for kind in kinds:
+        if kind == NULL:
+            continue
+        fitting = (one for one in found if is_wider(kind, _widest(one)) or is_wider(_widest(one), kind))
+        if (one := next(fitting, None)) is not None:
+            one.append(kind)
+        elif len(found) < MOST_TYPES:
+            found.append([kind])
+    return found or [[NULL]]
+
+
+def _widest(kinds: Sequence[str]) -> str:
+    return reduce(lambda a, b: b if is_wider(b, a) else a, kinds)
+
+
+def spark_type(field: pa.Field) -> DataType:
+    """Spark's type for a field of a file."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    signed = pa.schema([field.with_type(_signed(field.type))])
+    return from_arrow_schema(signed, prefer_timestamp_ntz=True)[0].dataType
+
+
+def _signed(kind: pa.DataType) -> pa.DataType:
+    """
+    >>> _signed(pa.list_(pa.struct([("a", pa.uint8())])))
+    ListType(list<item: struct<a: int16>>)
+    """
+    return with_inner(kind, lambda one: _UNSIGNED.get(one, one))
+
+
+def is_readable(field: pa.Field) -> bool:
+    """Whether a field of a file can be read by every engine."""
+    from pyspark.errors import PySparkException
+
+    if is_unread(field.type):
+        return False
+    try:
+        return spark_type(field) is not None
+    except PySparkException:
+        return False
