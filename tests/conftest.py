@@ -82,6 +82,13 @@ def zone(request: pytest.FixtureRequest) -> Iterator[None]:
     time.tzset()
 
 
+@pytest.fixture(scope="session")
+def built_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all processes of a test run share."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
 NOT_TESTED = pytest.StashKey[list[str]]()
 
 

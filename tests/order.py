@@ -12,7 +12,7 @@ HERE = Path(__file__).parent
 LONGEST = (
     "docs/test_pages.py", "airflow/test_airflow_run.py", "source/test_text.py",
     "random_pipelines/test_random_pipelines.py", "schedules/test_schedules.py", "tables/test_readers.py",
-    "batches/test_added.py", "reruns/test_rerun_cases.py", "golden/test_golden.py", "pages/test_pages.py",
+    "batches/test_added.py", "reruns/test_rerun_cases.py", "stopped/test_stopped.py", "pages/test_pages.py",
     "growth/test_growth.py", "engines/test_matrix.py", "runs/test_together.py", "reruns/test_read_otherwise.py",
     "batches/test_general_pipeline.py", "runs/test_operations.py", "inspection/test_explain_window.py",
     "engines/test_warm.py", "engines/test_two_engines.py", "packaging/test_installed.py",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from windowlib import _AT_FIRST_USE, _ONCE_HERE
+from windowlib import _AT_FIRST_USE
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "windowlib"
@@ -45,8 +45,8 @@ def imports(file: Path) -> Iterator[str]:
 def defined(name: str) -> str:
     """Where a name that the face offers is defined; any other name as it is.
 
-    >>> defined("windowlib.spark_views"), defined("windowlib.Session"), defined("windowlib.triggers.Trigger")
-    ('windowlib.tables.read.spark_views', 'windowlib.model.assigners.Session', 'windowlib.model.triggers.Trigger')
+    >>> defined("windowlib.spark_views"), defined("windowlib.Session")
+    ('windowlib.tables.read.spark_views', 'windowlib.model.assigners.Session')
     """
     package, _, rest = name.partition(".")
     short = rest.partition(".")[0]
@@ -54,7 +54,7 @@ def defined(name: str) -> str:
         return name
     if short in _AT_FIRST_USE:
         return ".".join(_AT_FIRST_USE[short])
-    return f"windowlib.model.{rest}" if short in _ONCE_HERE.split() else OFFERED.get(rest, name)
+    return OFFERED.get(rest, name)
 
 
 def top(module: str) -> str:

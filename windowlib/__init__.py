@@ -15,7 +15,6 @@ Python.
 import windowlib.runs.interrupts  # noqa: F401 — before all others, which take their time
 
 # isort: split
-import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -63,14 +62,6 @@ _AT_FIRST_USE = {
     "spark_views": ("windowlib.tables.read", "spark_views"),
     "table_versions": ("windowlib.tables.read", "table_versions"),
 }
-
-_ONCE_HERE = """
-aggregates assigners contents elements errors evictors functions lateness merging operator spec state timed_triggers
-triggers watermark windows
-"""
-for _name in _ONCE_HERE.split():
-    # What an author's own code, a definition or stored state calls by the name that these modules once had.
-    globals()[_name] = sys.modules[f"{__name__}.{_name}"] = import_module(f"{__name__}.model.{_name}")
 
 
 def __getattr__(name: str) -> Any:

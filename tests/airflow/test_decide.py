@@ -24,6 +24,8 @@ from windowlib.batches.planning import ledger_of, plan
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.pages.newest import tail
 from windowlib.runs.verdicts import abandon, approve
+from windowlib.tables.ledger_rows import prepare_row
+from windowlib.tables.prepare import Prepared
 from windowlib.tables.read import read_table
 
 pytestmark = [
@@ -54,7 +56,8 @@ def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Definition:
     plan(definition)
     abandon(definition, "bob", "a wrong file")
     plan(definition)
-    ledger_of(definition).write({"kind": "reject", "batch_id": 2, "reason": "- One row. Expected 1, observed 2."})
+    refused = Prepared("_prepared/2.json", "checksum")
+    ledger_of(definition).write(prepare_row(2, refused, "- One row. Expected 1, observed 2."))
     return definition
 
 

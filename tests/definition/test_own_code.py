@@ -190,9 +190,7 @@ def test_modules_in_packages_next_to_the_definition(folder: Path) -> None:
 
 
 def test_installed_modules_are_found_too(folder: Path) -> None:
-    window = (
-        f'{GLOBAL}trigger = {{type = "custom", class = "windowlib.triggers:CountTrigger", parameters = {{n = 3}}}}\n'
-    )
+    window = f'{GLOBAL}trigger = {{type = "custom", class = "windowlib:CountTrigger", parameters = {{n = 3}}}}\n'
     assert definition(folder, window).spec.trigger == CountTrigger(3)
 
 

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from docs.reference.on_disk import PARTS
-from tests.golden.make import unpack
-from tests.golden.stories import STORIES
+from tests.stopped.cases import stopped
+from tests.stopped.stories import STORIES
 
 KEYS = {part.where: {*part.keys} for part in PARTS}
 SUMMARY, DEFINITION, DECISION = "`previews.summary`", "`ledger.definition`", "`ledger.decision` of plan and commit"
@@ -26,13 +26,13 @@ NOT_HERE = {
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[set[str]]]:
+def written(tmp_path_factory: pytest.TempPathFactory, built_in: Path) -> dict[str, list[set[str]]]:
     """By the part of the page, the keys of each object in the folders."""
     found: dict[str, list[set[str]]] = {}
     for name in STORIES:
         folder = tmp_path_factory.mktemp(name)
-        unpack(name, folder)
-        for where, value in _objects(folder / "warehouse" / "golden"):
+        stopped(name, folder, built_in)
+        for where, value in _objects(folder / "warehouse" / "stopped"):
             found.setdefault(where, []).append({*value})
     return found
 

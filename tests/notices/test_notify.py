@@ -33,8 +33,10 @@ from windowlib.runs.verdicts import abandon
 from windowlib.tables import data_files, delta_commits, row_groups, small
 from windowlib.tables.acknowledged import acknowledge, acknowledged
 from windowlib.tables.delta import Tables
+from windowlib.tables.ledger_rows import prepare_row
 from windowlib.tables.meaning import DQ_RESULTS, SOURCE_FILES
 from windowlib.tables.notices import DYING_MS, add, reported
+from windowlib.tables.prepare import Prepared
 
 NOW_MS, HOUR_MS = 1_763_700_000_000, 3_600_000
 WELL, UNKNOWN = Ended(is_well=True), Ended()
@@ -111,8 +113,8 @@ def refused(clicks: Definition) -> int:
     """A batch that waits for a decision."""
     frozen = plan(clicks, lambda: NOW_MS)
     assert frozen is not None
-    row = {"kind": "reject", "batch_id": frozen.batch_id, "reason": "- Every row is usable. Expected 0, observed 1."}
-    ledger_of(clicks, lambda: NOW_MS).write(row)
+    why = "- Every row is usable. Expected 0, observed 1."
+    ledger_of(clicks, lambda: NOW_MS).write(prepare_row(frozen.batch_id, Prepared("_prepared/1.json", "checksum"), why))
     return frozen.batch_id
 
 

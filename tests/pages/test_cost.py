@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.golden.make import unpack
 from tests.pages.long_history import lengthen
+from tests.stopped.cases import stopped
 from tests.strategies import ALL
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.pages.looked import looked
@@ -32,13 +32,13 @@ def cost(definition: Definition) -> tuple[float, int]:
     return time.process_time() - started, len(page)
 
 
-def test_a_long_history_costs_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_history_costs_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built_in: Path) -> None:
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
     found = []
     for runs in (100, 5_000 if ALL else 400):
         folder = tmp_path / str(runs)
         folder.mkdir()
-        definition = load_definition(unpack("tumbling", folder)[0])
+        definition = load_definition(stopped("tumbling", folder, built_in))
         lengthen(definition, runs)
         found.append(cost(definition))
     (_, young_bytes), (old_s, old_bytes) = found
@@ -47,10 +47,10 @@ def test_a_long_history_costs_no_more(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_six_thousand_rows_of_the_ledger_were_read_for_the_newest_batch(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built_in: Path
 ) -> None:
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
-    definition = load_definition(unpack("unkeyed", tmp_path)[0])
+    definition = load_definition(stopped("unkeyed", tmp_path, built_in))
     before = {one.gauge: one.value for one in samples(definition, NOW_MS)}
     lengthen(definition, 1_200)
     read: list[int] = []
@@ -63,20 +63,20 @@ def test_six_thousand_rows_of_the_ledger_were_read_for_the_newest_batch(
 
 
 def test_the_newest_batch_that_is_not_a_rerun_is_found_behind_many_that_were(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built_in: Path
 ) -> None:
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
-    definition = load_definition(unpack("tumbling", tmp_path)[0])  # its newest batch is a rerun
+    definition = load_definition(stopped("tumbling", tmp_path, built_in))  # its newest batch is a rerun
     before = {one.gauge: one.value for one in samples(definition, NOW_MS)}
     lengthen(definition, 40)
     after = {one.gauge: one.value for one in samples(definition, NOW_MS)}
     assert {name: after[name] for name in ("read", "fired")} == {name: before[name] for name in ("read", "fired")}
 
 
-def test_the_metrics_of_a_run_import_no_pandas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_metrics_of_a_run_import_no_pandas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built_in: Path) -> None:
     """Each command writes them at its end; the import takes longer than the rest of a run with nothing new."""
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
-    file = unpack("tumbling", tmp_path)[0]
+    file = stopped("tumbling", tmp_path, built_in)
     program = (
         "import sys; from windowlib.definition.definition import load_definition;"
         "from windowlib.pages.metrics import samples;"

@@ -1,13 +1,15 @@
-"""Pages of every kind of pipeline, as earlier releases left them: sessions, sliding, counts, own code, no key."""
+"""Pages of every kind of pipeline: sessions, sliding, counts, own code, no key."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.golden.make import CASES, unpack
-from tests.golden.stories import STORIES
+from tests.stopped.cases import CASES, OF_SPARK, stopped, stopped_on
+from tests.stopped.stage import Case
+from tests.stopped.stories import STORIES
 from windowlib.definition.definition import load_definition
 from windowlib.pages.looked import State, looked
 from windowlib.pages.pipeline import pipeline
@@ -15,17 +17,35 @@ from windowlib.pages.render import Place, pipeline_page
 from windowlib.tables.ledger import wall_clock_ms
 from windowlib.tables.read import read_table
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(autouse=True)
+def _own_warehouse(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
+
 
 @pytest.mark.parametrize("name", CASES)
-def test_pages_of_every_kind(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
-    definition = load_definition(unpack(name, tmp_path)[0])
-    found = pipeline(looked(definition, wall_clock_ms()))
-
+def test_pages_of_every_kind(name: str, tmp_path: Path, built_in: Path) -> None:
     case = CASES[name]
-    broken = case.cut_from or name in STORIES  # their runs were killed, or ended with an error
-    expected = State.WAITING if case.before_next else State.FAILING if broken else State.IDLE
-    assert (found.overview.state, found.waiting is not None) == (expected, bool(case.before_next))
+    broken = name in STORIES  # their runs were killed, or ended with an error
+    expected = State.WAITING if case.waits else State.FAILING if broken else State.IDLE
+    check_pages(stopped(name, tmp_path, built_in), case, expected)
+
+
+@pytest.mark.spark
+@pytest.mark.classic
+@pytest.mark.parametrize("name", OF_SPARK)
+def test_pages_of_kinds_that_the_operator_computes(name: str, spark: SparkSession, tmp_path: Path) -> None:
+    check_pages(stopped_on(spark, OF_SPARK[name], tmp_path / name), OF_SPARK[name], State.IDLE)
+
+
+def check_pages(file: Path, case: Case, expected: State) -> None:
+    """Checks the page of a stopped pipeline against its tables."""
+    definition = load_definition(file)
+    found = pipeline(looked(definition, wall_clock_ms()))
+    assert (found.overview.state, found.waiting is not None) == (expected, case.waits)
     assert len(found.runs) == len(
         [row for row in read_table(definition, "ledger").to_pylist() if row["kind"] == "commit"]
     )

@@ -22,6 +22,8 @@ from windowlib.pages.overview import overview
 from windowlib.pages.site import report
 from windowlib.tables import last_error
 from windowlib.tables.ledger import Ledger, Rejected, Superseded, wall_clock_ms
+from windowlib.tables.ledger_rows import prepare_row
+from windowlib.tables.prepare import Prepared
 
 
 @pytest.fixture
@@ -108,7 +110,7 @@ def test_a_batch_that_was_approved_long_after_its_plan_waits_for_the_next_run(ma
     plan(made, lambda: hour_ago_ms)
     ledger = Ledger(made.root, wall_clock_ms, made.lease_timeout_ms)
     _, claim = ledger.claim()
-    ledger.write({"kind": "reject", "batch_id": 1, "reason": "half of it has no key"}, claim.epoch)
+    ledger.write(prepare_row(1, Prepared("_prepared/1.json", "checksum"), "half of it has no key"), claim.epoch)
     ledger.write({"kind": "release"}, claim.epoch)
     assert state_and_why(made)[0] is State.WAITING
     ledger.write({"kind": "approve", "batch_id": 1, "who": "ann", "reason": "known"})

@@ -119,12 +119,6 @@ def test_two_folders_may_each_have_a_module_of_the_same_name(tmp_path: Path) -> 
     assert sys.path == path
 
 
-@holds("__init__.py", "sys.modules")
-def test_a_module_is_found_under_its_earlier_name() -> None:
-    asked = "import windowlib.triggers as once, windowlib.model.triggers as now; print(once is now)"
-    assert printed([sys.executable, "-c", asked]) == "True\n"
-
-
 @holds("__main__.py", "sys.path")
 def test_a_start_file_hides_no_package(tmp_path: Path) -> None:
     """Next to it lies a module with the name of a package that the command line needs."""

@@ -11,7 +11,7 @@ from deltalake import Schema
 
 from tests.runs import schedules
 from windowlib.batches.inputs import Outcome
-from windowlib.batches.planning import ledger_of, plan
+from windowlib.batches.planning import ledger_of
 from windowlib.definition.instants import utc
 from windowlib.model.errors import StateMismatch
 from windowlib.quality.check import CheckResult
@@ -30,7 +30,7 @@ from windowlib.tables.rerun import Rerun
 
 FAILED = CheckResult("figures", "at_most(x)", "critical", "x is at most 3", False, "4", "3")
 LATENESS = '{"window": {"allowed_lateness_ms": 15}}'
-PLAN = Plan(7, 9_000, 50, 3, (SourceFile("a.parquet", 1, 2, 4),), "f", LATENESS, terms="{}", recorded_late_in_ms=40)
+PLAN = Plan(7, 9_000, 50, 3, (SourceFile("a.parquet", 1, 2, 4),), "f", LATENESS, terms="{}", late_in_ms=40)
 
 
 def made(root: Path, plan: Plan = PLAN, **changes: Changes) -> Any:
@@ -123,14 +123,3 @@ def test_what_the_checks_refuse_waits_and_is_published_when_it_is_approved(folde
     assert (report.batch_id, report.checks) == (1, [FAILED])
     assert schedules.Reader(folder).all_values() == [10, 11, 12]
     assert [*(definition.root / prepare.FOLDER).iterdir()] == []
-
-
-def test_an_approved_batch_is_published_though_it_is_judged_again(folder: Path) -> None:
-    """An earlier release has refused it, and kept nothing of what it had computed."""
-    definition = schedules.pipeline(folder)
-    plan(definition)
-    ledger_of(definition).write({"kind": "reject", "batch_id": 1, "reason": "x is at most 3"})
-    approve(definition, "ann", "a busy day", batch_id=1)
-    [report] = advance(definition, schedules.no_spark)
-    assert (report.batch_id, report.checks) == (1, [FAILED])
-    assert schedules.Reader(folder).all_values() == [10, 11, 12]

@@ -15,7 +15,8 @@ from windowlib.cli.main import main
 from windowlib.definition.definition import Definition
 from windowlib.runs.verdicts import abandon, approve
 from windowlib.tables.ledger import Ledger, NothingToDecide, Rejected
-from windowlib.tables.ledger_rows import LedgerState
+from windowlib.tables.ledger_rows import LedgerState, prepare_row
+from windowlib.tables.prepare import Prepared
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Definition:
     plan(definition, clock)
     abandon(definition, "ann", "a wrong file", clock)
     plan(definition, clock)
-    ledger_of(definition, clock).write({"kind": "reject", "batch_id": 2, "reason": "one row a batch"})
+    ledger_of(definition, clock).write(prepare_row(2, Prepared("_prepared/2.json", "checksum"), "one row a batch"))
     return definition
 
 

@@ -39,7 +39,7 @@ PLAN = Plan(
     terms="{}",
     decision=Decision("adopt", "ann", "right"),
     replaces=("c.parquet",),
-    recorded_late_in_ms=-7,
+    late_in_ms=-7,
 )
 COMMIT: dict[str, Any] = {
     "kind": "commit",
@@ -91,14 +91,8 @@ def test_the_life_of_a_batch(tmp_path: Path) -> None:
     followed.wrote(approved_by="ann", is_begun=False)  # the next run publishes it
     ledger.write(PREPARE, 1)
     followed.wrote(rejection=None, approved_by=None)
-    ledger.write({"kind": "reject", "reason": "of an earlier release"}, 1)
-    followed.wrote(rejection="of an earlier release")
-    ledger.write({"kind": "approve", "batch_id": 1, "who": "bob"})
-    followed.wrote(approved_by="bob")
     ledger.write(COMMIT, 1)
-    commit = Commit(
-        1, {"results": 2}, 70, 5, "f", "{}", {"events": 9}, 1_500, plan_time_ms=5_000, recorded_late_out_ms=60
-    )
+    commit = Commit(1, {"results": 2}, 70, 5, "f", "{}", {"events": 9}, 1_500, plan_time_ms=5_000, late_out_ms=60)
     done = {"plan": None, "prepared": None, "rejection": None, "approved_by": None}
     followed.wrote(commit=commit, time_ms=5_000, **done)
     assert (ledger.state().pinned("results"), ledger.state().pinned("quarantine")) == (2, None)
@@ -203,38 +197,40 @@ def test_a_row_of_a_newer_version_is_not_passed_over(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault(
-    "a newer version of windowlib has written a plan, a prepare or a commit row in a newer format",
-    "the run stops before it reads what it says, and names the row and both formats",
+    "another version of windowlib has written a plan, a prepare or a commit row in another format",
+    "the run stops before it reads the row, and names the row and both formats",
 )
+@pytest.mark.parametrize("written", [FORMAT - 1, FORMAT + 1])
 @pytest.mark.parametrize("row", [plan_row(PLAN), PREPARE, COMMIT], ids=["plan", "prepare", "commit"])
-def test_a_row_of_a_newer_format_is_not_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: dict[str, Any]
+def test_a_row_of_another_format_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: dict[str, Any], written: int
 ) -> None:
     ledger = Followed(tmp_path).ledger
-    with monkeypatch.context() as newer:
-        newer.setattr(ledger_rows, "FORMAT", FORMAT + 1)
+    with monkeypatch.context() as other:
+        other.setattr(ledger_rows, "FORMAT", written)
         ledger.write(row)
     with pytest.raises(
-        StateMismatch, match=rf"row 1 of the ledger .* has format {FORMAT + 1}, .* up to {FORMAT}. A newer"
+        StateMismatch, match=rf"has format {written} \(row 1 of the ledger, .*\), .* reads format {FORMAT}:"
     ):
         ledger.state()
 
 
-def test_the_format_of_rows_is_the_one_that_earlier_releases_read(tmp_path: Path) -> None:
-    """Where it rises they stop, and the changelog must say so."""
+def test_plan_prepare_and_commit_rows_have_the_format(tmp_path: Path) -> None:
     ledger = Followed(tmp_path).ledger
     ledger.write(plan_row(PLAN))
     ledger.write({"kind": "heartbeat"})
     version = ledger.state().version
     rows = [*rows_of_kinds(ledger.tables[LEDGER.name], version, {"plan", "heartbeat"}, ("sequence", "format"))]
-    assert {row["kind"]: row["format"] for row in rows} == {"plan": 1, "heartbeat": None}
+    assert {row["kind"]: row["format"] for row in rows} == {"plan": FORMAT, "heartbeat": None}
 
 
-def test_rows_without_a_format_are_of_earlier_releases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_without_a_format_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = Followed(tmp_path).ledger
-    monkeypatch.setattr(ledger_rows, "OF_A_FORMAT", ())
-    ledger.write(COMMIT)
-    assert ledger.state().commit
+    with monkeypatch.context() as before:
+        before.setattr(ledger_rows, "OF_A_FORMAT", ())
+        ledger.write(COMMIT)
+    with pytest.raises(StateMismatch, match="has format 0"):
+        ledger.state()
 
 
 @pytest.mark.parametrize("said", [{"kind": "advance", "who": "ann", "reason": ""}, {"hidden_until": 7}])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.golden.make import CASES, unpack
+from tests.stopped.cases import CASES, stopped
 from tests.strategies import ALL
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import load_definition
@@ -23,9 +23,11 @@ from windowlib.tables.meaning import LEDGER
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_folded_file_says_what_its_rows_said(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folded_file_says_what_its_rows_said(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built_in: Path
+) -> None:
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
-    found = Table(load_definition(unpack(name, tmp_path)[0]).root / LEDGER.name)
+    found = Table(load_definition(stopped(name, tmp_path, built_in)).root / LEDGER.name)
     files = found.files(found.version())
     rows = sorted(found.rows(files, LEDGER.columns), key=_sequence)
     for count in range(len(rows), 0, -1 if ALL else -31):
@@ -38,11 +40,11 @@ def test_a_folded_file_says_what_its_rows_said(name: str, tmp_path: Path, monkey
         assert fold(one_file) == expected
 
 
-def test_of_a_long_history_few_rows_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_long_history_few_rows_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built_in: Path) -> None:
     from tests.pages.long_history import lengthen
 
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
-    definition = load_definition(unpack("tumbling", tmp_path)[0])
+    definition = load_definition(stopped("tumbling", tmp_path, built_in))
     lengthen(definition, 300)
     table = Table(definition.root / LEDGER.name)
     assert sum(file.rows for file in table.files(table.version())) > 900
@@ -55,16 +57,17 @@ def test_of_a_long_history_few_rows_are_read(tmp_path: Path, monkeypatch: pytest
 
 
 def test_the_files_of_history_are_put_together_and_say_what_they_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built_in: Path
 ) -> None:
     from tests.pages.long_history import lengthen
 
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
     monkeypatch.setattr(small, "SMALL_BYTES", 8_000)
-    definition = load_definition(unpack("tumbling", tmp_path)[0])
+    definition = load_definition(stopped("tumbling", tmp_path, built_in))
     for _ in range(compaction.OPEN):
         lengthen(definition, 40)
-    ledger = replace(ledger_of(definition), lease_timeout_ms=1)  # the machine that made the golden folder is silent
+    ledger = ledger_of(definition)
+    (held := ledger.state().claim) and ledger.write({"kind": "release"}, held.epoch)
     _, claim = ledger.claim()
     said, commits = replace(ledger.state(), version=None), commits_of(ledger.tables)
     assert len(to_put_together(ledger.tables)) == 1

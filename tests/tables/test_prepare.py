@@ -234,7 +234,7 @@ def test_what_is_written_down_is_read_back(root: Path) -> None:
 
 
 @pytest.mark.fault(
-    "the prepare file was changed, or is of a newer version",
+    "the prepare file was changed, or is of another version",
     "refused: its checksum, or its format, is not what is expected",
 )
 def test_a_prepare_file_that_was_changed_or_is_newer_is_refused(root: Path) -> None:
@@ -245,7 +245,7 @@ def test_a_prepare_file_that_was_changed_or_is_newer_is_refused(root: Path) -> N
     with pytest.raises(Unreadable, match=r"has sha256 .* but the ledger's prepare row says"):
         prepare.read(root, prepared)
     again = replace(prepared, sha256=prepare.checksum(newer.encode()))
-    with pytest.raises(StateMismatch, match="a newer version has prepared the batch"):
+    with pytest.raises(StateMismatch, match="another version has prepared the batch"):
         prepare.read(root, again)
     file.unlink()
     with pytest.raises(Unreadable, match="cannot be read"):
@@ -258,7 +258,6 @@ def test_files_that_readers_of_changes_skip_are_committed_so(root: Path) -> None
     quiet = replace(results, quiet=tuple(file.path for file in results.remove))
     third = replace(third, changes=tuple(quiet if one is results else one for one in third.changes))
     prepared = prepare.write(root, third)
-    assert json.loads((root / prepared.path).read_text())["format"] == 3  # which earlier releases refuse
     read = prepare.read(root, prepared)
     assert read == third
     at = roll(root, read)["results"]

@@ -40,7 +40,7 @@ class Traced:
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> OperatorLineage[Any, Any] | None:
         """Called by the provider when the task has ended, well or not."""
-        if self.file is None:  # a DAG file of an earlier release
+        if self.file is None:
             return None
         from windowlib.definition.definition import load_definition
 

@@ -58,14 +58,13 @@ class Plan(Job):
 
     operator_extra_links = (Page(),)
 
-    def __init__(self, *, file: Path | None = None, **kwargs: Any) -> None:
+    def __init__(self, *, file: Path, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        # None in a DAG file of an earlier release, whose decide asks no second time.
-        self.file = None if file is None else str(file)
+        self.file = str(file)
 
     def execute(self, context: Context) -> Any:
         records, lines, code = self.run_command(context)
-        if self.file and task_state(code, waits=_waits(records)) is TaskState.WAITS:
+        if task_state(code, waits=_waits(records)) is TaskState.WAITS:
             self.log.warning("%s", in_lines(_waiting(self.file, records[-1]["batch_id"], DECIDE)))
             self.log.warning("%s", in_lines(last_words(lines)))
             done_without(context, records, ADVANCE)
@@ -97,7 +96,7 @@ class Advance(Traced, Job):
 
     def __init__(self, *, file: Path | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.file = None if file is None else str(file)
+        self.file = None if file is None else str(file)  # None: the task of several pipelines
 
     def execute(self, context: Context) -> Any:
         planned = context["ti"].xcom_pull(task_ids=PLAN)  # None where plan was marked as success: the command plans

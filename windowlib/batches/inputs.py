@@ -77,10 +77,10 @@ class Inputs:
         check_types(numbered.engine, numbered.source, numbered.uses, self.source_types)
 
     @property
-    def source_types(self) -> Mapping[str, str] | None:
-        """The types that the source's columns in use keep; None where earlier releases recorded none."""
-        found: Mapping[str, str] | None = self.plan.stored.get("source_types")
-        return found
+    def source_types(self) -> Mapping[str, str]:
+        """Types that the source's columns in use keep, by column; empty before the first file."""
+        types: Mapping[str, str] | None = self.plan.stored["source_types"]
+        return types or {}
 
     @property
     def source(self) -> Source:

@@ -139,15 +139,12 @@ def migrate_command(file: Path) -> str:
 
 
 def other_terms(definition: Definition, found: Plan) -> str | None:
-    """How the definition differs from that which a plan was made with, in words; None where it computes the same.
-
-    A plan of an earlier release of windowlib has no terms: only the fingerprint counts.
-    """
+    """How the definition differs from that which a plan was made with, in words; None where it computes the same."""
     if not found.files or found.rerun:
         definition = as_stored(definition, found.stored)  # it adds no column
     if not is_of(definition, found.stored, found.fingerprint):
         return edited(definition, found)
-    return None if found.terms is None else changed(found.terms, terms_of(definition))
+    return changed(found.terms, terms_of(definition))
 
 
 def lateness_changed(plan: Plan, commit: Commit | None) -> str | None:

@@ -243,7 +243,7 @@ def _of_next_batch(
         fingerprint=fingerprint_of(meaning),
         definition=json.dumps({**kept, **meaning, **formulas.kept(definition, then, batch_id)}, sort_keys=True),
         terms=terms_of(definition),
-        recorded_late_in_ms=late_in_ms(definition.spec, commit),
+        late_in_ms=late_in_ms(definition.spec, commit),
     )
 
 

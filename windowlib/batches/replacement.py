@@ -39,8 +39,7 @@ KEPT, CHANGED, ADDED, REMOVED = "kept", "changed", "added", "removed"
 def replace_results(inputs: Inputs, step: Step, windows: Windows) -> dict[str, Changes]:
     """Puts the rows of part `update` that the windows job left in the place of the rows they name in `replaced`.
 
-    Rows that those of part `gone` name are removed. What is named need not be there: earlier releases named windows
-    of which a function had given no row.
+    Rows that those of part `gone` name are removed.
     """
     new, gone = windows.rows(inputs.spark, UPDATE), windows.rows(inputs.spark, GONE)
     given = new if gone is None else gone if new is None else new.unionByName(gone)

@@ -8,8 +8,7 @@ Columns may be added, too. The first batch that reads files has them; aggregates
 numbers, after a mark by which each window knows whether it holds all of their events (`windowlib.plans.added`).
 
 What the allowed lateness has made of the past is recorded with each batch (`windowlib.tables.late`), so the next one
-may use another. Since which batch it does is stored too, and since which one has added columns; releases that know of
-no such change refuse what they find then.
+may use another. Since which batch it does is stored too, and since which one has added columns.
 """
 
 from __future__ import annotations
@@ -125,8 +124,7 @@ def filled_since(stored: Stored) -> dict[str, int]:
 def as_stored(definition: Definition, stored: Stored) -> Definition:
     """The definition with its aggregates under the numbers that they have in the state; as it is for another state.
 
-    Columns that are not stored yet are left out. Earlier releases did not keep the numbers: then they are those of the
-    definition as it is written.
+    Columns that are not stored yet are left out.
     """
     known, numbered = since(stored.get(PARTIALS, ())), tuple(stored.get(PARTIALS, ()))
     expressions = {name: sql for name, sql in definition.expressions.items() if name in stored[AGGREGATES]}

@@ -53,11 +53,11 @@ def certified(tables: Tables, made: Sequence[Erasure]) -> Iterator[Certificate]:
         else:
             of_batch = f"change=*/cause={FORGET}/*/{one.batch_id}-*.parquet"
             announcements = (tables.root / RESULT_CHANGES.name).glob(of_batch)
-            yield Certificate(one, True, kept_from >= erasures.first_without(one, commits) and not any(announcements))
+            yield Certificate(one, True, kept_from >= one.batch_id and not any(announcements))
 
 
 def _is_given_again(earlier: Certificate, later: Certificate) -> bool:
     """Whether the later one took the place of the earlier: of the same key, which that did not come to erase."""
     before, after = earlier.erasure, later.erasure
-    is_overtaken = before.batch_id is not None and before.batch_id == after.batch_id
+    is_overtaken = before.batch_id == after.batch_id
     return before.digest == after.digest and (is_overtaken or not earlier.is_published)

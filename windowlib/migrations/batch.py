@@ -122,7 +122,7 @@ def publication(
         fingerprint=target.fingerprint,
         definition=target.definition,
         decision=decision,
-        recorded_late_in_ms=state.commit.late_out_ms,
+        late_in_ms=state.commit.late_out_ms,
     )
     windows = {f"windows_{_AS_COUNTED[kind]}": number for kind, number in found.windows.items()}
     counts = {figure: target.counts[figure] for figure in COUNTED.values() if figure in target.counts}

@@ -17,7 +17,6 @@ from windowlib.definition.instants import time_of
 from windowlib.model.assigners import Session, Sliding, Staggered
 from windowlib.model.rerun import TimeRange
 from windowlib.model.spec import WindowSpec
-from windowlib.model.watermark import MAX_WATERMARK
 from windowlib.pages.gaps import HOUR_MS, must_have_ended, notes, step_ms
 from windowlib.pages.hour_counts import Counts, Kept, counts, numbers, times_ms
 from windowlib.pages.newest import Run
@@ -202,16 +201,8 @@ def _span(results: Sequence[DataFile], end_ms: int) -> tuple[TimeRange, Sequence
 
 def newest_event_ms(definition: Definition, runs: Sequence[Run]) -> int | None:
     """The newest event time that some batches have admitted; None where they have none."""
-    ahead_ms = definition.watermark.out_of_orderness_ms + 1
-    return max((found for run in runs if (found := _newest_of(run, ahead_ms)) is not None), default=None)
-
-
-def _newest_of(run: Run, ahead_ms: int) -> int | None:
-    """That of a batch; one of an earlier release says it by what it made of the watermark, unless an operator did."""
-    if (newest_ms := run.figures.get("newest_event_ms")) is not None or run.decision:
-        return newest_ms
-    candidate_ms = run.figures.get("watermark_candidate_ms")
-    return None if candidate_ms in (None, MAX_WATERMARK) else candidate_ms + ahead_ms
+    newest = (run.figures.get("newest_event_ms") for run in runs)
+    return max((time_ms for time_ms in newest if time_ms is not None), default=None)
 
 
 def hour_notes(definition: Definition) -> Iterator[str]:

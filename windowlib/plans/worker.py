@@ -222,10 +222,7 @@ class Worker:
         )
 
     def _keep_key_state(self, key: Any, key_state: Any, out: Out) -> None:
-        """What functions remember of the key itself: a row of its own, under the global window.
-
-        Of two, which earlier releases may have left, the longer counts, or the one that sorts last.
-        """
+        """Stores what functions remember of the key itself: a row of its own, under the global window."""
         bounds = {**bounds_of(GLOBAL_WINDOW), **bounds_of(GLOBAL_WINDOW, "state_")}
         never = {"next_event_ms": MAX_TIME_MS, "next_processing_ms": MAX_TIME_MS}
         placed = {PARTITION: self.partition(GLOBAL_WINDOW)}

@@ -21,7 +21,7 @@ WEEKS, ENOUGH_WEEKS = 8, 4
 LEAST_DEVIATION = 0.25  # of the median
 LEAST_LATE_SHARE = 0.01  # a share below this is not worth a warning
 NEEDED = ("plan_time_ms", "rows_read", "rows_admitted", "rows_late", ON_TIME, LATE)
-"""The figures of an earlier batch that bands are made from; those of earlier releases have no early ones."""
+"""The figures of an earlier batch that bands are made from."""
 
 Figures: TypeAlias = Mapping[str, int | None]
 

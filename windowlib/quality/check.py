@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from windowlib.quality.judge import get_ready, judged
-from windowlib.quality.suite_files import JUDGED, OF_ROWS, OWN_RESULTS
+from windowlib.quality.suite_files import JUDGED, OF_ROWS
 from windowlib.quality.terms import Terms
 from windowlib.quality.validations import keep
 
@@ -102,8 +102,8 @@ def _identities(names: Iterable[tuple[str, str]]) -> Iterator[Identity]:
 
 
 def is_of_rows(outcome: Mapping[str, Any]) -> bool:
-    """Whether a suite has judged rows, whose values not everyone may see. Earlier releases say it by its name alone."""
-    return bool(outcome.get("meta", {}).get(JUDGED, OF_ROWS if outcome["suite_name"] == OWN_RESULTS else "") == OF_ROWS)
+    """Tests if a suite has judged rows, whose values not everyone may see."""
+    return bool(outcome["meta"].get(JUDGED) == OF_ROWS)
 
 
 def critical_failures(checks: Iterable[CheckResult]) -> list[CheckResult]:

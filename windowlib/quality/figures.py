@@ -26,7 +26,7 @@ ROWS_MUST_BE_ZERO = (
     "results_after_cleanup",
     "results_mistimed",
 )
-"""Figures that are 0 in a batch in which all is right; earlier releases and some plans do not count them."""
+"""Figures that are 0 in a batch in which all is right; some plans do not count them."""
 RECENT = 20  # batches that show how many windows fire lately
 ENOUGH_HISTORY = 5  # fewer earlier batches do not show what is usual
 

@@ -11,7 +11,7 @@ EARLY, ON_TIME, LATE = "windows_fired_early", "windows_fired_on_time", "windows_
 
 
 def windows_fired(figures: Mapping[str, int | None]) -> int:
-    """All firings of a batch. Batches of earlier releases have no early ones: they count them as on time.
+    """All firings of a batch.
 
     >>> windows_fired({EARLY: 3, ON_TIME: 40, LATE: 2}), windows_fired({ON_TIME: 40, LATE: None})
     (45, 40)

@@ -26,8 +26,8 @@ def with_rows(outcome: Mapping[str, Any], files: Sequence[Path], key: Sequence[s
 
 
 def rows_of(result: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The rows that an outcome names; none where it is about no rows, or of an earlier release."""
-    return [row for row in result["result"].get(INDEX, ()) if isinstance(row, dict)]
+    """The rows that an outcome names; none where it is about no rows."""
+    return [*result["result"].get(INDEX, ())]
 
 
 def _with_rows(result: Mapping[str, Any], files: Sequence[Path], columns: Sequence[str]) -> dict[str, Any]:

@@ -49,18 +49,13 @@ def check_expected(inputs: Inputs, found: Findings) -> None:
     )
 
 
-def _before(said: DataFrame) -> str:
-    """The column with the values that a window had."""
-    return names.BEFORE if names.BEFORE in said.columns else "before"  # in previews of earlier versions
-
-
 def _values(found: Findings) -> list[str]:
     return ["last_event_time", *found.step.output_names]
 
 
 def _has_the_columns(said: DataFrame, keys: Sequence[str], found: Findings) -> bool:
     """Whether the rows of a preview have the key and the values that results have now."""
-    had: Any = said.schema[_before(said)].dataType
+    had: Any = said.schema[names.BEFORE].dataType
     return {*keys} <= {*said.columns} and {*had.names} == {*_values(found)}
 
 
@@ -75,7 +70,7 @@ def _moved(said: DataFrame | None, now: DataFrame | None, keys: Sequence[str], f
 
     def side(rows: DataFrame, name: str) -> DataFrame:
         held = F.struct(*map(quoted, values))
-        described = F.struct("part", held.alias("after"), F.col(_before(rows)).alias("before")).alias(name)
+        described = F.struct("part", held.alias("after"), F.col(names.BEFORE).alias("before")).alias(name)
         return rows.select(*shown, described)
 
     both = side(said, "_said").join(side(now, "_now"), identity, "full_outer")

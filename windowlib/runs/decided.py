@@ -60,7 +60,7 @@ def fixed(ledger: Ledger, claim: Claim, state: LedgerState, decided: Decided) ->
         fingerprint=commit.fingerprint,
         definition=commit.definition if decision.kind == "maintain" else marker.without(commit.definition),
         decision=decision,
-        recorded_late_in_ms=state.commit.late_out_ms,
+        late_in_ms=state.commit.late_out_ms,
     )
     counts = {**dict.fromkeys(NOTHING_READ, 0), **decided.counts}
     row = commit_row(plan, commit.watermark_out_ms, commit.late_out_ms, counts)

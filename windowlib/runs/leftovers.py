@@ -23,7 +23,7 @@ from windowlib.tables.meaning import COMMIT_ORDER, LEDGER
 from windowlib.tables.publish import staging_folder
 
 _ATTEMPT = re.compile(r"(?P<batch>[1-9]\d*)-(?P<epoch>[1-9]\d*)")
-_FOLDER = re.compile(rf"{_ATTEMPT.pattern}(-[0-9a-f]{{8}})?")  # an earlier release's ends with the epoch
+_FOLDER = re.compile(rf"{_ATTEMPT.pattern}-[0-9a-f]{{8}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +57,15 @@ def _in(folder: Path) -> list[Path]:
 
 
 def _in_tables(ledger: Ledger, claim: Claim) -> Iterator[Path]:
-    """The files in the tables' folders of earlier claims' attempts that have not come to a prepared publication.
-
-    Batches that an earlier release of windowlib has committed have no such row, so their files are not looked at.
-    """
+    """The files in the tables' folders of earlier claims' attempts that have not come to a prepared publication."""
     found = list(_of_attempts(ledger, claim))
     if not found:
         return
-    table, kinds = ledger.tables[LEDGER.name], {"plan", "prepare", "commit", "reject"}
+    table = ledger.tables[LEDGER.name]
     since = min(batch for _, batch, _ in found)
-    rows = list(rows_of_kinds(table, table.version(), kinds, ("batch_id", "epoch"), since))
+    rows = list(rows_of_kinds(table, table.version(), {"plan", "prepare"}, ("batch_id", "epoch"), since))
     fixed = {(row["batch_id"], row["epoch"]) for row in rows if row["kind"] == "prepare"}
-    prepared = {batch for batch, _ in fixed}
-    decided = {row["batch_id"] for row in rows if row["kind"] in ("commit", "reject")}
-    known = {row["batch_id"] for row in rows if row["kind"] == "plan"} - (decided - prepared)
+    known = {row["batch_id"] for row in rows if row["kind"] == "plan"}
     for path, batch, epoch in found:
         if batch in known and (batch, epoch) not in fixed:  # else a name by chance
             yield path

@@ -18,7 +18,7 @@ from windowlib.definition.definition import Definition
 from windowlib.runs.decided import Decided, fixed
 from windowlib.runs.publication import publish
 from windowlib.runs.restore import Forecast, NothingToDo, changed
-from windowlib.tables import disk, erasures, log
+from windowlib.tables import disk, log
 from windowlib.tables.change import logged
 from windowlib.tables.data_files import DataFile, without
 from windowlib.tables.decision import Decision
@@ -155,13 +155,6 @@ def _check_between(ledger: Ledger, to_batch_id: int, known: Mapping[int, Commit]
         raise CannotUndo(
             f"batch {number} lies between, by which a key was erased: a rollback does not go across it, as the key"
             f" would be back.{back} A rerun recomputes a range of time before it"
-        )
-    of_no_batch = (one for one in erasures.erasures(ledger.root) if one.batch_id is None)
-    first = max((erasures.first_without(one, [*known.values()]) for one in of_no_batch), default=0)
-    if to_batch_id < first:
-        raise CannotUndo(
-            f"after batch {first} a key was erased: a rollback does not go across that, as the key would be back; a"
-            " rerun recomputes a range of time before it"
         )
 
 

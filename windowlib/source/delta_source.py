@@ -46,8 +46,8 @@ class Cursor:
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Cursor:
-        """The cursor that a commit keeps; the log's beginning where a release wrote it that kept none."""
-        return cls(**stored.get(CURSOR, {}))
+        """Returns the cursor that a commit keeps."""
+        return cls(**stored[CURSOR])
 
     def to_json(self) -> dict[str, int | str | None]:
         """For the ledger."""

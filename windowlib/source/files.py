@@ -56,8 +56,7 @@ def check_readable(
     """
     if source.is_text:
         return _types_of_text(source, uses.columns, files)
-    # Earlier releases say of a column in folders only that it is in them.
-    seen = {name: kind for name, kind in (pinned or {}).items() if kind != IN_FOLDERS.strip()}
+    seen = dict(pinned or {})
     seen |= _declared(source, uses.columns, seen)
     in_folders = folder_types(source, [file.path for file in files])
     empty: dict[str, Path] = {}

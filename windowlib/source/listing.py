@@ -167,7 +167,7 @@ def back_before(source: Source, span: TimeRange) -> str:
 
 
 def cursor_of(source: Source, commit: Commit | None) -> Cursor | None:
-    """Where to read a Delta source on from; None of other sources. Earlier releases read a log from its beginning."""
+    """Cursor from which a Delta source is read on; None for other sources."""
     if source.format != "delta":
         return None
     return Cursor.of(commit.stored) if commit else beginning(source)

@@ -64,8 +64,8 @@ class Marker:
         return _place(name, self.by) >= self.parts
 
     def to_json(self) -> dict[str, Any]:
-        """For a plan; without `chosen` where there are no patterns, as earlier releases know it."""
-        return {name: value for name, value in asdict(self).items() if name != "chosen" or value}
+        """Returns the marker as a plan keeps it."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,11 +42,12 @@ def other_definition(file: Path, stored: Mapping[str, Any]) -> str | None:
 def check_place(source: Source, root: Path, commit: Commit | None) -> None:
     """Raises `StateMismatch` where the newest batch read another folder, `SourceError` if this one is not there either.
 
-    Earlier releases did not keep which folder was read.
+    commit: the newest batch; None before the first
     """
-    then = commit.stored.get(PLACE) if commit else None
-    now = place_of(source, root)
-    if then is None or then["path"] == now["path"] or then["from_tables"] == now["from_tables"]:
+    if commit is None:
+        return
+    then, now = commit.stored[PLACE], place_of(source, root)
+    if then["path"] == now["path"] or then["from_tables"] == now["from_tables"]:
         return
     if str(source.moved_from) == then["path"]:
         return

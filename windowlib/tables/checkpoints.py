@@ -3,8 +3,8 @@
 Entries before the newest checkpoint that is not after the oldest kept version are deleted: every kept version can still
 be opened. Checkpoints are on the disk before an entry goes, and entries go from the oldest on.
 
-Every commit writes one where the last is as many entries back as the table's settings say; tables of releases that did
-not say it get the settings of new ones (`settle`).
+Every commit writes one where the last is as many entries back as the table's settings say. A table that gained columns
+may need more settings than it was created with (`settle`).
 
 A checkpoint repeats the *tombstones* of removed files, too, for as long as the table's retention says: they keep VACUUM
 off these files. Every process that opens the table reads them all, and in 30 days of a run each minute there come

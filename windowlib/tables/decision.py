@@ -13,7 +13,6 @@ from windowlib.model.errors import StateMismatch
 Kind = Literal["adopt", "rollback", "advance_watermark", "maintain", "migrate", "migrate_undo", "forget"]
 KINDS = get_args(Kind)
 NEWER = "A newer version has written it: use that one"
-_LATER = ("migration", "changed", "cuts", "digest")  # what earlier releases do not know: only where it says something
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +63,7 @@ class Decision:
 
     def to_json(self) -> str:
         """For the ledger."""
-        later = {name: value for name in _LATER if (value := getattr(self, name))}
-        first = {name: value for name, value in asdict(self).items() if name not in _LATER}
-        return json.dumps({**first, **later}, sort_keys=True)
+        return json.dumps(asdict(self), sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> Decision:
@@ -78,7 +75,7 @@ class Decision:
             raise StateMismatch(
                 f"a decision in the ledger is of a kind that is not known here: {values['kind']}. {NEWER}"
             )
-        return cls(**{**values, "cuts": tuple(values.get("cuts", ()))})
+        return cls(**{**values, "cuts": tuple(values["cuts"])})
 
 
 def decision_of(row: Mapping[str, Any]) -> Decision | None:

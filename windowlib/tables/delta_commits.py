@@ -209,22 +209,6 @@ def _properties(
     )
 
 
-def add_columns(table: Table, expected: int, wanted: Schema) -> int:
-    """Adds the columns that the table lacks, null in the rows that are there; gives the version that has them.
-
-    Raises `Conflict` when the table has moved on since `expected`.
-    """
-    with cut_is_conflict():
-        have = {one.name for one in table.at(expected).schema().fields}
-    if not (lacking := [one for one in wanted.fields if one.name not in have]):
-        return expected
-    try:
-        DeltaTable(str(table.folder), version=expected).alter.add_columns(lacking, commit_properties=_properties(None))
-    except DeltaError as error:
-        raise _why(table, expected, error) from error
-    return lasting(table, expected + 1)
-
-
 def restore(table: Table, seen: int | None, at: int | None, *, of_rows: bool = True) -> int | None:
     """Brings the table's files, as of version `seen`, back to those of version `at` by a new commit, if they differ.
 

@@ -18,7 +18,7 @@ from windowlib.plans.erased import Erased, ErasedOf
 from windowlib.tables import small
 from windowlib.tables.decision import Decision
 from windowlib.tables.ledger import DecidedMeanwhile
-from windowlib.tables.ledger_rows import Commit, SourceFile
+from windowlib.tables.ledger_rows import SourceFile
 from windowlib.tables.migration import pipeline_of
 from windowlib.tables.outside import ERASURES
 
@@ -30,7 +30,7 @@ class Erasure:
     """One erasure: of events up to `up_to_ms`, and of those at `later_ms`.
 
     `removed` are rows by table; `source` the rows of the key that each file of the source still holds. `batch_id` is
-    the batch that took the rows out of the tables; earlier releases have made none, and say None, where they had none.
+    the batch that took the rows out of the tables.
     """
 
     at: datetime
@@ -41,7 +41,7 @@ class Erasure:
     digest: str
     up_to_ms: int
     later_ms: Sequence[int]
-    batch_id: int | None
+    batch_id: int
     removed: Mapping[str, int]
     source: Mapping[str, int]
     not_looked_at: Sequence[str]
@@ -66,22 +66,12 @@ def erasures(root: Path) -> list[Erasure]:
 
 
 def unpublished(made: Sequence[Erasure], decisions: Mapping[int, Decision | None]) -> list[Erasure]:
-    """Those whose batch was not committed: the key is read no more, but still there. Earlier releases needed none.
+    """Erasures whose batch was not committed: the key is read no more, but still there.
 
     `decisions` are those of the committed batches, by batch.
     """
     done = {(number, decision.digest) for number, decision in decisions.items() if decision}
-    return [one for one in made if one.batch_id is not None and (one.batch_id, one.digest) not in done]
-
-
-def first_without(one: Erasure, commits: Sequence[Commit]) -> int:
-    """The first of all batches whose cut is without the key, as are those after it; older cuts may have it.
-
-    Where an earlier release has made none, it is the newest batch at the time of the erasure.
-    """
-    if one.batch_id is not None:
-        return one.batch_id
-    return max((commit.batch_id for commit in commits if commit.at_ms <= time_of(one.at)), default=0)
+    return [one for one in made if (one.batch_id, one.digest) not in done]
 
 
 def secret_of(known: Sequence[Erasure]) -> str:

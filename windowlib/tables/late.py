@@ -1,4 +1,4 @@
-"""What is late before and after a batch, as the ledger records it: rows of earlier releases say it by their definition.
+"""Late bound of a batch, as the ledger records it.
 
 The *late bound* is the greatest max_timestamp_ms of a window that is late. From batch to batch it never falls, so what
 has been cleaned up stays late where a definition allows another lateness; a rollback, a migration and its undoing take

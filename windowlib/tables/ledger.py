@@ -222,8 +222,6 @@ class Ledger:
             if version is None:
                 disk.make_lasting(table.folder)  # before the ledger is there: later runs need not ask
                 version = delta_commits.create(table, LEDGER.schema())
-            else:
-                version = delta_commits.add_columns(table, version, LEDGER.schema())  # of an earlier release
             common = {"epoch": state.claim.epoch if state.claim else 0, "at": utc(self.clock())}
             numbered = [{**common, "sequence": state.sequence + n, **with_format(row)} for n, row in enumerate(rows, 1)]
             small.append_rows(table, version, numbered)

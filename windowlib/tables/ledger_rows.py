@@ -12,19 +12,20 @@ from typing import Any
 
 from windowlib.definition.instants import time_of
 from windowlib.model.errors import StateMismatch
-from windowlib.tables import late
+from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.tables.decision import NEWER, Decision, decision_of
+from windowlib.tables.late import bound_ms
 from windowlib.tables.prepare import Prepared
 from windowlib.tables.rerun import Rerun, rerun_of
 
 OF_CLAIMS = ("claim", "heartbeat", "release")
 KINDS = (
-    *(*OF_CLAIMS, "plan", "prepare", "reject", "approve", "abandon", "commit"),
+    *(*OF_CLAIMS, "plan", "prepare", "approve", "abandon", "commit"),
     *("restore", "clock", "acknowledge", "migrate_finish"),
 )
 """The kinds of rows that this version knows."""
-FORMAT = 1
-"""The format of plan, prepare and commit rows. It rises where an earlier release would take one for something else."""
+FORMAT = 2
+"""Format of a warehouse, kept in its plan, prepare and commit rows. Each change of what is stored raises it."""
 OF_A_FORMAT = ("plan", "prepare", "commit")
 OF_COMMITS = (
     *("batch_id", "versions", "watermark_out_ms", "to_sequence", "fingerprint", "definition", "counts", "at"),
@@ -68,24 +69,18 @@ class Plan(_OfADefinition):
     definition: str
     finished: bool = False  # no more events will come: every window fires
     rerun: Rerun | None = None  # a rerun: its files are those that a removal has put in the place of others
-    terms: str | None = None  # JSON of what else decides its outcome; None where an earlier release planned it
+    terms: str = "{}"  # JSON of what else decides its outcome
     decision: Decision | None = None  # an operator's: no new file is read
     replaces: tuple[str, ...] = ()  # by a rerun that takes a removal: the files that were read and are gone for good
-    recorded_late_in_ms: int | None = None  # None where an earlier release planned it
+    late_in_ms: int = MIN_WATERMARK  # the greatest max_timestamp_ms of a window that is late when the batch begins
 
     @property
     def to_sequence(self) -> int:
         return self.from_sequence + len(self.files)
 
-    @property
-    def late_in_ms(self) -> int:
-        """The greatest max_timestamp_ms of a window that is late when the batch begins."""
-        recorded_ms = self.recorded_late_in_ms
-        return late.bound_ms(self.definition, self.watermark_in_ms) if recorded_ms is None else recorded_ms
-
     def late_after_ms(self, watermark_out_ms: int | None) -> int:
-        """The same when it ends, with this watermark."""
-        return late.bound_ms(self.definition, watermark_out_ms, self.late_in_ms)
+        """Returns the greatest max_timestamp_ms of a window that is late when the batch ends with this watermark."""
+        return bound_ms(self.definition, watermark_out_ms, self.late_in_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,16 +95,10 @@ class Commit(_OfADefinition):
     definition: str
     counts: Mapping[str, int]
     at_ms: int
+    plan_time_ms: int
+    late_out_ms: int  # the greatest max_timestamp_ms of a window that is late after the batch
     rerun: Rerun | None = None  # of a rerun
-    plan_time_ms: int | None = None
     decision: Decision | None = None  # of what an operator decided
-    recorded_late_out_ms: int | None = None  # None where an earlier release committed it
-
-    @property
-    def late_out_ms(self) -> int:
-        """The greatest max_timestamp_ms of a window that is late after the batch."""
-        recorded_ms = self.recorded_late_out_ms
-        return late.bound_ms(self.definition, self.watermark_out_ms) if recorded_ms is None else recorded_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,8 +214,6 @@ def applied(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:
         case "prepare":
             prepared = Prepared(row["prepared"], row["sha256"])
             return replace(state, prepared=prepared, rejection=row["reason"], approved_by=None)
-        case "reject":  # of earlier releases, whose approved batches are computed again
-            return replace(state, rejection=row["reason"], approved_by=None)
         case "approve":
             return replace(state, approved_by=row["who"], is_begun=False)
         case "abandon":
@@ -250,10 +237,11 @@ def applied(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:
 
 
 def _check_format(row: Mapping[str, Any]) -> None:
-    if (row.get("format") or 0) > FORMAT:
+    if row["kind"] in OF_A_FORMAT and (written := row.get("format") or 0) != FORMAT:
         raise StateMismatch(
-            f"row {row['sequence']} of the ledger ({row['kind']}) has format {row['format']}, this version of windowlib"
-            f" reads up to {FORMAT}. {NEWER}"
+            f"the warehouse has format {written} (row {row['sequence']} of the ledger, {row['kind']}), this version of"
+            f" windowlib reads format {FORMAT}: use the version that wrote it, or compute the pipeline again under"
+            " another name or warehouse"
         )
 
 
@@ -279,7 +267,7 @@ def _plan(row: Mapping[str, Any]) -> Plan:
         terms=row["terms"],
         decision=decision_of(row),
         replaces=tuple(row["replaces"] or ()),
-        recorded_late_in_ms=row["late_in_ms"],
+        late_in_ms=row["late_in_ms"],
     )
 
 
@@ -293,8 +281,8 @@ def commit_of(row: Mapping[str, Any], at_ms: int) -> Commit:
         definition=row["definition"],
         counts=dict(row["counts"]),
         at_ms=at_ms,
-        rerun=rerun_of(row),
         plan_time_ms=row["plan_time_ms"],
+        late_out_ms=row["late_out_ms"],
+        rerun=rerun_of(row),
         decision=decision_of(row),
-        recorded_late_out_ms=row["late_out_ms"],
     )

@@ -45,7 +45,7 @@ LEDGER = TableSpec(
             "kind",
             _TEXT,
             "claim, heartbeat, release, plan, prepare, commit, approve, abandon, clock, restore, acknowledge,"
-            " migrate_finish (once also reject)",
+            " migrate_finish",
         ),
         Column("epoch", _LONG, "the number of the newest claim"),
         Column("batch_id", _LONG, "null for claim, heartbeat, release"),
@@ -99,9 +99,7 @@ LEDGER = TableSpec(
         ),
         Column("prepared", _TEXT, "of prepare: the file that lists all that the batch publishes"),
         Column("sha256", _TEXT, "of prepare: the checksum of that file"),
-        Column(
-            "format", _LONG, "of plan, prepare, commit: the format it was written in; null before there was a number"
-        ),
+        Column("format", _LONG, "of plan, prepare, commit: the format of the warehouse"),
     ),
 )
 
@@ -141,7 +139,7 @@ SOURCE_FILES = TableSpec(
         Column("rows", _LONG, "how many rows it had"),
         Column("min_timestamp_ms", _LONG, "of the admitted events; null when none was"),
         Column("max_timestamp_ms", _LONG, "the same"),
-        Column("read_as", _TEXT, "JSON: how its rows were read (source.dialect, nested); null: by an earlier release"),
+        Column("read_as", _TEXT, "JSON: how its rows were read (source.dialect, nested)"),
     ),
 )
 

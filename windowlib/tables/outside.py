@@ -111,7 +111,7 @@ ERASURES = TableSpec(
         Column("digest", _TEXT, "HMAC-SHA256 of the key, in hexadecimal digits (windowlib.plans.erased)"),
         Column("up_to_ms", _LONG, "events at this time or before are erased"),
         Column("later_ms", pa.list_(_LONG), "events at these times are, too: the source held them then"),
-        Column("batch_id", _LONG, "the batch that took its rows out of tables; null (earlier releases): they had none"),
+        Column("batch_id", _LONG, "the batch that took its rows out of tables"),
         Column("removed", _NUMBERS, "table → rows that went; of dq_results and ledger those whose examples did"),
         Column("source", _NUMBERS, "file of the source → rows of the key that it held then"),
         Column("not_looked_at", pa.list_(_TEXT), "files of the source that could not be read then, in sentences"),

@@ -21,10 +21,8 @@ from windowlib.tables import disk
 from windowlib.tables.change import LoggedFile
 
 FOLDER = "_prepared"
-FORMAT = 4  # the newest that is read
-ALL_OR_NONE = 3  # the newest in which a table that changes its columns loses all of its files, or none
-ALL_LOUD = 2  # the newest in which all of a table's files change rows, or none does
-KNOWN_EARLIER = 1  # what earlier releases read: no table changes its columns, and all commits change rows
+FORMAT = 5
+"""Format of the file. Each change of it raises the number."""
 APP_ID = "windowlib"  # names our transactions in the tables' logs
 
 
@@ -80,7 +78,7 @@ def write(root: Path, publication: Publication) -> Prepared:
 
     Raises OSError where the disk refuses; then the files that were written for it are deleted.
     """
-    text = json.dumps({"format": _format(publication), **asdict(publication)}, sort_keys=True).encode()
+    text = json.dumps({"format": FORMAT, **asdict(publication)}, sort_keys=True).encode()
     file = _file(root, publication)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -94,15 +92,6 @@ def write(root: Path, publication: Publication) -> Prepared:
     return Prepared(str(file.relative_to(root)), checksum(text))
 
 
-def _format(publication: Publication) -> int:
-    """The oldest format that says all of it."""
-    if any(one.columns and one.remove for one in publication.changes):
-        return FORMAT
-    if any(one.quiet for one in publication.changes):
-        return ALL_OR_NONE
-    return ALL_LOUD if any(one.columns for one in publication.changes) or not publication.of_rows else KNOWN_EARLIER
-
-
 def read(root: Path, prepared: Prepared) -> Publication:
     """The publication that a `prepare` row names. Raises `Unreadable`, `StateMismatch` for one of a newer version."""
     file = root / prepared.path
@@ -113,14 +102,14 @@ def read(root: Path, prepared: Prepared) -> Publication:
     if (found := checksum(text)) != prepared.sha256:
         raise Unreadable(f"{file} has sha256 {found}, but the ledger's prepare row says {prepared.sha256}")
     values = json.loads(text)
-    if values["format"] > FORMAT:
+    if values["format"] != FORMAT:
         raise StateMismatch(
-            f"{file} has format {values['format']}, this version of windowlib reads up to {FORMAT}: a newer version has"
-            " prepared the batch. Use that one"
+            f"{file} has format {values['format']}, this version of windowlib reads {FORMAT}: another version has"
+            " prepared the batch. Use that version"
         )
     changes = tuple(map(_change, values["changes"]))
-    checks, about = tuple(values["checks"]), {name: values.get(name, True) for name in ("computed", "of_rows")}
-    return Publication(values["identity"], values["batch_id"], changes, values["row"], checks, **about)
+    about = {name: values[name] for name in ("identity", "batch_id", "row", "computed", "of_rows")}
+    return Publication(changes=changes, checks=tuple(values["checks"]), **about)
 
 
 def checksum(text: bytes) -> str:
@@ -147,7 +136,7 @@ def _file(root: Path, publication: Publication) -> Path:
 
 def _change(values: Mapping[str, Any]) -> TableChange:
     add, remove = (tuple(LoggedFile(**one) for one in values[name]) for name in ("add", "remove"))
-    partition_by, quiet = tuple(values["partition_by"]), tuple(values.get("quiet", ()))
+    partition_by, quiet = tuple(values["partition_by"]), tuple(values["quiet"])
     return TableChange(
-        values["name"], values["start"], values["schema"], partition_by, add, remove, values.get("columns"), quiet
+        values["name"], values["start"], values["schema"], partition_by, add, remove, values["columns"], quiet
     )

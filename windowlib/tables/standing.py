@@ -1,9 +1,8 @@
 """Where every table of a pipeline stands when a batch begins: as the newest commit row names it.
 
-A table may have moved on since that row. What this pipeline left there itself (a batch that was given up, one that an
-earlier release of windowlib had half committed) is taken back, in a commit of its own. Commits that change no row, such
-as a compaction, are adopted: the batch builds on them. Any other change was made on purpose by
-another program: nothing is touched, and the run stops (`ForeignChange`).
+A table may have moved on since that row. A batch of this pipeline that was given up is taken back, in a commit of its
+own. Commits that change no row, such as a compaction, are adopted: the batch builds on them. Any other change was made
+on purpose by another program: nothing is touched, and the run stops (`ForeignChange`).
 
 All versions are read first; then the caller makes sure that it still holds the pipeline; then tables are taken back, by
 compare-and-set from the versions that were read. So a run that slept through a takeover takes nothing back.

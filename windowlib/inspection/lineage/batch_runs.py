@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.model.watermark import MIN_WATERMARK
-from windowlib.tables import late
 from windowlib.tables.decision import Decision, decision_of
-from windowlib.tables.ledger_read import newest_of_batches, rows_of_kinds
+from windowlib.tables.ledger_read import newest_of_batches
 from windowlib.tables.ledger_rows import at_ms_of
 from windowlib.tables.meaning import LEDGER
 from windowlib.tables.rerun import Rerun, rerun_of
@@ -43,7 +42,6 @@ class BatchRun:
     approved_because: str | None = None
     decision: Decision | None = None
     part_of: int | None = None  # the migration of whose tables it has built a part
-    definition: str = field(default="{}", repr=False)  # of one that an earlier release has committed
 
 
 def of_this_definition(batches: Sequence[BatchRun]) -> list[BatchRun]:
@@ -79,14 +77,13 @@ def history(batches: Mapping[int, BatchRun], batch_id: int) -> dict[int, BatchRu
 
 def _cut_of(run: BatchRun, cut: Mapping[str, Any]) -> BatchRun:
     """A batch in which a migration has built its tables."""
-    late_in_ms, late_out_ms = _late(cut, cut["watermark_in_ms"], run.definition)
     return BatchRun(
         batch_id=cut["batch_id"],
         plan_time_ms=cut["plan_time_ms"],
         watermark_in_ms=MIN_WATERMARK if cut["watermark_in_ms"] is None else cut["watermark_in_ms"],
         watermark_out_ms=cut["watermark_out_ms"],
-        late_in_ms=late_in_ms,
-        late_out_ms=late_out_ms,
+        late_in_ms=cut["late_in_ms"],
+        late_out_ms=cut["late_out_ms"],
         committed_at_ms=cut["committed_at_ms"],
         versions={},
         rerun=rerun_of(cut),
@@ -95,44 +92,28 @@ def _cut_of(run: BatchRun, cut: Mapping[str, Any]) -> BatchRun:
     )
 
 
-def _late(row: Mapping[str, Any], watermark_in_ms: int | None, definition: str) -> tuple[int, int]:
-    """What was late before and after a batch; earlier releases, which did not keep it, knew one lateness alone."""
-    if (out_ms := row.get("late_out_ms")) is not None:
-        return row["late_in_ms"], out_ms
-    return late.bound_ms(definition, watermark_in_ms), late.bound_ms(definition, row["watermark_out_ms"])
-
-
 def batches_of(definition: Definition) -> list[BatchRun]:
     """Every committed batch, from the ledger, oldest first."""
     ledger = ledger_of(definition)
     table, version = ledger.tables[LEDGER.name], ledger.state().version
     plans, approvals, commits = newest_of_batches(table, version, ("plan", "approve", "commit"), _COLUMNS).values()
-    definitions: dict[int, str] = {}
-    if any(row["late_out_ms"] is None for row in commits.values()):
-        rows = rows_of_kinds(table, version, {"commit"}, ("batch_id", "definition"))
-        definitions = {row["batch_id"]: row["definition"] for row in rows}
-    return [
-        _batch(row, plans[number], approvals.get(number, {}), definitions.get(number, "{}"))
-        for number, row in sorted(commits.items())
-    ]
+    return [_batch(row, plans[number], approvals.get(number, {})) for number, row in sorted(commits.items())]
 
 
-def _batch(row: Mapping[str, Any], plan: Mapping[str, Any], approval: Mapping[str, Any], definition: str) -> BatchRun:
+def _batch(row: Mapping[str, Any], plan: Mapping[str, Any], approval: Mapping[str, Any]) -> BatchRun:
     """The batch of a commit row, and of its plan; that an earlier plan of it was approved does not count."""
     approval = approval if approval.get("sequence", 0) > plan["sequence"] else {}
-    late_in_ms, late_out_ms = _late(row, plan["watermark_in_ms"], definition)
     return BatchRun(
         batch_id=row["batch_id"],
         plan_time_ms=plan["plan_time_ms"],
         watermark_in_ms=MIN_WATERMARK if plan["watermark_in_ms"] is None else plan["watermark_in_ms"],
         watermark_out_ms=row["watermark_out_ms"],
-        late_in_ms=late_in_ms,
-        late_out_ms=late_out_ms,
+        late_in_ms=row["late_in_ms"],
+        late_out_ms=row["late_out_ms"],
         committed_at_ms=at_ms_of(row),
         versions=dict(row["versions"]),
         rerun=rerun_of(row) or rerun_of(plan),
         approved_by=approval.get("who"),
         approved_because=approval.get("reason"),
         decision=decision_of(row),
-        definition=definition,
     )

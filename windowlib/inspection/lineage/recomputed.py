@@ -7,13 +7,10 @@ the last, of every key. Its figures say which times these are: a later rerun, or
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import pyarrow.compute as pc
 
-from windowlib.definition.instants import time_of
-from windowlib.inspection.late.events import late_rows
 from windowlib.inspection.lineage.batch_runs import BatchRun
 from windowlib.inspection.lineage.cuts import Cut
 from windowlib.model.assigners import Sliding, Tumbling
@@ -32,7 +29,7 @@ def recomputed(cut: Cut) -> dict[int, TimeRange]:
     if not isinstance(cut.definition.spec.assigner, Tumbling | Sliding):
         return {batch.batch_id: batch.rerun.range for batch in reruns if batch.rerun}
     figures = _figures(cut) if any(batch.rerun and batch.rerun.late_only for batch in reruns) else {}
-    spans = ((batch.batch_id, figures.get(batch.batch_id) or _asked(cut, batch)) for batch in reruns)
+    spans = ((batch.batch_id, _span(cut, batch, figures)) for batch in reruns)
     return {batch_id: span for batch_id, span in spans if span}
 
 
@@ -44,25 +41,9 @@ def _figures(cut: Cut) -> dict[int, TimeRange]:
     return {batch_id: TimeRange(of[FROM_MS], of[TO_MS]) for batch_id, of in found.items()}
 
 
-def _asked(cut: Cut, batch: BatchRun) -> TimeRange | None:
-    """The same of a rerun that has no such figures, as by an earlier release; None where it found nothing to do."""
+def _span(cut: Cut, batch: BatchRun, figures: Mapping[int, TimeRange]) -> TimeRange | None:
+    """Times that a rerun of tumbling or sliding windows covered; None for late events of which none was found."""
     assigner = cut.definition.spec.assigner
     assert batch.rerun, "it is asked of reruns alone"
     assert isinstance(assigner, Tumbling | Sliding), "others are recomputed by chains, or not at all"
-    span = batch.rerun.range
-    if batch.rerun.late_only:
-        times = [time_of(row["event_time"]) for row in _chosen(cut, batch)]
-        if not times:
-            return None
-        span = TimeRange(min(times), max(times) + 1)
-    return readmitted(assigner, span)
-
-
-def _chosen(cut: Cut, batch: BatchRun) -> Iterator[Mapping[str, Any]]:
-    """The late events that a rerun of late events was asked for: those that were without a window then."""
-    assert batch.rerun is not None
-    keys = cut.definition.source.key
-    for row in late_rows(cut, batch.rerun.range, readmitted=True):
-        waited = row["batch_id"] < batch.batch_id and (row["readmitted_by"] or batch.batch_id) >= batch.batch_id
-        if waited and (batch.rerun.key is None or tuple(str(row[key]) for key in keys) == batch.rerun.key):
-            yield row
+    return figures.get(batch.batch_id) if batch.rerun.late_only else readmitted(assigner, batch.rerun.range)

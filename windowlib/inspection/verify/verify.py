@@ -107,7 +107,7 @@ def verify(definition: Definition, asked: Asked, spark: SparkSession, clock: Clo
     watermark_ms, sequence = commit.watermark_out_ms, commit.to_sequence
     plan = Plan(
         commit.batch_id, clock(), watermark_ms, sequence, (), commit.fingerprint, commit.definition,
-        recorded_late_in_ms=commit.late_out_ms,
+        late_in_ms=commit.late_out_ms,
     )  # fmt: skip
     inputs = Inputs(definition, plan, shown, spark, opened, attempt, place)
     keys = definition.source.key

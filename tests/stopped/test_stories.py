@@ -1,4 +1,4 @@
-"""What lies next to the tables of a golden folder is read as it was written: decisions, certificates, hints, outcomes.
+"""Files next to the tables of a stopped pipeline: decisions, certificates, hints, outcomes.
 
 Which folder keeps what is described in `stories.py`.
 """
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.clicks import START_MS
-from tests.golden import truth
-from tests.golden.make import unpack
-from tests.golden.stories import ERASED, LATE_NAME, SET_ASIDE
-from tests.golden.test_golden import a_minute_later
+from tests.stopped import truth
+from tests.stopped.cases import stopped
+from tests.stopped.stories import ERASED, LATE_NAME, SET_ASIDE
+from tests.stopped.test_stopped import a_minute_later
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.inspection.verify.asked import Asked as ToVerify
@@ -43,12 +43,12 @@ def _own_warehouse(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
 
 
-def left(name: str, folder: Path) -> Definition:
-    return load_definition(unpack(name, folder)[0])
+def left(name: str, folder: Path, built_in: Path) -> Definition:
+    return load_definition(stopped(name, folder, built_in))
 
 
-def test_a_prepared_batch_and_what_was_decided_before_it(tmp_path: Path) -> None:
-    definition = left("prepared", tmp_path)
+def test_a_prepared_batch_and_what_was_decided_before_it(tmp_path: Path, built_in: Path) -> None:
+    definition = left("prepared", tmp_path, built_in)
     root, state = definition.root, ledger_of(definition).state()
     assert state.plan
     assert state.prepared
@@ -67,8 +67,8 @@ def test_a_prepared_batch_and_what_was_decided_before_it(tmp_path: Path) -> None
     assert (done.kept_from, done.deleted["open_windows"] > 0) == (13, True)
 
 
-def test_windows_stay_late_that_a_larger_lateness_would_keep(tmp_path: Path) -> None:
-    definition, hour_ms = left("prepared", tmp_path), 3_600_000
+def test_windows_stay_late_that_a_larger_lateness_would_keep(tmp_path: Path, built_in: Path) -> None:
+    definition, hour_ms = left("prepared", tmp_path, built_in), 3_600_000
     commit = ledger_of(definition).state().commit
     assert commit
     assert commit.watermark_out_ms
@@ -77,8 +77,8 @@ def test_windows_stay_late_that_a_larger_lateness_would_keep(tmp_path: Path) -> 
     assert commit.late_out_ms > commit.watermark_out_ms - 3 * hour_ms
 
 
-def test_a_log_is_read_from_the_checkpoint_that_its_hint_names(tmp_path: Path) -> None:
-    root = left("prepared", tmp_path).root
+def test_a_log_is_read_from_the_checkpoint_that_its_hint_names(tmp_path: Path, built_in: Path) -> None:
+    root = left("prepared", tmp_path, built_in).root
     for name in ("ledger", "results", "open_windows"):
         log = root / name / "_delta_log"
         hint = json.loads((log / "_last_checkpoint").read_text())
@@ -87,8 +87,8 @@ def test_a_log_is_read_from_the_checkpoint_that_its_hint_names(tmp_path: Path) -
     assert (tmp_path / "incoming" / f"{LATE_NAME}.parquet").exists()
 
 
-def test_a_source_is_listed_from_the_marker_on(tmp_path: Path) -> None:
-    definition = left("prepared", tmp_path)
+def test_a_source_is_listed_from_the_marker_on(tmp_path: Path, built_in: Path) -> None:
+    definition = left("prepared", tmp_path, built_in)
     plan = ledger_of(definition).state().plan
     marker = marker_of(definition.source, definition.root, plan)
     assert plan
@@ -99,15 +99,15 @@ def test_a_source_is_listed_from_the_marker_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["prepared", "kept"])
-def test_an_erased_key_is_known_by_its_hash_alone(tmp_path: Path, name: str) -> None:
-    known = erased(left(name, tmp_path).root)
+def test_an_erased_key_is_known_by_its_hash_alone(tmp_path: Path, name: str, built_in: Path) -> None:
+    known = erased(left(name, tmp_path, built_in).root)
     assert known
     assert known.until_of({"user": ERASED})
     assert known.until_of({"user": "u2"}) is None
 
 
-def test_a_migration_that_was_finished_is_over(tmp_path: Path) -> None:
-    definition = left("kept", tmp_path)
+def test_a_migration_that_was_finished_is_over(tmp_path: Path, built_in: Path) -> None:
+    definition = left("kept", tmp_path, built_in)
     error, ledger = last_error.last(definition.root), ledger_of(definition)
     assert (migration.switched(ledger), migration.migrations(definition.root)) == (None, [])
     assert migration.migrated_by(ledger.state().commit) == 3
@@ -116,8 +116,8 @@ def test_a_migration_that_was_finished_is_over(tmp_path: Path) -> None:
     assert error.at_ms > (ledger.state().time_ms or 0)
 
 
-def test_a_refused_batch_and_what_was_said_about_it(tmp_path: Path) -> None:
-    definition = left("waiting", tmp_path)
+def test_a_refused_batch_and_what_was_said_about_it(tmp_path: Path, built_in: Path) -> None:
+    definition = left("waiting", tmp_path, built_in)
     root, ledger = definition.root, ledger_of(definition)
     assert "expect_column_max_to_be_between(rows_read)" in (ledger.state().rejection or "")
     newest = validations.kept(root)[0]
@@ -132,8 +132,8 @@ def test_a_refused_batch_and_what_was_said_about_it(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.embedded
-def test_a_dry_run_is_applied_and_a_migration_undone(spark: SparkSession, tmp_path: Path) -> None:
-    definition = left("waiting", tmp_path)
+def test_a_dry_run_is_applied_and_a_migration_undone(spark: SparkSession, tmp_path: Path, built_in: Path) -> None:
+    definition = left("waiting", tmp_path, built_in)
     now_ms = a_minute_later(definition)
 
     def clock() -> int:

@@ -1,13 +1,11 @@
-"""A pipeline's folder while a golden folder is made of it: files arrive, commands are given, a batch is cut off.
-
-Of windowlib only the command is used, so the code behind it, which may be of any version.
-"""
+"""A pipeline's folder while its story is played: files arrive, commands are given, a batch is cut off."""
 
 from __future__ import annotations
 
 import json
 import os
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,12 +16,16 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
 
 from tests.clicks import MINUTE_MS, SCHEMA, START_MS, arrive, events
 from tests.own_code import top_and_mean
+from windowlib.cli.main import app
+from windowlib.tables.meaning import COMMIT_ORDER
 
 TOML = """
-name = "golden"
+name = "stopped"
 [source]
 format = "parquet"
 path = "incoming"
@@ -38,22 +40,8 @@ out_of_orderness = "5m"
 COUNTS = '[aggregates]\nclicks = "count(*)"\ntotal = "sum(value)"\n'
 SESSION = TOML + 'type = "session"\ngap = "10m"\nallowed_lateness = "1h"\n'
 WITH_IDS = SESSION.replace("max_files", 'event_id = "id"\nmax_files')
-FILES, ROWS = 4, 30
+FILES, ROWS = 3, 30
 UNREAD = FILES + 1
-COMMIT_ORDER = (
-    "watermarks",
-    "source_files",
-    "open_windows",
-    "state_windows",
-    "results",
-    "result_changes",
-    "late_events",
-    "quarantine",
-    "seen_ids",
-    "run_metrics",
-    "dq_results",
-)
-
 OWN_CODE = '''
 """Code of an author's own: a trigger that keeps state, a function with state of the key and the window, a fold."""
 
@@ -94,10 +82,9 @@ SUITE = """
 
 @dataclass(frozen=True)
 class Stage:
-    """A pipeline's folder, and the command that is given there."""
+    """A pipeline's folder, in which commands are given."""
 
     folder: Path
-    windowlib: str
 
     def arrive(self, name: str, *rows: tuple[str, str | None, int]) -> Path:
         """A file arrives whose rows are id, user and minute; their values are 1, 2, 3, …"""
@@ -120,20 +107,20 @@ class Stage:
 
     def edit(self, old: str, new: str) -> None:
         """The author edits the definition."""
-        file = self.folder / "golden.toml"
+        file = self.folder / "stopped.toml"
         text = file.read_text()
         assert old in text
         file.write_text(text.replace(old, new))
 
     def call(self, *command: str, ends_with: int = 0) -> None:
         """Gives a command about the pipeline."""
-        assert call(self.windowlib, self.folder, (command[0], "PIPELINE", *command[1:])) == ends_with
+        assert call(self.folder, (command[0], "PIPELINE", *command[1:])) == ends_with
 
     def run_killed_when_prepared(self) -> None:
         """A run that is killed when its batch is prepared, before the first table changes."""
-        root = self.folder / "warehouse" / "golden"
+        root = self.folder / "warehouse" / "stopped"
         with _kept_when_there(root / "_prepared") as kept:
-            self.call("run")
+            call_in_a_process(self.folder, ("run", "PIPELINE"))  # its claim is that of a process that has ended
         cut(root, COMMIT_ORDER[0])
         for file, text in kept.items():
             file.write_bytes(text)
@@ -141,21 +128,25 @@ class Stage:
 
 @dataclass(frozen=True)
 class Case:
-    """A pipeline and what is done with it before it is stopped; `cut_from` is the first table of the last batch that
-    is not committed (its ledger row is missing too)."""
+    """A pipeline and what is done with it before it is stopped.
+
+    most_rows: of a batch, else its checks refuse it
+    waits:     the last batch was refused and waits for a decision
+    story:     what is done instead of `commands`, in a folder without files
+    rerun:     the range that tests rerun afterwards, as two times
+    erases:    a key is erased
+    """
 
     toml: str
     commands: Sequence[Sequence[str]] = (("run", "PIPELINE"),)
     engine: str = "sail"
     rows_in_last: int = ROWS
     ends_with: int = 0
-    most_rows: int = 40  # of a batch, else its checks refuse it
-    cut_from: str | None = None
-    before_next: Sequence[Sequence[str]] = ()
-    finishes: bool = True  # the first version could not: sessions of own code with state by key; endless windows
-    story: Callable[[Stage], None] | None = None  # what is done instead of `commands`, in a folder without files
-    rerun: Sequence[str] = ()  # what the making version has rerun, too
-    erases: bool = False  # a key
+    most_rows: int = 40
+    waits: bool = False
+    story: Callable[[Stage], None] | None = None
+    rerun: tuple[str, str] | None = None
+    erases: bool = False
 
 
 def _of_its_time(path: Path, minute: int) -> None:
@@ -165,7 +156,7 @@ def _of_its_time(path: Path, minute: int) -> None:
 
 def write(folder: Path, case: Case) -> None:
     (folder / "incoming").mkdir(parents=True)
-    (folder / "golden.toml").write_text(f'engine = "{case.engine}"{case.toml}')
+    (folder / "stopped.toml").write_text(f'engine = "{case.engine}"{case.toml}')
     if "own:" in case.toml:
         (folder / "own.py").write_text(OWN_CODE.lstrip())
     if "few.json" in case.toml:
@@ -175,22 +166,24 @@ def write(folder: Path, case: Case) -> None:
 def arrive_number(folder: Path, case: Case, number: int) -> None:
     rows = events(number, case.rows_in_last if number == FILES else ROWS)
     rows = [{**row, "user": row["user"] and f"u{int(row['user'][1:]) % 4}"} for row in rows]
-    if "csv" in case.toml:
-        path = folder / "incoming" / f"{number}.csv"
-        lines = [",".join("" if row[name] is None else str(row[name]) for name in SCHEMA.names) for row in rows]
-        path.write_text("\n".join([",".join(SCHEMA.names), *lines, f"x{number},u1,soon,1", ""]))
-    else:
-        path = arrive(folder, number, rows)
-    _of_its_time(path, number * 2 * 60)
+    _of_its_time(arrive(folder, number, rows), number * 2 * 60)
 
 
-def call(windowlib: str, folder: Path, command: Sequence[str]) -> int:
-    words = [windowlib, *(word.replace("PIPELINE", str(folder / "golden.toml")) for word in command)]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("WINDOWLIB_")}
-    # Spark's workers look into the working folder first: no other windowlib may lie there.
-    done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment, cwd=folder)
-    print(*words[1:], "->", done.returncode, done.stdout[-300:], done.stderr[-600:] if done.returncode else "")
-    return done.returncode
+def call_in_a_process(folder: Path, command: Sequence[str]) -> None:
+    """Gives a command of the command line in a process of its own, which must succeed."""
+    words = [word.replace("PIPELINE", str(folder / "stopped.toml")) for word in command]
+    subprocess.run([str(Path(sys.executable).with_name("windowlib")), *words], capture_output=True, check=True)
+
+
+def call(folder: Path, command: Sequence[str]) -> int:
+    """Gives a command of the command line in this process, and returns its exit code."""
+    words = [word.replace("PIPELINE", str(folder / "stopped.toml")) for word in command]
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("WINDOWLIB_") and name != "WINDOWLIB_CACHE"]:
+            patch.delenv(name)
+        ended = CliRunner().invoke(app, words, env={"COLUMNS": "200"})
+    print(*words, "->", ended.exit_code, ended.output[-600:])
+    return ended.exit_code
 
 
 def cut(root: Path, first: str) -> None:

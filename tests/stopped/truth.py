@@ -1,4 +1,4 @@
-"""What a rerun of a golden folder must leave: plain Python over the folder's files, by `tests.rerun_oracle`."""
+"""Expected outcome of a rerun of a stopped pipeline: plain Python over the folder's files, by `tests.rerun_oracle`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from tests import rerun_oracle as oracle
-from tests.clicks import MINUTE_MS, SCHEMA, START_MS
-from tests.golden.stage import Case
-from tests.golden.stories import ERASED
+from tests.clicks import SCHEMA
 from tests.rerun_oracle import Pipeline, Row, Standing
+from tests.stopped.stage import Case
+from tests.stopped.stories import ERASED
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.tables.read import read_table
@@ -19,13 +19,10 @@ from windowlib.tables.rerun import Rerun
 
 
 def rerun_of(case: Case) -> Rerun:
-    """The rerun that a case's command asks for; without one that of some hours with late events."""
-    begin, end = (START_MS + hour * 60 * MINUTE_MS for hour in (2, 6))
-    if case.rerun:
-        begin, end = (
-            _ms(datetime.fromisoformat(case.rerun[case.rerun.index(flag) + 1])) for flag in ("--from", "--to")
-        )
-    return Rerun(begin, end, "golden", "ann")
+    """The rerun of a case's range; without one that of some hours with late events."""
+    begin, end = case.rerun or ("02:00", "06:00")
+    from_ms, to_ms = (_ms(datetime.fromisoformat(f"2026-03-02T{time}Z")) for time in (begin, end))
+    return Rerun(from_ms, to_ms, "a test", "ann")
 
 
 def standing(definition: Definition) -> Standing:

@@ -5,9 +5,9 @@ Each is stopped where something waits: a batch that is prepared, one that its ch
 
 from __future__ import annotations
 
-from tests.golden.stage import COUNTS, WITH_IDS, Case, Stage
+from tests.stopped.stage import COUNTS, WITH_IDS, Case, Stage
 
-TOML = WITH_IDS.replace('"golden"', '"golden"\nlease_timeout = "1s"') + COUNTS
+TOML = WITH_IDS.replace('"stopped"', '"stopped"\nlease_timeout = "1s"') + COUNTS
 SORTED = TOML.replace("max_files", 'sorted_by_time = "names"\nmax_files') + '[retention]\ncuts = "1 batch"\n'
 JUDGED = TOML + '[checks]\nfigures_suite = "few.json"\n[notify]\nwebhook = "http://127.0.0.1:9/none"\n'
 BY = ("--who", "ann")
@@ -78,14 +78,8 @@ def _kept(stage: Stage) -> None:
     stage.arrive("4", ("a4", ERASED, 205), ("b4", "u2", 210), ("c4", "u3", 215))
 
 
-def _rerun(begin: str, end: str) -> tuple[str, ...]:
-    span = ("--from", f"2026-03-02T{begin}Z", "--to", f"2026-03-02T{end}Z")
-    return ("rerun", "PIPELINE", *span, "--reason", "golden", "--yes", *BY)
-
-
-APPROVED = ("approve", "PIPELINE", "--reason", "a busy day", *BY)
 STORIES = {
-    "prepared": Case(SORTED, story=_prepared, rerun=_rerun("02:30", "04:20"), erases=True),
-    "waiting": Case(JUDGED, most_rows=MOST, story=_waiting, before_next=(APPROVED,), rerun=_rerun("00:50", "04:00")),
-    "kept": Case(TOML, story=_kept, rerun=_rerun("00:50", "03:30"), erases=True),
+    "prepared": Case(SORTED, story=_prepared, rerun=("02:30", "04:20"), erases=True),
+    "waiting": Case(JUDGED, most_rows=MOST, story=_waiting, waits=True, rerun=("00:50", "04:00")),
+    "kept": Case(TOML, story=_kept, rerun=("00:50", "03:30"), erases=True),
 }
