@@ -96,7 +96,7 @@ def identity_of(step: Step) -> list[str]:
 
 
 def made_by(changes: Mapping[str, Changes]) -> list[DataFile]:
-    """The files of the feed with the rows that a batch made, those that it removed left out."""
+    """Files of the feed with the rows that a batch adds to `results` or changes there, not those that it removes."""
     made = changes.get("result_changes", Changes()).add
     return [file for file in made if file.partition["change"] != REMOVED]
 

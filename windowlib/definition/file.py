@@ -103,7 +103,8 @@ class Checks(Section):
         default=None, description="a JSON file of expectations about the figures of a batch, relative to this file"
     )
     results_suite: Path | None = Field(
-        default=None, description="a JSON file of expectations about the result rows of a batch, relative to this file"
+        default=None,
+        description="a JSON file of expectations about the results that a batch adds or changes, relative to this file",
     )
 
     @field_validator("suites", "figures_suite", "results_suite", mode="before")

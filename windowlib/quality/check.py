@@ -55,7 +55,8 @@ def check(
 ) -> list[CheckResult]:
     """The outcome of every check of a batch; also kept under its pipeline's `root` (`windowlib.quality.validations`).
 
-    `history` holds the figures of earlier batches, `result_files` the files of `results` that the batch wrote.
+    `history` holds the figures of earlier batches, `result_files` the files with the results that the batch adds or
+    changes: what earlier batches published was judged, and perhaps approved, with them.
     Raises `InvalidSpec` where a suite is mistaken.
     """
     files = [file.absolute() for file in result_files]

@@ -1,4 +1,5 @@
-"""Judges a batch by its suites: a frame of one row with its figures, and, where a suite asks, all its result rows.
+"""Judges a batch by its suites: a frame of one row with its figures, and, where a suite asks, the results that it
+adds or changes.
 
 Of the rows only the columns are read that the suites name, so memory is a matter of these columns: about 60 bytes a row
 and column, 0.3 s for each million rows and expectation.
@@ -55,7 +56,7 @@ IN_MS = {"window_start_ms": "window_start", "window_end_ms": "window_end"}
 def validate(
     terms: Terms, figures: Figures, history: Sequence[Figures], result_files: Sequence[Path]
 ) -> list[dict[str, Any]]:
-    """The outcome of every suite, as JSON; those about rows only where the batch wrote results.
+    """The outcome of every suite, as JSON; those about rows only where it adds or changes results.
 
     Raises `InvalidSpec` where a suite is mistaken, and KeyError where a figure is missing.
     """
@@ -121,7 +122,7 @@ def built(suite: Suite) -> ExpectationSuite:
 
 
 def rows_of(files: Sequence[Path], expectations: Sequence[suite_files.Expectation]) -> pd.DataFrame:
-    """All rows of some files of `results`, in the columns that expectations name, `window_start_ms` among these."""
+    """All rows of some files of results, in the columns that expectations name, `window_start_ms` among these."""
     stored = dict.fromkeys(name for file in files for name in pq.read_schema(file).names)
     own = [name for name in stored if name not in IN_MS]
     for one in expectations:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from windowlib.batches import batch, taking
 from windowlib.batches.inputs import Inputs, Outcome, Shared
 from windowlib.batches.may_run import columns_added, columns_to_add, lateness_changed, why_it_waits
+from windowlib.batches.result_figures import made_by
 from windowlib.definition.plurals import counted
 from windowlib.model.errors import WindowError
 from windowlib.quality import check
@@ -38,8 +39,9 @@ from windowlib.tables import delta_commits, disk, prepare
 from windowlib.tables.lease import again_while_ours, conflicts_explained, superseded_explains
 from windowlib.tables.ledger import Rejected
 from windowlib.tables.ledger_rows import BY_ITSELF, Claim, LedgerState, Plan, abandon_row
+from windowlib.tables.meaning import RESULT_CHANGES
 from windowlib.tables.prepare import Publication
-from windowlib.tables.publish import Changes, staging_folder
+from windowlib.tables.publish import staging_folder
 from windowlib.tables.rerun import RerunRefused
 from windowlib.tables.standing import check_counts, standing
 
@@ -187,9 +189,9 @@ def _computed(attempt: Attempt, shared: Shared | None) -> Outcome:
 def _judged(attempt: Attempt, outcome: Outcome) -> list[CheckResult]:
     """The outcome of every check."""
     definition, ledger, state = attempt.run.definition, attempt.run.ledger, attempt.due.state
-    results = [definition.root / "results" / file.path for file in outcome.changes.get("results", Changes()).add]
+    rows = [definition.root / RESULT_CHANGES.name / file.path for file in made_by(outcome.changes)]
     earlier = history(ledger.tables, state, attempt.due.plan.plan_time_ms)
-    return check.check(Terms.of(definition), definition.root, dict(outcome.figures), earlier, results)
+    return check.check(Terms.of(definition), definition.root, dict(outcome.figures), earlier, rows)
 
 
 def _refusal(checks: Sequence[CheckResult], state: LedgerState) -> str | None:
