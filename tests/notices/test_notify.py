@@ -23,7 +23,7 @@ from windowlib.batches.planning import ledger_of, plan
 from windowlib.cli.main import app
 from windowlib.definition.commands import to_paste
 from windowlib.definition.definition import Definition, load_definition
-from windowlib.definition.instants import utc
+from windowlib.definition.instants import instant, utc
 from windowlib.notices.notify import Ended, notify
 from windowlib.notices.situations import situations
 from windowlib.pages.looked import looked
@@ -37,6 +37,8 @@ from windowlib.tables.ledger_rows import prepare_row
 from windowlib.tables.meaning import DQ_RESULTS, SOURCE_FILES
 from windowlib.tables.notices import DYING_MS, add, reported
 from windowlib.tables.prepare import Prepared
+from windowlib.tables.set_aside import SetAside
+from windowlib.tables.set_aside import decide as set_aside
 
 NOW_MS, HOUR_MS = 1_763_700_000_000, 3_600_000
 WELL, UNKNOWN = Ended(is_well=True), Ended()
@@ -288,6 +290,65 @@ def test_a_silence_lasts_until_a_file_comes(clicks, server, silence_ms):
     for days in (2, 55, 57, 60, 400):
         assert notes_of(patient, now_ms=NOW_MS + 24 * days * HOUR_MS) == []
     assert server.said == [("silence", "began")]
+
+
+def wait(clicks: Definition, path: str, at_ms: int) -> Path:
+    """A file of the source that arrives at a time, and that no batch reads."""
+    file = clicks.source.path / path
+    file.write_bytes(b"no run can read this")
+    os.utime(file, ns=(at_ms * 1_000_000, at_ms * 1_000_000))
+    return file
+
+
+@pytest.fixture
+def silent(clicks: Definition) -> Definition:
+    """A pipeline that has read a file each hour, and none in the seven hours since; six are allowed."""
+    committed(clicks, NOW_MS, source_files=arrivals(clicks, range(-30, 1)))
+    about = clicks.notify.model_copy(update={"freshness_ms": None, "silence_ms": 6 * HOUR_MS})
+    (clicks.source.path / "1.parquet").unlink()
+    return clicks.model_copy(update={"notify": about})
+
+
+def silences(of: Definition, now_ms: int) -> list[str]:
+    """The sentences about a silent source, which notices and pages have alike."""
+    reported = [one.sentence for one in situations(of, now_ms) if one.kind == "silence"]
+    assert [one for one in looked(of, now_ms).still if one.startswith("no new file")] == reported
+    return reported
+
+
+@pytest.mark.parametrize(
+    "why", ["no run has read it", "it is planned", "it is too young to be read", "it is set aside"]
+)
+def test_a_source_is_not_silent_while_a_file_waits_that_came_since(silent: Definition, why: str) -> None:
+    later_ms = NOW_MS + 7 * HOUR_MS
+    assert silences(silent, later_ms) != []
+    wait(silent, "new.parquet", later_ms - HOUR_MS)
+    source = {"max_files_per_run": 1, "min_file_age_ms": 2 * HOUR_MS if why == "it is too young to be read" else 0}
+    of = silent.model_copy(update={"source": silent.source.model_copy(update=source)})
+    if why == "it is planned":
+        row = {"path": "new.parquet", "size_bytes": 20, "modified_ns": (later_ms - HOUR_MS) * 1_000_000, "sequence": 1}
+        columns = {"batch_id": 2, "plan_time_ms": later_ms, "from_sequence": 0, "to_sequence": 1, "files": [row]}
+        stored = {"definition": json.dumps(of.semantics(), sort_keys=True), "fingerprint": of.fingerprint}
+        ledger_of(of, lambda: later_ms).write({"kind": "plan", **columns, **stored})
+        (of.source.path / "new.parquet").unlink()  # as if its folder had been moved since
+    if why == "it is set aside":
+        set_aside(of.root, SetAside("new.parquet", utc(later_ms), "ann", "no columns"))
+    assert silences(of, later_ms) == []
+
+
+def test_a_silence_begins_with_the_newest_file_that_waits(silent: Definition) -> None:
+    for hour in (1, 2, 3):
+        wait(silent, f"new-{hour}.parquet", NOW_MS + hour * HOUR_MS)
+    assert silences(silent, NOW_MS + 9 * HOUR_MS) == []
+    [sentence] = silences(silent, NOW_MS + 10 * HOUR_MS)
+    newest = instant(NOW_MS + 3 * HOUR_MS)
+    assert sentence == f"no new file for 7h, and at most 6h is allowed; the newest came {newest}"
+
+
+def test_a_source_that_cannot_be_listed_is_not_called_silent(silent: Definition) -> None:
+    shutil.rmtree(silent.source.path)
+    assert silences(silent, NOW_MS + 7 * HOUR_MS) == []
+    assert "does not exist" in (looked(silent, NOW_MS + 7 * HOUR_MS).status.source_problem or "")
 
 
 @pytest.mark.spark

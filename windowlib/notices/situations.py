@@ -3,7 +3,7 @@
     failure     a run ended with an error, or died
     decision    a batch was refused by its checks and waits for an operator
     warning.C   the check C, of severity warning, failed in the newest batch
-    silence     no new file for longer than usual (or than notify.silence)
+    silence     no new file, read or not, for longer than usual (or than notify.silence)
     freshness   the watermark is further behind the clock than notify.freshness
     clock       the watermark is ahead of the clock: events that come on time are late
 
@@ -28,15 +28,19 @@ from windowlib.definition.commands import to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.durations import UNITS, format_duration
 from windowlib.definition.instants import instant
+from windowlib.definition.source import Source
 from windowlib.inspection.checks import checks
-from windowlib.model.errors import InvalidSpec
+from windowlib.model.errors import InvalidSpec, WindowError
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
 from windowlib.quality.check import CheckResult, column_of, in_words, without_examples
 from windowlib.quality.validations import kept, kept_of
+from windowlib.source.listing import waiting_files
 from windowlib.tables import row_groups
+from windowlib.tables.delta import Tables
 from windowlib.tables.ledger import Ledger
 from windowlib.tables.ledger_rows import LedgerState
 from windowlib.tables.meaning import DQ_RESULTS, SOURCE_FILES
+from windowlib.tables.set_aside import files_set_aside
 
 KINDS = ("failure", "decision", "warning", "silence", "freshness", "clock")
 LONGEST = 500  # characters of a sentence
@@ -185,22 +189,38 @@ def _ahead(definition: Definition, state: LedgerState, now_ms: int) -> Iterator[
 
 
 def _silence(definition: Definition, ledger: Ledger, state: LedgerState, now_ms: int) -> Iterator[Situation]:
+    """A source without a new file. The source is listed only if the files that were read came too long ago."""
     if state.commit is None or state.commit.watermark_out_ms == MAX_WATERMARK:
         return
-    if state.plan is not None and state.plan.files:
-        return  # what is planned has arrived
     arrived_ms = _arrivals(ledger, state)
-    if not arrived_ms:
-        return
     usual_ms = definition.notify.silence_ms or _usual_silence_ms(arrived_ms)
-    silent_ms = now_ms - arrived_ms[-1]
-    if usual_ms is None or silent_ms <= usual_ms:
+    if not arrived_ms or usual_ms is None or now_ms - arrived_ms[-1] <= usual_ms:
+        return
+    try:
+        newest_ms = max([arrived_ms[-1], *_unread(definition.source, ledger.tables, state)])
+    except WindowError:
+        return  # a source that cannot be listed may hold any file: its error is reported, not a silence
+    silent_ms = now_ms - newest_ms
+    if silent_ms <= usual_ms:
         return
     longer = "is allowed" if definition.notify.silence_ms else "is usual"
     said = format_duration(silent_ms // UNITS["m"] * UNITS["m"])
     limit = format_duration(usual_ms // UNITS["s"] * UNITS["s"])
-    sentence = f"no new file for {said}, and at most {limit} {longer}; the newest came {instant(arrived_ms[-1])}"
+    sentence = f"no new file for {said}, and at most {limit} {longer}; the newest came {instant(newest_ms)}"
     yield Situation("silence", "", sentence, command=to_paste("status", definition.file))
+
+
+def _unread(source: Source, tables: Tables, state: LedgerState) -> Iterator[int]:
+    """The times, in ms, at which files arrived that no batch has read: planned, waiting or set aside.
+
+    Raises `WindowError` if the source cannot be listed.
+    """
+    planned = state.plan.files if state.plan else ()
+    for file in (*planned, *waiting_files(source, tables, state.commit, check=False)):
+        yield file.modified_ns // PER_FILE_NS
+    for path in files_set_aside(tables.root):
+        if (source.path / path).is_file():
+            yield (source.path / path).stat().st_mtime_ns // PER_FILE_NS
 
 
 def _usual_silence_ms(arrived_ms: Sequence[int]) -> int | None:
