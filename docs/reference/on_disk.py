@@ -225,8 +225,13 @@ PARTS = (
     ),
     Part(
         "last_error.json",
-        "the error that the last plan or run ended with; deleted when one succeeds",
-        {"command": "plan or run", "sentence": "its first line, at most 500 characters", "at_ms": "when it ended"},
+        "the error that the last run, or the last plan by a scheduler, ended with; deleted when one succeeds",
+        {
+            "command": "plan or run",
+            "sentence": "its first line, at most 500 characters",
+            "at_ms": "when it ended",
+            "file": "the absolute path of its definition; absent in an error of an earlier release",
+        },
         LastError,
     ),
     Part(

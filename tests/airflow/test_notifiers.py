@@ -15,6 +15,7 @@ from tests.check_samples import definition
 from tests.private_apis.page import holds, listed
 from windowlib.definition.definition import Definition
 from windowlib.notices.notify import keep
+from windowlib.tables import last_error
 from windowlib.tables.notices import reported
 
 pytestmark = pytest.mark.airflow
@@ -82,6 +83,15 @@ def test_a_notice_is_sent_once_by_the_notifier_that_the_definition_names(clicks:
         plan(clicks).execute({"ti": ti})
     assert [record["batch_id"] for record in ti.kept["return_value"]] == [None], "a notice is not an outcome"
     assert (tmp_path / "notices").read_text().splitlines()[1:] == ["clicks: over failure"]
+
+
+def test_the_plan_task_keeps_its_error_with_the_path_of_the_definition(clicks: Definition) -> None:
+    with pytest.raises(Exception, match="an error that a retry cannot fix"):
+        plan(clicks).execute({"ti": None})
+    kept = last_error.last(clicks.root)
+    assert kept is not None
+    assert (kept.command, kept.file) == ("plan", str(clicks.file))
+    assert "1.parquet" in kept.sentence
 
 
 @pytest.mark.fault("a notifier of Airflow fails", "a warning in the task's log; it is sent again by a later run")

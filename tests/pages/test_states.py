@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from tests.clicks import SCHEMA, arrive, clicks, events
 from windowlib.batches.planning import plan
 from windowlib.cli.main import app
-from windowlib.cli.notifying import notifying
+from windowlib.cli.notifying import TRIES_LEFT, notifying
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import instant
 from windowlib.pages.looked import State, looked
@@ -23,6 +23,7 @@ from windowlib.pages.site import report
 from windowlib.tables import last_error
 from windowlib.tables.ledger import Ledger, Rejected, Superseded, wall_clock_ms
 from windowlib.tables.ledger_rows import prepare_row
+from windowlib.tables.notices import reported
 from windowlib.tables.prepare import Prepared
 
 
@@ -45,8 +46,10 @@ def said(definition: Definition) -> str:
     return ended.output
 
 
-def planned(definition: Definition) -> int:
-    return CliRunner().invoke(app, ["plan", str(definition.file)]).exit_code
+def planned(file: Path, *, by_scheduler: bool = True) -> int:
+    """The exit code of a plan, as a task of Airflow starts it or as a person does in a shell."""
+    env = {TRIES_LEFT: "0" if by_scheduler else None}
+    return CliRunner().invoke(app, ["plan", str(file)], env=env).exit_code
 
 
 def unreadable(definition: Definition) -> Path:
@@ -64,10 +67,10 @@ def without_key(definition: Definition) -> Path:
 @pytest.mark.parametrize("mistake", [unreadable, without_key])
 def test_a_plan_that_raises_is_shown_as_failing_until_one_succeeds(made: Definition, mistake) -> None:
     file = mistake(made)
-    assert planned(made) != 0
+    assert planned(made.file) != 0
     kept = last_error.last(made.root)
     assert kept is not None
-    assert kept.command == "plan"
+    assert (kept.command, kept.file) == ("plan", str(made.file))
     state, why = state_and_why(made)
     assert state is State.FAILING
     assert kept.sentence in why
@@ -75,18 +78,65 @@ def test_a_plan_that_raises_is_shown_as_failing_until_one_succeeds(made: Definit
     page = report(made, wall_clock_ms()).read_text(encoding="utf-8")
     assert kept.sentence in html.unescape(page)
     assert "<title>clicks: failing</title>" in page
-    assert f"the last plan ended at {instant(kept.at_ms // 1000 * 1000)} with: {kept.sentence}" in said(made)
+    when = instant(kept.at_ms // 1000 * 1000)
+    assert f"the last plan of {made.file} ended at {when} with: {kept.sentence}" in said(made)
     file.unlink()
-    assert planned(made) == 0
+    assert planned(made.file) == 0
     assert last_error.last(made.root) is None
     assert state_and_why(made)[0] is State.NEW
     assert "ended at" not in said(made)
 
 
+@pytest.mark.parametrize("mistake", [unreadable, without_key])
+def test_a_plan_in_a_shell_leaves_the_state_of_the_pipeline_as_it_is(
+    made: Definition, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mistake
+) -> None:
+    """Only its own output shows its error; a success does not hide an error of production."""
+    monkeypatch.setenv("HOOK", "http://127.0.0.1:9/")
+    text = made.file.read_text(encoding="utf-8") + '[notify]\nwebhook_variable = "HOOK"\n'
+    made.file.write_text(text, encoding="utf-8")
+    copy = tmp_path / "mine.toml"
+    copy.write_text(text, encoding="utf-8")
+    file = mistake(made)
+    assert planned(copy, by_scheduler=False) != 0
+    assert last_error.last(made.root) is None
+    assert reported(made.root).newest == {}
+    before = state_and_why(made)
+    assert planned(made.file) != 0
+    failing = state_and_why(made)
+    assert failing[0] is State.FAILING
+    assert before != failing
+    assert f"the last plan of {made.file} ended at " in failing[1]
+    assert reported(made.root).newest["failure"].what == "began"
+    file.unlink()
+    assert planned(copy, by_scheduler=False) == 0
+    assert state_and_why(made) == failing
+    assert reported(made.root).newest["failure"].what == "began"
+    assert planned(made.file) == 0
+    assert state_and_why(made)[0] is State.NEW
+    assert reported(made.root).newest["failure"].what == "over"
+
+
+def test_a_run_that_fails_names_the_definition_that_it_ran(made: Definition, tmp_path: Path) -> None:
+    (tmp_path / "private").mkdir()
+    copy = tmp_path / "private" / "mine.toml"
+    text = made.file.read_text(encoding="utf-8").replace('path = "incoming"', 'path = "../incoming"')
+    copy.write_text(f'warehouse = "../warehouse"\n{text}', encoding="utf-8")
+    unreadable(made)
+    with contextlib.chdir(copy.parent):
+        assert CliRunner().invoke(app, ["run", "mine.toml"]).exit_code != 0
+    state, why = state_and_why(made)
+    assert state is State.FAILING
+    assert f"the last run of {copy} ended at " in why
+    assert f"the last run of {copy} ended at " in said(made)
+    page = html.unescape(report(made, wall_clock_ms()).read_text(encoding="utf-8"))
+    assert f"the last run of {copy} ended at " in page
+
+
 def test_an_error_of_a_run_stays_where_a_plan_succeeds(made: Definition) -> None:
     last_error.keep(made.root, last_error.LastError("run", "the engine is gone", wall_clock_ms()))
     arrive(made.file.parent, 1, events(1))
-    assert planned(made) == 0
+    assert planned(made.file) == 0
     state, why = state_and_why(made)
     assert (state, "the engine is gone" in why) == (State.FAILING, True)
 

@@ -1,5 +1,5 @@
 """Commands that plan, run, rerun, verify or maintain a pipeline send notices when they end, where `[notify]` says so;
-runs keep metrics. The error that a plan or a run ends with is kept for the pipeline's pages.
+runs keep metrics. The error that a run or a scheduler's plan ends with is kept for the pipeline's pages.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from windowlib.tables.last_error import Command
     from windowlib.tables.ledger import Ledger
 
-TRIES_LEFT = "WINDOWLIB_TRIES_LEFT"  # environment variable: how often the caller tries this again where it fails
+TRIES_LEFT = "WINDOWLIB_TRIES_LEFT"  # environment variable of a scheduler: how often it tries this again if it fails
 
 
 @contextmanager
@@ -36,6 +36,21 @@ def notifying(
         notify_of(definition, error, command=command)
         raise
     notify_of(definition, is_well=is_well(), command=command)
+
+
+@contextmanager
+def planning(definition: Definition, is_well: Callable[[], bool]) -> Iterator[None]:
+    """As `notifying`, for a plan.
+
+    A plan in a shell may be of a private copy of the definition. Its error is neither kept nor reported, and its
+    success ends no error of the pipeline.
+    """
+    if TRIES_LEFT in os.environ:
+        with notifying(definition, is_well, command="plan"):
+            yield
+    else:
+        yield
+        notify_of(definition)
 
 
 def notify_of(
@@ -73,7 +88,7 @@ def _remember(definition: Definition, error: Exception | None, command: Command,
     code = None if error is None else exit_code(error)
     try:
         if error is not None and code not in (SUPERSEDED, REJECTED):
-            kept = last_error.LastError(command, in_a_sentence(error), wall_clock_ms())
+            kept = last_error.LastError(command, in_a_sentence(error), wall_clock_ms(), str(definition.file))
             last_error.keep(definition.root, kept)
         elif code != SUPERSEDED:
             over: list[Command] = ["plan", "run"] if is_well or code == REJECTED else ["plan"]

@@ -9,7 +9,7 @@ import typer
 
 from windowlib.cli.display import batch_line, batch_record, console, not_read
 from windowlib.cli.nothing_new import files_waiting, nothing_new, wait
-from windowlib.cli.notifying import keep_metrics, keep_page, notify_of, notifying
+from windowlib.cli.notifying import keep_metrics, keep_page, notify_of, notifying, planning
 from windowlib.cli.options import Json, OnEngine, Pipeline, Pipelines, Since, Wait, duration_ms
 from windowlib.cli.outcomes import show_note, show_outcome
 from windowlib.cli.progress import progress
@@ -86,7 +86,7 @@ def plan(pipeline: Pipeline, as_json: Json = False) -> None:
     from windowlib.tables.ledger import Waiting
 
     definition = load_pipeline(pipeline)
-    with notifying(definition, lambda: frozen is None, command="plan"):
+    with planning(definition, lambda: frozen is None):
         try:
             frozen = freeze(definition)
         except Waiting as waits:

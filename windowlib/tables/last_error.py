@@ -1,5 +1,6 @@
-"""The error that the last `plan` or `run` of a pipeline ended with: kept until one succeeds, for its status and pages.
+"""The error that the last `run` of a pipeline ended with, or the last `plan` by a scheduler, for its status and pages.
 
+It is kept until one succeeds. A `plan` in a shell neither keeps an error nor clears one (`windowlib.cli.notifying`).
 A file next to the tables and not a row of one: a pipeline that cannot be planned may have no ledger yet, and a mistake
 that every plan meets, every five minutes for a week, would be two thousand commits. Of two processes the later counts.
 """
@@ -23,16 +24,25 @@ Command = Literal["plan", "run"]
 
 @dataclass(frozen=True, slots=True)
 class LastError:
-    """What a command ended with, in a sentence, and when."""
+    """Error of a command in a sentence, with its time and the absolute path of the definition.
+
+    `file` is None in an error that an earlier release kept.
+    """
 
     command: Command
     sentence: str
     at_ms: int
+    file: str | None = None
 
     @property
     def words(self) -> str:
-        """What ended, when, and with what."""
-        return f"the last {self.command} ended at {instant(self.at_ms // 1000 * 1000)} with: {self.sentence}"
+        """The error with its command, definition and time.
+
+        >>> LastError("run", "no space left", 0, "/pipelines/clicks.toml").words
+        'the last run of /pipelines/clicks.toml ended at 1970-01-01 00:00:00 UTC with: no space left'
+        """
+        which = f" of {self.file}" if self.file else ""
+        return f"the last {self.command}{which} ended at {instant(self.at_ms // 1000 * 1000)} with: {self.sentence}"
 
     def is_over(self, commit_ms: int | None) -> bool:
         """Whether a batch was committed since, by a program that does not clear what the commands keep.
