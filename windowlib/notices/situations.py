@@ -216,8 +216,9 @@ def _unread(source: Source, tables: Tables, state: LedgerState) -> Iterator[int]
     Raises `WindowError` if the source cannot be listed.
     """
     planned = state.plan.files if state.plan else ()
-    for file in (*planned, *waiting_files(source, tables, state.commit, check=False)):
-        yield file.modified_ns // PER_FILE_NS
+    waiting = waiting_files(source, tables, state.commit, check=False)
+    for modified_ns in (*(file.modified_ns for file in planned), *(file.modified_ns for file in waiting)):
+        yield modified_ns // PER_FILE_NS
     for path in files_set_aside(tables.root):
         if (source.path / path).is_file():
             yield (source.path / path).stat().st_mtime_ns // PER_FILE_NS
