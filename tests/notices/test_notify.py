@@ -123,6 +123,7 @@ def refused(clicks: Definition) -> int:
 def committed(clicks: Definition, watermark_ms: int, batch_id: int = 1, **versions: int) -> None:
     row = {"kind": "commit", "batch_id": batch_id, "plan_time_ms": NOW_MS, "watermark_out_ms": watermark_ms}
     row |= {"to_sequence": 0, "versions": versions, "counts": {}, "fingerprint": clicks.fingerprint}
+    row |= {"late_out_ms": watermark_ms}
     stored = json.dumps(clicks.semantics(), sort_keys=True)
     ledger_of(clicks, lambda: NOW_MS).write({**row, "definition": stored})
 
