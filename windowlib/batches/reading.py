@@ -14,6 +14,7 @@ from windowlib.engines.choice import engine_of
 from windowlib.engines.spark import ROWS_PER_TASK
 from windowlib.plans import admission, names
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, Admission
+from windowlib.plans.duplicates import mark_duplicates
 from windowlib.source import footers, intake
 from windowlib.source import rows as source
 from windowlib.source.intake import Seen
@@ -55,8 +56,6 @@ def read(inputs: Inputs) -> Admitted | None:
 
 
 def _admitted(inputs: Inputs, raw: source.Rows) -> DataFrame:
-    from windowlib.plans.duplicates import mark_duplicates
-
     event_id = inputs.source.event_id
     judge = without_guard(inputs.source, inputs.plan.files, admission_of(inputs))
     rows = admission.events(raw.frame, judge, engine_of(inputs.spark))

@@ -9,7 +9,8 @@ from windowlib.batches.reading import Admitted
 from windowlib.batches.windows_job import Windows
 from windowlib.model.windows import MAX_TIME_MS, MIN_TIME_MS
 from windowlib.plans import names
-from windowlib.plans.functions import F, quoted
+from windowlib.plans.duplicates import id_of
+from windowlib.plans.functions import F
 from windowlib.plans.rejects import in_holes, late_events, quarantined
 from windowlib.plans.step import DROPPED, HOLE, Step
 from windowlib.source import rows as source
@@ -65,8 +66,7 @@ def _seen_ids(inputs: Inputs, step: Step, events: DataFrame | None, windows: Win
         return Changes()
     new = []
     if events is not None:
-        event_id = F.col(quoted(of.event_id)).cast("string").alias("event_id")
-        ids = events.select(event_id, F.col(names.TIMESTAMP_MS).alias("timestamp_ms"))
+        ids = events.select(id_of(of.event_id).alias("event_id"), F.col(names.TIMESTAMP_MS).alias("timestamp_ms"))
         new = inputs.staged.append(ids.where("event_id IS NOT NULL"), "seen_ids")
     forgotten_ms = forgotten_up_to(inputs, step, windows.changes.get("open_windows", Changes()))
     return Changes(new, [f for f in inputs.tables.files("seen_ids") if f.high["timestamp_ms"] <= forgotten_ms])

@@ -85,7 +85,10 @@ class Source(Section):
     timestamp_unit: Literal["s", "ms", "us"] | None = Field(
         default=None, description='"s", "ms" or "us" for epoch numbers, and for texts of them'
     )
-    event_id: Column | None = Field(default=None, description="the column by which duplicates are recognized")
+    event_id: Column | None = Field(
+        default=None,
+        description="the column by which duplicates are recognized; a null or empty text is no id, blanks are one",
+    )
     dedup_horizon_ms: Positive | None = duration(
         "dedup_horizon",
         "how far behind the watermark event ids are remembered; without it as long as an event that comes again could"

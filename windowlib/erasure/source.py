@@ -18,6 +18,7 @@ from windowlib.definition.uses import Uses
 from windowlib.inspection.lineage.cuts import Key
 from windowlib.model.errors import StateMismatch, WindowError
 from windowlib.plans import admission, erased, names
+from windowlib.plans.duplicates import id_of
 from windowlib.plans.functions import F, literal, quoted
 from windowlib.reruns.source import known_files
 from windowlib.source import listing
@@ -112,7 +113,7 @@ def _held(definition: Definition, raw: source.Rows, target: Target, not_looked_a
     equal = (F.col(quoted(name)) == literal(value) for name, value in values.items())
     by_value = F.coalesce(reduce(and_, equal), F.lit(False))
     by_hash = erased.digest_of(raw.frame, [*values], target.secret) == F.lit(target.digest)
-    ids = F.collect_set(F.col(quoted(event_id)).cast("string")) if event_id else F.lit(None)
+    ids = F.collect_set(id_of(event_id)) if event_id else F.lit(None)
     time_ms = admission.timestamp_ms(times_of(definition.source, definition.spec.assigner), raw.frame)
     found = (
         raw.frame.where(by_value | by_hash)

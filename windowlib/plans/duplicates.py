@@ -7,14 +7,23 @@ and then marks rows by a small join. Rows without an id are never duplicates.
 from __future__ import annotations
 
 from collections.abc import Callable
-
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from typing import TYPE_CHECKING
 
 from windowlib.plans import names
-from windowlib.plans.functions import quoted
+from windowlib.plans.functions import F, quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
 
 REPEATED, FIRST, TIMES, SEEN = map(names.internal, ("repeated", "first", "times", "seen"))
+
+
+def id_of(event_id: str) -> Column:
+    """Event id of a row as text, read from the column `event_id`; null where the row has none.
+
+    An empty text is no id. A text of blanks is an id, as it is a key.
+    """
+    return F.nullif(F.col(quoted(event_id)).cast("string"), F.lit(""))
 
 
 def mark_duplicates(
@@ -25,7 +34,7 @@ def mark_duplicates(
     rows: REASON, ARRIVAL, the event id column       seen: event_id (string), the ids admitted by earlier batches
     `materialize` writes the repeated ids and reads them back, so that their number is known to the join.
     """
-    identifier = F.col(quoted(event_id)).cast("string")
+    identifier = id_of(event_id)
     repeated = materialize(repeated_ids(rows.where(f"{names.REASON} IS NULL"), identifier, seen))
     is_repeat = F.col(REPEATED).isNotNull() & ((F.col(names.ARRIVAL) != F.col(FIRST)) | F.col(FIRST).isNull())
     return (

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from windowlib.plans import names
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
+from windowlib.plans.duplicates import id_of
 from windowlib.plans.engine import Engine
-from windowlib.plans.functions import F, quoted
+from windowlib.plans.functions import F
 from windowlib.plans.step import Step
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def late_events(late: DataFrame, step: Step, source_columns: Sequence[str], even
     return late.select(
         *step.key_columns,
         F.timestamp_millis(names.TIMESTAMP_MS).alias("event_time"),
-        (F.col(quoted(event_id)).cast("string") if event_id else F.lit(None).cast("string")).alias("event_id"),
+        (id_of(event_id) if event_id else F.lit(None).cast("string")).alias("event_id"),
         step.engine.as_json(late, source_columns).alias("raw"),
         F.timestamp_millis(names.WINDOW_START_MS).alias("window_start"),
         F.timestamp_millis(names.WINDOW_END_MS).alias("window_end"),

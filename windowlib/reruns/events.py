@@ -14,6 +14,7 @@ from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.plans import admission, names
 from windowlib.plans.admission import Admission
+from windowlib.plans.duplicates import id_of
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.kinds.kind import RerunRules
 from windowlib.plans.step import Step
@@ -198,10 +199,11 @@ def _there_again(inputs: Inputs, rows: DataFrame, late: DataFrame) -> DataFrame:
     When they came, the id was forgotten already, so neither was found to be a duplicate.
     """
     is_late, first, identifier = map(names.internal, ("is_late", "first", "id"))
-    event_id, time = quoted(inputs.source.event_id or ""), names.TIMESTAMP_MS
+    time = names.TIMESTAMP_MS
     marked = (
-        rows.where(f"{names.REASON} IS NULL AND {event_id} IS NOT NULL")
-        .select(F.expr(f"cast({event_id} AS string)").alias(identifier), time, names.ARRIVAL, *PLACE)
+        rows.where(f"{names.REASON} IS NULL")
+        .select(id_of(inputs.source.event_id or "").alias(identifier), time, names.ARRIVAL, *PLACE)
+        .where(f"{identifier} IS NOT NULL")
         .join(late.distinct().withColumn(is_late, F.lit(True)), PLACE, "left")
     )
     counted = f"min(if({is_late} IS NULL, {names.ARRIVAL}, null))"

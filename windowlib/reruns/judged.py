@@ -16,6 +16,7 @@ from windowlib.engines.choice import engine_of
 from windowlib.model.rerun import TimeRange
 from windowlib.plans import names
 from windowlib.plans.admission import Admission
+from windowlib.plans.duplicates import id_of, mark_duplicates
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.rejects import quarantined
 from windowlib.reruns.places import PLACE, PLACE_IN_TABLES, of_files, placed, with_mark
@@ -85,8 +86,6 @@ def judge(
     inputs: Inputs, rows: DataFrame, files: Sequence[KnownFile], raw: source.Rows, covered: TimeRange
 ) -> DataFrame:
     """`rows` with REASON = duplicate on those judged again whose id another row has."""
-    from windowlib.plans.duplicates import mark_duplicates
-
     event_id = inputs.source.event_id
     if not event_id:
         return rows
@@ -150,8 +149,8 @@ def _refused_as_often(inputs: Inputs, rows: DataFrame, files: Sequence[KnownFile
 
 def _ids(rows: DataFrame, event_id: str, *more: Column) -> DataFrame:
     """The ids of the rows that are not refused: event_id, timestamp_ms, and more."""
-    text, time = F.col(quoted(event_id)).cast("string"), F.col(names.TIMESTAMP_MS)
-    found = rows.where(f"{names.REASON} IS NULL").select(text.alias("event_id"), time.alias("timestamp_ms"), *more)
+    identifier, time = id_of(event_id).alias("event_id"), F.col(names.TIMESTAMP_MS).alias("timestamp_ms")
+    found = rows.where(f"{names.REASON} IS NULL").select(identifier, time, *more)
     return found.where("event_id IS NOT NULL")
 
 
