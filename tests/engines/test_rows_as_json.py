@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -51,4 +52,37 @@ def test_a_row_as_json_is_the_row(spark: SparkSession, tmp_path: Path) -> None:
         name: ROW[name] for name in ("a.b `c`", "long", "whole", "text")
     }
     assert [found["at"], found["in"]["at"]] == ["2026-03-02T12:00:00.000005Z"] * 2
-    assert [Decimal(found["in"]["d"]), Decimal(found["list"][0])] == [Decimal("-0.5")] * 2
+    assert [found["in"]["d"], found["list"][0]] == [Decimal("-0.5")] * 2
+
+
+LOCAL = datetime(2026, 3, 2, 1, 58, 54, 120_000)
+TIME = pa.timestamp("us")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "written"),
+    [
+        (TIME, LOCAL, "2026-03-02T01:58:54.120000"),
+        (TIME, datetime(1969, 12, 31, 23, 59, 59, 999_999), "1969-12-31T23:59:59.999999"),
+        (TIME, datetime(1, 1, 1), "0001-01-01T00:00:00.000000"),
+        (pa.struct([("it's", TIME)]), {"it's": LOCAL}, {"it's": "2026-03-02T01:58:54.120000"}),
+        (pa.list_(TIME), [LOCAL, None], ["2026-03-02T01:58:54.120000", None]),
+        (pa.map_(pa.string(), TIME), [("k", LOCAL)], {"k": "2026-03-02T01:58:54.120000"}),
+        (pa.map_(pa.string(), pa.decimal128(3, 1)), [("k", Decimal("-0.5"))], {"k": -0.5}),
+        (
+            pa.list_(pa.struct([("a", pa.struct([("b", pa.list_(TIME)), ("c", TIME)]))])),
+            [None, {"a": {"b": [LOCAL], "c": None}}, {"a": None}],
+            [None, {"a": {"b": ["2026-03-02T01:58:54.120000"]}}, {}],
+        ),
+    ],
+)
+def test_a_time_without_a_zone_is_written_without_one(
+    spark: SparkSession, tmp_path: Path, kind: pa.DataType, value: Any, written: Any
+) -> None:
+    """At any depth, and next to nothing in its place."""
+    schema = pa.schema([("number", pa.int64()), ("at", kind)])
+    pq.write_table(pa.Table.from_pylist([{"number": 1, "at": value}], schema=schema), tmp_path / "1.parquet")
+    pq.write_table(pa.Table.from_pylist([{"number": 2, "at": None}], schema=schema), tmp_path / "2.parquet")
+    rows = spark.read.parquet(str(tmp_path / "1.parquet"), str(tmp_path / "2.parquet")).orderBy("number")
+    texts = [text for [text] in rows.select(engine_of(spark).as_json(rows, rows.columns)).collect()]
+    assert [json.loads(text) for text in texts] == [{"number": 1, "at": written}, {"number": 2}]

@@ -1,7 +1,7 @@
-"""Rows as JSON on Sail, which writes a decimal as the double next to it, and -0.5 as 0.5.
+"""Rows as JSON on Sail, in the text that Spark writes.
 
-So decimals become texts before: those of a column of their own numbers again, those within structs, arrays and maps
-stay texts.
+Sail writes a decimal as the double next to it, -0.5 as 0.5, and a time without a zone as if it were in UTC. So both
+become texts before, at any depth. A decimal is a number again in the JSON, unless it is the key of a map.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from windowlib.plans import names
+from windowlib.plans.engine import TIMES_IN_JSON
 from windowlib.plans.functions import F, quoted
 
 if TYPE_CHECKING:
@@ -17,33 +18,53 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 MARK = "windowlib:decimal:"  # before the text of a decimal, until it is a number again
+TIME_FORMAT = TIMES_IN_JSON["timestampNTZFormat"].replace("'", "\\'")
 
 
 def as_json(rows: DataFrame, columns: Sequence[str]) -> Column:
     """Some columns of `rows` as one JSON object."""
     types = {field.name: field.dataType for field in rows.schema}
-    text = F.to_json(F.struct(*(_exact(quoted(name), types[name]).alias(names.plain(name)) for name in columns)))
-    return F.regexp_replace(text, f'"{MARK}([^"]*)"', "$1")
+    exact = (F.expr(_exact(quoted(name), types[name])).alias(names.plain(name)) for name in columns)
+    return F.regexp_replace(F.to_json(F.struct(*exact)), f'"{MARK}([^"]*)"', "$1")
 
 
-def _exact(name: str, of: DataType) -> Column:
-    column, texts = F.col(name), _with_texts(of)
-    if of.typeName() == "decimal":
-        return F.concat(F.lit(MARK), column.cast("string"))
-    return column if texts == of else column.cast(texts)
+def _exact(value: str, kind: DataType, mark: str = MARK, depth: int = 0) -> str:
+    """SQL of a value with texts for its decimals, after `mark`, and for its times without a zone.
 
+    >>> from pyspark.sql.types import ArrayType, DecimalType, StringType
+    >>> _exact("`a`", ArrayType(DecimalType(3, 1))), _exact("`a`", ArrayType(StringType()))
+    ("transform(`a`, x0 -> concat('windowlib:decimal:', cast(x0 AS string)))", '`a`')
+    """
+    from pyspark.sql.types import ArrayType, DecimalType, MapType, StructType, TimestampNTZType
 
-def _with_texts(of: DataType) -> DataType:
-    """A type with texts in the place of decimals."""
-    from pyspark.sql.types import ArrayType, DecimalType, MapType, StringType, StructField, StructType
+    def each(array: str, kind: DataType, mark: str = MARK) -> str:
+        element = f"x{depth}"
+        exact = _exact(element, kind, mark, depth + 1)
+        return array if exact == element else f"transform({array}, {element} -> {exact})"
 
-    match of:
+    match kind:
         case DecimalType():
-            return StringType()
-        case StructType():
-            return StructType([StructField(one.name, _with_texts(one.dataType), one.nullable) for one in of.fields])
+            text = f"cast({value} AS string)"
+            return f"concat('{mark}', {text})" if mark else text
+        case TimestampNTZType():
+            return f"date_format({value}, '{TIME_FORMAT}')"
         case ArrayType():
-            return ArrayType(_with_texts(of.elementType), of.containsNull)
+            return each(value, kind.elementType)
         case MapType():
-            return MapType(of.keyType, _with_texts(of.valueType), of.valueContainsNull)
-    return of
+            pairs = (f"map_keys({value})", f"map_values({value})")
+            exact = (each(pairs[0], kind.keyType, mark=""), each(pairs[1], kind.valueType))
+            return value if exact == pairs else f"map_from_arrays({exact[0]}, {exact[1]})"
+        case StructType():
+            own = {field.name: f"{value}.{quoted(field.name)}" for field in kind.fields}
+            fields = {field.name: _exact(own[field.name], field.dataType, mark, depth) for field in kind.fields}
+            if fields == own:
+                return value
+            pairs_of = ", ".join(f"{_text(name)}, {sql}" for name, sql in fields.items())
+            return f"CASE WHEN {value} IS NOT NULL THEN named_struct({pairs_of}) END"
+    return value
+
+
+def _text(name: str) -> str:
+    """A name as a literal of SQL."""
+    escaped = name.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from windowlib.definition.source import Source
+from windowlib.engines.choice import engine_of
 from windowlib.plans import names
-from windowlib.plans.engine import in_json
 from windowlib.plans.functions import F, looked_up, quoted
 from windowlib.plans.sql_kinds import STRING
 from windowlib.source import parquet_rows, text
@@ -127,7 +127,8 @@ def _timed(rows: DataFrame, source: Source, kinds: Mapping[str, str]) -> DataFra
     if source.timestamp_unit is None or kind_of(kind.strip().casefold()) != STRING:
         return rows
     number = F.when(F.col(name).rlike(WHOLE_NUMBER), F.trim(F.col(name)).try_cast("bigint"))
-    other = F.when(F.col(name).isNotNull() & number.isNull(), F.to_json(F.struct(*in_json(names.own(rows.columns)))))
+    whole = engine_of(rows.sparkSession).as_json(rows, names.own(rows.columns))
+    other = F.when(F.col(name).isNotNull() & number.isNull(), whole)
     return rows.withColumns({names.CORRUPT: F.coalesce(names.CORRUPT, other), source.timestamp: number})
 
 

@@ -25,8 +25,8 @@ LATE_EVENTS = TableSpec(
     described=(
         Column("<key>", None, "the key: one column for each of source.key, under its name"),
         Column("event_time", _TIMESTAMP, "when the event happened"),
-        Column("event_id", _TEXT, "null without source.event_id"),
-        Column("raw", _TEXT, "the source row as JSON"),
+        Column("event_id", _TEXT, "null where the event has none"),
+        Column("raw", _TEXT, "the source row as JSON; a time without a zone is written without one"),
         Column("window_start", _TIMESTAMP, "the window that it missed, the last of several; null in a hole"),
         Column("window_end", _TIMESTAMP, "the same"),
         Column("watermark", _TIMESTAMP, "the watermark that made it late; after --finish 9998-12-31 23:59:59.999"),
@@ -53,7 +53,7 @@ QUARANTINE = TableSpec(
     ),
     described=(
         Column("reason", _TEXT, "one of windowlib.plans.admission.REASONS"),
-        Column("raw", _TEXT, "the row as JSON, or the line itself where it could not be parsed"),
+        Column("raw", _TEXT, "the row as JSON, as in late_events, or the line itself where it could not be parsed"),
         Column("event_time", _TIMESTAMP, "null where there is none"),
         Column("source_file", _TEXT, "the file that held it"),
         SOURCE_ROW,

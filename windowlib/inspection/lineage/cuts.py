@@ -252,15 +252,14 @@ def _typed(name: str, text: str, kind: pa.DataType) -> pa.Scalar:
 
 
 def _of_json(name: str, given: Any, kind: pa.DataType) -> pa.Scalar:
-    """A value that a table keeps as JSON, in the type of its column: bytes in base 64, a time without a zone with Z."""
+    """A value that a table keeps as JSON, in the type of its column: bytes in base 64."""
     text = key_text(given)
     try:
         if pa.types.is_binary(kind):
             return pa.scalar(b64decode(text, validate=True), kind)
     except ValueError as error:
         raise CannotLook(f"{text!r} is not in base 64") from error
-    has_no_zone = pa.types.is_timestamp(kind) and kind.tz is None
-    return _typed(name, text.removesuffix("Z") if has_no_zone else text, kind)
+    return _typed(name, text, kind)
 
 
 def key_text(value: Any) -> str:
