@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from windowlib.batches.finished import late_after_finish
 from windowlib.batches.may_run import columns_to_add, way_on
 from windowlib.batches.planning import ledger_of
 from windowlib.batches.taking import Reader, next_removal
@@ -197,7 +198,11 @@ def _time(definition: Definition, tables: Tables, commit: Commit | None) -> Time
         event_time_ms=setter["max_event_time_ms"],
         source_file=setter["source_file"],
         source_row=setter["source_row"],
-        explanation=[_set_by(definition.watermark, setter), *_moved_by(definition.watermark.idle_timeout_ms, newest)],
+        explanation=[
+            _set_by(definition.watermark, setter),
+            *_moved_by(definition.watermark.idle_timeout_ms, newest),
+            *filter(None, [late_after_finish(definition.file, tables, commit) if commit else None]),
+        ],
     )
 
 

@@ -18,11 +18,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from windowlib.batches import batch, taking
+from windowlib.batches.finished import late_after_finish
 from windowlib.batches.inputs import Inputs, Outcome, Shared
 from windowlib.batches.may_run import columns_added, columns_to_add, lateness_changed, why_it_waits
 from windowlib.batches.result_figures import made_by
 from windowlib.definition.plurals import counted
 from windowlib.model.errors import WindowError
+from windowlib.model.watermark import MAX_WATERMARK
 from windowlib.quality import check
 from windowlib.quality.check import CheckResult
 from windowlib.quality.terms import Terms
@@ -120,7 +122,16 @@ def complete(attempt: Attempt, shared: Shared | None = None) -> BatchReport:
         raise Rejected(waits)
     run.say(f"{_named(run, plan)}: publishing")
     publish(run.ledger, attempt.claim, made)
-    return _report(made, started)
+    report = _report(made, started)
+    if plan.watermark_in_ms == MAX_WATERMARK and report.figures.get("rows_late"):
+        _say_late_after_finish(run)
+    return report
+
+
+def _say_late_after_finish(run: Run) -> None:
+    commit = run.ledger.state().commit
+    if commit and (late := late_after_finish(run.definition.file, run.ledger.tables, commit)):
+        run.note(f"{run.definition.name}: {late}")
 
 
 def _named(run: Run, plan: Plan) -> str:

@@ -1,0 +1,61 @@
+"""Events that came after ``--finish``: how many were dropped as late, and the command that undoes the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from windowlib.definition.commands import WHY, to_paste
+from windowlib.definition.plurals import counted
+from windowlib.model.watermark import MAX_WATERMARK, SourceState
+from windowlib.tables import data_files
+from windowlib.tables.data_files import DataFile
+from windowlib.tables.delta import Tables
+from windowlib.tables.ledger_history import committed_before
+from windowlib.tables.ledger_rows import Commit
+from windowlib.tables.meaning import WATERMARKS
+from windowlib.tables.table import TableSpec
+from windowlib.tables.turned_away import LATE_EVENTS
+
+
+def late_after_finish(file: Path, tables: Tables, commit: Commit) -> str | None:
+    """Late events of a finished pipeline, and how to undo its end; None without any.
+
+    file: the definition       commit: the newest one
+    """
+    if commit.watermark_out_ms != MAX_WATERMARK:
+        return None
+    moves = _rows(tables, commit, WATERMARKS, {"state": pa.string()}, since=0)
+    ends = [row["batch_id"] for row in moves if row["state"] == SourceState.FINISHED.value]
+    before = committed_before(tables, min(ends)) if ends else None
+    if before is None:
+        return None
+    finished_by = min(ends)
+    late = _rows(tables, commit, LATE_EVENTS, {"readmitted_by": pa.int64()}, since=finished_by + 1)
+    if not (dropped := sum(row["readmitted_by"] is None for row in late)):
+        return None
+    undo = to_paste("rollback", file, "--to-batch", str(before), *WHY)
+    return (
+        f"the pipeline was finished: {counted(dropped, 'event')} that came after batch {finished_by}, which was run"
+        f" with --finish, {'was' if dropped == 1 else 'were'} dropped as late. If more input is expected, undo the end:"
+        f" `{undo}`; then `{to_paste('run', file)}` reads those files again"
+    )
+
+
+def _rows(
+    tables: Tables, commit: Commit, of: TableSpec, columns: dict[str, pa.DataType], since: int
+) -> Iterator[dict[str, Any]]:
+    """Rows of the batches from `since` on, with these columns and batch_id."""
+    table = tables[of.name]
+    schema = pa.schema([("batch_id", pa.int64()), *columns.items()])
+
+    def may_have(file: DataFile) -> bool:
+        return bool(file.high.get("batch_id", since) >= since)
+
+    for file in filter(may_have, table.files(commit.versions.get(of.name))):
+        for row in data_files.rows_of(data_files.read_parquet(table.folder / file.path, schema)):
+            if row["batch_id"] >= since:
+                yield row
