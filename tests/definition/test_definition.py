@@ -158,7 +158,12 @@ def test_a_field_of_an_object_is_a_column_where_the_advice_is_followed(tmp_path:
         ({"source.key": '["Window_Start"]'}, 'source.key: "Window_Start" is a column that windowlib adds itself'),
         ({"source.key": '["p0_sum"]'}, 'source.key: "p0_sum" is a column that windowlib adds itself'),
         ({"source.timestmp": '"t"'}, 'source.timestmp: unknown key, given "t"; did you mean timestamp?'),
-        ({"source.timestamp_unit": '"ns"'}, 'source.timestamp_unit: given "ns"; did you mean s?; allowed: "s", "ms"'),
+        (
+            {"source.timestamp_unit": '"ns"'},
+            "source.timestamp_unit: numbers of nanoseconds are not read: write microseconds, with timestamp_unit ="
+            ' "us", or cast the column to a timestamp and leave timestamp_unit out, given "ns"; allowed: "s", "ms"',
+        ),
+        ({"source.timestamp_unit": '"sec"'}, 'source.timestamp_unit: given "sec"; allowed: "s", "ms", "us"'),
         ({"source.max_files_per_run": "-1"}, "source.max_files_per_run: must be at least 0, given -1; allowed: 0 for"),
         ({"source.max_files_per_run": '"2"'}, 'source.max_files_per_run: must be a whole number, given "2"'),
         ({"source.max_files_per_run": "true"}, "source.max_files_per_run: must be a whole number, given true"),

@@ -31,12 +31,13 @@ def pipeline(folder: Path, text: str, *files: dict[str, pa.Array]) -> Definition
 
 
 def said(definition: Definition, number: int = 1, pinned: dict[str, str] | None = None) -> str:
-    """What a plan says of a file, after its path; with `pinned`, one after a batch that has read these columns."""
+    """What a plan says of a file, without its path; with `pinned`, one after a batch that has read these columns."""
     file = SourceFile(f"{number}.parquet", 1, 1, number)
     with pytest.raises(WindowError) as caught:
         plan(definition, clock) if pinned is None else check(definition, file, pinned)
     assert exit_code(caught.value) == USER
-    return str(caught.value).removeprefix(f"{definition.source.path / f'{number}.parquet'} has no column ")
+    path = definition.source.path / f"{number}.parquet"
+    return str(caught.value).replace(f", which {path} does not have", ", which it has not")
 
 
 def check(definition: Definition, file: SourceFile, pinned: dict[str, str]) -> None:
@@ -55,15 +56,16 @@ def check(definition: Definition, file: SourceFile, pinned: dict[str, str]) -> N
 def test_a_misspelt_column(tmp_path: Path, of: str, written: str, key: str, column: str, meant: str) -> None:
     definition = pipeline(tmp_path, CLICKS.replace(of, written), FILE)
     place = f"{key} in {definition.file}"
-    has = f"it has at_ms, user, value; did you mean {meant}?"
-    assert said(definition) == f"{column!r}, which {place} names; {has} Correct {place}{DONE}"
+    names = f"{place} names the column {column!r}, which it has not; did you mean {meant}?"
+    assert said(definition) == f"{names} It has at_ms, user, value. Correct the definition{DONE}"
 
 
 def test_a_column_that_is_like_none(tmp_path: Path) -> None:
     """Neither the definition nor the file need be right."""
     definition = pipeline(tmp_path, CLICKS.replace("sum(value)", "sum(q)"), FILE)
-    place = f"aggregates.total in {definition.file}"
-    assert said(definition).endswith(f"value. Correct {place}, or write the file with 'q'{DONE}")
+    names = f"aggregates.total in {definition.file} names the column 'q', which it has not."
+    has = "It has at_ms, user, value."
+    assert said(definition) == f"{names} {has} Correct the definition, or write the file with 'q'{DONE}"
 
 
 def test_a_column_that_earlier_batches_have_read(tmp_path: Path) -> None:
@@ -71,12 +73,12 @@ def test_a_column_that_earlier_batches_have_read(tmp_path: Path) -> None:
     lacks = {name: column for name, column in FILE.items() if name != "value"}
     definition = pipeline(tmp_path, CLICKS, lacks, {**lacks, "values": pa.array([1])})
     pinned = {"user": "string", "at_ms": "int64", "value": "int64"}
-    file, place = shlex.quote(str(definition.file)), f"aggregates.total in {definition.file}"
+    file = shlex.quote(str(definition.file))
     sentence = said(definition, 1, pinned)
-    assert "; it has at_ms, user. Write the file with 'value', or set it aside: `" in sentence
+    assert ", which it has not. It has at_ms, user. Write the file with 'value', or set it aside: `" in sentence
     assert sentence.endswith(f'set-aside {file} 1.parquet --reason "…"`{DONE}')
     sentence = said(definition, 2, pinned)
-    assert f"did you mean values? Correct {place}; or, as earlier files have the column, write the file" in sentence
+    assert "; did you mean values? It has at_ms, user, values. Correct the definition; or, as earlier" in sentence
     assert sentence.endswith(f"write the file with 'value', or set it aside: `{sentence.split('`')[1]}`{DONE}")
 
 
@@ -90,8 +92,8 @@ def test_a_rename_the_wrong_way_round(tmp_path: Path) -> None:
     renamed = {"who" if name == "user" else name: column for name, column in FILE.items()}
     definition = pipeline(tmp_path, text, renamed)
     place = f"source.rename in {definition.file}"
-    has = f"which {place} names; it has who, at_ms, value"
     meant = 'did you mean { "who" = "user" }, what the files call it first?'
-    assert said(definition) == f"'user', {has}; {meant} Correct {place}{DONE}"
+    names = f"{place} names the column 'user', which it has not; {meant}"
+    assert said(definition) == f"{names} It has who, at_ms, value. Correct the definition{DONE}"
     misspelt = pipeline(tmp_path, text.replace('"user" = ', '"usr" = '), FILE)
-    assert f"value; did you mean user? Correct {place}{DONE}" in said(misspelt)
+    assert "'usr', which it has not; did you mean user? It has user, at_ms, value. Correct" in said(misspelt)

@@ -231,8 +231,8 @@ def test_nanoseconds_of_a_key(tmp_path: Path) -> None:
 @pytest.mark.fault("a column is missing", "an error that names it and what there is")
 def test_a_column_that_is_not_there(tmp_path: Path) -> None:
     definition, path = with_file(tmp_path, GOOD, PLAIN.replace("sum(value)", "sum(valeu)"))
-    said = f"{path} has no column 'valeu', which aggregates.total in {definition.file} names; it has at_ms, user, value"
-    with refused(StateMismatch, f"{said}; did you mean value? Correct aggregates.total in"):
+    said = f"aggregates.total in {definition.file} names the column 'valeu', which {path} does not have"
+    with refused(StateMismatch, f"{said}; did you mean value? It has at_ms, user, value. Correct the definition"):
         plan(definition, clock)
 
 

@@ -95,6 +95,21 @@ CASES: dict[str, tuple[str, dict[str, bytes], list[tuple[object, ...]], list[str
         [("ok", 1, 2, None)],
         ["malformed", "malformed"],
     ),
+    "lines before the header": (
+        'skip_lines = 2, delimiter = ";"',
+        {
+            "1.csv": f'\ufeffsep=;\r\nan "open quote\r\n{HEADER}k,{AT},"a\nb",1\r\n'.replace(",", ";").encode(),
+            "2.csv.gz": gzip.compress(f"sep=;\n\n{HEADER}k,{AT},,2\nk,x,,4\n".replace(",", ";").encode()),
+        },
+        [("k", 2, 3, "a\nb")],
+        ["malformed"],
+    ),
+    "a line before the records, without a header": (
+        'skip_lines = 1, header = "none", encoding = "ISO-8859-1"',
+        {"1.csv": f"title\nJörg,{AT},é,1\nJörg,{AT},,2\n".encode("latin-1")},
+        [("Jörg", 2, 3, "é")],
+        [],
+    ),
     "two kinds of line breaks": (
         "",
         {"1.csv": f"{HEADER}b,{AT},,1\nb,{AT},,2\r\nb,{AT},,4\n".encode()},
@@ -273,6 +288,11 @@ def test_half_a_character_is_found_across_chunks(tmp_path: Path, monkeypatch: py
         ('header = "names"', "1.csv", "user,at_ms,value\n", r"has no column 'note'"),
         ('header = "names"', "1.csv", "user,at_ms,note,value,a,A\n", "'A', 'a' differ in case only"),
         ('header = "names"', "1.csv", "user,at_ms,note,value,_windowlib_corrupt\n", "which windowlib keeps"),
+        ("", "1.csv", "sep=;\nuser;at_ms\n", r"skip_lines = 1 and source\.dialect\.delimiter = \";\"$"),
+        ('delimiter = ";"', "1.csv", "sep=;\nuser;at_ms\n", r"Skip that line: source\.dialect\.skip_lines = 1$"),
+        ('header = "names"', "1.csv", "sep=,\nuser,at_ms\n", r"Skip that line: source\.dialect\.skip_lines = 1$"),
+        ('header = "names"', "1.csv", "user,at_ms,notes,value\n", r"has no column 'note'.*; did you mean notes\?"),
+        ("skip_lines = 2", "1.csv", "a\nb\n", r"has nothing after the 2 lines that source\.dialect\.skip_lines"),
         ("", "1.csv.zip", "", r"1\.csv\.zip is packed .* as \.gz or \.bz2"),
     ],
 )
@@ -290,6 +310,7 @@ OPEN_QUOTES = {
     "in the first column": ("", f'{HEADER}"u,{AT},,1\nu,{AT},,3\n', NEVER.format(2)),
     "an escaped one": ('escape = "\\\\"', f'{HEADER}u,{AT},"a\\"\n",1\n"u\\",{AT},,3\n', NEVER.format(4)),
     "others": ('quote = "\'"', f"{HEADER}u,{AT},,'1\n", NEVER.format(2)),
+    "after lines that are skipped": ("skip_lines = 2", f'a\n"\n{HEADER}u,{AT},"a,1\n', NEVER.format(4)),
     "two": ("", f'{HEADER}u,{AT},"a,1\nu,{AT},,2\nu,{AT},"b,3\nu,{AT},,4\n', ASTRAY.format(4)),
     "before an escape": ('escape = "\\\\"', f'{HEADER}u,{AT},"a"\\,1\nu,{AT},,2\n', ASTRAY.format(2)),
 }
@@ -335,6 +356,7 @@ def test_a_packed_file_that_is_cut_off_is_named(spark: SparkSession, tmp_path: P
     [
         ("json", 'delimiter = ";"', r"source\.dialect\.delimiter: has a meaning for csv alone"),
         ("csv", 'encoding = "UTF-16", multi_line = false', "with multi_line = true alone"),
+        ("json", "skip_lines = 1", r"source\.dialect\.skip_lines: has a meaning for csv alone"),
         ("csv", 'delimiter = ""', r"source\.dialect\.delimiter"),
         ("csv", 'encoding = "klingon"', r"source\.dialect\.encoding: given .*allowed"),
     ],

@@ -23,7 +23,7 @@ def dialect(form: Any, said: Mapping[str, Any], kinds: Iterable[str], unit: Any)
         if "time_zone" in said and unit is not None:
             yield Mistake("source.dialect.time_zone", "numbers count from 1970 in UTC, without a zone; leave it out")
     if form == "json":
-        for key in ("delimiter", "quote", "escape", "header"):
+        for key in ("delimiter", "quote", "escape", "header", "skip_lines"):
             if key in said:
                 yield Mistake(f"source.dialect.{key}", "has a meaning for csv alone; leave it out")
     if said.get("encoding") == "UTF-16" and not said.get("multi_line", form == "csv"):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, PrivateAttr
+from pydantic import Field, PrivateAttr, field_validator
 
 from windowlib.definition.fields import (
     Column,
@@ -38,6 +38,12 @@ class Dialect(Section):
         default="order",
         description='CSV: "order": the first line has the columns of the schema in their order; "names": in any order,'
         ' next to others; "none": there is no such line',
+    )
+    skip_lines: int = Field(
+        default=0,
+        ge=0,
+        description="CSV: how many lines of each file stand before the header, or the first record, and are skipped;"
+        " such a file is read from a copy",
     )
     encoding: Literal["UTF-8", "ISO-8859-1", "US-ASCII", "UTF-16"] = Field(
         default="UTF-8", description='"UTF-8", "ISO-8859-1", "US-ASCII", "UTF-16"; what cannot be read is malformed'
@@ -142,6 +148,17 @@ class Source(Section):
     )
 
     _written: Written = PrivateAttr(default=Written())
+
+    @field_validator("timestamp_unit", mode="before")
+    @classmethod
+    def _no_nanoseconds(cls, unit: Any) -> Any:
+        """Refuses the one unit of other systems that is not read, with what to do instead."""
+        if isinstance(unit, str) and unit.casefold() in ("ns", "nanoseconds"):
+            raise ValueError(
+                'numbers of nanoseconds are not read: write microseconds, with timestamp_unit = "us", or cast the'
+                " column to a timestamp and leave timestamp_unit out"
+            )
+        return unit
 
     def model_post_init(self, context: Any) -> None:
         """Keeps where it is written."""

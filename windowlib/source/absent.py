@@ -64,14 +64,15 @@ def renamed(source: Source, column: str, has: Sequence[str]) -> Absent:
 def without(source: Source, file: str, absent: Absent, earlier: Earlier) -> str:
     """That a file does not have a column that the definition names, and what to do."""
     column, key, meant = absent.column, absent.key, absent.meant
-    said = f"{source.path / file} has no column {column!r}, which {key} names; it has {', '.join(absent.has) or 'none'}"
+    said = f"{key} names the column {column!r}, which {source.path / file} does not have{meant or '.'}"
+    has = f"It has {', '.join(absent.has)}." if absent.has else "It has no column."
     it = f"the file with {column!r}"
     if not earlier.had(absent.name):
-        todo = f"Correct {key}" if meant else f"Correct {key}, or write {it}"
+        todo = "Correct the definition" if meant else f"Correct the definition, or write {it}"
     else:
-        first = f"Correct {key}; or, as earlier files have the column, write" if meant else "Write"
+        first = "Correct the definition; or, as earlier files have the column, write" if meant else "Write"
         todo = f"{first} {it}{aside(source, file, earlier.read, ', or set it aside')}"
-    return f"{said}{meant or '.'} {todo}; nothing of this batch has been committed"
+    return f"{said} {has} {todo}; nothing of this batch has been committed"
 
 
 def aside(source: Source, file: str, read: Collection[str], words: str) -> str:

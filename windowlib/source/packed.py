@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import codecs
+import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
 
 import pyarrow as pa
 
+from windowlib.plans import names
+from windowlib.plans.functions import F
 from windowlib.source.found import SourceError
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 CHUNK_BYTES = 1 << 20
-NUMBER = r"([0-9]+)\.json$"  # in the names of copies, from 1
+NUMBER = r"([0-9]+)\.txt$"  # in the names of copies, from 1
 
 
 @contextmanager
@@ -41,21 +47,39 @@ def content(path: Path) -> bytes:
     return b"".join(chunks(path))
 
 
-def texts(path: Path, encoding: str) -> Iterator[str]:
-    """All of it, in pieces, without a mark at the beginning; bytes that mean nothing are U+FFFD."""
-    decoder = codecs.getincrementaldecoder("utf-8-sig" if encoding == "UTF-8" else encoding)("replace")
-    yield from map(decoder.decode, chunks(path))
-    yield decoder.decode(b"", final=True)
+@contextmanager
+def decoded(path: Path, encoding: str, skip_lines: int = 0) -> Iterator[TextIO]:
+    """A file of text after its first lines, without a mark at the beginning; bytes that mean nothing are U+FFFD.
+
+    Line breaks are as they are written.
+    """
+    with opened(path) as stream:
+        whole = "utf-8-sig" if encoding == "UTF-8" else encoding
+        text = io.TextIOWrapper(stream, encoding=whole, errors="replace", newline="")
+        for _ in range(skip_lines):
+            text.readline()
+        yield text
 
 
-def copies(paths: Sequence[str], encoding: str, folder: Path) -> list[Path]:
-    """Copies of files in a folder, in UTF-8 and not packed, numbered in order; bytes that mean nothing are U+FFFD."""
+def texts(path: Path, encoding: str, skip_lines: int = 0) -> Iterator[str]:
+    """All of `decoded`, in pieces."""
+    with decoded(path, encoding, skip_lines) as text:
+        yield from iter(lambda: text.read(CHUNK_BYTES), "")
+
+
+def copies(paths: Sequence[str], encoding: str, folder: Path, skip_lines: int = 0) -> list[Path]:
+    """Copies of files in a folder, as `decoded`, in UTF-8 and not packed, numbered in order."""
     folder.mkdir(parents=True, exist_ok=True)
-    made = [folder / f"{number}.json" for number, _ in enumerate(paths, 1)]
+    made = [folder / f"{number}.txt" for number, _ in enumerate(paths, 1)]
     for path, copy in zip(paths, made, strict=True):
-        decoder = codecs.getincrementaldecoder(encoding)("replace")
         with copy.open("wb") as file:
-            for chunk in chunks(Path(path)):
-                file.write(decoder.decode(chunk).encode())
-            file.write(decoder.decode(b"", final=True).encode())
+            for piece in texts(Path(path), encoding, skip_lines):
+                file.write(piece.encode())
     return made
+
+
+def of_originals(copied: DataFrame, paths: Sequence[str]) -> DataFrame:
+    """Rows of `copies` as rows of the files at `paths`, by SOURCE_FILE."""
+    number = F.regexp_extract(names.SOURCE_FILE, NUMBER, 1).cast("int")
+    uris = F.array(*(F.lit(Path(path).as_uri()) for path in paths))
+    return copied.withColumn(names.SOURCE_FILE, F.element_at(uris, number))

@@ -43,15 +43,17 @@ def _looked_at(path: Path, dialect: Dialect) -> tuple[bool, bool]:
 
 
 def _check_quotes(source: Source, path: Path) -> None:
-    if (found := quoted_values.fault(packed.texts(path, source.dialect.encoding), source.dialect)) is None:
+    skipped = source.dialect.skip_lines
+    text = packed.texts(path, source.dialect.encoding, skipped)
+    if (found := quoted_values.fault(text, source.dialect)) is None:
         return
     name = path.relative_to(source.path).as_posix()
     if found.out_of_place is None:
-        says = f"the quote that opens a value in line {found.opened} is never closed, so all that follows would be that"
-        says += " value"
+        says = f"the quote that opens a value in line {found.opened + skipped} is never closed, so all that follows"
+        says += " would be that value"
     else:
-        says = f"the quote in line {found.out_of_place} neither opens nor closes a value, so the value in quotes that"
-        says += f" begins in line {found.opened} may hold other records"
+        says = f"the quote in line {found.out_of_place + skipped} neither opens nor closes a value, so the value in"
+        says += f" quotes that begins in line {found.opened + skipped} may hold other records"
     raise SourceError(
         f"{path}: {says}."
         f" Repair the file, or set it aside: `{to_paste('set-aside', source.file, name, *WHY)}`; where quotes mean"

@@ -7,13 +7,14 @@ and doubled quotes. What does not parse, or cannot be decoded, stands whole in C
 from __future__ import annotations
 
 import csv
-import io
 import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from windowlib.definition.mistakes import nearest
+from windowlib.definition.plurals import counted
 from windowlib.definition.source import Dialect, Source
 from windowlib.model.errors import StateMismatch
 from windowlib.plans import names
@@ -60,7 +61,14 @@ def columns_of(source: Source, path: Path) -> list[str]:
         return declared
     header = _first_record(source, path)
     if header is None:
+        if source.dialect.skip_lines and path.stat().st_size:
+            raise StateMismatch(
+                f"{path} has nothing after the {counted(source.dialect.skip_lines, 'line')} that"
+                f" source.dialect.skip_lines in {source.file} skips; need the columns of [source.schema]. Correct"
+                " skip_lines, or write the file with its header"
+            )
         return declared
+    _check_not_for_spreadsheets(source, path, header)
     known = {name.casefold(): name for name in declared}
     found = [known.get(name.casefold(), name) for name in header]
     if source.dialect.header == "order":
@@ -72,7 +80,7 @@ def columns_of(source: Source, path: Path) -> list[str]:
     elif absent := [name for name in declared if name not in found]:
         raise StateMismatch(
             f"{path} has no column {absent[0]!r}, which [source.schema] in {source.file} declares; it begins with"
-            f" {', '.join(header)}"
+            f" {', '.join(header)}{nearest(absent[0], header)}"
         )
     if taken := [name for name in found if names.is_reserved(name)]:
         raise SourceError(
@@ -82,6 +90,19 @@ def columns_of(source: Source, path: Path) -> list[str]:
     if alike := names.same_but_for_case(found):
         raise SourceError(f"{path}: the columns {', '.join(map(repr, alike))} differ in case only, or not at all")
     return found
+
+
+def _check_not_for_spreadsheets(source: Source, path: Path, header: Sequence[str]) -> None:
+    """Raises `StateMismatch` where a file begins with the line that tells a spreadsheet its delimiter."""
+    line, dialect = source.dialect.delimiter.join(header), source.dialect
+    if not (said := re.fullmatch("sep=(.)", line, re.IGNORECASE)):
+        return
+    skip = f"source.dialect.skip_lines = {dialect.skip_lines + 1}"
+    delimiter = "" if said[1] == dialect.delimiter else f" and source.dialect.delimiter = {json.dumps(said[1])}"
+    raise StateMismatch(
+        f"{path} begins with the line {line!r}, which only spreadsheets read; need the columns of [source.schema] in"
+        f" {source.file}. Skip that line: {skip}{delimiter}"
+    )
 
 
 def _otherwise(header: Sequence[str]) -> str:
@@ -104,10 +125,8 @@ def no_pattern(path: str) -> str:
 
 def _first_record(source: Source, path: Path) -> list[str] | None:
     dialect = source.dialect
-    encoding = "utf-8-sig" if dialect.encoding == "UTF-8" else dialect.encoding
     escape = dialect.escape if dialect.escape != dialect.quote else ""
-    with packed.opened(path) as stream:
-        lines = io.TextIOWrapper(stream, encoding=encoding, errors="replace", newline="")
+    with packed.decoded(path, dialect.encoding, dialect.skip_lines) as lines:
         form: dict[str, Any] = {"delimiter": dialect.delimiter, "quotechar": dialect.quote}
         records = csv.reader(lines, **form, doublequote=not escape, escapechar=escape or None)
         return next((record for record in records if record), None)
@@ -119,12 +138,20 @@ def read(spark: SparkSession, source: Source, paths: Sequence[str], staging: Pat
         read = _decoded(_json(spark, source, paths, staging), source, list(source.columns))
         nested = {name: F.col(_path(path)) for name, path in source.nested.items()}
         return read.withColumns(nested) if nested else read  # Spark Connect refuses none
+    skips = source.dialect.skip_lines
+    read_from = packed.copies(paths, source.dialect.encoding, staging / "plain", skips) if skips else paths
     alike: dict[tuple[bool, tuple[str, ...]], list[str]] = {}
-    for path in paths:
+    for path, copy in zip(paths, read_from, strict=True):
         of_file = quotes.may_have_longer_records(source, Path(path)), tuple(columns_of(source, Path(path)))
-        alike.setdefault(of_file, []).append(path)
-    parts = [_csv(spark, source, columns, files, longer) for (longer, columns), files in alike.items()]
-    return balanced(lambda a, b: a.unionByName(b), parts)
+        alike.setdefault(of_file, []).append(str(copy))
+    of_copies = _in_utf8(source) if skips else source
+    parts = [_csv(spark, of_copies, columns, files, longer) for (longer, columns), files in alike.items()]
+    read = balanced(lambda a, b: a.unionByName(b), parts)
+    return packed.of_originals(read, paths) if skips else read
+
+
+def _in_utf8(source: Source) -> Source:
+    return source.model_copy(update={"dialect": source.dialect.model_copy(update={"encoding": "UTF-8"})})
 
 
 def _json(spark: SparkSession, source: Source, paths: Sequence[str], staging: Path) -> DataFrame:
@@ -139,9 +166,7 @@ def _json(spark: SparkSession, source: Source, paths: Sequence[str], staging: Pa
     if rewritten:
         copies = packed.copies(rewritten, dialect.encoding, staging / "plain")
         read = _plain_json(spark, source, [*map(str, copies)], staging / "copies")
-        number = F.regexp_extract(names.SOURCE_FILE, packed.NUMBER, 1).cast("int")
-        uris = F.array(*(F.lit(Path(path).as_uri()) for path in rewritten))
-        parts.append(read.withColumn(names.SOURCE_FILE, F.element_at(uris, number)))
+        parts.append(packed.of_originals(read, rewritten))
     return balanced(lambda a, b: a.unionByName(b), parts)
 
 
