@@ -42,8 +42,11 @@ FUNCTIONS_HEAD = """
 
 Each may have `filter (where …)`, and an expression is whatever SQL computes from them:
 `"round(sum(value) / count(*), 2)"`. They behave as in Spark with ANSI mode on: an overflow is an error, never a wrong
-number. Null is left out, where nothing else is said; of no values all but the counts are null. Which types each is
-proved for, on which engine, is said in [What is proved](proved.md).
+number. Null is left out, where nothing else is said. Which types each is proved for, on which engine, is said in
+[What is proved](proved.md).
+
+Of no values that are not null counts give 0, `collect_list` and `collect_set` give `[]`, `histogram` gives a 0 for each
+of its parts, and `hll_sketch_agg` gives a sketch of nothing. All others give null.
 """
 
 

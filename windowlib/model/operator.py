@@ -3,7 +3,7 @@
 One input at a time, one key at a time, in eight steps: *assign* windows to the element, *merge* them with those in
 flight, *drop late* ones, *add* the element, ask the *trigger*, *fire*, *purge*, *clean up*. Time is an input too: a
 watermark or a processing time runs the timers it has reached. This does what Flink's WindowOperator and
-EvictingWindowOperator do. It differs on purpose in ten points:
+EvictingWindowOperator do. It differs on purpose in eleven points:
 
 - The earliest state window survives a merge, and merged elements are in arrival order (Flink: by hash code).
 - An element whose own window equals a session that has grown joins it (Flink forgets the session's contents).
@@ -13,6 +13,8 @@ EvictingWindowOperator do. It differs on purpose in ten points:
   begin such a window again, empty, and fire a part of it), and windows past a shorter one go at once (Flink: never).
 - Near the ends of 64 bits a window's start and end are what they come to (Flink's wrap round, to the other end of
   time), and one without end fires by intervals twice more at the end of the input (Flink: for every interval of time).
+- The time until which an element in no window is not late, its own and the allowed lateness, ends at the greatest
+  64-bit integer (Flink's sum wraps round, so with an allowance without end it counts such an element as late).
 - To the time evictor an element without a time is the oldest, unless it comes first (Flink fails at it).
 - Sent again after a restore (`resend_watermark`), a watermark is the one since the restore before, if there was any
   (Flink: the last that the source has sent).
