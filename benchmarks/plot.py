@@ -8,7 +8,7 @@ from xml.sax.saxutils import escape
 
 from benchmarks.report import BASE, Line, lines
 from benchmarks.turns import Measured
-from windowlib.replay.timeline import BASE_STYLE
+from windowlib.inspection.late.plot import BASE_STYLE
 
 WIDTH, LEFT, RIGHT, BAR, GAP, HEAD = 760, 160, 590, 20, 26, 40  # px; the figures stand right of RIGHT
 STYLE = (

@@ -9,8 +9,8 @@ from docs.gallery import rows, strip
 from docs.gallery.entries import Plate, Row, scenario
 from docs.gallery.scale import ROWS, TITLE, WIDTH
 from docs.gallery.story import END, STORY, Outcome, clock, outcome_of
+from windowlib.inspection.late.plot import BASE_STYLE
 from windowlib.model.elements import Timing
-from windowlib.replay.timeline import BASE_STYLE
 
 STYLE = (
     BASE_STYLE

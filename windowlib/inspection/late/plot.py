@@ -8,9 +8,19 @@ from xml.sax.saxutils import escape
 from windowlib.definition.durations import format_duration
 from windowlib.definition.plurals import counted
 from windowlib.inspection.late.what_if import Kept, WhatIf
-from windowlib.replay.timeline import BASE_STYLE
 
 WIDTH, LEFT, RIGHT, BAR, HEAD, FOOT = 760, 110, 470, 30, 78, 34  # px; the figures stand right of RIGHT
+BASE_STYLE = """
+  svg { --paper: #ffffff; --ink: #1f2328; --quiet: #6a737d; --line: #d8dee4; --time: #b3261e;
+        --key0: #0b62c4; --key1: #a24a00; --key2: #19703a; --key3: #7a3cb8; }
+  @media (prefers-color-scheme: dark) {
+    svg { --paper: #0d1117; --ink: #e6edf3; --quiet: #9aa4af; --line: #30363d; --time: #ff8a80;
+          --key0: #6cb2ff; --key1: #ffa657; --key2: #6fdd8b; --key3: #cfa8ff; } }
+  text { font: 12px system-ui, sans-serif; fill: var(--ink) }
+  .quiet { fill: var(--quiet) } .end { text-anchor: end } .middle { text-anchor: middle }
+"""
+"""What all pictures share: paper and ink, light or dark as the reader prefers, and text."""
+
 STYLE = (
     BASE_STYLE
     + """\

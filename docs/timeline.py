@@ -6,7 +6,7 @@ its end, thin where it has fired and is kept for late events. The dashed line is
 dots and the windows, because late is what was late when the batch began, and fired is what time had passed when it
 ended. Windows, firings and late events are those of the reference engine.
 
-    python -P -m windowlib.replay.timeline RECORDING.json > picture.svg
+    python -m docs.timeline RECORDING.json > picture.svg
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from windowlib.definition.instants import utc
+from windowlib.inspection.late.plot import BASE_STYLE
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.replay.batches import replay_batches
 
@@ -30,17 +31,6 @@ TICKS_MS = [step * unit for unit in (1, 1_000, 60_000, 3_600_000) for step in (1
 MOST_TICKS = 10
 
 FIRED, OPEN, KEPT = "fired", "open", "kept"
-
-BASE_STYLE = """
-  svg { --paper: #ffffff; --ink: #1f2328; --quiet: #6a737d; --line: #d8dee4; --time: #b3261e;
-        --key0: #0b62c4; --key1: #a24a00; --key2: #19703a; --key3: #7a3cb8; }
-  @media (prefers-color-scheme: dark) {
-    svg { --paper: #0d1117; --ink: #e6edf3; --quiet: #9aa4af; --line: #30363d; --time: #ff8a80;
-          --key0: #6cb2ff; --key1: #ffa657; --key2: #6fdd8b; --key3: #cfa8ff; } }
-  text { font: 12px system-ui, sans-serif; fill: var(--ink) }
-  .quiet { fill: var(--quiet) } .end { text-anchor: end } .middle { text-anchor: middle }
-"""
-"""What all pictures share: paper and ink, light or dark as the reader prefers, and text."""
 
 STYLE = (
     BASE_STYLE
@@ -230,10 +220,8 @@ def _legend(y: int) -> Iterator[str]:
 
 
 def main() -> None:
-    """`python -P -m windowlib.replay.timeline RECORDING.json` prints the picture."""
-    parser = argparse.ArgumentParser(
-        prog="python -P -m windowlib.replay.timeline", description="A recording of batches, as SVG."
-    )
+    """`python -m docs.timeline RECORDING.json` prints the picture."""
+    parser = argparse.ArgumentParser(prog="python -m docs.timeline", description="A recording of batches, as SVG.")
     parser.add_argument("recording", type=Path, help="what `windowlib replay --batches` takes")
     recording = json.loads(parser.parse_args().recording.read_text(encoding="utf-8"))
     print(timeline(recording), end="")

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from docs.timeline import FIRED, KEPT, OPEN, Bar, bands, timeline
 from windowlib.model.watermark import MAX_WATERMARK
 from windowlib.replay.batches import replay_batches
-from windowlib.replay.timeline import FIRED, KEPT, OPEN, Bar, bands, timeline
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 SVG = "{http://www.w3.org/2000/svg}"
