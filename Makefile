@@ -86,7 +86,7 @@ docs: setup  ## the documentation as pages that need no network
 	@echo 'open docs/_site/html/index.html'
 
 airflow: setup  ## a local Airflow with the pipelines of dags/pipelines, until Ctrl-C
-	@$(RUN) windowlib.airflow.setup
+	@$(RUN) docs.local_airflow
 
 clean:  ## remove environment, JARs, Airflow's home, demo and caches; local/ (files and tables) stays
 	rm -rf .venv .jars .flink .airflow demo dist docs/_site .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,4 +1,4 @@
-"""A local Airflow with the pipelines of `dags/pipelines/`, until Ctrl-C: `python -P -m windowlib.airflow.setup`.
+"""A local Airflow with the pipelines of `dags/pipelines/`, until Ctrl-C: `python -m docs.local_airflow`.
 
 All of it is in the working folder: `dags/`, and Airflow's home `.airflow` with database (SQLite), settings and logs. It
 listens on this machine only. The first start also makes sample input for the example pipelines in `local/`.

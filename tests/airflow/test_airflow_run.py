@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from docs import local_airflow
 from tests.packaging.installed import PROJECT, SESSIONS, built, environment, hostile
 from tests.strategies import ALL
-from windowlib.airflow import setup
 from windowlib.definition.definition import load_definition
 from windowlib.tables.read import read_table, table_versions
 
@@ -61,7 +61,7 @@ def airflow(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Airflow:
     for file in (PROJECT / "dags").glob("*.py"):
         shutil.copy(file, folder.parent)
     working = hostile(place / "working folder")
-    settings = setup.environment(folder.parents[1], 8080)
+    settings = local_airflow.environment(folder.parents[1], 8080)
     transport = {"type": "file", "log_file_path": str(folder / "lineage.json"), "append": True}
     settings["AIRFLOW__OPENLINEAGE__TRANSPORT"] = json.dumps(transport)
 
@@ -135,7 +135,7 @@ def test_the_dag_for_reruns_readmits_a_late_event(folder: Path, airflow: Airflow
     results = read_table(definition, "results").select(["user", "events", "firing", "timing"]).to_pylist()
     assert results == [{"user": "a", "events": 3, "firing": 2, "timing": "late"}]
     assert [row["readmitted_by"] for row in read_table(definition, "late_events").to_pylist()] == [3]
-    with closing(sqlite3.connect(setup.home(folder.parents[1]) / "airflow.db")) as database:
+    with closing(sqlite3.connect(local_airflow.home(folder.parents[1]) / "airflow.db")) as database:
         events = database.execute("SELECT source_task_id, extra FROM asset_event ORDER BY id").fetchall()
     assert [task for task, _ in events] == ["advance", "advance", "apply"]  # those who follow the results learn of it
     of_rerun = json.loads(events[-1][1])

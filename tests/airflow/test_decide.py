@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from docs import local_airflow
 from tests.airflow.answered import LOGIN
 from tests.clicks import clicks
 from tests.packaging.installed import SESSIONS
-from windowlib.airflow import setup
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.pages.newest import tail
@@ -361,16 +361,16 @@ def definition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Definition:
 
 def run(definition: Definition, place: Path, *answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Runs the DAG of the pipeline in a real Airflow of its own, once for each list of answers."""
-    home = setup.home(place)
+    home = local_airflow.home(place)
     home.mkdir()
     (home / "passwords.json").write_text(json.dumps({LOGIN["username"]: LOGIN["password"]}), encoding="utf-8")
     environment = {name: value for name, value in os.environ.items() if name != "WINDOWLIB_WAREHOUSE"}
-    environment |= setup.environment(place, 8080) | {
+    environment |= local_airflow.environment(place, 8080) | {
         "WINDOWLIB_PIPELINES": str(definition.file.parent),
         "AIRFLOW__CORE__DAGS_FOLDER": str(PROJECT / "dags"),
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{LOGIN['username']}:admin",
     }
-    subprocess.run([setup.BIN / "airflow", "db", "migrate"], env=environment, check=True, capture_output=True)
+    subprocess.run([local_airflow.BIN / "airflow", "db", "migrate"], env=environment, check=True, capture_output=True)
     command = [sys.executable, "-m", "tests.airflow.answered", PROJECT / "dags", "windows_small", json.dumps(answers)]
     ended = subprocess.run(command, env=environment, cwd=PROJECT, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -19,11 +19,11 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from docs import local_airflow
 from tests import browser
 from tests.airflow.by_hand import RUN, made_by_hand
 from tests.clicks import CLICKS, arrive, clicks, events
 from tests.page_samples import NEW, SCRIPT, TROUBLE, WAITING, WELL
-from windowlib.airflow import setup
 from windowlib.definition.definition import load_definition
 from windowlib.pages.looked import looked
 from windowlib.pages.pipeline import pipeline
@@ -306,18 +306,18 @@ class Auth(SimpleAuthManager):
 @contextmanager
 def served(folder: Path, port: int) -> Iterator[str]:
     """The API server of a real Airflow, whose user `ann` may read one DAG."""
-    home = setup.home(folder)
+    home = local_airflow.home(folder)
     home.mkdir(parents=True)
     (folder / "restricted_auth.py").write_text(AUTH, encoding="utf-8")
     (home / "passwords.json").write_text(json.dumps({"admin": "admin", "ann": "ann"}), encoding="utf-8")
-    settings = setup.environment(folder, port) | {
+    settings = local_airflow.environment(folder, port) | {
         "WINDOWLIB_PIPELINES": str(folder),
         "PYTHONPATH": os.pathsep.join([str(folder), str(PROJECT)]),
         "AIRFLOW__CORE__AUTH_MANAGER": "restricted_auth.Auth",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin,ann:viewer",
     }
     environment = {name: value for name, value in os.environ.items() if name != "WINDOWLIB_WAREHOUSE"} | settings
-    airflow = str(setup.BIN / "airflow")
+    airflow = str(local_airflow.BIN / "airflow")
     subprocess.run([airflow, "db", "migrate"], env=environment, check=True, capture_output=True)
     with (folder / "log").open("w") as log:
         server = subprocess.Popen([airflow, "api-server"], env=environment, stdout=log, stderr=log, process_group=0)
@@ -351,7 +351,7 @@ def test_in_a_real_airflow(tmp_path: Path, without_rights: list[str]) -> None:
         pytest.skip("needs Chromium")
     folder = tmp_path / "pipelines"
     subprocess.run([sys.executable, "-m", "tests.page_samples", str(folder)], check=True, cwd=PROJECT)
-    with served(folder, setup.free_port(8391)) as address, browser.browser() as chromium:
+    with served(folder, local_airflow.free_port(8391)) as address, browser.browser() as chromium:
         cookies = {
             user: ({"name": "_token", "value": token(address, user), "url": address},) for user in ("admin", "ann")
         }

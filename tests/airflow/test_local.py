@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from windowlib.airflow import setup
-from windowlib.airflow.setup import AirflowFailed, environment, free_port, parallelism, running
+from docs import local_airflow
+from docs.local_airflow import AirflowFailed, environment, free_port, parallelism, running
 
 PARTS = """#!{python}
 import json, sys, time
@@ -49,9 +49,9 @@ def test_airflow_runs_dags_only_once_its_api_server_answers(tmp_path: Path, monk
     """The first tasks failed their first try: they were started before the API server could answer them."""
     port = free_port()
     notes = parts_in(tmp_path, port, 60)
-    monkeypatch.setattr(setup, "BIN", tmp_path)
+    monkeypatch.setattr(local_airflow, "BIN", tmp_path)
     settings = environment(tmp_path, port)
-    setup.home(tmp_path).mkdir()
+    local_airflow.home(tmp_path).mkdir()
     with running(settings, port) as airflow:
         airflow.wait_until(lambda: len({*notes.read_text(encoding="utf-8").splitlines()}) == 5)
         said = notes.read_text(encoding="utf-8").splitlines()
@@ -65,9 +65,9 @@ def test_airflow_runs_dags_only_once_its_api_server_answers(tmp_path: Path, monk
 def test_an_airflow_that_ends_as_it_starts_says_its_last_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     port = free_port()
     parts_in(tmp_path, port, 0)
-    monkeypatch.setattr(setup, "BIN", tmp_path)
-    monkeypatch.setattr(setup, "asked", lambda port, what: {} if what == "version" else None)
-    setup.home(tmp_path).mkdir()
+    monkeypatch.setattr(local_airflow, "BIN", tmp_path)
+    monkeypatch.setattr(local_airflow, "asked", lambda port, what: {} if what == "version" else None)
+    local_airflow.home(tmp_path).mkdir()
     with (
         pytest.raises(AirflowFailed, match=r"Airflow did not start; (.|\n)*I am "),
         running(environment(tmp_path, port), port),

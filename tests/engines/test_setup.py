@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+from docs.local_airflow import environment, free_port, make_sample
 from windowlib.airflow.processes import ProcessGroup
-from windowlib.airflow.setup import environment, free_port, make_sample
 from windowlib.cli.main import app
 from windowlib.engines import jars, jvm, setup_jars
 from windowlib.engines.cache import cache_folder

@@ -18,9 +18,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 
+from docs import local_airflow
 from tests.minutes.judge import DagRun, run_faults, runs, table_faults
 from tests.minutes.place import MINUTE_MS, WINDOWS, Feed, make, now_ms
-from windowlib.airflow import setup
 from windowlib.definition.instants import instant
 
 AFTER_S = 300  # for the runs of the last minutes to end
@@ -29,10 +29,10 @@ LOOK_EVERY_S = 0.5
 
 def play(folder: Path, minutes: int) -> tuple[Feed, int]:
     """Runs Airflow over the minutes; gives what was fed, and when the first of them began."""
-    port = setup.free_port(18_080)
-    settings = setup.environment(folder, port)
-    setup.prepare(settings)
-    with setup.running(settings, port) as airflow:
+    port = local_airflow.free_port(18_080)
+    settings = local_airflow.environment(folder, port)
+    local_airflow.prepare(settings)
+    with local_airflow.running(settings, port) as airflow:
         begin_ms = -(-now_ms() // MINUTE_MS) * MINUTE_MS
         print(f"Airflow is at work on port {port}; the first minute is {instant(begin_ms)}", flush=True)
         feed, until_ms = Feed(folder, minutes), begin_ms + minutes * MINUTE_MS
@@ -54,7 +54,7 @@ def _over(file: Path, name: str, begin_ms: int, minutes: int) -> bool:
 
 
 def database(folder: Path) -> Path:
-    return setup.home(folder) / "airflow.db"
+    return local_airflow.home(folder) / "airflow.db"
 
 
 def faults(folder: Path, feed: Feed, begin_ms: int) -> Iterator[str]:
