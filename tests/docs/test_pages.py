@@ -252,7 +252,7 @@ def test_the_image_installs_this_wheel() -> None:
     assert len(wheels) == 2
     assert wheels[0] == f"windowlib-{version}-py3-none-any.whl"
     installable(wheels[1])
-    assert "RUN windowlib setup\n" in image
+    assert "RUN windowlib setup --archive\n" in image
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)

@@ -181,6 +181,14 @@ class TestCommand:
         assert f"JARs: 2 in {tmp_path}, all as locked" in ended.output
         assert "class archive: none that fits, so Spark starts more slowly" in ended.output
 
+    def test_archives_classes_only_when_asked(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("WINDOWLIB_CACHE", str(tmp_path))
+        monkeypatch.setattr(jars, "locked", lambda: fake_jars(tmp_path, "one", "two"))
+        ended = CliRunner().invoke(app, ["setup"])
+        assert ended.exit_code == 0
+        assert "class archive" not in ended.output
+        assert sorted(file.name for file in tmp_path.iterdir()) == ["jar0-1.0.jar", "jar1-1.0.jar"]
+
     def test_check_changes_nothing(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("WINDOWLIB_CACHE", str(tmp_path / "none"))
         ended = CliRunner().invoke(app, ["setup", "--check"])

@@ -15,6 +15,9 @@ def setup(
     check: Annotated[
         bool, typer.Option("--check", help="Change nothing: fail if a JAR is missing or is not the locked one.")
     ] = False,
+    archive: Annotated[
+        bool, typer.Option("--archive", help="Archive the classes that Spark loads, too: half a minute or more.")
+    ] = False,
     ivy_settings: Annotated[
         Path | None,
         typer.Option(
@@ -27,19 +30,21 @@ def setup(
         ),
     ] = None,
 ) -> None:
-    """Look for Java, fetch JARs for Spark, and archive the classes that it loads, so that it starts faster.
+    """Look for Java and fetch JARs for Spark; with --archive also archive the classes that Spark loads.
 
-    With the JARs Spark writes files faster on this machine and reads Delta tables itself. Run it once after
-    installing; running it again does nothing. All of it goes into the cache folder: the user's, or the one
-    that [b]WINDOWLIB_CACHE[/b] names. Runs work without it, but more slowly.
+    With the JARs Spark writes files faster on this machine and reads Delta tables itself. The archive saves each
+    run some seconds; make it on a machine that runs often. Running the command again does nothing. All of it goes
+    into the cache folder: the user's, or the one that [b]WINDOWLIB_CACHE[/b] names. Runs work without it, but more
+    slowly.
 
-    [dim]windowlib setup[/dim]
+    [dim]windowlib setup[/dim]   or   [dim]windowlib setup --archive[/dim]
     """
     from windowlib.engines.setup_java import find_java
 
     typer.echo(f"Java: {find_java()}")
     typer.echo(_jars(check, ivy_settings))
-    typer.echo(_class_archive(check))
+    if archive or check:
+        typer.echo(_class_archive(check))
 
 
 def _jars(check: bool, ivy_settings: Path | None) -> str:
@@ -65,7 +70,7 @@ def _class_archive(check: bool) -> str:
     if jvm.archive_fits(settings_of("local[*]", {})):
         return f"class archive: {jvm.archive()}"
     if check:
-        return "class archive: none that fits, so Spark starts more slowly"
+        return "class archive: none that fits, so Spark starts more slowly: `windowlib setup --archive` makes one"
     typer.echo(
         "running two small pipelines to archive the classes that they load (half a minute, more on a busy machine) ..."
     )

@@ -5,7 +5,7 @@ before PySpark is imported. Here the command line is made in Python, the JVM sta
 needs, and PySpark is given the port of its gateway. The JVM ends by itself when this process ends, however that
 happens: its standard input is a pipe.
 
-* *Class data sharing.* `windowlib setup` leaves an archive of loaded and verified classes in the cache
+* *Class data sharing.* `windowlib setup --archive` leaves an archive of loaded and verified classes in the cache
   folder. Java itself compares it with the class path, and goes without where it does not fit.
 * *The quick compiler.* `-XX:TieredStopAtLevel=1` leaves out the optimising compiler, which in a process of one small
   batch costs more than it saves. For a long run it is the other way round: the caller says which it is.

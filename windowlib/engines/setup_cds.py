@@ -1,4 +1,4 @@
-"""An archive of the classes that a run loads, for the JVMs to come; `windowlib setup` makes it.
+"""An archive of the classes that a run loads, for the JVMs to come; `windowlib setup --archive` makes it.
 
 Two small pipelines are run by `windowlib run`, in a JVM that writes at its end every class that they made it load,
 parsed and verified (class data sharing; `windowlib.engines` says what that saves). Without it everything works, and
@@ -58,8 +58,7 @@ class NoArchive(WindowError):
 def make() -> Path:
     """The class archive of this Java and PySpark in the cache folder, made again if Java would not use the one there.
 
-    For `windowlib setup`: it takes about half a minute, or a second where there is nothing to do. Raises `NoArchive`,
-    and `UnusableJava`.
+    It takes about half a minute, or a second where there is nothing to do. Raises `NoArchive` and `UnusableJava`.
     """
     find_java()
     file = jvm.archive()
