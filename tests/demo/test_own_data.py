@@ -118,8 +118,7 @@ def test_the_definition_can_be_loaded(tmp_path: Path, monkeypatch: pytest.Monkey
 )
 def test_what_sail_does_not_parse_is_refused_before_anything_is_written(tmp_path: Path, form: str, text: str) -> None:
     (tmp_path / f"one.{form}").write_text(text)
-    screen = Console(file=io.StringIO())
-    stage = Stage(tmp_path.parent / f"{tmp_path.name}-demo", screen, lambda: pytest.fail("no session"), "sail")
+    stage = Stage(tmp_path.parent / f"{tmp_path.name}-demo", Console(file=io.StringIO()), "sail")
     with pytest.raises(InvalidSpec, match=f"has {form} files, which Spark alone parses: leave out --engine sail"):
         demo_own_data(stage, tmp_path)
     assert not stage.folder.exists()

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import shutil
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -34,11 +35,9 @@ def _own_warehouse(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def stage(tmp_path: Path, request: pytest.FixtureRequest) -> Stage:
-    def spark() -> SparkSession:
-        return request.getfixturevalue("spark")
-
-    return Stage(tmp_path / "demo", Console(file=io.StringIO(), width=200), spark)
+def stage(tmp_path: Path, pytestconfig: pytest.Config) -> Stage:
+    """A demo on the engine of the tests, in processes of its own."""
+    return Stage(tmp_path / "demo", Console(file=io.StringIO(), width=200), pytestconfig.getoption("--engine"))
 
 
 def shown(stage: Stage) -> str:
@@ -56,6 +55,17 @@ def test_nothing_differs_from_the_truth(stage: Stage) -> None:
     assert f"windowlib status {stage.folder}/sessions.toml" in text
     truth_files = {path.name for path in (stage.folder / "truth").iterdir()}
     assert truth_files == {f"{side}{part}.parquet" for side in ("sessions", "sliding") for part in ("", "_late")}
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_sessions_run_on_spark_and_sliding_windows_on_sail(stage: Stage) -> None:
+    stage = replace(stage, engine=None)
+    assert demo(stage, SMALL), shown(stage)
+    titles = [line for line in shown(stage).splitlines() if line.endswith(".toml)")]
+    assert [title.partition("  (")[0] for title in titles] == ["sessions on Spark", "sliding windows on Sail"]
+    files = (stage.folder / "sessions.toml", stage.folder / "sliding.toml")
+    assert [load_definition(file).engine for file in files] == ["spark", "sail"]
 
 
 SCHEMA = """
@@ -175,4 +185,5 @@ def test_a_warehouse_elsewhere_must_be_empty(stage: Stage, tmp_path: Path, monke
 
 @pytest.mark.parametrize("engine", ["spark", "sail"])
 def test_the_definitions_name_the_engine_that_the_demo_runs_on(tmp_path: Path, engine: str) -> None:
-    assert {load_definition(file).engine for file in write_definitions(tmp_path, engine)} == {engine}
+    files = write_definitions(tmp_path, (engine, "sail"))
+    assert [load_definition(file).engine for file in files] == [engine, "sail"]

@@ -33,8 +33,13 @@ def demo(
         str | None, typer.Option(help="Own files: the event time's column.", show_default=False)
     ] = None,
     engine: Annotated[
-        Engine, typer.Option(help="What computes: [b]spark[/b], or [b]sail[/b] in this process, without Java.")
-    ] = Engine.SPARK,
+        Engine | None,
+        typer.Option(
+            help="The engine of both pipelines. Without it sessions run on [b]spark[/b] and sliding windows on"
+            " [b]sail[/b], which needs no Java; own files on [b]spark[/b].",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Run two pipelines over a million generated events, file by file, and compare the results with the known truth.
 
@@ -47,11 +52,7 @@ def demo(
         if column is not None and data is None:
             example = to_paste("demo", "logs", option, column)
             raise InvalidSpec(f"{option} names a column of your own files: give their folder too, as in `{example}`")
-    if engine is Engine.SAIL:
-        from windowlib.engines.sail import session
-    else:
-        from windowlib.engines.spark import session
-    stage = Stage(folder, Console(), session, engine.value)
+    stage = Stage(folder, Console(), engine and engine.value)
     if data:
         demo_own_data(stage, data, key, timestamp)
     elif not play(stage):

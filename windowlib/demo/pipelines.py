@@ -1,5 +1,6 @@
 """The definitions that the demo writes: sessions and sliding windows over the same arrival files."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from windowlib.definition.durations import format_duration
@@ -36,15 +37,15 @@ total = "sum(value)"
 """
 
 
-def write_definitions(folder: Path, engine: str = "spark") -> tuple[Path, Path]:
-    """Write ``sessions.toml`` and ``sliding.toml`` into ``folder``."""
+def write_definitions(folder: Path, engines: Sequence[str] = ("spark", "spark")) -> tuple[Path, Path]:
+    """Write ``sessions.toml`` and ``sliding.toml`` into ``folder``, each with its engine."""
     gap, size, slide = map(format_duration, (GAP_MS, SIZE_MS, SLIDE_MS))
     sessions, sliding = folder / "sessions.toml", folder / "sliding.toml"
     ends, slides = f"{gap} without a click ends one", f"the last {size}, every {slide}"
     window = f'type = "session"\ngap = "{gap}"'
-    sessions.write_text(_definition("demo_sessions", f"Sessions of each user: {ends}.", window, engine))
+    sessions.write_text(_definition("demo_sessions", f"Sessions of each user: {ends}.", window, engines[0]))
     window = f'type = "sliding"\nsize = "{size}"\nslide = "{slide}"'
-    sliding.write_text(_definition("demo_sliding", f"Clicks of each user in {slides}.", window, engine))
+    sliding.write_text(_definition("demo_sliding", f"Clicks of each user in {slides}.", window, engines[1]))
     return sessions, sliding
 
 

@@ -2,13 +2,15 @@
 
 Everything lies in one folder: ``incoming/`` (the arrival files), ``truth/`` (what must come out), two definitions, and
 ``warehouse/`` (what came out). With other data there is no truth to compare with.
+
+Each pipeline runs in a process of its own (``windowlib.demo.runs``), as a schedule runs it.
 """
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,18 +25,14 @@ from windowlib.demo.clicks import BASE_MS, HOUR_MS, ClickSettings
 from windowlib.demo.compare import Comparison, compare_counts, compare_tables
 from windowlib.demo.own_data import definition_text, look_at
 from windowlib.demo.pipelines import write_definitions
+from windowlib.demo.runs import batches
 from windowlib.demo.truth import Truth, WindowTruth, make_demo_data
 from windowlib.model.errors import InvalidSpec
-from windowlib.runs.advance import batches
-from windowlib.runs.attempt import BatchReport
-from windowlib.runs.run import Run
-from windowlib.tables.ledger import wall_clock_ms
 from windowlib.tables.read import read_table
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 FULL_SIZE = ClickSettings()
+ENGINES = ("spark", "sail")  # of sessions, of sliding windows
+OWN_DATA_ENGINE = "spark"  # it parses every format
 MARK = ".windowlib-demo"
 KEYS, VALUES = ("user_id", "window_start", "window_end"), ("events", "total")
 WIDTHS = {"batch": 5, "read": 11, "refused": 9, "late": 8, "fired": 9, "fired late": 12}
@@ -43,12 +41,11 @@ WIDTHS |= {"in flight": 11, "watermark": 29, "seconds": 9}
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Where a demo plays: its folder, the screen, the Spark session of its runs, and the engine that this is of."""
+    """Folder and screen of a demo, and the engine of both pipelines; None for an engine of each (`ENGINES`)."""
 
     folder: Path
     console: Console
-    spark: Callable[[], "SparkSession"]
-    engine: str = "spark"
+    engine: str | None = None
 
     def say(self, text: str) -> None:
         self.console.print(text, soft_wrap=True, highlight=False)
@@ -62,7 +59,8 @@ def demo(stage: Stage, settings: ClickSettings = FULL_SIZE) -> bool:
     _say_what_was_made(stage, truth, settings)
     comparisons = []
     sides = (("sessions", truth.sessions), ("sliding windows", truth.sliding))
-    for file, (what, expected) in zip(write_definitions(stage.folder, stage.engine), sides, strict=True):
+    files = write_definitions(stage.folder, [stage.engine or engine for engine in ENGINES])
+    for file, (what, expected) in zip(files, sides, strict=True):
         definition = _own_definition(file)
         run_and_show(stage, definition, what)
         comparisons += compare_with_truth(definition, what, expected, truth.unusable)
@@ -75,8 +73,8 @@ def demo_own_data(stage: Stage, data: Path, key: str | None = None, timestamp: s
     """Run sessions and hourly counts over a folder of own files; raises InvalidSpec where it must guess."""
     if data.absolute().is_relative_to(stage.folder.absolute()):
         raise InvalidSpec(f"{data} lies inside {stage.folder}, which the demo empties; name another folder for it")
-    found = look_at(data, key, timestamp)
-    if stage.engine == "sail" and found.format != "parquet":
+    engine, found = stage.engine or OWN_DATA_ENGINE, look_at(data, key, timestamp)
+    if engine == "sail" and found.format != "parquet":
         raise InvalidSpec(f"{data} has {found.format} files, which Spark alone parses: leave out --engine sail")
     _fresh_folder(stage.folder)
     unit = f" ({found.timestamp_unit} since 1970)" if found.timestamp_unit else ""
@@ -90,24 +88,23 @@ def demo_own_data(stage: Stage, data: Path, key: str | None = None, timestamp: s
     }
     for name, window in windows.items():
         file = stage.folder / f"{name}.toml"
-        file.write_text(definition_text(found, name, window, stage.engine))
+        file.write_text(definition_text(found, name, window, engine))
         run_and_show(stage, _own_definition(file), name)
     _say_what_next(stage, stage.folder / "own_sessions.toml")
 
 
-def run_and_show(stage: Stage, definition: Definition, what: str) -> list[BatchReport]:
-    """Run everything new, a line for each batch."""
-    stage.say(f"\n[b]{what}[/b]  ({escape(str(definition.file))})")
+def run_and_show(stage: Stage, definition: Definition, what: str) -> None:
+    """Run everything new, and show its engine and a line for each batch."""
+    stage.say(f"\n[b]{what}[/b] on [b]{definition.engine.capitalize()}[/b]  ({escape(str(definition.file))})")
     stage.say(_line(dict(zip(WIDTHS, WIDTHS, strict=True))))
-    reports = []
-    for report in batches(Run.of(definition, wall_clock_ms), stage.spark):
-        stage.say(_line(_cells(report)))
-        reports.append(report)
+    records = []
+    for record in batches(definition.file):
+        stage.say(_line(_cells(record)))
+        records.append(record)
     names = ("rows_read", "rows_quarantined", "rows_late", "windows_fired_on_time", "windows_fired_late")
-    totals = [f"{sum(report.figures[name] or 0 for report in reports):,}" for name in names]
-    seconds = f"{sum(report.seconds for report in reports):.1f}"
+    totals = [f"{sum(record[name] or 0 for record in records):,}" for name in names]
+    seconds = f"{sum(record['seconds'] for record in records):.1f}"
     stage.say(_line(dict(zip(WIDTHS, ["all", *totals, "", "", seconds], strict=True))))
-    return reports
 
 
 def compare_with_truth(
@@ -165,18 +162,17 @@ def _say_what_was_made(stage: Stage, truth: Truth, settings: ClickSettings) -> N
     )
 
 
-def _cells(report: BatchReport) -> dict[str, str]:
-    figures = report.figures
+def _cells(batch: Mapping[str, Any]) -> dict[str, str]:
     return {
-        "batch": str(report.batch_id),
-        "read": f"{figures['rows_read']:,}",
-        "refused": f"{figures['rows_quarantined']:,}",
-        "late": f"{figures['rows_late']:,}",
-        "fired": f"{figures['windows_fired_on_time']:,}",
-        "fired late": f"{figures['windows_fired_late']:,}",
-        "in flight": f"{figures['windows_open']:,}",
-        "watermark": instant(report.watermark_out_ms),
-        "seconds": f"{report.seconds:.1f}",
+        "batch": str(batch["batch_id"]),
+        "read": f"{batch['rows_read']:,}",
+        "refused": f"{batch['rows_quarantined']:,}",
+        "late": f"{batch['rows_late']:,}",
+        "fired": f"{batch['windows_fired_on_time']:,}",
+        "fired late": f"{batch['windows_fired_late']:,}",
+        "in flight": f"{batch['windows_open']:,}",
+        "watermark": instant(batch["watermark_out_ms"]),
+        "seconds": f"{batch['seconds']:.1f}",
     }
 
 
