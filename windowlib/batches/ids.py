@@ -8,7 +8,6 @@ they begin after the batch's ids.
 from __future__ import annotations
 
 from windowlib.batches.inputs import Inputs
-from windowlib.plans.partitions import folder_values
 from windowlib.source import footers
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.statistics import holding_texts
@@ -22,7 +21,7 @@ def seen_files(inputs: Inputs) -> list[DataFile]:
         return files
     column, spans = source.in_files(source.event_id), list[tuple[str, str]]()
     for file in inputs.plan.files:
-        in_folder = column.casefold() in map(str.casefold, folder_values(file.path))  # which goes before the file's own
+        in_folder = column.casefold() in map(str.casefold, file.values)  # which goes before the file's own
         found = None if in_folder else footers.texts(source.path / file.path, column)
         if found is None:
             return files

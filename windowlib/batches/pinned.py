@@ -69,7 +69,7 @@ class Pinned:
         if not files:
             return None
         schema = self._schema(table)
-        return rows_with_file(self.spark, self.folder(table), self._paths(table, files), schema)
+        return rows_with_file(self.spark, self._paths(table, files), schema)
 
     def folder(self, table: str) -> Path:
         """The folder of a table, in which the paths of its files begin."""

@@ -18,6 +18,7 @@ from windowlib.plans.duplicates import mark_duplicates
 from windowlib.source import footers, intake
 from windowlib.source import rows as source
 from windowlib.source.intake import Seen
+from windowlib.source.partition_values import have_misfits, kinds_of
 from windowlib.tables import erasures
 from windowlib.tables.ledger_rows import SourceFile
 
@@ -74,11 +75,17 @@ def look(inputs: Inputs, given: Admitted | None) -> Seen:
     source, judge = inputs.source, admission_of(inputs)
     if inputs.shared:
         return intake.as_judged_by(inputs.shared.seen, judge)
-    if not source.is_text and not source.event_id:
+    if not source.is_text and not source.event_id and folders_fit(inputs):
         seen = footers.look(source.path, inputs.plan.files, in_files(source, judge))
         if seen and not _may_be_erased(seen, judge) and footers_suffice(inputs, seen):
             return seen
     return intake.look(given.rows, judge, inputs.definition.storage.state_partition_ms, given.uris)
+
+
+def folders_fit(inputs: Inputs) -> bool:
+    """Tests if every value in the names of folders fits its type; else all rows of its file are refused."""
+    files = inputs.plan.files
+    return not have_misfits(files, kinds_of(inputs.source, files, inputs.source_types or {}))
 
 
 def _may_be_erased(seen: Seen, judge: Admission) -> bool:

@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from windowlib.batches.inputs import Inputs, Shared
-from windowlib.batches.reading import Admitted, admission_of, footers_suffice, in_files, without_guard
+from windowlib.batches.reading import Admitted, admission_of, folders_fit, footers_suffice, in_files, without_guard
 from windowlib.definition.several import sharing_refusal
 from windowlib.engines.choice import engine_of
 from windowlib.engines.spark import ROWS_PER_TASK, size_tasks
@@ -111,7 +111,7 @@ def _is_as_recorded(batch: Inputs) -> bool:
 def _look(batches: Sequence[Inputs], rows: DataFrame, uris: Mapping[str, str], strictest: Admission) -> Seen:
     """What the batches hold, by the footers of their files where those do for all, else by the figures job."""
     of = batches[0].source
-    if not of.is_text:
+    if not of.is_text and folders_fit(batches[0]):
         seen = footers.look(of.path, batches[0].plan.files, in_files(of, strictest))
         if seen and all(footers_suffice(batch, intake.as_judged_by(seen, admission_of(batch))) for batch in batches):
             return seen

@@ -165,11 +165,15 @@ class Definition(DefinitionFile):
     def uses(self) -> Uses:
         """What it needs of the rows of its source."""
         named_by: dict[str, str] = {}
+        computed: dict[str, str] = {}
         for column, key in self._named_columns():
             named_by.setdefault(column, key)
+            if key not in ("source.key", "source.event_id"):
+                computed.setdefault(column, key)
         gap_column = getattr(self.window, "gap_column", None)
         subtracted = tuple(self._subtracted_columns())
-        return Uses(tuple(named_by), self.expressions, gap_column, self.plan.runs_operator, named_by, subtracted)
+        runs_operator = self.plan.runs_operator
+        return Uses(tuple(named_by), self.expressions, gap_column, runs_operator, named_by, subtracted, computed)
 
     def _named_columns(self) -> Iterator[tuple[str, str]]:
         """The columns of the source that it names, each with the key that does."""

@@ -137,7 +137,8 @@ class Source(Section):
         default={},
         alias="schema",
         description='column = "spark type"; needed for JSON and CSV; of Parquet and Delta, columns to read as this type'
-        " of numbers whichever a file has, if it holds each value exactly",
+        " of numbers whichever a file has, if it holds each value exactly; and the types of values in the names of"
+        " folders, which are texts without it",
     )
     nested: dict[str, str] = Field(
         default={}, description='JSON: column = "path" into an object, such as login = "actor.login"'

@@ -15,6 +15,7 @@ class Uses:
     gap_column:    holds the gap of each event's own session
     runs_operator: the operator in Python looks at events, which needs no order but that of time
     named_by:      column → the key of the definition that names it first
+    computed:      column → the first key that reads it for more than to tell keys and event ids apart
     subtracted:    columns whose values a trigger or an evictor subtracts, each with its key
     """
 
@@ -24,3 +25,4 @@ class Uses:
     runs_operator: bool
     named_by: Mapping[str, str] = field(default_factory=dict)
     subtracted: tuple[tuple[str, str], ...] = ()
+    computed: Mapping[str, str] = field(default_factory=dict)

@@ -7,7 +7,6 @@ Java, over the same tables; it may be chosen from run to run. What it cannot com
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from windowlib.model.errors import WindowError
@@ -110,13 +109,13 @@ def _is_proved(node: exp.Expr) -> bool:
     return found is not None and FUNCTIONS[found.name].proved is not None
 
 
-def rows_with_file(spark: SparkSession, base: Path, paths: Sequence[str], schema: StructType) -> DataFrame:
-    """The rows of Parquet files below `base` as `schema`, and FILE: the path or URI of the file of each."""
+def rows_with_file(spark: SparkSession, paths: Sequence[str], schema: StructType) -> DataFrame:
+    """The rows of Parquet files as `schema`, and FILE: the path or URI of the file of each."""
     from windowlib.engines.sail import is_sail
     from windowlib.engines.sail_files import rows_of_files
 
     if is_sail(spark):
-        rows = rows_of_files(spark, base, paths, schema)
+        rows = rows_of_files(spark, paths, schema)
         return rows.withColumnRenamed(names.SOURCE_FILE, names.FILE).drop(names.SOURCE_ROW)
     read = spark.read.schema(schema).parquet(*paths)
     return read.withColumn(names.FILE, read.metadataColumn("_metadata")["file_path"])

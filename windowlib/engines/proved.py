@@ -71,8 +71,6 @@ def spark_type(arrow: str) -> str:
     >>> [spark_type(name) for name in ("int64", "decimal128(10, 2)", "timestamp[us, tz=UTC]", "list<item: int32>")]
     ['bigint', 'decimal(10,2)', 'timestamp', 'array<item: int32>']
     """
-    if (in_folders := arrow.removeprefix("partition ")) in KEYS:
-        return in_folders
     if arrow in _PLAIN:
         return _PLAIN[arrow]
     if decimal := re.fullmatch(r"decimal128\((\d+), (\d+)\)", arrow):

@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 
 from windowlib.model.errors import WindowError, is_of_storage, reason_of
 from windowlib.plans import names
-from windowlib.plans.partitions import folder_values
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,15 +42,15 @@ class UnreadableRows(WindowError):
 
 def rows_of_files(
     spark: SparkSession,
-    base: Path,
     paths: Sequence[str],
     schema: StructType,
     elsewhere: Mapping[str, Mapping[str, str | None]] = NOTHING,
+    values: Mapping[str, Mapping[str, Any]] = NOTHING,
 ) -> DataFrame:
-    """The rows of Parquet files below `base`: `schema`, SOURCE_FILE (the path), SOURCE_ROW (from 0 in its file).
+    """The rows of Parquet files: `schema`, SOURCE_FILE (the path), SOURCE_ROW (from 0 in its file).
 
-    Columns that stand in the folders' names are read from there; those that a file lacks are null. `elsewhere` says of
-    columns of a file, in lower case, which one of `schema` they are read as; None: they are not read.
+    Columns that a file lacks are null. `elsewhere` says of columns of a file, in lower case, which one of `schema` they
+    are read as; None: they are not read. `values` has, by path, columns that have one value in all rows of a file.
     """
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import LongType, StringType, StructField, StructType
@@ -59,7 +58,7 @@ def rows_of_files(
     pieces = [piece for path in paths for piece in _pieces(path)]
     origin = (StructField(names.SOURCE_FILE, StringType()), StructField(names.SOURCE_ROW, LongType()))
     made = StructType([*schema, *origin])
-    scan = FileScan(str(base), tuple(pieces), to_arrow_schema(made, timezone="UTC"), dict(elsewhere))
+    scan = FileScan(tuple(pieces), to_arrow_schema(made, timezone="UTC"), dict(elsewhere), dict(values))
     return spark.range(0, len(pieces), 1, max(len(pieces), 1)).mapInArrow(scan, made)
 
 
@@ -116,10 +115,10 @@ def _pieces(path: str) -> Iterator[Piece]:
 class FileScan:
     """Reads the pieces whose numbers it is given, as batches of `schema`."""
 
-    base: str
     pieces: tuple[Piece, ...]
     schema: pa.Schema
     elsewhere: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
+    values: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number in itertools.chain.from_iterable(batch.column(0).to_pylist() for batch in batches):
@@ -127,20 +126,20 @@ class FileScan:
 
     def _read(self, piece: Piece) -> Iterator[pa.RecordBatch]:
         file = parquet_file(piece.path)
-        in_name = folder_values(Path(piece.path).relative_to(self.base).as_posix())
+        of_file = self.values.get(piece.path, NOTHING)
         known = {*map(str.casefold, self.schema.names)}  # Spark, too, looks for names in any case
         read_as = {name: self._read_as(piece, name.casefold()) for name in file.schema_arrow.names}
         wanted = [name for name, column in read_as.items() if column in known]
         row = piece.first_row
-        for of_file in rows_read(piece.path, file, row_groups=[piece.row_group], columns=wanted):
-            batch = of_file.rename_columns([read_as[name] or name for name in of_file.schema.names])
+        for read in rows_read(piece.path, file, row_groups=[piece.row_group], columns=wanted):
+            batch = read.rename_columns([read_as[name] or name for name in read.schema.names])
             rows = batch.num_rows
             origin = {
                 names.SOURCE_FILE: pa.repeat(pa.scalar(piece.path), rows),
                 names.SOURCE_ROW: pa.array(range(row, row + rows), pa.int64()),
             }
             yield pa.RecordBatch.from_arrays(
-                [_column(field, batch, {**in_name, **origin}) for field in self.schema], schema=self.schema
+                [_column(field, batch, {**of_file, **origin}) for field in self.schema], schema=self.schema
             )
             row += rows
 
@@ -152,7 +151,7 @@ class FileScan:
 def _column(field: pa.Field, batch: pa.RecordBatch, others: Mapping[str, Any]) -> pa.Array:
     if field.name in others:
         value = others[field.name]
-        return value if isinstance(value, pa.Array) else pa.repeat(pa.scalar(value).cast(field.type), batch.num_rows)
+        return value if isinstance(value, pa.Array) else pa.repeat(pa.scalar(value, field.type), batch.num_rows)
     if field.name.casefold() not in batch.schema.names:
         return pa.nulls(batch.num_rows, field.type)
     return _one_nan(_as(field.type, batch.column(field.name.casefold())))

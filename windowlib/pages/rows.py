@@ -132,7 +132,7 @@ def refused(definition: Definition, tables: Tables, runs: Sequence[Run]) -> list
         count = sum(run.figures.get(f"quarantined_{reason}", 0) for run in runs)
         if count:
             files = tables["quarantine"].files(runs[0].versions.get("quarantine"))
-            rows = rows_of_newest(tables, "quarantine", files, EXAMPLES, pc.field("reason") == reason)
+            rows = rows_of_newest(tables, "quarantine", files, EXAMPLES, pc.starts_with(pc.field("reason"), reason))
             columns = ["source_file", "source_row", "event_time", "raw", "batch_id"]
             found.append(Refused(reason, count, shown(definition, rows, columns)))
     return sorted(found, key=lambda one: (-one.count, one.reason))

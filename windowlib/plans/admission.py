@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from windowlib.model.assigners import Assigner, DynamicSession, Session, Sliding, Staggered, Tumbling
 from windowlib.plans import erased, names
-from windowlib.plans.erased import Erased
+from windowlib.plans.erased import MALFORMED, Erased
 from windowlib.plans.functions import F, quoted
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Admission:
 def events(rows: DataFrame, admission: Admission, engine: Engine) -> DataFrame:
     """Every source row but those of erased keys, with its event time and the reason to refuse it.
 
-    rows:    the source's columns, CORRUPT (string, null when the row could be read)
+    rows:    the source's columns, CORRUPT (string, null when the row could be read), maybe MISFIT (string)
     returns: the same and TIMESTAMP_MS (long), REASON (string, null when admitted); duplicates are not looked for;
              timestamp_ms, the same once more, where the source has no column of that name
     """
@@ -85,7 +85,7 @@ def events(rows: DataFrame, admission: Admission, engine: Engine) -> DataFrame:
         bounds[LATE_UP_TO_MS] = admission.late_up_to_ms
     timed = engine.with_values(rows, bounds) if bounds else rows
     judged = timed.withColumn(names.TIMESTAMP_MS, timestamp_ms(admission, rows)).withColumn(
-        names.REASON, reason(admission)
+        names.REASON, reason(admission, misfits=names.MISFIT in rows.columns)
     )
     if names.EVENT_TIME not in map(str.casefold, rows.columns):
         judged = judged.withColumn(names.EVENT_TIME, F.col(names.TIMESTAMP_MS))
@@ -139,18 +139,17 @@ def thousandth(units: str) -> Column:
     return F.expr(f"{units} div 1000L - if({units} % 1000L < 0, 1L, 0L)")
 
 
-def reason(admission: Admission) -> Column:
-    """Why a row is refused, or null; over the rows of `events` with their TIMESTAMP_MS."""
+def reason(admission: Admission, *, misfits: bool = False) -> Column:
+    """Why a row is refused, or null; over the rows of `events` with their TIMESTAMP_MS; `misfits`: and MISFIT."""
     timestamp = F.col(names.TIMESTAMP_MS)
     no_key = F.expr(" OR ".join(f"{quoted(key)} IS NULL" for key in admission.keys) or "false")
     unfit = F.col(quoted(admission.timestamp)).isNotNull() & (
         timestamp.isNull() | ~timestamp.between(admission.earliest_ms, MAX_TIMESTAMP_MS)
     )
-    result = (
-        F.when(F.col(names.CORRUPT).isNotNull() | unfit, "malformed")
-        .when(timestamp.isNull(), "null_timestamp")
-        .when(no_key, "null_key")
-    )
+    broken = F.col(names.CORRUPT).isNotNull() | unfit
+    if misfits:
+        broken = broken | F.col(names.MISFIT).isNotNull()
+    result = F.when(broken, MALFORMED).when(timestamp.isNull(), "null_timestamp").when(no_key, "null_key")
     if admission.future_after_ms is not None:
         result = result.when(timestamp > F.col(FUTURE_AFTER_MS), "future")
     match admission.assigner:

@@ -16,6 +16,7 @@ TIMESTAMP_MS = RESERVED + "timestamp_ms"  # the event time, floored to whole mil
 ARRIVAL = RESERVED + "arrival"  # the place in arrival order
 REASON = RESERVED + "reason"  # why the row is refused; null: admitted
 CORRUPT = RESERVED + "corrupt"  # the text of a row that could not be read
+MISFIT = RESERVED + "misfit"  # why a folder's value does not fit its type; only where one does not
 SOURCE_FILE = RESERVED + "source_file"  # a URI or path
 SOURCE_ROW = RESERVED + "source_row"  # from 0 in its file
 WINDOW_START_MS = RESERVED + "window_start_ms"  # of the window that a late event missed

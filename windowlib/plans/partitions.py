@@ -6,8 +6,8 @@ While a plan writes both, the column `end_partition` holds either.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable
 from contextlib import suppress
 from datetime import date, timedelta
 from typing import TYPE_CHECKING
@@ -71,30 +71,15 @@ def folder_values(path: str) -> dict[str, str | None]:
     return {_unescaped(name): None if value in (NOTHING, "") else _unescaped(value) for name, value in named}
 
 
-def folder_type(values: Iterable[str | None]) -> str:
-    """The type that Spark infers from the values of a folder's column; "other" where that is neither of the first four.
+def values_of(path: str, recorded: str | None) -> dict[str, str | None]:
+    """Returns the texts of a file's partition columns, by column; None for null.
 
-    >>> [folder_type(values) for values in (["01", None], ["4294967296"], ["2026-03-02"], ["a", "1"], ["1.5"])]
-    ['int', 'bigint', 'date', 'string', 'other']
+    recorded: the values that a Delta log has for the file, as JSON; without it the folders of the path have them
+
+    >>> values_of("day=1/a.parquet", '{"day": "2"}'), values_of("day=1/a.parquet", None)
+    ({'day': '2'}, {'day': '1'})
     """
-    kinds = {_kind(value) for value in values if value is not None} or {"string"}
-    if kinds <= {"int", "bigint"}:
-        return "bigint" if "bigint" in kinds else "int"
-    if "string" in kinds or kinds == {"date"}:
-        return "string" if "string" in kinds else "date"
-    return "other"
-
-
-def _kind(value: str) -> str:
-    if re.fullmatch(r"-?[0-9]{1,18}", value):
-        return "int" if -(1 << 31) <= int(value) < 1 << 31 else "bigint"
-    if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
-        with suppress(ValueError):
-            date.fromisoformat(value)
-            return "date"
-        return "string"
-    # Whatever Java may take for a number or Spark for a time.
-    return "other" if re.fullmatch(r"\s*[+-]?[0-9.].*|\s*[+-]?(?:NaN|Infinity)\s*", value, re.DOTALL) else "string"
+    return folder_values(path) if recorded is None else dict(json.loads(recorded))
 
 
 def _unescaped(text: str) -> str:

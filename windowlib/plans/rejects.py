@@ -13,24 +13,32 @@ from windowlib.plans.functions import F
 from windowlib.plans.step import Step
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 
 def quarantined(rows: DataFrame, source_columns: Sequence[str], batch_id: int, engine: Engine) -> DataFrame:
     """The refused rows of a batch.
 
-    rows:    the source's columns, TIMESTAMP_MS, REASON, CORRUPT, SOURCE_FILE, SOURCE_ROW
-    returns: reason, raw (JSON of the row, or the unparsed line), event_time, SOURCE_FILE, source_row, batch_id
+    rows:    the source's columns, TIMESTAMP_MS, REASON, CORRUPT, SOURCE_FILE, SOURCE_ROW, maybe MISFIT
+    returns: reason (then the sentence of MISFIT), raw (JSON of the row, or the unparsed line), event_time, SOURCE_FILE,
+             source_row, batch_id
     """
     shown = F.col(names.TIMESTAMP_MS).between(MIN_TIMESTAMP_MS, MAX_TIMESTAMP_MS)
     return rows.where(f"{names.REASON} IS NOT NULL").select(
-        F.col(names.REASON).alias("reason"),
+        _reason(rows).alias("reason"),
         F.coalesce(names.CORRUPT, engine.as_json(rows, source_columns)).alias("raw"),
         F.when(shown, F.timestamp_millis(names.TIMESTAMP_MS)).alias("event_time"),
         names.SOURCE_FILE,
         F.col(names.SOURCE_ROW).alias("source_row"),
         F.lit(batch_id).cast("long").alias("batch_id"),
     )
+
+
+def _reason(rows: DataFrame) -> Column:
+    reason = F.col(names.REASON)
+    if names.MISFIT not in rows.columns:
+        return reason
+    return F.when(F.col(names.MISFIT).isNull(), reason).otherwise(F.concat(reason, F.lit(": "), names.MISFIT))
 
 
 def in_holes(rows: DataFrame, holes: DataFrame) -> DataFrame:

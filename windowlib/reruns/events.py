@@ -79,7 +79,8 @@ def _read_otherwise(inputs: Inputs, files: Sequence[KnownFile]) -> Sequence[Know
     seen, paths = _look(inputs, otherwise), {file.path for file in otherwise}
     if all(file.otherwise and file.otherwise.columns_alone for file in otherwise):
         refused, late = (of_files(inputs, table, sorted(paths)) for table in ("quarantine", "late_events"))
-        reasons = {} if refused is None else {row[0]: row[1] for row in refused.groupBy("reason").count().collect()}
+        kind = F.substring_index("reason", ":", 1)
+        reasons = {} if refused is None else {row[0]: row[1] for row in refused.groupBy(kind).count().collect()}
         numbered = BY_NUMBER & reasons.keys() or (late is not None and late.count())
         if not numbered and seen.reasons.get("malformed", 0) == reasons.get("malformed", 0):
             return [replace(file, otherwise=None) for file in files]

@@ -188,7 +188,9 @@ def _source_files(inputs: Inputs, found: Findings, released: Mapping[str, TimeRa
         return Changes()
     rows, gone = [], {*inputs.plan.replaces}
     taken = (
-        {"path": file.path, "sequence": file.sequence, "batch_id": inputs.plan.batch_id} for file in inputs.plan.files
+        {name: getattr(file, name) for name in ("path", "sequence", "partition_values")}
+        | {"batch_id": inputs.plan.batch_id}
+        for file in inputs.plan.files
     )
     for row in (*table.rows(known, SOURCE_FILES.columns), *taken):
         if (file := now.get(row["path"])) and found.read.judged:

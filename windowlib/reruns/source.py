@@ -130,8 +130,9 @@ def known_files(of: Source, tables: Tables, versions: Mapping[str, int]) -> list
             found, then = found_as.get(row["path"]), before[row["path"]]
             if found is not None and found.state != then and contents.same(found.state, then):
                 then = replace(found.state, path=then.path)
-            was = SourceFile(*then.identity, row["sequence"])
-            now = None if found is None else SourceFile(*found.state.identity, row["sequence"])
+            about = row["sequence"], row["partition_values"]
+            was = SourceFile(*then.identity, *about)
+            now = None if found is None else SourceFile(*found.state.identity, *about)
             times = row["min_timestamp_ms"], row["max_timestamp_ms"]
             otherwise = read_otherwise(of, row["read_as"])
             known.append(KnownFile(was, now, row["rows"], *times, read_as=row["read_as"], otherwise=otherwise))
@@ -210,11 +211,11 @@ def _without_them(of: Source, rerun: Rerun) -> str:
 def _longest_gap_ms(of: Source, file: KnownFile, events: TimeRange, column: str, span: TimeRange) -> int:
     """The longest gap of its elements, by the file's footer; where that has none, one that reaches the span.
 
-    None has that of a column in the names of folders.
+    None has that of a partition column.
     """
     unknown = span.to_ms - events.from_ms
     path = of.path / file.place
-    if of.is_text or not path.is_file():
+    if of.is_text or column in file.then.values or not path.is_file():
         return unknown
     footer = pq.ParquetFile(path).metadata
     longest = 0

@@ -21,7 +21,6 @@ from windowlib.engines.proved import spark_type
 from windowlib.engines.sail_files import rows_read
 from windowlib.plans.sql_kinds import NULL, STRING, decimal_of
 
-IN_FOLDERS = "partition "  # before the type of a column that stands in the names of folders
 NANOS_PER_MICRO = 1_000
 MOST_DIGITS = 38  # of a decimal
 _UNREAD = re.compile(r"\btime(?:32|64)\[|\bhalffloat\b|\barrow\.uuid\b")
@@ -97,8 +96,8 @@ def with_inner(kind: pa.DataType, plain: Callable[[pa.DataType], pa.DataType]) -
 def kind_of(arrow: object) -> str:
     """What an engine reads a column as, by the name of its type.
 
-    >>> [kind_of(name) for name in ("large_string", "timestamp[ns]", "partition int", "null")]
-    ['string', 'timestamp_ntz', 'int', 'null']
+    >>> [kind_of(name) for name in ("large_string", "timestamp[ns]", "null")]
+    ['string', 'timestamp_ntz', 'null']
     """
     return re.sub(r"\b(?:item|array): ", "element: ", spark_type(str(arrow)))
 
@@ -176,9 +175,6 @@ def misfit(
     """
     then, now = kind_of(recorded), kind_of(found)
     is_said = f"is {found}, but {'source.schema says' if declared else 'was recorded as'} {recorded}"
-    if found.startswith(IN_FOLDERS) and recorded.startswith(IN_FOLDERS):  # the value is a text in any case
-        fits = then == now or (then == STRING and not now.endswith("other")) or is_wider(then, now)
-        return None if fits else f"{is_said}: another meaning"
     if then == now:
         lost = None if floored or not in_nanos(found) else _not_whole_micros(path, column)
         return lost and f"is {found}, which is read in microseconds, and has {lost} ns"

@@ -24,6 +24,7 @@ from deltalake.exceptions import DeltaError
 
 from windowlib.definition.source import Source
 from windowlib.source.found import Found, Listed, SourceError, Version
+from windowlib.source.log_values import as_json, values_of_action
 from windowlib.tables import log
 
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
@@ -145,8 +146,13 @@ def taken_back(source: Source, listed: Listed, paths: Collection[str], cursor: C
     Where it has removed them since, with the versions from there on: they say what these files have become.
     """
     versions = [*since_removed(source, paths, cursor.version), *listed.versions]
-    gone = {path for version in versions for path in version.removed}
-    back = [_there(source, one, cursor.version) for one in paths if one in gone or (source.path / one).is_file()]
+    gone = {path: version.values.get(path) for version in versions for path in version.removed}
+    held = {file.path: file.partition_values for file in _held(source)} if paths else {}
+    back = [
+        _there(source, one, cursor.version, gone.get(one) or held.get(one))
+        for one in paths
+        if one in gone or (source.path / one).is_file()
+    ]
     return replace(listed, files=[*back, *listed.files], versions=versions)
 
 
@@ -160,17 +166,17 @@ def files_at(source: Source, version: int) -> list[Found]:
         return [replace(file, order=(version, file.path)) for file in _snapshot(source, version)]
     held = {file.path: replace(file, order=(version, file.path)) for file in _snapshot(source, newest)}
     for later in reversed([*_since(source, version, newest)]):
-        removed = {path: _there(source, path, version) for path in later.removed}
+        removed = {path: _there(source, path, version, later.values.get(path)) for path in later.removed}
         held = {path: file for path, file in held.items() if path not in later.touched} | removed
     return [*held.values()]
 
 
-def _there(source: Source, path: str, version: int) -> Found:
+def _there(source: Source, path: str, version: int, values: str | None) -> Found:
     """A file that is known by its name alone; it may be gone."""
     with suppress(FileNotFoundError):
         stat = (source.path / path).stat()
-        return Found(path, stat.st_size, stat.st_mtime_ns, (version, path))
-    return Found(path, 0, 0, (version, path))
+        return Found(path, stat.st_size, stat.st_mtime_ns, (version, path), values)
+    return Found(path, 0, 0, (version, path), values)
 
 
 def cursor_after(left: Sequence[Found], up_to: int | None, before: Cursor) -> Cursor:
@@ -212,13 +218,10 @@ def _id_of(table: DeltaTable) -> str:
 
 
 def partition_types(source: Source) -> dict[str, str]:
-    """The types, as Spark names them, of the columns by which a Delta table is partitioned, of those that are texts,
-    whole numbers or days."""
+    """Returns the types of the columns by which a Delta table is partitioned, as its schema names them."""
     table = _table(source)
     partitioned = {*table.metadata().partition_columns}
-    types = {field.name: str(getattr(field.type, "type", "")) for field in table.schema().fields}
-    known = {"string": "string", "integer": "int", "long": "bigint", "date": "date"}
-    return {name: known[kind] for name, kind in types.items() if name in partitioned and kind in known}
+    return {one.name: str(getattr(one.type, "type", "")) for one in table.schema().fields if one.name in partitioned}
 
 
 def _table(source: Source, version: int | None = None) -> DeltaTable:
@@ -237,12 +240,23 @@ def _snapshot(source: Source, version: int) -> list[Found]:
             f"{source.path} uses deletion vectors, and its log was cleaned up: which rows of its files are"
             " deleted is not read. Rewrite the table without them: REORG TABLE … APPLY (PURGE), then DROP FEATURE"
         )
+    return _files_of(table, version)
+
+
+def _held(source: Source) -> list[Found]:
+    """Returns the files that the table holds now."""
+    table = _table(source)
+    return _files_of(table, table.version())
+
+
+def _files_of(table: DeltaTable, version: int) -> list[Found]:
     actions = pa.RecordBatchReader.from_stream(table.get_add_actions()).read_all()
-    columns = (actions[name].to_pylist() for name in ("path", "size_bytes", "modification_time"))
-    files = sorted(zip(*columns, strict=True), key=lambda file: (file[2], file[0]))
+    columns = [actions[name].to_pylist() for name in ("path", "size_bytes", "modification_time")]
+    values = actions["partition"].to_pylist() if "partition" in actions.column_names else [{}] * actions.num_rows
+    files = sorted(zip(*columns, values, strict=True), key=lambda file: (file[2], file[0]))
     return [
-        Found(unquote(path), size_bytes, modified * 1_000_000, (version, f"{number:09}"))
-        for number, (path, size_bytes, modified) in enumerate(files)
+        Found(unquote(path), size_bytes, modified * 1_000_000, (version, f"{number:09}"), as_json(of_file))
+        for number, (path, size_bytes, modified, of_file) in enumerate(files)
     ]
 
 
@@ -270,7 +284,15 @@ def _version(number: int, actions: Sequence[dict[str, Any]]) -> Version:
         entry.operation,
         entry.user or "unknown",
         entry.removed,
-        tuple(Found(path, add["size"], add["modificationTime"] * 1_000_000, (number, path)) for path, add in paths),
+        tuple(
+            Found(path, add["size"], add["modificationTime"] * 1_000_000, (number, path), values_of_action(add))
+            for path, add in paths
+        ),
         changes_rows=entry.changes_data,
         vectors=frozenset(path for path, add in paths if add.get("deletionVector")),
+        values={
+            unquote(one["remove"]["path"]): values_of_action(one["remove"])
+            for one in actions
+            if one.get("remove", {}).get("partitionValues") is not None
+        },
     )

@@ -20,12 +20,10 @@ from windowlib.definition.uses import Uses
 from windowlib.engines.sail_files import UnreadableRows
 from windowlib.model.errors import StateMismatch, reason_of
 from windowlib.plans import names
-from windowlib.plans.partitions import folder_type, folder_values
 from windowlib.plans.sql_kinds import NULL, STRING, is_nested
 from windowlib.source import text
 from windowlib.source.absent import Earlier, aside, in_use, renamed, without
 from windowlib.source.column_types import (
-    IN_FOLDERS,
     declared_type,
     has_inner_nanos,
     in_nanos,
@@ -36,9 +34,9 @@ from windowlib.source.column_types import (
     misfit,
     schema_of,
 )
-from windowlib.source.delta_source import partition_types
 from windowlib.source.denied import denials_named
 from windowlib.source.found import SourceError
+from windowlib.source.partition_values import check_columns, types_of
 from windowlib.tables.ledger_rows import SourceFile
 
 
@@ -58,11 +56,11 @@ def check_readable(
         return _types_of_text(source, uses.columns, files)
     seen = dict(pinned or {})
     seen |= _declared(source, uses.columns, seen)
-    in_folders = folder_types(source, [file.path for file in files])
+    in_folders = types_of(source, files, seen)
     empty: dict[str, Path] = {}
     for number, file in enumerate(files):
         earlier = Earlier(read, pinned or (), in_batch=number > 0)
-        path, types = source.path / file.path, _types_in(source, file, in_folders, earlier)
+        path, types = source.path / file.path, _types_in(source, uses, file, in_folders, earlier)
         _check_read(path, {name: types[name] for name in uses.columns if name in types})
         for name in uses.columns:
             if name == names.EVENT_TIME and name not in types:
@@ -131,14 +129,17 @@ def _damage_named(source: Source, file: SourceFile, read: Collection[str]) -> It
         ) from error
 
 
-def _types_in(source: Source, file: SourceFile, in_folders: Mapping[str, str], earlier: Earlier) -> dict[str, str]:
+def _types_in(
+    source: Source, uses: Uses, file: SourceFile, in_folders: Mapping[str, str], earlier: Earlier
+) -> dict[str, str]:
     """The type of each column of a Parquet file, and of its folder's name, by the name that a definition has for it."""
     path = source.path / file.path
     with _damage_named(source, file, earlier.read):
         schema = schema_of(path)
     own = {f.name: str(f.type) for f in schema}
-    own |= {name: f"{IN_FOLDERS}{in_folders[name]}" for name in folder_values(file.path)}
-    columns = [*schema.names, *(folder_values(file.path).keys() - {*schema.names})]
+    check_columns(source, uses, file, schema.names)
+    own |= {name: in_folders[name] for name in file.values}
+    columns = [*schema.names, *(file.values.keys() - {*schema.names})]
     if absent := [name for name in source.rename if name not in columns]:
         raise SourceError(without(source, file.path, renamed(source, absent[0], columns), earlier))
     _check_names(source, path, columns)
@@ -183,20 +184,6 @@ def _declaring(column: str, recorded: str, found: str) -> str:
         return ""
     said = f'schema = {{ {json.dumps(column)} = "{kind_of(recorded)}" }}'
     return f"; or, where nothing is cut off, say so in [source]: {said}"
-
-
-def folder_types(source: Source, paths: Sequence[str]) -> dict[str, str]:
-    """The types of the columns that stand in the names of the folders of these files, by name, in order.
-
-    A Delta table says what its own are; for others it is what Spark makes of the values.
-    """
-    values = [folder_values(path) for path in paths]
-    known = dict.fromkeys(name for one in values for name in one)
-    inferred = {name: folder_type(one.get(name) for one in values) for name in known}
-    if not known or source.format != "delta":
-        return inferred
-    declared = partition_types(source)
-    return {name: declared.get(name, kind) for name, kind in inferred.items()}
 
 
 def _check_names(source: Source, path: Path, columns: Sequence[str]) -> None:

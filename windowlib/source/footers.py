@@ -25,7 +25,6 @@ from windowlib.engines.sail_files import rows_read
 from windowlib.model.assigners import Assigner, Global, Session, Sliding, Tumbling
 from windowlib.model.times import floored_ms
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, Admission, own_end_of
-from windowlib.plans.partitions import folder_values
 from windowlib.plans.reach import Bucket
 from windowlib.source.intake import Group, Seen, summed_up
 from windowlib.tables.footers import bounds_of
@@ -47,8 +46,8 @@ def _looked(folder: Path, files: tuple[SourceFile, ...], admission: Admission) -
     latest_ms = MAX_TIMESTAMP_MS if admission.future_after_ms is None else admission.future_after_ms
     found: list[tuple[SourceFile, _Span]] = []
     for file in sorted(files, key=lambda file: file.path):
-        if not folder_values(file.path).keys().isdisjoint((admission.timestamp, *admission.keys)):
-            return None  # what stands in the folder's name counts, though the file may have the column, too
+        if not file.values.keys().isdisjoint((admission.timestamp, *admission.keys)):
+            return None  # the file itself need not have the column, or the log of its table has another value
         spans = _spans(folder / file.path, admission)
         if spans is None or any(
             span.low_ms < admission.earliest_ms or span.high_ms > min(latest_ms, MAX_TIMESTAMP_MS) for span in spans

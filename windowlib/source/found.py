@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from windowlib.model.errors import WindowError
+from windowlib.plans.partitions import values_of
 from windowlib.source.contents import FileState
 from windowlib.source.marker import Marker
 
@@ -16,12 +17,21 @@ class SourceError(WindowError):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A file of the source, not yet numbered. `order` sorts by arrival: time or version, then name."""
+    """A file of the source, not yet numbered. `order` sorts by arrival: time or version, then name.
+
+    `partition_values` is as in `SourceFile`.
+    """
 
     path: str
     size_bytes: int
     modified_ns: int
     order: tuple[int, str]
+    partition_values: str | None = None
+
+    @property
+    def values(self) -> dict[str, str | None]:
+        """The texts of its partition columns, by column."""
+        return values_of(self.path, self.partition_values)
 
     @property
     def state(self) -> FileState:
@@ -34,7 +44,8 @@ class Version:
     """What one version of a Delta table did: the files that it added, the paths of those that it removed.
 
     `changes_rows` is false where it only put the same rows into other files. `vectors`: the files that it added of
-    which some rows are marked as deleted, and still there.
+    which some rows are marked as deleted, and still there. `values`: the partition values, as JSON, of removed files by
+    path, where the log repeats them.
     """
 
     number: int
@@ -44,6 +55,7 @@ class Version:
     added: tuple[Found, ...]
     changes_rows: bool = True
     vectors: frozenset[str] = frozenset()
+    values: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property
     def touched(self) -> frozenset[str]:

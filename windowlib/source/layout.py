@@ -19,9 +19,9 @@ import pyarrow as pa
 
 from windowlib.definition.source import Source
 from windowlib.plans import names
-from windowlib.plans.sql_kinds import NULL
+from windowlib.plans.sql_kinds import NULL, STRING
 from windowlib.source.column_types import arrow_type, in_nanos, is_unread, is_wider, kind_of, schema_of, with_inner
-from windowlib.source.files import folder_types
+from windowlib.source.partition_values import kinds_of
 from windowlib.tables.ledger_rows import SourceFile
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ MOST_TYPES = 8
 """Of a column that is not named: where files are written of objects, each may have a struct of its own."""
 _UNSIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20)}
 """What Spark reads numbers without a sign as."""
-FOLDED = ("int", "bigint", "date", "string")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +54,7 @@ class Layout:
     @classmethod
     def of(cls, source: Source, files: Sequence[SourceFile], recorded: Types) -> Layout:
         """Of these files; `recorded` has the types of columns in use by the definition's names, as Arrow names them."""
-        folded = folder_types(source, [file.path for file in files])
-        of_files = {name: recorded.get(source.named(name), "") for name in folded}
-        folded |= {name: kind_of(kind) for name, kind in of_files.items() if kind_of(kind) in FOLDED}
+        folded = kinds_of(source, files, recorded)
         fields = _fields(source, files, recorded, folded)
         kinds: dict[str, str] = {}
         places: dict[str, Types] = {}
@@ -112,14 +109,13 @@ class Layout:
 
         return StructType([StructField(name, self.type_of(name, kind)) for name, kind in self.kinds.items()])
 
-    def with_folders(self, schema: StructType, kinds: Collection[str] = FOLDED) -> StructType:
-        """The same with the columns, of these types, that stand in the names of folders."""
+    def with_folders(self, schema: StructType, *, as_texts: bool = False) -> StructType:
+        """The same with the columns that stand in the names of folders, in their types or as texts."""
         from pyspark.sql.types import StructField, StructType
 
-        folded = ((name, kind) for name, kind in self.in_folders.items() if kind in kinds)
-        return StructType(
-            [*schema, *(StructField(name, spark_type(pa.field(name, arrow_type(kind)))) for name, kind in folded)]
-        )
+        folded = {name: STRING if as_texts else kind for name, kind in self.in_folders.items()}
+        own = (StructField(name, spark_type(pa.field(name, arrow_type(kind)))) for name, kind in folded.items())
+        return StructType([*schema, *own])
 
 
 def each_once(schemas: Sequence[pa.Schema]) -> list[pa.Schema]:
@@ -131,10 +127,11 @@ def _fields(source: Source, files: Sequence[SourceFile], recorded: Types, folded
     """The fields that are read, of each type, by the first spelling of their columns; not those of `folded`."""
     found: dict[str, dict[str, pa.Field]] = {}
     spelled: dict[str, str] = {}
+    in_folders = {*map(str.casefold, folded)}
     for schema in each_once([schema_of(source.path / file.path) for file in files]):
         for one in schema:
             name, kind = spelled.setdefault(one.name.casefold(), one.name), kind_of(one.type)
-            if name in folded or kind in found.get(name, {}):
+            if name.casefold() in in_folders or kind in found.get(name, {}):
                 continue
             if source.named(name) in recorded or is_readable(one):
                 found.setdefault(name, {})[kind] = one.with_name(name)

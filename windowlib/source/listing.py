@@ -193,7 +193,8 @@ def numbered(files: Sequence[Found], after_sequence: int, at_most: int = 0) -> l
     """The first files, `at_most` so many (0: all), numbered from `after_sequence` + 1."""
     chosen = files[:at_most] if at_most else files
     return [
-        SourceFile(f.path, f.size_bytes, f.modified_ns, number) for number, f in enumerate(chosen, after_sequence + 1)
+        SourceFile(f.path, f.size_bytes, f.modified_ns, number, f.partition_values)
+        for number, f in enumerate(chosen, after_sequence + 1)
     ]
 
 

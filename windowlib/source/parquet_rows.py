@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -14,12 +14,12 @@ from windowlib.plans import names
 from windowlib.plans.admission import thousandth
 from windowlib.plans.balanced import balanced
 from windowlib.plans.functions import F, quoted
-from windowlib.plans.partitions import folder_values
 from windowlib.plans.sql_kinds import NULL
 from windowlib.source import text
 from windowlib.source.column_types import is_unread, kind_of, schema_of
-from windowlib.source.folder_columns import are_as_spark_finds, with_values
-from windowlib.source.layout import FOLDED, NANOS, Layout, Types, each_once, is_readable
+from windowlib.source.folder_columns import are_as_spark_finds, misfits_of, typed, with_values
+from windowlib.source.layout import NANOS, Layout, Types, each_once, is_readable
+from windowlib.source.partition_values import values_in
 from windowlib.tables.ledger_rows import SourceFile
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ def on_spark(spark: SparkSession, source: Source, files: Sequence[SourceFile], r
     folder = source.path
     schemas = [schema_of(folder / file.path) for file in files]
     layout = Layout.of(source, files, recorded)
-    if {*layout.in_folders.values()} <= {*FOLDED} and not are_as_spark_finds([file.path for file in files]):
+    misfits = misfits_of(files, layout.in_folders)
+    if not are_as_spark_finds(files):
         return _with_folders(spark, folder, files, layout)
     differing = {id(schema): tuple(layout.differing(schema).items()) for schema in each_once(schemas)}
     alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
@@ -44,32 +45,31 @@ def on_spark(spark: SparkSession, source: Source, files: Sequence[SourceFile], r
         as_spark = _only_spark_knows(schemas[0]) and len(of_all) == 1
         paths = next(iter(alike.values()))
         plain = _as_spark_knows(reader, layout, paths) if as_spark else _read(reader, layout, {}, paths)
-        return _placed(plain, {}, layout)
+        return typed(_placed(plain, {}, layout), layout.in_folders, misfits)
     parts = [_placed(_read(reader, layout, dict(found), paths), dict(found), layout) for found, paths in alike.items()]
-    return balanced(lambda a, b: a.unionByName(b), parts)
+    return typed(balanced(lambda a, b: a.unionByName(b), parts), layout.in_folders, misfits)
 
 
 def _with_folders(spark: SparkSession, folder: Path, files: Sequence[SourceFile], layout: Layout) -> DataFrame:
     """The same where Spark does not find the columns of folders: those that a file's folders lack are its own."""
     from pyspark.sql.types import StructType
 
-    alike: dict[tuple[tuple[tuple[str, str], ...], tuple[str, ...]], list[str]] = {}
+    alike: dict[tuple[tuple[tuple[str, str], ...], tuple[str, ...]], list[SourceFile]] = {}
     for file in files:
         found = tuple(layout.differing(schema_of(folder / file.path)).items())
-        alike.setdefault((found, tuple(sorted(folder_values(file.path)))), []).append(str(folder / file.path))
-    types = {field.name: field.dataType for field in layout.with_folders(StructType())}
-    parts = []
-    for (found, in_folders), paths in alike.items():
+        alike.setdefault((found, tuple(sorted(file.values))), []).append(file)
+    misfits, parts = misfits_of(files, layout.in_folders), []
+    for (found, in_folders), of_part in alike.items():
         wanted = layout.with_folders(layout.schema(dict(found)))
         own = StructType([field for field in wanted if field.name not in in_folders])
-        read = spark.read.schema(own).parquet(*map(text.no_pattern, paths))
-        of_folders = {name: types[name] for name in in_folders}
-        parts.append(with_values(_placed(read, dict(found), layout), folder, read.inputFiles(), of_folders))
+        read = spark.read.schema(own).parquet(*(text.no_pattern(str(folder / file.path)) for file in of_part))
+        valued = with_values(_placed(read, dict(found), layout), read.inputFiles(), folder, of_part)
+        parts.append(typed(valued, {name: layout.in_folders[name] for name in in_folders}, misfits))
     return balanced(lambda a, b: a.unionByName(b), parts)
 
 
 def _read(reader: DataFrameReader, layout: Layout, found: Types, paths: Sequence[str]) -> DataFrame:
-    return reader.schema(layout.with_folders(layout.schema(found))).parquet(*map(text.no_pattern, paths))
+    return reader.schema(layout.with_folders(layout.schema(found), as_texts=True)).parquet(*map(text.no_pattern, paths))
 
 
 def _as_spark_knows(reader: DataFrameReader, layout: Layout, paths: Sequence[str]) -> DataFrame:
@@ -78,7 +78,7 @@ def _as_spark_knows(reader: DataFrameReader, layout: Layout, paths: Sequence[str
 
     found = reader.parquet(*map(text.no_pattern, paths))
     own = StructType([field for field in found.schema if field.name not in layout.in_folders])
-    wanted = layout.with_folders(own)
+    wanted = layout.with_folders(own, as_texts=True)
     if all(found.schema[field.name].dataType == field.dataType for field in wanted):
         return found
     return reader.schema(wanted).parquet(*map(text.no_pattern, paths))
@@ -131,10 +131,16 @@ def is_as_recorded(source: Source, files: Sequence[SourceFile], recorded: Types)
 
 def schema_on_sail(
     source: Source, files: Sequence[SourceFile], recorded: Types
-) -> tuple[StructType, Mapping[str, Mapping[str, str | None]]]:
-    """What `windowlib.engines.sail_files` reads the columns of files as, and by file those in another one's place."""
+) -> tuple[StructType, Mapping[str, Mapping[str, str | None]], Mapping[str, Mapping[str, Any]]]:
+    """What `windowlib.engines.sail_files` reads the columns of files as; by file those in another one's place, and the
+    values of its partition columns.
+    """
     layout = Layout.of(source, files, recorded)
     schemas = {str(source.path / file.path): schema_of(source.path / file.path) for file in files}
     placed = {id(schema): layout.placed(schema) for schema in each_once([*schemas.values()])}
     elsewhere = {path: of for path, schema in schemas.items() if (of := placed[id(schema)])}
-    return layout.with_folders(layout.whole(), kinds=(*FOLDED, "other")), elsewhere
+    values = {str(source.path / file.path): values_in(file, layout.in_folders) for file in files}
+    schema = layout.with_folders(layout.whole())
+    if any(names.MISFIT in of_file for of_file in values.values()):
+        schema = schema.add(names.MISFIT, "string")
+    return schema, elsewhere, values

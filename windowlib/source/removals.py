@@ -24,14 +24,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from datetime import date, datetime, time
 from typing import TYPE_CHECKING
 
+from windowlib.definition.instants import time_of
 from windowlib.model.rerun import TimeRange
+from windowlib.model.times import floored_ms
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
 from windowlib.source import footers
+from windowlib.source.column_types import kind_of
 from windowlib.source.delta_source import version_of
 from windowlib.source.found import Found, Listed, Version
 from windowlib.source.marker import Marker
+from windowlib.source.partition_values import is_value, types_of, value_of
 from windowlib.source.rewritten import Together, heirs, removed_in_the_end, together
 
 if TYPE_CHECKING:
@@ -264,10 +269,31 @@ def span_of(source: Source, removal: Removal, spans: Spans, latest_ms: int) -> T
     found = [span for path in removal.gone if (span := spans[path])]
     most_ms = min(latest_ms, MAX_TIMESTAMP_MS)
     for file in removal.fresh:
-        column, zone = source.in_files(source.timestamp), source.dialect.time_zone
-        times = footers.span(source.path / file.path, column, source.timestamp_unit, zone)
+        times = _times_of(source, file)
         if times and (low_ms := max(times[0], MIN_TIMESTAMP_MS)) <= (high_ms := min(times[1], most_ms)):
             found.append(TimeRange(low_ms, high_ms + 1))
     if not found:
         return None
     return TimeRange(min(span.from_ms for span in found), max(span.to_ms for span in found))
+
+
+def _times_of(source: Source, file: Found) -> tuple[int, int] | None:
+    """The least and the greatest event time of a file's rows in ms, refused ones among them; None where not known."""
+    column, zone = source.in_files(source.timestamp), source.dialect.time_zone
+    if column not in file.values:
+        return footers.span(source.path / file.path, column, source.timestamp_unit, zone)
+    kind = "bigint" if source.timestamp_unit else kind_of(types_of(source, [file], {})[column])
+    text = file.values[column]
+    if text is None or not is_value(text, kind):
+        return None
+    margin_ms = footers.DAY_MS if zone else 0
+    match value_of(text, kind):
+        case datetime() as moment:
+            time_ms = time_of(moment)
+        case date() as day:
+            time_ms = time_of(datetime.combine(day, time()))
+        case int() as number if source.timestamp_unit:
+            time_ms = floored_ms(number, source.timestamp_unit)
+        case _:
+            return None
+    return time_ms - margin_ms, time_ms + margin_ms

@@ -30,6 +30,7 @@ class Rows:
 
     SOURCE_ROW counts from 0 in file order; where the format has no row numbers (json, csv) in the order of timestamp,
     event id and the whole row. `paths` gives the path relative to the source for each URI, `sequences` its number.
+    There is MISFIT (string) too where a value of a folder does not fit the type of its column.
     """
 
     frame: DataFrame
@@ -89,9 +90,8 @@ def _on_sail(spark: SparkSession, source: Source, files: Sequence[SourceFile], r
     from windowlib.engines.sail_files import rows_of_files
 
     folder = source.path
-    schema, elsewhere = parquet_rows.schema_on_sail(source, files, recorded)
     by_path = {str(folder / f.path): f for f in files}
-    frame = rows_of_files(spark, folder, list(by_path), schema, elsewhere)
+    frame = rows_of_files(spark, list(by_path), *parquet_rows.schema_on_sail(source, files, recorded))
     frame = _of_parquet(frame, source, recorded)
     return Rows(frame, {p: f.path for p, f in by_path.items()}, {p: f.sequence for p, f in by_path.items()})
 
@@ -100,7 +100,8 @@ def _of_parquet(read: DataFrame, source: Source, recorded: Mapping[str, str], te
     """The columns of Parquet files and the place of each row, as `Rows` has them; `texts` must be UTF-8."""
     columns = [*_renamed(source, names.own(read.columns), texts), *_lacking(source, read.columns, recorded)]
     no_text = F.lit(None).cast("string").alias(names.CORRUPT)
-    return _timed(read.select(*columns, names.SOURCE_FILE, names.SOURCE_ROW, no_text), source, recorded)
+    misfits = [names.MISFIT] if names.MISFIT in read.columns else []
+    return _timed(read.select(*columns, names.SOURCE_FILE, names.SOURCE_ROW, no_text, *misfits), source, recorded)
 
 
 def _lacking(source: Source, columns: Sequence[str], recorded: Mapping[str, str]) -> list[Column]:

@@ -13,6 +13,7 @@ from typing import Any
 from windowlib.definition.instants import time_of
 from windowlib.model.errors import StateMismatch
 from windowlib.model.watermark import MIN_WATERMARK
+from windowlib.plans.partitions import values_of
 from windowlib.tables.decision import NEWER, Decision, decision_of
 from windowlib.tables.late import bound_ms
 from windowlib.tables.prepare import Prepared
@@ -24,7 +25,7 @@ KINDS = (
     *("restore", "clock", "acknowledge", "migrate_finish"),
 )
 """The kinds of rows that this version knows."""
-FORMAT = 2
+FORMAT = 3
 """Format of a warehouse, kept in its plan, prepare and commit rows. Each change of what is stored raises it."""
 OF_A_FORMAT = ("plan", "prepare", "commit")
 OF_COMMITS = (
@@ -37,12 +38,21 @@ BY_ITSELF = "windowlib"  # who has abandoned a batch where no person has: the re
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file of the source at its place in arrival order (`sequence` from 1)."""
+    """A file of the source at its place in arrival order (`sequence` from 1).
+
+    `partition_values`: of a Delta source the values that its log has for the file, as JSON.
+    """
 
     path: str
     size_bytes: int
     modified_ns: int
     sequence: int
+    partition_values: str | None = None
+
+    @property
+    def values(self) -> dict[str, str | None]:
+        """The texts of its partition columns, by column."""
+        return values_of(self.path, self.partition_values)
 
 
 class _OfADefinition:

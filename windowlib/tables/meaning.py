@@ -27,6 +27,7 @@ _FILE = (
     Column("size_bytes", _LONG, "its size when it was planned"),
     Column("modified_ns", _LONG, "its modification time, in ns since the epoch"),
     Column("sequence", _LONG, "position in the source: 1, 2, 3, … in arrival order"),
+    Column("partition_values", _TEXT, "JSON: the values of a Delta source's partition, by its log; else null"),
 )
 SOURCE_FILE = pa.struct([(column.name, column.type) for column in _FILE])
 

@@ -52,7 +52,11 @@ QUARANTINE = TableSpec(
         "every quarantined row has one reason: one of windowlib.plans.admission.REASONS",
     ),
     described=(
-        Column("reason", _TEXT, "one of windowlib.plans.admission.REASONS"),
+        Column(
+            "reason",
+            _TEXT,
+            "one of windowlib.plans.admission.REASONS; `malformed: …` with the value of a folder that does not fit",
+        ),
         Column("raw", _TEXT, "the row as JSON, as in late_events, or the line itself where it could not be parsed"),
         Column("event_time", _TIMESTAMP, "null where there is none"),
         Column("source_file", _TEXT, "the file that held it"),

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant, of_local
 from windowlib.definition.plurals import counted
@@ -26,11 +26,12 @@ from windowlib.inspection.lineage.cuts import CannotLook, Cut, Key
 from windowlib.inspection.lineage.text_events import text_rows
 from windowlib.model.rerun import TimeRange
 from windowlib.model.times import floored_ms
-from windowlib.plans.partitions import folder_values
+from windowlib.plans.names import MISFIT
 from windowlib.reruns.source import KnownFile, known_files
-from windowlib.source.column_types import as_in_parquet
+from windowlib.source.column_types import arrow_type, as_in_parquet
 from windowlib.source.found import SourceError
 from windowlib.source.listing import change_of
+from windowlib.source.partition_values import kinds_of, values_in
 from windowlib.source.rows import WHOLE_NUMBER
 from windowlib.tables import erasures
 from windowlib.tables.data_files import rows_of
@@ -98,7 +99,9 @@ def _rows(
         return
     for named, file in files.items():
         try:
-            for row, time_ms, values in _parquet(definition, definition.source.path / file.place, file.path, key):
+            if (folders := _folders(definition, file.then)) is None:
+                continue
+            for row, time_ms, values in _parquet(definition, file, key, folders):
                 yield file.path, row, time_ms, values
         except (OSError, pa.ArrowInvalid, UnreadableRows) as error:
             why = error.why if isinstance(error, UnreadableRows) else error
@@ -123,7 +126,10 @@ def _files(cut: Cut, span: TimeRange, by_event_time: bool) -> list[dict[str, Any
 def _known(cut: Cut, rows: Sequence[Mapping[str, Any]], problems: list[str]) -> list[KnownFile]:
     """The files of these rows as they are there now. The source is listed only where one is not as it was known."""
     source = cut.definition.source
-    then = [SourceFile(row["path"], row["size_bytes"], row["modified_ns"], row["sequence"]) for row in rows]
+    then = [
+        SourceFile(row["path"], row["size_bytes"], row["modified_ns"], row["sequence"], row["partition_values"])
+        for row in rows
+    ]
     there = {file.path: file if change_of(source, [file]) is None else None for file in then}
     if None in there.values():
         try:
@@ -147,31 +153,43 @@ def _problem(file: KnownFile) -> str | None:
 # -- Parquet ----------------------------------------------------------------------------------------------------------
 
 
-def _parquet(definition: Definition, path: Path, name: str, key: Key) -> Iterator[tuple[int, int, Mapping[str, Any]]]:
-    file = parquet_file(path)
-    own = file.schema_arrow
-    schema = pa.schema([(definition.source.named(field.name), _plain_type(field.type)) for field in own])
-    folders = folder_values(name)
-    shown = shown_columns(definition)
-    if any(folders.get(column) not in (None, text) for column, text in zip(key.columns, key.texts, strict=True)):
-        return
-    if (wanted := _wanted(_without(key, folders), schema)) is None:
+def _parquet(
+    definition: Definition, file: KnownFile, key: Key, folders: Mapping[str, pa.Scalar]
+) -> Iterator[tuple[int, int, Mapping[str, Any]]]:
+    """The rows of a file with a key; `folders` has its partition values, by the definition's names."""
+    of, path = definition.source, definition.source.path / file.place
+    parquet = parquet_file(path)
+    own = {of.named(field.name): _plain_type(field.type) for field in parquet.schema_arrow}
+    schema = pa.schema([*(own | {name: value.type for name, value in folders.items()}).items()])
+    if (wanted := _wanted(key, schema)) is None:
         return
     names = [column for column in definition.uses.columns if column in schema.names]
-    first = 0
-    for raw in rows_read(path, file, columns=[*map(definition.source.in_files, names)]):
-        columns = [column.cast(_plain_type(column.type)) for column in raw.columns]
-        batch = pa.RecordBatch.from_arrays(columns, names=[*map(definition.source.named, raw.schema.names)])
+    shown = [column for column in shown_columns(definition) if column in names]
+    read, first = [of.in_files(name) for name in names if name not in folders], 0
+    for raw in rows_read(path, parquet, columns=read):
+        columns = {of.named(field.name): column for field, column in zip(raw.schema, raw.columns, strict=True)}
+        columns = {name: column.cast(_plain_type(column.type)) for name, column in columns.items()}
+        columns |= {name: pa.repeat(folders[name], raw.num_rows) for name in names if name in folders}
+        batch = pa.RecordBatch.from_pydict(columns)
         places = _places(batch, wanted)
         chosen = batch.take(places)
-        of = definition.source
         times = times_ms(chosen.column(of.timestamp), of.timestamp_unit, of.dialect.time_zone)
-        values = rows_of(pa.Table.from_batches([chosen.select([column for column in shown if column in names])]))
+        values = rows_of(pa.Table.from_batches([chosen.select(shown)]))
         about = zip(places.to_pylist(), times, values or [{}] * len(times), strict=True)
         for place, time_ms, row in about:
             if time_ms is not None:
-                yield first + place, time_ms, {column: row.get(column, folders.get(column)) for column in shown}
-        first += batch.num_rows
+                yield first + place, time_ms, {column: row.get(column) for column in shown_columns(definition)}
+        first += raw.num_rows
+
+
+def _folders(definition: Definition, file: SourceFile) -> dict[str, pa.Scalar] | None:
+    """The values of a file's partition columns, by the definition's names; None where one does not fit its type."""
+    of, commit = definition.source, ledger_of(definition).state().commit
+    kinds = kinds_of(of, [file], commit.stored.get("source_types") or {} if commit else {})
+    values = values_in(file, kinds)
+    if MISFIT in values:
+        return None
+    return {of.named(name): pa.scalar(value, arrow_type(kinds[name])) for name, value in values.items()}
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
@@ -197,13 +215,6 @@ def _places(batch: pa.RecordBatch, wanted: Mapping[str, pa.Scalar]) -> pa.Array:
     for name, value in wanted.items():
         mask = pc.and_(mask, pc.fill_null(pc.equal(batch.column(name), value), False))
     return pc.indices_nonzero(mask)
-
-
-def _without(key: Key, folders: Mapping[str, str | None]) -> Key:
-    """The part of a key that is not in the folders' names."""
-    kept = [part for part in zip(key.columns, key.texts, key.types, strict=True) if part[0] not in folders]
-    columns, texts, types = zip(*kept, strict=True) if kept else ((), (), ())
-    return Key(columns, texts, types)
 
 
 def times_ms(column: pa.Array, unit: str | None, zone: str | None = None) -> list[int | None]:
