@@ -1,4 +1,4 @@
-"""The DAG `rerun_windows`: a form (pipeline, from, to, reason) → check → preview → approval → apply → report.
+"""The DAG `rerun_windows`: a form (pipeline, from, to, reason) → check → preview → review → apply → report.
 
 A dry run ends after its preview. Otherwise the operator looks at the preview and approves; what is then applied is
 exactly what was shown, or nothing. The choices of the form are the definitions of the folder that `windows.py` reads.
@@ -14,7 +14,7 @@ from airflow.sdk import DAG, Param
 from windowlib.airflow.dag_docs import rerun_page
 from windowlib.airflow.pipelines import files_for_reruns, pipelines_folder
 from windowlib.airflow.pools import BY_WEIGHT, LIGHT, RERUNS
-from windowlib.airflow.rerun_operators import Apply, Approve, Check, PreviewRerun, ReportRerun
+from windowlib.airflow.rerun_operators import Apply, Check, PreviewRerun, ReportRerun, Review
 from windowlib.definition.reasons import LONGEST
 
 AT_ONCE = 256  # runs: one whose question is open holds no slot; what computes is bounded by its pool
@@ -24,15 +24,20 @@ FORM = {
         type=["null", "string"],
         format="date-time",
         title="From",
-        description="Inclusive, in the zone at the lower left; empty: from the first result on. Windows that"
-        " meet the range are recomputed.",
+        description="Inclusive, in the zone at the lower left. Windows that meet the range are recomputed.",
     ),
     "to": Param(
         None,
         type=["null", "string"],
         format="date-time",
         title="To",
-        description="Exclusive; empty: to the end of the last result.",
+        description="Exclusive. Empty with a From: to the end of the last result.",
+    ),
+    "all_history": Param(
+        False,
+        type="boolean",
+        title="All history",
+        description="Recompute all results. Needed where From and To are both empty.",
     ),
     "reason": Param(
         "",
@@ -75,17 +80,19 @@ def rerun_dag(pipelines: dict[str, str]) -> DAG:
         tags=["windowlib", "rerun"],
         doc_md=rerun_page(names),
         params={
-            "pipeline": Param(names[0], enum=names, title="Pipeline", description="Whose windows are recomputed."),
+            "pipeline": Param(  # no default: no pipeline is recomputed because it was the first of the list
+                type="string", enum=names, title="Pipeline", description="Whose windows are recomputed."
+            ),
             **FORM,
         },
         default_args={"pool": LIGHT.name, "retries": 0, "retry_delay": timedelta(minutes=1), **BY_WEIGHT},
     ) as dag:
         check = Check(task_id="check", pipelines=pipelines)
         preview = PreviewRerun(task_id="preview", pipelines=pipelines, pool=RERUNS.name)
-        approve = Approve(task_id="approve", pipelines=pipelines, params=Approve.FORM, pool="default_pool")
+        review = Review(task_id="review", pipelines=pipelines, params=Review.FORM, pool="default_pool")
         apply = Apply(task_id="apply", pipelines=pipelines, retries=2, pool=RERUNS.name)
         report = ReportRerun(task_id="report", pipelines=pipelines)
-        check >> preview >> approve >> apply >> report.as_teardown()
+        check >> preview >> review >> apply >> report.as_teardown()
     return dag
 
 

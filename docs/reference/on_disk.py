@@ -260,8 +260,12 @@ PARTS = (
         "`previews.summary`",
         "what a dry run would change",
         {
-            "windows": "kind (added, removed, changed; of sessions merged, split) → how many",
-            "sums": "column → a list of its sum before and after, over the windows that differ",
+            "format": "2; others are refused",
+            "windows": "kind (added, removed, changed; of sessions extended, shortened, moved, merged, split,"
+            " regrouped) → how many changes; each window is in one",
+            "results": "the number of results: before, after, difference, percent; null where none would change",
+            "totals": "column of a count or a sum → the same of its sum; null: NaN, infinite or too large",
+            "days": "a list: each day (UTC, of the window's end) that differs: differing results, results, totals",
             "in_flight": "a list: rows of open_windows in the range before, and after",
             "late_readmitted": "late events that would be in a window",
             "rows_to_write": "table → rows",
@@ -271,7 +275,8 @@ PARTS = (
             "files_missing": "paths of those that are gone",
             "files_changed": "how many have changed since they were read",
             "files_waiting": "how many no run has read yet; null where the source cannot be listed",
-            "largest": "a list: the windows whose first number differs most",
+            "largest": "a list: the ten changes with the largest differences: change, the key, windows and values"
+            " before and after; of several windows, values are the sums of what has a total",
         },
         Summary,
     ),

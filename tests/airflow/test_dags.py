@@ -212,7 +212,8 @@ class RunOf:
 
     def __init__(self, *, changes_nothing: bool = False, **form: Any) -> None:
         self.form = {"pipeline": "one", "from": "2026-03-02T00:00:00Z", "to": "2026-03-03T00:00:00Z", "reason": "r"}
-        self.form |= {"dry_run": False, "approval": True, "accept_gap": False, "preview": None} | form
+        self.form |= {"dry_run": False, "approval": True, "accept_gap": False, "preview": None}
+        self.form |= {"all_history": False} | form
         self.returned = [{"preview_id": "p1", "changes_nothing": changes_nothing, "markdown": ""}]
         self.conf: dict[str, Any] | None = form
         self.checked: dict[str, Any] | None = None
@@ -226,7 +227,7 @@ class RunOf:
     def xcom_pull(self, task_ids: str, key: str = "return_value") -> Any:
         if key == "preview_id":
             return self.shown
-        return {"preview": self.returned, "check": self.checked, "approve": self.answer}.get(task_ids)
+        return {"preview": self.returned, "check": self.checked, "review": self.answer}.get(task_ids)
 
     @property
     def context(self) -> dict[str, Any]:
@@ -266,7 +267,7 @@ def test_a_misspelt_field_is_refused(pipelines: Path) -> None:
     run.conf = {"pipeline": "one", "form": "2026-03-02T00:00Z", "until": "2026-03-03T00:00Z"}
     with pytest.raises(AirflowFailException, match="not a field of this form: 'form', 'until'; allowed:") as raised:
         check.execute(run.context)
-    allowed = "accept_gap, approval, dry_run, from, pipeline, preview, reason, to. Nothing was changed"
+    allowed = "accept_gap, all_history, approval, dry_run, from, pipeline, preview, reason, to. Nothing was changed"
     assert allowed in " ".join(str(raised.value).split())
     for fine in (None, {"pipeline": "one", "openlineage": {"parentRunId": "1"}}):
         run.conf = fine
@@ -283,11 +284,11 @@ def test_a_misspelt_field_is_refused(pipelines: Path) -> None:
         ({"changes_nothing": True}, "the preview changes nothing"),
     ],
 )
-@pytest.mark.parametrize("task", ["approve", "apply"])
+@pytest.mark.parametrize("task", ["review", "apply"])
 def test_nothing_is_applied_without_need(
     pipelines: Path, form: dict[str, bool], says: str, task: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nor where approve was marked as success, and apply cleared."""
+    """Nor where review was marked as success, and apply cleared."""
     from airflow.sdk.exceptions import AirflowSkipException
 
     from windowlib.airflow.job import LOG_WIDTH
@@ -303,7 +304,7 @@ def test_nothing_is_applied_without_need(
 
 def test_approval_can_be_switched_off(pipelines: Path) -> None:
     (pipelines / "one.toml").write_text(DEFINITION.format(name="one"), encoding="utf-8")
-    assert dag_bag().dags["rerun_windows"].get_task("approve").execute(RunOf(approval=False).context) is None
+    assert dag_bag().dags["rerun_windows"].get_task("review").execute(RunOf(approval=False).context) is None
 
 
 @pytest.mark.parametrize(("author", "deployment"), [("asked", "required"), ("required", ""), ("required", "asked")])
@@ -316,7 +317,7 @@ def test_the_stricter_of_author_and_deployment_holds(
         DEFINITION.format(name="one") + f'[airflow]\napproval = "{author}"\n', encoding="utf-8"
     )
     with pytest.raises(Asked):
-        dag_bag().dags["rerun_windows"].get_task("approve").execute(RunOf(approval=False).context)
+        dag_bag().dags["rerun_windows"].get_task("review").execute(RunOf(approval=False).context)
 
 
 def test_four_eyes_of_the_deployment(asking: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -342,7 +343,7 @@ def rerun_tasks(policy: str = "asked") -> Any:
 
 def answered(policy: str, choice: str, who: str, why: str = "") -> Any:
     """What comes of an answer to the question about a preview, in a run that ann has triggered."""
-    approve = rerun_tasks(policy).get_task("approve")
+    approve = rerun_tasks(policy).get_task("review")
     event = {
         "chosen_options": [choice],
         "params_input": {"why": why},
@@ -415,7 +416,7 @@ def applied(policy: str, run: RunOf, program: str = "") -> list[str]:
 def test_nothing_is_applied_without_an_approval_that_counts(
     pipelines: Path, policy: str, form: dict[str, bool], who: str | None, refused: str | None
 ) -> None:
-    """A task approve that was marked as success holds none."""
+    """A task review that was marked as success holds none."""
     from airflow.sdk.exceptions import AirflowFailException
 
     run = RunOf(**form)
@@ -429,7 +430,7 @@ def test_nothing_is_applied_without_an_approval_that_counts(
         applied(policy, run)
     said = " ".join(str(raised.value).split())
     assert f"needs an approval, and has none that counts: {refused}" in said
-    assert "clear approve, with what comes after it" in said
+    assert "clear review, with what comes after it" in said
 
 
 def test_an_approval_counts_for_the_preview_that_was_shown(asking: None) -> None:
@@ -438,7 +439,7 @@ def test_an_approval_counts_for_the_preview_that_was_shown(asking: None) -> None
 
     run = RunOf()
     with pytest.raises(Asked):
-        rerun_tasks().get_task("approve").execute(run.context)
+        rerun_tasks().get_task("review").execute(run.context)
     run.answer = {"chosen_options": ["Approve"], "responded_by_user": {"id": "7", "name": "bob"}}
     assert applied("asked", run)[:2] == ["--apply", "p1"]
     run.returned[0]["preview_id"] = "p2"
@@ -451,7 +452,7 @@ def test_an_approval_counts_for_the_preview_that_was_shown(asking: None) -> None
     [
         ("preview", "check", {}),
         ("preview", "check", {"preview": "p1"}),
-        ("approve", "preview", {}),
+        ("review", "preview", {}),
         ("apply", "preview", {"approval": False}),
     ],
 )
@@ -469,7 +470,7 @@ def test_a_deployment_that_wants_approvals_gets_them(asking: None, pipelines: Pa
     text = DEFINITION.format(name="one") + f'[airflow]\napproval = "{policy}"\n'
     (pipelines / "one.toml").write_text(text, encoding="utf-8")
     with pytest.raises(Asked):
-        dag_bag().dags["rerun_windows"].get_task("approve").execute(RunOf(approval=False).context)
+        dag_bag().dags["rerun_windows"].get_task("review").execute(RunOf(approval=False).context)
 
 
 @pytest.mark.parametrize(("base_url", "under"), [("", ""), ("https://example.org/team/airflow/", "/team/airflow")])
@@ -505,7 +506,8 @@ def test_a_preview_that_was_made_is_shown_and_not_made_again(
         ),
         ({"to": "2026-03-03T00:00:00Z"}, "it is applied exactly as it was made; leave to empty"),
         ({"reason": "dollars"}, "reason is 'dollars', and preview p1 was made with 'euros'"),
-        ({"reason": "dollars", "preview": None}, "must be given"),
+        ({"reason": "dollars", "preview": None}, "^from and to are empty: give a range"),
+        ({"all_history": True}, "all_history is on, and preview p1 has its own range"),
     ],
 )
 def test_a_form_that_names_a_preview_says_nothing_else(pipelines: Path, form: dict[str, Any], says: str | None) -> None:
@@ -527,7 +529,7 @@ def test_an_empty_end_of_the_range_is_the_data_s(pipelines: Path, monkeypatch: p
     import windowlib.tables.data_range
 
     (pipelines / "one.toml").write_text(DEFINITION.format(name="one"), encoding="utf-8")
-    dag, run = dag_bag().dags["rerun_windows"], RunOf(**{"from": None, "to": ""})
+    dag, run = dag_bag().dags["rerun_windows"], RunOf(**{"from": None, "to": "", "all_history": True})
     with monkeypatch.context() as patch:
         patch.setattr(windowlib.tables.data_range, "data_range", lambda *_: TimeRange(FROM_MS, FROM_MS + 1_500))
         run.checked = dag.get_task("check").execute(run.context)
@@ -554,6 +556,34 @@ def test_an_empty_end_of_the_range_is_the_data_s(pipelines: Path, monkeypatch: p
     [shown] = preview.execute(run.context)
     assert asked[:4] == ["--from", "2026-03-03T00:00:00Z", "--to", "2026-03-03T00:00:01.500Z"]
     assert shown["markdown"].startswith("From was empty: 2026-03-03T00:00:00Z, the first result's window start.\n\nTo")
+
+
+def test_an_empty_range_is_all_history_only_where_the_form_says_so(pipelines: Path) -> None:
+    """A form that was sent without a range recomputed all results."""
+    from airflow.sdk.exceptions import AirflowFailException
+
+    (pipelines / "one.toml").write_text(DEFINITION.format(name="one"), encoding="utf-8")
+    check = dag_bag().dags["rerun_windows"].get_task("check")
+    with pytest.raises(AirflowFailException) as raised:
+        check.execute(RunOf(**{"from": None, "to": " "}).context)
+    assert " ".join(str(raised.value).split()) == (
+        "from and to are empty: give a range, or switch on All history (all_history) to recompute all results; nothing"
+        " was changed"
+    )
+    with pytest.raises(AirflowFailException, match="all_history is on, and from or to is given"):
+        check.execute(RunOf(all_history=True).context)
+
+
+def test_no_pipeline_is_chosen_in_the_form(pipelines: Path) -> None:
+    """The first of the list was, and rerun by who overlooked it."""
+    from airflow.sdk.exceptions import ParamValidationError
+
+    (pipelines / "one.toml").write_text(DEFINITION.format(name="one"), encoding="utf-8")
+    params = dag_bag().dags["rerun_windows"].params
+    assert params.get_param("pipeline").schema["enum"] == ["one"]
+    with pytest.raises(ParamValidationError):
+        params.get_param("pipeline").resolve()
+    assert params.get_param("pipeline").resolve("one") == "one"
 
 
 @pytest.mark.fault("a rerun meets a scheduled run", "the task is tried again")

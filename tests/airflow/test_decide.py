@@ -72,7 +72,7 @@ class Context(dict[str, Any]):
         super().__init__(ti=self, dag_run=type("Run", (), run)())
         self.kept: dict[str, Any] = {"batch_id": batch_id}
 
-    run_id = "now"
+    dag_id, run_id = "windows_clicks", "now"
 
     def xcom_pull(self, task_ids: str, key: str, run_id: str = "now") -> Any:
         assert task_ids == "decide"
@@ -81,6 +81,9 @@ class Context(dict[str, Any]):
     def xcom_push(self, key: str, value: Any) -> None:
         assert key == "not_taken"
         self.kept[key] = value
+
+    def get_ti_count(self, dag_id: str, task_ids: list[str], states: list[str]) -> int:
+        return 0
 
 
 class Asked(Context):
@@ -216,10 +219,10 @@ def test_a_reason_that_cannot_be_kept_is_asked_for_again(
 
 
 def test_the_form_takes_no_longer_reason_than_can_be_kept(refused: Definition) -> None:
-    from windowlib.airflow.rerun_operators import Approve
+    from windowlib.airflow.rerun_operators import Review
 
     assert task(refused).serialized_params["reason"]["schema"]["maxLength"] == 2_000
-    assert Approve.FORM["why"].schema["maxLength"] == 2_000
+    assert Review.FORM["why"].schema["maxLength"] == 2_000
 
 
 def test_a_question_says_whose_answer_does_not_count(
@@ -312,7 +315,7 @@ def test_a_later_run_says_that_the_batch_waits(refused: Definition, capfd: pytes
     plan = Plan(task_id="plan", file=refused.file, command=of_pipeline("plan", refused))
     pushed: dict[str, Any] = {}
     with pytest.raises(DownstreamTasksSkipped) as ended:
-        plan.execute({"ti": type("Task", (), {"xcom_push": lambda _, key, value: pushed.update({key: value})})()})
+        plan.execute(Planning(2, pushed))
     assert ended.value.tasks == ["advance"]
     assert pushed == {"return_value": [{"batch_id": 2, "waits": True}]}
     said = " ".join(capfd.readouterr().out.split())
@@ -322,11 +325,50 @@ def test_a_later_run_says_that_the_batch_waits(refused: Definition, capfd: pytes
     assert f"windowlib approve {refused.file} --batch 2 --reason" in said
 
 
+class Planning(Asked):
+    """The context of plan, in a run after the one that has asked; or where none has."""
+
+    def __init__(self, batch_id: int, pushed: dict[str, Any], states: dict[str, dict[str, str]] | None = None) -> None:
+        super().__init__(batch_id)
+        self.pushed = pushed
+        self.states = states or {}
+
+    def xcom_push(self, key: str, value: Any) -> None:
+        self.pushed[key] = value
+
+
+@pytest.mark.parametrize(
+    ("states", "asked_in"), [({}, "now"), ({"backfill__2026-11-20T00:00:00+00:00": {"decide": OPEN}}, "backfill__")]
+)
+def test_a_later_run_leads_to_the_question_of_the_run_that_asks(
+    refused: Definition, states: dict[str, dict[str, str]], asked_in: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A batch that a backfill was refused waits in a run far from the newest one."""
+    from airflow.sdk.exceptions import DownstreamTasksSkipped
+
+    from windowlib.airflow.commands import of_pipeline
+    from windowlib.airflow.operators import Plan
+
+    plan = Plan(task_id="plan", file=refused.file, command=of_pipeline("plan", refused))
+    [_, button] = plan.operator_extra_links
+    assert button.get_link(plan, ti_key=None) == ""
+    with pytest.raises(DownstreamTasksSkipped):
+        plan.execute(Planning(2, {}, states))
+    run = {"now": "now", "backfill__": "backfill__2026-11-20T00%3A00%3A00%2B00%3A00"}[asked_in]
+    assert button.get_link(plan, ti_key=None) == f"/dags/windows_clicks/runs/{run}/tasks/decide/required_actions"
+    said = " ".join(" ".join(caplog.messages).split())
+    assert (f"it is asked in the run {asked_in}" in said) is bool(states)
+
+
 def test_what_another_run_asks_is_not_asked_twice(refused: Definition) -> None:
     from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
-    with pytest.raises(AirflowSkipException, match=r"waits for a decision(.|\n)*\nit is asked in the run first$"):
-        task(refused).execute(Asked(2))
+    decide = task(refused)
+    with pytest.raises(
+        AirflowSkipException, match=r"waits for a decision(.|\n)*\nit is asked in the run first: the button"
+    ):
+        decide.execute(Asked(2))
+    assert decide.question_at == "/dags/windows_clicks/runs/first/tasks/decide/required_actions"
     with pytest.raises(AirflowException, match="no output"):  # of its command, the report, before it asks
         task(refused).execute(Asked(1))
 

@@ -75,13 +75,13 @@ def test_an_applied_rerun_updates_the_asset(after_one: Path, tmp_path: Path, mon
         f"^to apply exactly this: .*windowlib rerun {definition.file} --apply (.*)$", dry_run(definition), re.M
     )
     preview_id = found[1] if found else ""
-    changed = load(definition.root, preview_id).summary.windows
+    rows = load(definition.root, preview_id).summary.rows_to_write
     [(asset, extra)], known = apply(definition, preview_id)
     assert (asset, known) == ("windowlib_clicks_results", [2])
     assert (extra["batches"], extra["batch_id"], extra["failed_checks"]) == (1, 2, [])
-    figures = {"added": "windows_entered", "withdrawn": "windows_withdrawn", "changed": "windows_changed"}
-    assert {kind: extra[name] for kind, name in figures.items()} == {kind: changed[kind] for kind in figures}
-    assert sum(changed.values()) > 0
+    entered, changed, withdrawn = (extra[f"windows_{kind}"] for kind in ("entered", "changed", "withdrawn"))
+    assert (entered + changed, entered + changed + withdrawn) == (rows["results"], rows["result_changes"])
+    assert rows["result_changes"] > 0
     assert extra["outcome"].startswith("1 batch, of a rerun: ")
     # Another run is asked about the same preview: it changes nothing.
     assert apply(definition, preview_id) == ([], [])

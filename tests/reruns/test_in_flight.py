@@ -21,6 +21,7 @@ from windowlib.reruns import events as of_rerun
 from windowlib.reruns.dry_run import dry_run
 from windowlib.reruns.events import Events
 from windowlib.reruns.source import KnownFile
+from windowlib.reruns.totals import Total
 from windowlib.runs.advance import advance
 from windowlib.source.rows import Rows
 from windowlib.tables.read import read_table
@@ -200,11 +201,13 @@ def test_sums_of_windows_that_are_only_added_or_only_removed(spark: SparkSession
         written(tmp_path, number, [event])
     advance(definition, lambda: spark, clock=clock)
     added = dry_run(definition, FIRST_HOUR, clock).preview(spark).summary
-    assert (added.windows["added"], added.sums) == (1, {"clicks": [0, 1], "total": [0, 7]})
+    assert (added.windows["added"], added.results) == (1, Total(0, 1, 1, None))
+    assert added.totals == {"clicks": Total(0, 1, 1, None), "total": Total(0, 7, 7, None)}
     advance(definition, lambda: spark, clock=clock, rerun=FIRST_HOUR)
     (tmp_path / "incoming" / "2.parquet").unlink()
     removed = dry_run(definition, replace(FIRST_HOUR, accept_gap=True), clock).preview(spark).summary
-    assert (removed.windows["withdrawn"], removed.sums) == (1, {"clicks": [1, 0], "total": [7, 0]})
+    assert (removed.windows["removed"], removed.results) == (1, Total(1, 0, -1, -100.0))
+    assert removed.totals == {"clicks": Total(1, 0, -1, -100.0), "total": Total(7, 0, -7, -100.0)}
 
 
 @pytest.mark.long("runs ask the same whether a file has its old content, in make test")

@@ -14,19 +14,19 @@ import pytest
 from tests.clicks import CLICKS, clicks
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.model.rerun import TimeRange
-from windowlib.plans import reruns
 from windowlib.reruns import previews, source, words
 from windowlib.reruns.page import preview_page
 from windowlib.reruns.previews import Preview, Summary
 from windowlib.reruns.source import KnownFile
+from windowlib.reruns.totals import Day, Total
 from windowlib.tables.ledger_rows import SourceFile
 from windowlib.tables.rerun import Rerun, RerunRefused
 
 DAY_MS = 86_400_000
 ASKED = Rerun(0, 1500, "why", "ann")
 NOTHING = Summary(
-    windows={reruns.ADDED: 0, reruns.CHANGED: 0, reruns.REMOVED: 0},
-    sums={},
+    windows={"added": 0, "changed": 0, "removed": 0, "extended": 0},
+    totals={},
     in_flight=[0, 0],
     late_readmitted=0,
     rows_to_write={"results": 0},
@@ -50,8 +50,7 @@ def preview(**changes: Any) -> Preview:
 
 def test_what_would_change_in_sentences() -> None:
     much = preview(
-        windows={reruns.ADDED: 1_000, reruns.CHANGED: 2, reruns.REMOVED: 3},
-        sums={"events": [10, 12], "cost": ["1.5", "0.25"], "rate": [0.5, 1.5], "less": [1.0, 0.25]},
+        windows={"added": 1_000, "changed": 2, "removed": 3, "extended": 4, "moved": 0},
         in_flight=[0, 4],
         late_readmitted=2,
         rows_to_write={"results": 1_003, "late_events": 0, "result_changes": 7},
@@ -62,13 +61,9 @@ def test_what_would_change_in_sentences() -> None:
     assert dict(words.facts(much)) == {
         "reaches": "1970-01-01 00:00:00 UTC to 1970-01-01 00:01:00 UTC",
         "reads": "2 files, 10.3 kB; 1 file missing, whose events are left out",
-        "windows": "1,000 added, 2 changed, 3 removed",
+        "windows": "1,000 added, 2 changed, 3 removed, 4 extended",
         "late events": "2 late events join a window",
         "in flight": "0 before, 4 after",
-        "events": "10 before, 12 after (+2)",
-        "cost": "1.5 before, 0.25 after (-1.25)",
-        "rate": "0.5 before, 1.50 after (+1.00)",
-        "less": "1.00 before, 0.25 after (-0.75)",
         "rows": "1,003 into results, 7 into result_changes",
     }
 
@@ -81,11 +76,50 @@ def test_what_would_not_change_is_left_out() -> None:
     assert dict(words.facts(preview(in_flight=[3, 0])))["in flight"] == "3 before, 0 after"
 
 
-def test_sums_of_a_hidden_column_are_not_shown() -> None:
-    made = preview(sums={"events": [10, 12], "cost": [4711, 4712]})
-    said = dict(words.facts(made, ["cost"]))
-    assert (said["events"], said["cost"]) == ("10 before, 12 after (+2)", "hidden")
-    assert "4,711" not in words.markdown(made, ["user"], ["cost"])
+TOTALS = {
+    "events": Total(10, 12, 2, 20.0),
+    "cost": Total("1234.50", "0.25", "-1234.25", -99.9797),
+    "rate": Total(0.5, 1.5, 1.0, 200.0),
+    "new": Total(0, 5, 5, None),
+    "broken": Total(None, 2.0, None, None),
+}
+
+
+def test_totals_are_labelled_with_difference_and_percent() -> None:
+    changed = preview(windows={"changed": 1}, results=Total(4_000, 3_000, -1_000, -25.0), totals=TOTALS)
+    assert words.totals(changed) == (
+        ["total of the range", "before", "after", "difference", "percent"],
+        [
+            ["results", "4,000", "3,000", "-1,000", "-25.0 %"],
+            ["sum of events", "10", "12", "+2", "+20.0 %"],
+            ["sum of cost", "1,234.50", "0.25", "-1,234.25", "-100.0 %"],
+            ["sum of rate", "0.5", "1.50", "+1.00", "+200.0 %"],
+            ["sum of new", "0", "5", "+5", ""],
+            ["sum of broken", "no total", "2.00", "no total", ""],
+        ],
+    )
+    assert words.notes(changed) == ['"no total": a value is NaN or infinite, or the total is too large']
+    assert words.totals(preview())[1] == []
+
+
+def test_totals_of_a_hidden_column_are_not_shown() -> None:
+    day = Day("2026-03-02", 1, Total(1, 1, 0, 0.0), TOTALS)
+    made = preview(windows={"changed": 1}, totals=TOTALS, days=[day])
+    assert words.totals(made, ["cost"])[1][1] == ["sum of cost", *["hidden"] * 4]
+    assert words.days(made, ["cost"])[1][0][4] == "hidden"
+    assert "1,234" not in words.markdown(made, ["user"], ["cost"])
+
+
+def test_differences_by_day_are_in_order_and_the_busiest_are_kept() -> None:
+    days = [Day(f"2026-03-{n:02}", n % 4, Total(4, 5, 1, 25.0), {"n": Total(0, -3, -3, None)}) for n in range(1, 6)]
+    made = preview(windows={"changed": 1}, totals={"n": Total(0, -15, -15, None)}, days=days)
+    names, rows = words.days(made)
+    assert names == ["day (UTC)", "results that differ", "results", "sum of n"]
+    assert rows[0] == ["2026-03-01", "1", "+1 (+25.0 %)", "-3"]
+    assert len(rows) == 5
+    assert words.left_out(made) == ""
+    assert [row[0] for row in words.days(made, most=2)[1]] == ["2026-03-02", "2026-03-03"]
+    assert words.left_out(made, most=2).startswith("3 days with fewer")
 
 
 @pytest.mark.parametrize(
@@ -102,34 +136,45 @@ def test_new_files_that_a_rerun_does_not_read_are_noted(waiting: int | None, beg
     assert [one.startswith(begin) for one, begin in zip(notes, begins, strict=True)] == [True] * len(begins)
 
 
-LARGEST: list[dict[str, Any]] = [
-    {"change": reruns.CHANGED, "user": "a|b", "window": "w1", "before": {"n": 1, "s": 2}, "after": {"n": 3, "s": 2}},
-    {"change": reruns.ADDED, "user": "ann", "window": "w2", "before": None, "after": {"n": 5, "s": 6}},
-    {"change": reruns.REMOVED, "user": "bob", "window": "w3", "before": {"n": 7, "s": 8}, "after": None},
+def change(kind: str, user: str, windows: tuple[list[str], list[str]], before: Any, after: Any) -> dict[str, Any]:
+    bounds = {"windows_before": windows[0], "windows_after": windows[1]}
+    return {"change": kind, "user": user, **bounds, "before": before, "after": after}
+
+
+LARGEST = [
+    change("changed", "a|b", (["w1"], ["w1"]), {"n": 1, "s": 2}, {"n": 3_000, "s": 2}),
+    change("added", "ann", ([], ["w2"]), None, {"n": 5, "s": 6}),
+    change("removed", "bob", (["w3"], []), {"n": 7, "s": 8}, None),
+    change("extended", "cy", (["w4"], ["w5"]), {"n": 7, "s": 8}, {"n": 9, "s": 9}),
+    change("merged", "di", (["w6", "w7", "w8", "w9"], ["w10"]), {"n": 7}, {"n": 7, "s": 8}),
 ]
+COUNTED = {"n": Total(0, 0, 0, None)}  # has a total
 
 
 def test_the_largest_changes_show_what_was_and_what_is() -> None:
-    assert words.largest(preview(largest=LARGEST), ["user"], hide=["s"]) == (
+    made = preview(largest=LARGEST, totals=COUNTED)
+    assert words.largest(made, ["user"], hide=["s"]) == (
         ["change", "user", "window (UTC)", "n", "s"],
         [
-            ["changed", "a|b", "w1", "1 → 3", "hidden"],
+            ["changed", "a|b", "w1", "1 → 3,000 (+2,999)", "hidden"],
             ["added", "ann", "w2", "5", "hidden"],
             ["removed", "bob", "w3", "7 → gone", "hidden"],
+            ["extended", "cy", "w4 → w5", "7 → 9 (+2)", "hidden"],
+            ["merged", "di", "w6; w7; w8; and 1 more → w10", "7", "hidden"],
         ],
     )
-    assert [row[-1] for row in words.largest(preview(largest=LARGEST), ["user"])[1]] == ["2", "6", "8 → gone"]
+    assert [row[-1] for row in words.largest(made, ["user"])[1]] == ["2", "6", "8 → gone", "8 → 9", ""]
     assert words.largest(preview(), ["user"]) == (["change", "user", "window (UTC)"], [])
 
 
 def test_a_page_says_that_nothing_changes_or_what_changes_most() -> None:
     empty = words.markdown(preview(), ["user"])
     assert "**No published window would change" in empty
-    assert "Largest changes" not in empty
-    full = words.markdown(preview(windows={reruns.CHANGED: 1}, largest=LARGEST), ["user"])
+    assert "Largest differences" not in empty
+    full = words.markdown(preview(windows={"changed": 1}, largest=LARGEST), ["user"])
     assert "**No published window" not in full
     table = "| change | user | window (UTC) | n | s |\n|---|---|---|---|---|\n| changed | a\\|b | w1 |"
-    assert f"### Largest changes\n\n{table}" in full
+    assert f"### Largest differences\n\n{table}" in full
     assert "Reason: a wrong file  \nPreview `p1` of 1970-01-01 00:02:00 UTC, after batch 4" in full
 
 
@@ -151,7 +196,7 @@ def test_a_preview_changes_nothing_only_if_nothing_that_is_kept_changes() -> Non
     for change in ({"late_readmitted": 1}, {"files_missing": ["a"]}, {"files_changed": 1}):
         assert not preview(**change).summary.changes_nothing
         assert preview(**change).summary.is_empty
-    assert not preview(windows={reruns.CHANGED: 1}).summary.is_empty
+    assert not preview(windows={"changed": 1}).summary.is_empty
 
 
 # -- dry runs that are kept -------------------------------------------------------------------------------------------
@@ -169,6 +214,17 @@ def test_dry_runs_are_found_by_their_id_and_old_ones_lose_their_rows(tmp_path: P
     assert previews.load(tmp_path, "kept") == replace(preview(), preview_id="kept", at_ms=first_ms + 1)
     with pytest.raises(RerunRefused, match="no preview 'other' here"):
         previews.load(tmp_path, "other")
+
+
+def test_a_dry_run_is_read_back_as_it_was_and_one_of_an_earlier_format_is_refused(tmp_path: Path) -> None:
+    day = Day("2026-03-02", 1, Total(1, 1, 0, 0.0), TOTALS)
+    made = preview(windows={"changed": 1}, results=Total(1, 1, 0, 0.0), totals=TOTALS, days=[day], largest=LARGEST)
+    previews.keep(tmp_path, made)
+    assert previews.load(tmp_path, "p1") == made
+    previews.keep(tmp_path, replace(preview(format=1), preview_id="p0"))
+    with pytest.raises(RerunRefused, match="preview p0 has format 1, and this version reads format 2; make a new one"):
+        previews.load(tmp_path, "p0")
+    assert [kept.preview_id for kept in previews.previews(tmp_path)] == ["p1"]
 
 
 # -- files of the source ----------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from windowlib.replay.batches import Event
 from windowlib.replay.spark_batches import EVENTS, SparkEngine
 from windowlib.reruns.dry_run import dry_run
 from windowlib.reruns.previews import Preview
+from windowlib.reruns.totals import Total
 from windowlib.runs.advance import advance
 from windowlib.runs.attempt import BatchReport
 from windowlib.tables.ledger import Ledger
@@ -168,11 +169,26 @@ def check_rerun(played: Played, asked: Asked) -> None:
     changes = played.changes(report.batch_id)
     assert {(c[0], *c[1:4]) for c in changes} == _different(before, expected)
     assert _said(played, said) == changes
-    assert said.summary.windows["added"] == sum(c[0] == "enter" for c in changes)
+    rows = said.summary.rows_to_write["results"] - said.summary.windows["changed"]
+    assert rows == sum(c[0] == "enter" for c in changes)
+    if changes:
+        differences = [total.difference for total in _totals(said)]
+        assert differences == [new - old for new, old in zip(_sums(after), _sums(before), strict=True)]
     assert said.summary.late_readmitted == report.figures["late_readmitted"]
     if not asked.late_only:
         again = played.preview(Rerun(asked.from_ms, asked.to_ms, "again", "me"))
         assert not any(again.summary.windows.values())
+
+
+def _totals(said: Preview) -> list[Total]:
+    assert said.summary.results is not None
+    return [said.summary.results, *(said.summary.totals[name] for name in ("events", "total"))]
+
+
+def _sums(standing: Standing) -> list[int]:
+    """How many results there are, and the sums of their events and totals."""
+    rows = [(1, *values) for values in standing.results.values()]
+    return [sum(row[i] or 0 for row in rows) for i in range(3)]
 
 
 def _different(before: Standing, after: Standing) -> set[tuple[Any, ...]]:

@@ -56,13 +56,16 @@ def must_ask(definition: Definition, form: Mapping[str, Any]) -> bool:
     return bool(form["approval"]) or policy(definition) != "asked"
 
 
-def waits_for_decision(definition: Definition, batch_id: int, decide: str) -> str:
-    """That a batch of an earlier run waits: who may decide about it, and where; `decide` is the task that asks."""
+def waits_for_decision(definition: Definition, batch_id: int, decide: str, asking: str | None) -> str:
+    """That a batch of an earlier run waits: who may decide about it, and where. `decide` is the task that asks, in the
+    run `asking` or, where that is None, in this one.
+    """
+    where = f"\nit is asked in the run {asking}: the button Decide of this task leads there" if asking else ""
     others = ", but not the user who triggered this run" if policy(definition) == "another user" else ""
     return (
         f"batch {batch_id} of {definition.name} waits for a decision since an earlier run, and nothing else is done"
         f" until then: every user who may answer the Required Actions of this DAG can decide{others}, where the task"
-        f" {decide} asks; so can who may run windowlib in a shell"
+        f" {decide} asks; so can who may run windowlib in a shell{where}"
     )
 
 

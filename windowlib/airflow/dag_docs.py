@@ -71,11 +71,12 @@ _RERUN = """\
 After an upstream fix, after late files, after a mistake. Every window that meets the range is computed from what the
 source holds now; sessions that reach across its ends are computed whole; late events count. All other rows stay.
 
-* **check** refuses a range without a time zone, one that ends before it starts, lies in the future, or is too long. An
-  empty from or to is the start of the first result, or the end of the last; the text that is approved says so.
+* **check** refuses a range without a time zone, one that ends before it starts, lies in the future, or is too long. A
+  range needs a *From*, a *To*, or the choice *All history*. An end that is left empty is that of the results; the text
+  that is reviewed says so.
 * **preview** says what would change, and changes nothing; one that the form names is not made again. *Preview* among
   its details opens the page.
-* **approve** waits for a person. A dry run ends here (skipped), and so does one that would change nothing.
+* **review** waits for a person. A dry run ends here (skipped), and so does one that would change nothing.
   Rejected, with a reason, it fails, and nothing is changed.
 * **apply** does exactly what the preview showed, as one batch; if anything that it would change has changed since, it
   does nothing, and fails with what changed. It waits for a scheduled run that is in progress; a scheduled run leaves.

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import BaseOperator, Context, Param
+from airflow.sdk.definitions.param import ParamsDict
 
 from windowlib.airflow import pipelines
 from windowlib.airflow.addresses import page_of
@@ -32,6 +33,7 @@ from windowlib.airflow.approval import (
     waits_for_decision,
     whose_answer,
 )
+from windowlib.airflow.asking import BATCH, Question, asking_run, question_at
 from windowlib.airflow.commands import advance_command, of_pipeline, verify_command
 from windowlib.airflow.job import Job, Record, in_lines, is_retry, skip
 from windowlib.airflow.operators import Advance, Report, Verify
@@ -46,12 +48,9 @@ if TYPE_CHECKING:
 
 APPROVE, ABANDON, LEAVE = "approve", "abandon", "leave waiting"
 DONE = {APPROVE: "approved", ABANDON: "abandoned"}
-BATCH = "batch_id"  # the key under which the task keeps which batch it has asked about
+REASON = "reason"  # the field of the form
 NOT_TAKEN = "not_taken"  # and that of why the last answer did not count
-# States of a task whose question is open, or is put again.
-ASKING = ("awaiting_input", "scheduled", "queued", "running")
 LOOK_AGAIN = timedelta(minutes=5)  # whether it was decided elsewhere
-ITSELF = 1  # the task that looks is running
 ROWS = 6  # of each kind, that the question shows
 
 
@@ -60,6 +59,9 @@ class Decide(Job, HITLOperator):
     skipped where another run has asked already and is not answered yet.
     """
 
+    operator_extra_links = (Question(),)
+    question_at = ""
+
     def __init__(self, *, file: Path, **kwargs: Any) -> None:
         about = f"Why; kept in the ledger: a line of at most {LONGEST:,} characters."
         reason = Param("", type="string", maxLength=LONGEST, title="Reason", description=about)
@@ -67,7 +69,7 @@ class Decide(Job, HITLOperator):
         super().__init__(
             subject=subject,
             options=[APPROVE, ABANDON, LEAVE],
-            params={"reason": reason},
+            params={REASON: reason},
             defaults=LEAVE,  # what Airflow answers after `response_timeout`
             response_timeout=LOOK_AGAIN,
             **kwargs,
@@ -86,15 +88,16 @@ class Decide(Job, HITLOperator):
         batch_id = state.plan.batch_id
         if state.approved_by:
             return self._already(definition, batch_id)
-        if asking := self._asking_elsewhere(context, batch_id):
-            skip(f"{waits_for_decision(definition, batch_id, self.task_id)}\nit is asked in the run {asking}")
+        if asking := asking_run(context, self.task_id, batch_id, itself=True):
+            self.question_at = question_at(context, self.task_id, asking)
+            skip(waits_for_decision(definition, batch_id, self.task_id, asking))
         Job.execute(self, context)
         context["ti"].xcom_push(key=BATCH, value=batch_id)
         return self._ask(context, definition, state)
 
     def _ask(self, context: Context, definition: Definition, state: LedgerState) -> Any:
         """Puts the question about the batch that waits."""
-        from windowlib.airflow.question import question
+        from windowlib.airflow.question import folded_rows, question
         from windowlib.batches.may_run import decision_command
         from windowlib.batches.planning import ledger_of
         from windowlib.pages.waiting import lines, put_away, wrong_results
@@ -110,7 +113,8 @@ class Decide(Job, HITLOperator):
         failed = _failed(definition, batch_id, state.rejection)
         file, plan = definition.file, state.plan
         commands = decision_command(APPROVE, file, plan), decision_command(ABANDON, file, plan)
-        self.subject, body = question(definition.name, batch_id, page_of(definition.name), commands, failed, rows)
+        self.subject, body = question(definition.name, batch_id, page_of(definition.name), commands, failed)
+        self.params = ParamsDict({REASON: self.params.get_param(REASON), **folded_rows(rows)})
         before = context["ti"].xcom_pull(task_ids=self.task_id, key=NOT_TAKEN) or ""
         self.body = f"{before}{body}{whose_answer('An approval or abandonment', definition, context)}"
         return HITLOperator.execute(self, context)
@@ -123,8 +127,8 @@ class Decide(Job, HITLOperator):
         from windowlib.runs import verdicts
         from windowlib.tables.ledger import NothingToDecide
 
-        reason = text_of(event, "reason")
-        answer = super().execute_complete(context, {**event, "params_input": {"reason": reason[:LONGEST]}})
+        reason = text_of(event, REASON)
+        answer = super().execute_complete(context, {**event, "params_input": {REASON: reason[:LONGEST]}})
         [choice], who = answer["chosen_options"], responder(answer)
         batch_id = context["ti"].xcom_pull(task_ids=self.task_id, key=BATCH)
         definition = load_definition(Path(self.file))
@@ -164,19 +168,6 @@ class Decide(Job, HITLOperator):
         if state.plan is None or state.plan.batch_id != batch_id or not state.rejection:
             return self._already(definition, batch_id)
         return self._ask(context, definition, state)
-
-    def _asking_elsewhere(self, context: Context, batch_id: int) -> str | None:
-        """Another run of the DAG that has asked about this batch and has no answer yet; None where there is none."""
-        task: Any = context["ti"]
-        asked = {"dag_id": self.dag_id, "task_ids": [self.task_id]}
-        if task.get_ti_count(**asked, states=[*ASKING]) < ITSELF + 1:
-            return None
-        for run_id, states in task.get_task_states(**asked).items():
-            if run_id != task.run_id and states.get(self.task_id) in ASKING:
-                about = task.xcom_pull(task_ids=self.task_id, key=BATCH, run_id=run_id)
-                if about == batch_id:
-                    return str(run_id)
-        return None
 
     def _already(self, definition: Definition, batch_id: int) -> Record:
         """What was decided elsewhere: done where it is approved and still to be published, else skipped."""

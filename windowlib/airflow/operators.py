@@ -11,6 +11,7 @@ from airflow.sdk.exceptions import DownstreamTasksSkipped
 
 from windowlib.airflow.addresses import home_page, page_of
 from windowlib.airflow.approval import waits_for_decision
+from windowlib.airflow.asking import Question, asking_run, question_at
 from windowlib.airflow.job import Job, Record, catching_up, in_lines, is_retry, last_words, raise_for, skip
 from windowlib.airflow.lineage import Traced
 from windowlib.airflow.outcome import in_a_line
@@ -56,7 +57,8 @@ class Plan(Job):
     Where one waits, nothing is broken: this task says so and is done, `advance` is skipped, and `decide` asks.
     """
 
-    operator_extra_links = (Page(),)
+    operator_extra_links = (Page(), Question())
+    question_at = ""
 
     def __init__(self, *, file: Path, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -65,7 +67,10 @@ class Plan(Job):
     def execute(self, context: Context) -> Any:
         records, lines, code = self.run_command(context)
         if task_state(code, waits=_waits(records)) is TaskState.WAITS:
-            self.log.warning("%s", in_lines(_waiting(self.file, records[-1]["batch_id"], DECIDE)))
+            batch_id = records[-1]["batch_id"]
+            asking = asking_run(context, DECIDE, batch_id)
+            self.question_at = question_at(context, DECIDE, asking)
+            self.log.warning("%s", in_lines(_waiting(self.file, batch_id, DECIDE, asking)))
             self.log.warning("%s", in_lines(last_words(lines)))
             done_without(context, records, ADVANCE)
         raise_for(code, last_words(lines), retried=is_retry(context))
@@ -80,10 +85,10 @@ def _waits(records: Sequence[Record]) -> bool:
     return bool(records) and "waits" in records[-1]
 
 
-def _waiting(file: str, batch_id: int, decide: str) -> str:
+def _waiting(file: str, batch_id: int, decide: str, asking: str | None) -> str:
     from windowlib.definition.definition import load_definition
 
-    return waits_for_decision(load_definition(Path(file)), batch_id, decide)
+    return waits_for_decision(load_definition(Path(file)), batch_id, decide, asking)
 
 
 class Advance(Traced, Job):
@@ -153,6 +158,9 @@ class AfterTogether(Advance):
     """One of several pipelines: done where `Together` has run it to its end, skipped where a batch of it waits for a
     decision, else it runs alone."""
 
+    operator_extra_links = (Page(), Question())
+    question_at = ""
+
     def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.pipeline = pipeline
@@ -162,7 +170,9 @@ class AfterTogether(Advance):
         *batches, end = [record for record in outcomes if record["pipeline"] == self.pipeline] or [{"exit_code": None}]
         decide = f"{DECIDE}_{self.pipeline}"
         if self.file and "waits" in end and not batches:
-            skip(_waiting(self.file, end["waits"], decide))
+            asking = asking_run(context, decide, end["waits"])
+            self.question_at = question_at(context, decide, asking)
+            skip(_waiting(self.file, end["waits"], decide, asking))
         if end["exit_code"] != 0:
             self.command += catching_up(context)
             batches = Job.execute(self, context)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from airflow.sdk import Param
+
 from windowlib.reruns.words import escaped
 
 _BODY = """\
 The checks refused batch {batch_id} of **{name}**: nothing of it is published.
 
-{failed}{rows}
+{failed}
 
 * **approve**: this run publishes the batch anyway, exactly as it was judged, and goes on.
 * **abandon**: the batch is dropped. Remove or repair the wrong file; the next run plans again.
@@ -33,10 +35,9 @@ def question(
     page: str,
     commands: tuple[str, str],
     failed: Sequence[str],
-    rows: Mapping[str, Sequence[str]],
 ) -> tuple[str, str]:
-    """Subject and body (Markdown) of what is asked about a batch: a sentence for each check that failed, and some of
-    its `rows` by which they are. `commands` approve and abandon it; `page` is where the page of the pipeline is.
+    """Subject and body (Markdown) of what is asked about a batch: first a sentence for each check that failed.
+    `commands` approve and abandon it; `page` is where the page of the pipeline is.
     """
     return f"{name}: batch {batch_id} was refused by its checks", _BODY.format(
         name=name,
@@ -45,8 +46,25 @@ def question(
         failed=_listed(failed),
         approve=_code(commands[0]),  # in paragraphs: of a block of code Airflow makes one line
         abandon=_code(commands[1]),
-        rows="".join(f"\n\nSome of its {which}:\n\n{_listed(lines)}" for which, lines in rows.items() if lines),
     )
+
+
+def folded_rows(rows: Mapping[str, Sequence[str]]) -> dict[str, Param]:
+    """Fields of the form that show some rows of a batch, by which they are: each in a section of its own, folded.
+
+    Airflow shows no HTML in a body, and so nothing that folds.
+    """
+    return {
+        f"rows_{number}": Param(
+            None,
+            type="null",
+            title=" ",
+            section=f"Some of its {which}",
+            description_md=_listed(lines),
+        )
+        for number, (which, lines) in enumerate(rows.items(), 1)
+        if lines
+    }
 
 
 def not_taken(choice: str, who: str | None, why: str) -> str:

@@ -51,10 +51,23 @@ def asked_for(definition: Definition, params: Mapping[str, Any], who: str) -> tu
         kept = load(definition.root, preview_id).rerun
         _refuse_other(params, preview_id, kept)
         return kept, ()
-    ledger, bounds = ledger_of(definition), [str(params[name] or "") for name in ("from", "to")]
+    bounds = [str(params[name] or "").strip() for name in ("from", "to")]
+    if any(bounds) is bool(params["all_history"]):
+        raise RerunRefused(_no_range(bounds))
+    ledger = ledger_of(definition)
     data = None if all(bounds) else data_range(ledger.tables, ledger.state().commit)
     asked = asked_range(bounds[0], bounds[1], data, ledger.clock(), definition.furthest_ahead_ms)
     return Rerun(asked.range.from_ms, asked.range.to_ms, params["reason"], who), asked.proposed
+
+
+def _no_range(bounds: Sequence[str]) -> str:
+    """The sentence about a form that asks for all history and a range, or for neither."""
+    if any(bounds):
+        return "all_history is on, and from or to is given: leave both empty, or switch all_history off"
+    return (
+        "from and to are empty: give a range, or switch on All history (all_history) to recompute all results; nothing"
+        " was changed"
+    )
 
 
 def _refuse_other(params: Mapping[str, Any], preview_id: str, kept: Rerun) -> None:
@@ -62,6 +75,8 @@ def _refuse_other(params: Mapping[str, Any], preview_id: str, kept: Rerun) -> No
     from windowlib.definition.instants import instant
     from windowlib.tables.rerun import RerunRefused, time_ms
 
+    if params["all_history"]:
+        raise RerunRefused(f"all_history is on, and preview {preview_id} has its own range: switch all_history off")
     own = {"from": instant(kept.from_ms), "to": instant(kept.to_ms), "reason": repr(kept.reason)}
     for name, its in own.items():
         text = str(params[name] or "").strip()

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
 
 WHY = "why"  # the field of the question about a preview
-CHECK, PREVIEW, APPROVE, APPLY = "check", "preview", "approve", "apply"  # the tasks
+CHECK, PREVIEW, REVIEW, APPLY = "check", "preview", "review", "apply"  # the tasks
 PROPOSED = "proposed"  # the key of what check has put for an empty end
-SHOWN = "preview_id"  # the key of the preview that approve has asked about
+SHOWN = "preview_id"  # the key of the preview that review has asked about
 DID_SOMETHING = "success", "failed"
 
 
@@ -127,7 +127,7 @@ class PreviewRerun(OfPipeline):
         return [{"preview_id": found.preview_id, "changes_nothing": found.summary.changes_nothing, "markdown": text}]
 
 
-class Approve(ApprovalOperator):
+class Review(ApprovalOperator):
     """Waits for an operator who has looked at the preview; a dry run, or one that changes nothing, ends here.
 
     Fails where it is rejected, with who and why: nothing was recomputed, and that must not look like a success. Takes
@@ -201,7 +201,7 @@ class Apply(Traced, OfPipeline):
     def execute(self, context: Context) -> list[Record]:
         file = file_of(self.pipelines, context["params"]["pipeline"])
         preview_id = _to_apply(file, context)
-        answer = context["ti"].xcom_pull(task_ids=APPROVE)
+        answer = context["ti"].xcom_pull(task_ids=REVIEW)
         _refuse_unapproved(file, preview_id, answer, context)
         approved = responder(answer)
         who = f"{_who(context)}, approved by {approved}" if approved else _who(context)
@@ -269,18 +269,18 @@ def _to_apply(file: str, context: Context) -> str:
 
 
 def _refuse_unapproved(file: str, preview_id: str, answer: Mapping[str, Any] | None, context: Context) -> None:
-    """Raises `Final` where an approval is asked for and the answer of *approve* does not count for this preview."""
+    """Raises `Final` where an approval is asked for and the answer of *review* does not count for this preview."""
     from windowlib.definition.definition import load_definition
 
     why_not = lacks_approval(load_definition(Path(file)), answer, context)
-    shown = context["ti"].xcom_pull(task_ids=APPROVE, key=SHOWN)
+    shown = context["ti"].xcom_pull(task_ids=REVIEW, key=SHOWN)
     if answer and not why_not and shown != preview_id:
         why_not = f"the answer is about the preview {shown}, and this is {preview_id}"
     if why_not:
         raise Final(
             in_lines(
                 f"this rerun needs an approval, and has none that counts: {why_not}. Nothing was changed; clear"
-                " approve, with what comes after it: it asks again"
+                " review, with what comes after it: it asks again"
             )
         )
 

@@ -100,19 +100,18 @@ def show_preview(screen: Console, preview: Preview, definition: Definition) -> N
     """What would change, as a table, and how to apply it."""
     from windowlib.reruns.page import PAGE
     from windowlib.reruns.previews import FOLDER
-    from windowlib.reruns.words import NOTHING, facts, largest, notes
+    from windowlib.reruns.words import NOTHING, days, facts, largest, left_out, notes, totals
 
     say(screen, f"[bold]{definition.name}[/bold]  {escape(preview.rerun.title)}  after batch {preview.base_batch_id}")
     if preview.summary.is_empty:
         say(screen, NOTHING)
+    _show_table(screen, None, totals(preview), numbers=True)
     for name, text in facts(preview):
         say(screen, f"  {escape(name):<12} {escape(text)}")
-    if preview.summary.largest:
-        names, rows = largest(preview, definition.source.key)
-        table = table_of(names, title="largest changes")
-        for row in rows:
-            table.add_row(*map(escape, row))
-        screen.print(table)
+    _show_table(screen, "differences by day", days(preview))
+    if less := left_out(preview):
+        say(screen, less)
+    _show_table(screen, "largest differences", largest(preview, definition.source.key))
     for note in notes(preview):
         say(screen, f"note: {escape(note)}")
     say(screen, f"as a page: {escape(str(definition.root / FOLDER / preview.preview_id / PAGE))}")
@@ -120,6 +119,18 @@ def show_preview(screen: Console, preview: Preview, definition: Definition) -> N
         file = pipeline_file.get() or from_here(definition.file)
         apply = to_paste("rerun", file, "--apply", preview.preview_id)
         say(screen, f"to apply exactly this: {escape(apply)}")
+
+
+def _show_table(
+    screen: Console, title: str | None, cells: tuple[list[str], list[list[str]]], *, numbers: bool = False
+) -> None:
+    """Prints a table with its title; nothing without a row. `numbers`: all columns but the first are flush right."""
+    names, rows = cells
+    if rows:
+        table = table_of(names, names[1:] if numbers else (), title=title)
+        for row in rows:
+            table.add_row(*map(escape, row))
+        screen.print(table)
 
 
 def _apply(definition: Definition, preview_id: str, who: str, wait: str, as_json: bool) -> None:

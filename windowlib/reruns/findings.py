@@ -78,6 +78,12 @@ def opened(inputs: Inputs) -> list[tuple[Path, dict[str, str]]]:
     return [(path, partition) for path, partition in inputs.staged.written(WINDOWS) if partition["part"] == OPEN]
 
 
+def published(inputs: Inputs, closure: Closure, step: Step) -> DataFrame | None:
+    """The results of the closure as they are, with FILE; None without any."""
+    rows = inputs.tables.rows_with_file("results", inputs.tables.files_in("results", closure.windows))
+    return None if rows is None else closure.inside(rows, step, START_MS, END_MS)
+
+
 def rows_of(path: Path) -> int:
     """The number of rows of a staged file."""
     return data_files.data_file(path.parent, path.name).rows
@@ -95,7 +101,7 @@ def _windows(inputs: Inputs, closure: Closure, read: Events) -> StructType | Non
 
 def _difference(inputs: Inputs, closure: Closure, step: Step, made: StructType | None) -> dict[str, int]:
     """Writes how results differ; gives the number of rows by kind."""
-    new, old = _new(inputs, step, made), _old(inputs, closure, step)
+    new, old = _new(inputs, step, made), published(inputs, closure, step)
     if new is None and old is None:
         return {}
     if new is None and old is not None:
@@ -120,9 +126,3 @@ def _new(inputs: Inputs, step: Step, made: StructType | None) -> DataFrame | Non
         return None
     schema = StructType([made[name] for name in step.result_names])
     return inputs.spark.read.schema(schema).parquet(*paths)
-
-
-def _old(inputs: Inputs, closure: Closure, step: Step) -> DataFrame | None:
-    """The results of the closure as they are, with FILE; None without any."""
-    rows = inputs.tables.rows_with_file("results", inputs.tables.files_in("results", closure.windows))
-    return None if rows is None else closure.inside(rows, step, START_MS, END_MS)

@@ -9,7 +9,7 @@ import jinja2
 
 from windowlib.definition.commands import to_paste
 from windowlib.definition.instants import instant
-from windowlib.reruns.words import NOTHING, facts, largest, notes, title
+from windowlib.reruns.words import NOTHING, days, facts, largest, notes, title, totals
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
@@ -23,21 +23,24 @@ BEGIN, END = "<!-- to apply -->", "<!-- end -->"  # in the template, around what
 
 def preview_page(definition: Definition, preview: Preview) -> str:
     """The page as text."""
-    columns, rows = largest(preview, definition.source.key, definition.hidden)
+    hidden = definition.hidden
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         name=definition.name,
-        title=title(preview.rerun, definition.source.key, definition.hidden),
+        title=title(preview.rerun, definition.source.key, hidden),
         apply="" if preview.summary.changes_nothing else _apply(definition, preview),
         unchanged=UNCHANGED,
         preview=preview,
         made=instant(preview.at_ms),
         watermark=instant(preview.watermark_ms),
         nothing=f"{NOTHING[0].upper()}{NOTHING[1:]}.",
-        facts=list(facts(preview, definition.hidden)),
+        totals=totals(preview, hidden),
+        facts=list(facts(preview)),
         notes=notes(preview),
-        columns=columns,
-        rows=rows,
+        tables={
+            "Differences by day": days(preview, hidden, len(preview.summary.days)),
+            "Largest differences": largest(preview, definition.source.key, hidden),
+        },
     )
 
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from windowlib.definition.instants import time_of, utc
 from windowlib.plans.partitions import DAY_MS
+from windowlib.reruns.totals import Day, Total
 from windowlib.tables import small
 from windowlib.tables.delta import Table
 from windowlib.tables.outside import PREVIEWS
@@ -20,15 +22,18 @@ from windowlib.tables.rerun import Rerun, RerunRefused
 
 FOLDER = "_previews"
 KEPT_DAYS = 30
+FORMAT = 2  # of a summary
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a rerun would change. `windows` counts by kind, `sums` has (before, after) of each count and sum over the
-    windows that differ, `largest` the windows that differ most (`windowlib.reruns.summary`)."""
+    """What a rerun would change. `windows` counts changes by kind, `largest` holds the largest (`reruns.changes`).
 
-    windows: dict[str, int]  # by kind (`plans.reruns.ADDED` …); of sessions also merged, split
-    sums: dict[str, list[Any]]
+    `results`, `totals` and `days` are of all windows of the rerun (`reruns.totals`); none where no result would change.
+    """
+
+    windows: dict[str, int]  # by kind (`changes.OF_ALL`; of sessions also `changes.OF_SESSIONS`)
+    totals: dict[str, Total]
     in_flight: list[int]  # windows (aligned: slices) in flight of the closure: before, after
     late_readmitted: int
     rows_to_write: dict[str, int]  # by table
@@ -39,6 +44,24 @@ class Summary:
     files_changed: int
     files_waiting: int | None  # new ones that no run has read; None: the source cannot be listed
     largest: list[dict[str, Any]]
+    results: Total | None = None  # how many there are
+    days: list[Day] = field(default_factory=list)
+    format: int = FORMAT
+
+    @staticmethod
+    def of_json(kept: Mapping[str, Any]) -> Summary:
+        """The summary that was kept as JSON, in the format of this version."""
+        return Summary(
+            **{
+                **kept,
+                "totals": _totals(kept["totals"]),
+                "results": kept["results"] and Total(**kept["results"]),
+                "days": [
+                    Day(**{**day, "results": Total(**day["results"]), "totals": _totals(day["totals"])})
+                    for day in kept["days"]
+                ],
+            }
+        )
 
     @property
     def is_empty(self) -> bool:
@@ -64,28 +87,44 @@ class Preview:
 
 
 def load(root: Path, preview_id: str) -> Preview:
-    """A preview that was kept; raises `RerunRefused` when there is none of that id."""
-    for kept in previews(root):
-        if kept.preview_id == preview_id:
-            return kept
+    """A preview that was kept; raises `RerunRefused` when there is none of that id, or its format is an earlier one."""
+    for row in _rows(root):
+        if row["preview_id"] == preview_id:
+            summary = json.loads(row["summary"])
+            if summary.get("format") != FORMAT:
+                raise RerunRefused(
+                    f"preview {preview_id} has format {summary.get('format', 1)}, and this version reads format"
+                    f" {FORMAT}; make a new one with `windowlib rerun … --dry-run`"
+                )
+            return _preview(row, summary)
     raise RerunRefused(f"no preview {preview_id!r} here; `windowlib rerun … --dry-run` makes one and prints its id")
 
 
 def previews(root: Path) -> list[Preview]:
-    """Every preview, newest first."""
+    """Every preview in the format of this version, newest first."""
+    found = [(row, json.loads(row["summary"])) for row in _rows(root)]
+    kept = [_preview(row, summary) for row, summary in found if summary.get("format") == FORMAT]
+    return sorted(kept, key=lambda preview: (-preview.at_ms, preview.preview_id))
+
+
+def _rows(root: Path) -> list[dict[str, Any]]:
     table = Table(root / PREVIEWS.name)
-    found = [
-        Preview(
-            row["preview_id"],
-            time_of(row["at"]),
-            Rerun.from_json(row["correction"]),
-            row["base_batch_id"],
-            row["watermark_ms"],
-            Summary(**json.loads(row["summary"])),
-        )
-        for row in table.rows(table.files(table.version()), PREVIEWS.columns)
-    ]
-    return sorted(found, key=lambda one: (-one.at_ms, one.preview_id))
+    return list(table.rows(table.files(table.version()), PREVIEWS.columns))
+
+
+def _preview(row: Mapping[str, Any], summary: Mapping[str, Any]) -> Preview:
+    return Preview(
+        row["preview_id"],
+        time_of(row["at"]),
+        Rerun.from_json(row["correction"]),
+        row["base_batch_id"],
+        row["watermark_ms"],
+        Summary.of_json(summary),
+    )
+
+
+def _totals(kept: Mapping[str, Any]) -> dict[str, Total]:
+    return {name: Total(**total) for name, total in kept.items()}
 
 
 def keep(root: Path, made: Preview) -> None:
@@ -100,6 +139,6 @@ def keep(root: Path, made: Preview) -> None:
     }
     small.add_row(root, PREVIEWS, row)
     oldest_ms = made.at_ms - KEPT_DAYS * DAY_MS
-    for old in previews(root):
-        if old.at_ms < oldest_ms:
-            shutil.rmtree(root / FOLDER / old.preview_id, ignore_errors=True)
+    for old in _rows(root):
+        if time_of(old["at"]) < oldest_ms:
+            shutil.rmtree(root / FOLDER / old["preview_id"], ignore_errors=True)

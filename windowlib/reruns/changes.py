@@ -1,0 +1,180 @@
+"""The changes that a rerun makes, each with all windows that take the place of one another, the largest first.
+
+A change of windows that do not merge is one row of the difference. Sessions of one key that overlap, old and new, are
+one change: a session that grew is `extended`, not one that was removed and one that was added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from windowlib.definition.instants import in_words, time_of
+from windowlib.engines.collected import collected
+from windowlib.plans import names
+from windowlib.plans.functions import F, quoted
+from windowlib.plans.reruns import ADDED, REMOVED
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+    from windowlib.plans.engine import Engine
+
+OF_ALL = ("added", "removed", "changed")  # the kinds of change of every window
+OF_SESSIONS = ("extended", "shortened", "moved", "merged", "split", "regrouped")  # those of windows that merge
+LARGEST = 10
+GREATEST = "cast('1.7976931348623157E308' AS double)"  # of all numbers; infinity and NaN are above it
+NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
+NEW, OLD = f"part <> '{REMOVED}'", f"part <> '{ADDED}'"
+KIND = """case
+ when news = 0 then 'removed' when olds = 0 then 'added'
+ when olds = 1 and news = 1 then case
+  when new_from = old_from and new_to = old_to then 'changed'
+  when new_from <= old_from and new_to >= old_to then 'extended'
+  when new_from >= old_from and new_to <= old_to then 'shortened'
+  else 'moved' end
+ when news = 1 then 'merged' when olds = 1 then 'split' else 'regrouped' end"""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """How many changes there are of each kind, and the largest."""
+
+    counts: dict[str, int]
+    largest: list[dict[str, Any]]
+
+
+def changes_of(
+    rows: DataFrame, keys: Sequence[str], outputs: Sequence[str], additive: Sequence[str], merging: Engine | None
+) -> Changes:
+    """The changes in the rows of a difference, by two Spark jobs.
+
+    `merging` is the engine of windows that merge, None for others. A change is ranked by the greatest difference of its
+    additive outputs, each as a share of the greatest difference of that output, then by their sum, then by its other
+    numbers in the same way. One that is infinite or NaN comes before all others. Equal ones stand by key and time.
+    """
+    numeric = _numeric(rows.schema, outputs)
+    changes = _grouped(rows, keys, outputs, numeric, additive, merging)
+    finite = [F.expr(f"max(if(c{i} <= {GREATEST}, c{i}, null))").alias(f"m{i}") for i in range(len(numeric))]
+    by_kind = collected(changes.groupBy("kind").agg(F.count(F.lit(1)).alias("n"), *finite))
+    counts = dict.fromkeys((*OF_ALL, *(OF_SESSIONS if merging else ())), 0) | {row["kind"]: row["n"] for row in by_kind}
+    most = [max((row[f"m{i}"] or 0.0 for row in by_kind), default=0.0) or 1.0 for i in range(len(numeric))]
+    ranked = ([i for i, name in enumerate(numeric) if (name in additive) is adds_up] for adds_up in (True, False))
+    shares = (F.expr(rank).desc() for numbers in ranked if numbers for rank in _shares(numbers, most))
+    order = [*shares, *map(quoted, keys), "first_ms"]
+    shown = changes.orderBy(*order).limit(LARGEST).select(*map(quoted, keys), "kind", "members")
+    return Changes(counts, [_entry(row, keys, outputs, additive) for row in collected(shown)])
+
+
+def _numeric(schema: StructType, outputs: Sequence[str]) -> list[str]:
+    types = {field.name: field.dataType.simpleString().partition("(")[0] for field in schema}
+    return [name for name in outputs if types[name] in NUMBERS]
+
+
+def _shares(numbers: Sequence[int], most: Sequence[float]) -> tuple[str, str]:
+    """The differences of some outputs, each as a share of its greatest in any change: the greatest share, and their
+    sum; as SQL.
+    """
+    shares = [f"if(c{i} > {GREATEST}, 2, c{i} / cast('{most[i]!r}' AS double))" for i in numbers]
+    return f"greatest(0, 0, {', '.join(shares)})", " + ".join(shares)
+
+
+def _grouped(
+    rows: DataFrame,
+    keys: Sequence[str],
+    outputs: Sequence[str],
+    numeric: Sequence[str],
+    additive: Sequence[str],
+    merging: Engine | None,
+) -> DataFrame:
+    """One row per change: key, kind, first_ms, c0, c1, … (difference of each numeric output), members."""
+    values = ", ".join(f"{quoted(name)} AS v{i}" for i, name in enumerate(outputs))
+    gone = ", ".join(f"{names.BEFORE}.{quoted(name)} AS v{i}" for i, name in enumerate(outputs))
+    sides = [
+        sql
+        for i, name in enumerate(numeric)
+        for sql in (
+            f"if({OLD}, coalesce(cast({names.BEFORE}.{quoted(name)} AS double), 0D), 0D) AS b{i}",
+            f"if({NEW}, coalesce(cast({quoted(name)} AS double), 0D), 0D) AS a{i}",
+        )
+    ]
+    members = rows.selectExpr(
+        *map(quoted, keys),
+        "unix_millis(window_start) AS window_start_ms",
+        "unix_millis(window_end) - 1 AS window_end_ms",  # windows that only touch do not overlap
+        f"if({OLD}, 1, 0) AS olds",
+        f"if({NEW}, 1, 0) AS news",
+        *sides,
+        f"struct(part, window_start, window_end, struct({values}) AS after, struct({gone}) AS before) AS member",
+    )
+    sums = [f"{side}{i}" for i in range(len(numeric)) for side in "ba"]
+    bounds = {"old_from": "min", "old_to": "max", "new_from": "min", "new_to": "max"}
+    sides_of = {
+        name: f"if({name[:3]}s = 1, window_{'start' if name.endswith('from') else 'end'}_ms, null)" for name in bounds
+    }
+    if merging is None:
+        grouped = members.selectExpr(
+            *map(quoted, keys),
+            "olds",
+            "news",
+            *sums,
+            *(f"{sql} AS {name}" for name, sql in sides_of.items()),
+            "window_start_ms AS first_ms",
+            "array(member) AS members",
+        )
+    else:
+        bounded = members.selectExpr("*", *(f"{sql} AS {name}" for name, sql in sides_of.items()))
+        grouped = (
+            merging.with_islands(bounded, keys)
+            .groupBy(*map(quoted, keys), "_island")
+            .agg(
+                *(F.expr(f"sum({name})").alias(name) for name in ("olds", "news", *sums)),
+                *(F.expr(f"{function}({name})").alias(name) for name, function in bounds.items()),
+                F.min("window_start_ms").alias("first_ms"),
+                F.collect_list("member").alias("members"),
+            )
+        )
+    return grouped.selectExpr(
+        *map(quoted, keys),
+        f"{KIND} AS kind",
+        "first_ms",
+        *(
+            f"abs(a{i} - b{i}) AS c{i}"
+            if name in additive
+            else f"if(olds <= 1 AND news <= 1, abs(a{i} - b{i}), 0D) AS c{i}"
+            for i, name in enumerate(numeric)
+        ),
+        "members",
+    )
+
+
+def _entry(
+    row: Mapping[str, Any], keys: Sequence[str], outputs: Sequence[str], additive: Sequence[str]
+) -> dict[str, Any]:
+    """A change as a preview keeps it: old and new bounds, and the values before and after.
+
+    Of several windows, values are the sums of additive outputs.
+    """
+    members = sorted(row["members"], key=lambda member: (member["window_start"], member["part"]))
+    sides = {}
+    for side, other in (("before", ADDED), ("after", REMOVED)):
+        of_side = [member for member in members if member["part"] != other]
+        bounds = [in_words((time_of(m["window_start"]), time_of(m["window_end"]))) for m in of_side]
+        values = [{name: member[side][f"v{i}"] for i, name in enumerate(outputs)} for member in of_side]
+        sides[f"windows_{side}"] = [text.removesuffix(" UTC") for text in bounds]
+        sides[side] = _together(values, additive)
+    return {"change": row["kind"], **{key: row[key] for key in keys}, **sides}
+
+
+def _together(values: Sequence[Mapping[str, Any]], additive: Sequence[str]) -> dict[str, Any] | None:
+    """The values of one side of a change; None without a window.
+
+    >>> _together([{"n": 1, "mean": 2.5}, {"n": 2, "mean": None}], ["n"])
+    {'n': 3}
+    """
+    if len(values) < 2:
+        return dict(values[0]) if values else None
+    found = {name: [value[name] for value in values if value[name] is not None] for name in additive}
+    return {name: sum(parts[1:], parts[0]) if parts else None for name, parts in found.items()}
