@@ -29,6 +29,7 @@ KEPT: Mapping[str, str] = {
     "windowlib.quality.verdict.validate": "the judge's process imports it by name",
     "windowlib.definition.expression_types.type_of": "tests compare every function's type with Spark's own",
     "windowlib.airflow.job.Job.on_kill": "Airflow calls it",
+    "windowlib.airflow.asking.Question.get_link": "Airflow calls it",
     "windowlib.airflow.operators.Page.get_link": "Airflow calls it",
     "windowlib.airflow.rerun_operators.PreviewPage.get_link": "Airflow calls it",
     "windowlib.airflow.lineage.Traced.get_openlineage_facets_on_complete": "OpenLineage's provider calls it",

@@ -60,7 +60,11 @@ def waits_for_decision(definition: Definition, batch_id: int, decide: str, askin
     """That a batch of an earlier run waits: who may decide about it, and where. `decide` is the task that asks, in the
     run `asking` or, where that is None, in this one.
     """
-    where = f"\nit is asked in the run {asking}: the button Decide of this task leads there" if asking else ""
+    where = (
+        f"\nit is asked in the run {asking}: the button Decide among the details of this task leads there"
+        if asking
+        else ""
+    )
     others = ", but not the user who triggered this run" if policy(definition) == "another user" else ""
     return (
         f"batch {batch_id} of {definition.name} waits for a decision since an earlier run, and nothing else is done"

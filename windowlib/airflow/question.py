@@ -50,17 +50,17 @@ def question(
 
 
 def folded_rows(rows: Mapping[str, Sequence[str]]) -> dict[str, Param]:
-    """Fields of the form that show some rows of a batch, by which they are: each in a section of its own, folded.
+    """Fields below the question that show some rows of a batch, by which they are: each a box of its own that scrolls.
 
     Airflow shows no HTML in a body, and so nothing that folds.
     """
     return {
         f"rows_{number}": Param(
-            None,
-            type="null",
-            title=" ",
-            section=f"Some of its {which}",
-            description_md=_listed(lines),
+            "\n".join(lines),
+            type=["null", "string"],
+            format="multiline",
+            title=f"Some of its {which}",
+            description="To look at: nothing that is written here is kept.",
         )
         for number, (which, lines) in enumerate(rows.items(), 1)
         if lines

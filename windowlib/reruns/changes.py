@@ -28,6 +28,7 @@ LARGEST = 10
 GREATEST = "cast('1.7976931348623157E308' AS double)"  # of all numbers; infinity and NaN are above it
 NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
 NEW, OLD = f"part <> '{REMOVED}'", f"part <> '{ADDED}'"
+BOUNDS = ("old_from", "old_to", "new_from", "new_to")  # of the old and of the new windows of a change, in ms
 KIND = """case
  when news = 0 then 'removed' when olds = 0 then 'added'
  when olds = 1 and news = 1 then case
@@ -52,8 +53,8 @@ def changes_of(
     """The changes in the rows of a difference, by two Spark jobs.
 
     `merging` is the engine of windows that merge, None for others. A change is ranked by the greatest difference of its
-    additive outputs, each as a share of the greatest difference of that output, then by their sum, then by its other
-    numbers in the same way. One that is infinite or NaN comes before all others. Equal ones stand by key and time.
+    additive outputs, each as a share of the greatest difference of that output, then by its other numbers in the same
+    way. One that is infinite or NaN comes before all others. Equal ones stand by key and time.
     """
     numeric = _numeric(rows.schema, outputs)
     changes = _grouped(rows, keys, outputs, numeric, additive, merging)
@@ -62,7 +63,7 @@ def changes_of(
     counts = dict.fromkeys((*OF_ALL, *(OF_SESSIONS if merging else ())), 0) | {row["kind"]: row["n"] for row in by_kind}
     most = [max((row[f"m{i}"] or 0.0 for row in by_kind), default=0.0) or 1.0 for i in range(len(numeric))]
     ranked = ([i for i, name in enumerate(numeric) if (name in additive) is adds_up] for adds_up in (True, False))
-    shares = (F.expr(rank).desc() for numbers in ranked if numbers for rank in _shares(numbers, most))
+    shares = (F.expr(_share(numbers, most)).desc() for numbers in ranked if numbers)
     order = [*shares, *map(quoted, keys), "first_ms"]
     shown = changes.orderBy(*order).limit(LARGEST).select(*map(quoted, keys), "kind", "members")
     return Changes(counts, [_entry(row, keys, outputs, additive) for row in collected(shown)])
@@ -73,12 +74,10 @@ def _numeric(schema: StructType, outputs: Sequence[str]) -> list[str]:
     return [name for name in outputs if types[name] in NUMBERS]
 
 
-def _shares(numbers: Sequence[int], most: Sequence[float]) -> tuple[str, str]:
-    """The differences of some outputs, each as a share of its greatest in any change: the greatest share, and their
-    sum; as SQL.
-    """
+def _share(numbers: Sequence[int], most: Sequence[float]) -> str:
+    """The greatest difference of some outputs, each as a share of its greatest in any change; as SQL."""
     shares = [f"if(c{i} > {GREATEST}, 2, c{i} / cast('{most[i]!r}' AS double))" for i in numbers]
-    return f"greatest(0, 0, {', '.join(shares)})", " + ".join(shares)
+    return f"greatest(0, 0, {', '.join(shares)})"
 
 
 def _grouped(
@@ -90,63 +89,51 @@ def _grouped(
     merging: Engine | None,
 ) -> DataFrame:
     """One row per change: key, kind, first_ms, c0, c1, … (difference of each numeric output), members."""
-    values = ", ".join(f"{quoted(name)} AS v{i}" for i, name in enumerate(outputs))
-    gone = ", ".join(f"{names.BEFORE}.{quoted(name)} AS v{i}" for i, name in enumerate(outputs))
-    sides = [
-        sql
-        for i, name in enumerate(numeric)
-        for sql in (
-            f"if({OLD}, coalesce(cast({names.BEFORE}.{quoted(name)} AS double), 0D), 0D) AS b{i}",
-            f"if({NEW}, coalesce(cast({quoted(name)} AS double), 0D), 0D) AS a{i}",
-        )
-    ]
-    members = rows.selectExpr(
-        *map(quoted, keys),
-        "unix_millis(window_start) AS window_start_ms",
-        "unix_millis(window_end) - 1 AS window_end_ms",  # windows that only touch do not overlap
-        f"if({OLD}, 1, 0) AS olds",
-        f"if({NEW}, 1, 0) AS news",
-        *sides,
-        f"struct(part, window_start, window_end, struct({values}) AS after, struct({gone}) AS before) AS member",
-    )
-    sums = [f"{side}{i}" for i in range(len(numeric)) for side in "ba"]
-    bounds = {"old_from": "min", "old_to": "max", "new_from": "min", "new_to": "max"}
-    sides_of = {
-        name: f"if({name[:3]}s = 1, window_{'start' if name.endswith('from') else 'end'}_ms, null)" for name in bounds
-    }
+    members = _members(rows, keys, outputs, numeric)
+    sums = ["olds", "news", *(f"{side}{i}" for i in range(len(numeric)) for side in "ba")]
+    shown = [*map(quoted, keys)]
     if merging is None:
-        grouped = members.selectExpr(
-            *map(quoted, keys),
-            "olds",
-            "news",
-            *sums,
-            *(f"{sql} AS {name}" for name, sql in sides_of.items()),
-            "window_start_ms AS first_ms",
-            "array(member) AS members",
-        )
+        grouped = members.selectExpr(*shown, *sums, *BOUNDS, "window_start_ms AS first_ms", "array(member) AS members")
     else:
-        bounded = members.selectExpr("*", *(f"{sql} AS {name}" for name, sql in sides_of.items()))
         grouped = (
-            merging.with_islands(bounded, keys)
-            .groupBy(*map(quoted, keys), "_island")
+            merging.with_islands(members, keys)
+            .groupBy(*shown, "_island")
             .agg(
-                *(F.expr(f"sum({name})").alias(name) for name in ("olds", "news", *sums)),
-                *(F.expr(f"{function}({name})").alias(name) for name, function in bounds.items()),
+                *(F.expr(f"sum({name})").alias(name) for name in sums),
+                *(F.expr(f"{'min' if name.endswith('_from') else 'max'}({name})").alias(name) for name in BOUNDS),
                 F.min("window_start_ms").alias("first_ms"),
                 F.collect_list("member").alias("members"),
             )
         )
-    return grouped.selectExpr(
+    alone = "olds <= 1 AND news <= 1"  # values of several windows that do not add up cannot be compared
+    differences = (
+        f"if({'true' if name in additive else alone}, abs(a{i} - b{i}), 0D) AS c{i}" for i, name in enumerate(numeric)
+    )
+    return grouped.selectExpr(*shown, f"{KIND} AS kind", "first_ms", *differences, "members")
+
+
+def _members(rows: DataFrame, keys: Sequence[str], outputs: Sequence[str], numeric: Sequence[str]) -> DataFrame:
+    """One row per window that differs: key, window_start_ms, window_end_ms, olds and news (0 or 1), `BOUNDS`, b0, a0,
+    b1, a1, … (each numeric output before and after, 0 where there is none), member.
+    """
+    after = ", ".join(f"{quoted(name)} AS v{i}" for i, name in enumerate(outputs))
+    before = ", ".join(f"{names.BEFORE}.{quoted(name)} AS v{i}" for i, name in enumerate(outputs))
+    sides = [
+        f"if({of_side}, coalesce(cast({value} AS double), 0D), 0D) AS {side}{i}"
+        for i, name in enumerate(numeric)
+        for side, of_side, value in (("b", OLD, f"{names.BEFORE}.{quoted(name)}"), ("a", NEW, quoted(name)))
+    ]
+    start, end = "unix_millis(window_start)", "unix_millis(window_end) - 1"  # windows that only touch do not overlap
+    of_sides = {"old_from": (OLD, start), "old_to": (OLD, end), "new_from": (NEW, start), "new_to": (NEW, end)}
+    return rows.selectExpr(
         *map(quoted, keys),
-        f"{KIND} AS kind",
-        "first_ms",
-        *(
-            f"abs(a{i} - b{i}) AS c{i}"
-            if name in additive
-            else f"if(olds <= 1 AND news <= 1, abs(a{i} - b{i}), 0D) AS c{i}"
-            for i, name in enumerate(numeric)
-        ),
-        "members",
+        f"{start} AS window_start_ms",
+        f"{end} AS window_end_ms",
+        f"if({OLD}, 1, 0) AS olds",
+        f"if({NEW}, 1, 0) AS news",
+        *(f"if({of_side}, {bound}, null) AS {name}" for name, (of_side, bound) in of_sides.items()),
+        *sides,
+        f"struct(part, window_start, window_end, struct({after}) AS after, struct({before}) AS before) AS member",
     )
 
 

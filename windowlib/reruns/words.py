@@ -220,10 +220,21 @@ def _bounds(before: Sequence[str], after: Sequence[str]) -> str:
     ('1 to 2', '1 to 2', '1 to 2 → 1 to 3')
     """
     listed = [
-        "; ".join(bounds[:LISTED]) + (f"; and {len(bounds) - LISTED} more" if len(bounds) > LISTED else "")
+        "; ".join(map(_short, bounds[:LISTED])) + (f"; and {len(bounds) - LISTED} more" if len(bounds) > LISTED else "")
         for bounds in (before, after)
     ]
     return ARROW.join(dict.fromkeys(filter(None, listed)))
+
+
+def _short(bounds: str) -> str:
+    """Bounds of a window without the date of its end where that is the date of its start.
+
+    >>> _short("2026-03-02 10:00:00 to 2026-03-02 11:00:00"), _short("2026-03-02 23:00:00 to 2026-03-03 00:00:00")
+    ('2026-03-02 10:00:00 to 11:00:00', '2026-03-02 23:00:00 to 2026-03-03 00:00:00')
+    """
+    start, _, end = bounds.partition(" to ")
+    day = start.partition(" ")[0]
+    return f"{start} to {end.removeprefix(f'{day} ')}" if end else bounds
 
 
 def _from_to(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None, name: str, adds_up: bool) -> str:
