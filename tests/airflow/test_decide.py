@@ -255,6 +255,18 @@ def test_each_command_of_a_question_is_a_paragraph(refused: Definition, asking: 
     assert "windowlib abandon" in commands[1]
 
 
+def test_a_question_begins_with_the_checks_and_shows_rows_in_boxes_below(refused: Definition, asking: None) -> None:
+    """Rows stood between the checks and what can be answered."""
+    from windowlib.airflow.question import folded_rows
+
+    with pytest.raises(Put) as asked:
+        answered(refused, "leave waiting", by=None)
+    assert str(asked.value).split("\n\n")[1] == "- One row. Expected 1, observed 2."
+    [box] = folded_rows({"results that are wrong": [], "rows that reach no window": ["row 1", "row 2"]}).values()
+    assert (box.value, box.schema["title"]) == ("row 1\nrow 2", "Some of its rows that reach no window")
+    assert "null" in box.schema["type"], "an answer does not need it"
+
+
 @pytest.mark.parametrize(("base_url", "under"), [("", ""), ("https://example.org/team/airflow/", "/team/airflow")])
 def test_a_question_leads_to_the_page(
     refused: Definition, asking: None, monkeypatch, base_url: str, under: str
@@ -341,7 +353,7 @@ class Planning(Asked):
     ("states", "asked_in"), [({}, "now"), ({"backfill__2026-11-20T00:00:00+00:00": {"decide": OPEN}}, "backfill__")]
 )
 def test_a_later_run_leads_to_the_question_of_the_run_that_asks(
-    refused: Definition, states: dict[str, dict[str, str]], asked_in: str, caplog: pytest.LogCaptureFixture
+    refused: Definition, states: dict[str, dict[str, str]], asked_in: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """A batch that a backfill was refused waits in a run far from the newest one."""
     from airflow.sdk.exceptions import DownstreamTasksSkipped
@@ -356,7 +368,7 @@ def test_a_later_run_leads_to_the_question_of_the_run_that_asks(
         plan.execute(Planning(2, {}, states))
     run = {"now": "now", "backfill__": "backfill__2026-11-20T00%3A00%3A00%2B00%3A00"}[asked_in]
     assert button.get_link(plan, ti_key=None) == f"/dags/windows_clicks/runs/{run}/tasks/decide/required_actions"
-    said = " ".join(" ".join(caplog.messages).split())
+    said = " ".join(capfd.readouterr().out.split())
     assert (f"it is asked in the run {asked_in}" in said) is bool(states)
 
 
