@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -97,7 +97,7 @@ class Advance(Traced, Job):
     Returns what it did in a line; the outcome of each batch is under the key `batches`. `decide` is skipped then.
     """
 
-    operator_extra_links = (Page(),)
+    operator_extra_links: Collection[BaseOperatorLink] = (Page(),)
 
     def __init__(self, *, file: Path | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)

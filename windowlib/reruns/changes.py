@@ -64,7 +64,7 @@ def changes_of(
     most = [max((row[f"m{i}"] or 0.0 for row in by_kind), default=0.0) or 1.0 for i in range(len(numeric))]
     ranked = ([i for i, name in enumerate(numeric) if (name in additive) is adds_up] for adds_up in (True, False))
     shares = (F.expr(_share(numbers, most)).desc() for numbers in ranked if numbers)
-    order = [*shares, *map(quoted, keys), "first_ms"]
+    order: list[Any] = [*shares, *map(quoted, keys), "first_ms"]
     shown = changes.orderBy(*order).limit(LARGEST).select(*map(quoted, keys), "kind", "members")
     return Changes(counts, [_entry(row, keys, outputs, additive) for row in collected(shown)])
 
@@ -145,7 +145,7 @@ def _entry(
     Of several windows, values are the sums of additive outputs.
     """
     members = sorted(row["members"], key=lambda member: (member["window_start"], member["part"]))
-    sides = {}
+    sides: dict[str, Any] = {}
     for side, other in (("before", ADDED), ("after", REMOVED)):
         of_side = [member for member in members if member["part"] != other]
         bounds = [in_words((time_of(m["window_start"]), time_of(m["window_end"]))) for m in of_side]

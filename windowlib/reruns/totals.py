@@ -55,8 +55,8 @@ class Total:
         """
         share = None if before is None or difference is None or not before else float(difference) / abs(float(before))
         percent = None if share is None else round(100 * share, 4)
-        kept = (str(value) if isinstance(value, Decimal) else value for value in (before, after, difference))
-        return Total(*kept, percent)
+        kept = [str(value) if isinstance(value, Decimal) else value for value in (before, after, difference)]
+        return Total(kept[0], kept[1], kept[2], percent)
 
 
 @dataclass(frozen=True, slots=True)
