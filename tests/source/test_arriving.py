@@ -217,8 +217,8 @@ def after_a_batch(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory)
 
 def new(definition: Definition) -> list[str]:
     """The paths of files that are new to a pipeline."""
-    tables = Tables(definition.root)
-    return [file.path for file in waiting_files(definition.source, tables, ledger_of(definition).state().commit)]
+    tables, commit = Tables(definition.root), ledger_of(definition).state().commit
+    return [file.path for file in waiting_files(definition.source, definition.uses, tables, commit)]
 
 
 @pytest.mark.spark
@@ -267,7 +267,7 @@ def test_a_rerun_reads_a_renamed_file_under_its_new_name(after_a_batch: Definiti
     (folder / "2.parquet").rename(folder / "renamed.parquet")
     os.utime(folder / "1.parquet")
     try:
-        known = known_files(definition.source, ledger.tables, commit.versions)
+        known = known_files(definition.source, definition.uses, ledger.tables, commit.versions)
     finally:
         (folder / "renamed.parquet").rename(folder / "2.parquet")
     assert [(file.path, file.now and file.now.path, file.changed) for file in known] == [

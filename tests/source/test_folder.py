@@ -71,7 +71,8 @@ def test_what_is_left_out_is_said(tmp_path: Path) -> None:
     definition = clicks(tmp_path, 1, with_lines(PATTERNS))
     touched(tmp_path, "README.txt", "old/1.parquet", "sub/2-test.parquet", "_tmp/x", ".hidden", "sub/_x.parquet")
     assert names(definition) == {"1.parquet"}
-    assert left_out(definition.source) == ["README.txt", "old/1.parquet", "sub/2-test.parquet"]
+    by_patterns = ["README.txt", "old/1.parquet", "sub/2-test.parquet"]
+    assert left_out(definition.source) == [".hidden", *by_patterns, "sub/_x.parquet"]
     assert status(definition, 0).left_out == left_out(definition.source)
     said = "3 files left out by source.include and source.exclude: README.txt, old/1.parquet, sub/2-test.parquet"
     for command in ("plan", "status"):
@@ -205,7 +206,7 @@ def test_a_source_does_not_read_the_tables_of_its_own_pipeline(tmp_path: Path) -
     assert [one.path for one in found.files] == ["incoming/1.parquet"] if found else False
 
 
-@pytest.mark.parametrize("log", ["_delta_log", ".hoodie", "_spark_metadata"])
+@pytest.mark.parametrize("log", ["_delta_log", ".hoodie", "_spark_metadata", "metadata/v1.metadata.json"])
 @pytest.mark.parametrize("above", ["", "warehouse/clicks/results/"])
 @pytest.mark.fault(
     "the source folder, or a folder in it, is a table of which only a log says which files count",
@@ -215,13 +216,34 @@ def test_a_table_is_not_a_folder_of_files(tmp_path: Path, log: str, above: str) 
     definition = clicks(tmp_path, 1)
     (definition.source.path / above / log).mkdir(parents=True)
     touched(tmp_path, f"{above}2.parquet")
-    with pytest.raises(SourceError, match=r"(log|timeline) says which of its files count") as refused:
+    with pytest.raises(SourceError, match=r"(log|timeline|metadata) says which of its files count") as refused:
         folder_files(definition.source)
     assert str(definition.source.path / above).rstrip("/") in str(refused.value)
     if above:
         assert f'source.exclude = ["{above}*"]' in str(refused.value)
         without = definition.source.model_copy(update={"exclude": (f"{above}*",)})
         assert [file.path for file in folder_files(without)] == ["1.parquet"]
+
+
+@pytest.mark.parametrize("place", ["", "data", "data/day=2026-03-02"])
+@pytest.mark.parametrize("include", [(), ("*.parquet",), ("1.parquet",)])
+def test_an_iceberg_table_is_refused_wherever_the_source_begins(
+    tmp_path: Path, place: str, include: tuple[str, ...]
+) -> None:
+    definition = clicks(tmp_path, 0)
+    touched(tmp_path, "metadata/00000-aa.metadata.json", "metadata/snap-1.avro", "data/day=2026-03-02/1.parquet")
+    path = definition.source.path / place
+    source = definition.source.model_copy(update={"path": path, "include": include})
+    with pytest.raises(SourceError, match=r"incoming is an Iceberg table, whose metadata .*read another folder"):
+        folder_files(source)
+
+
+def test_a_folder_of_metadata_does_not_make_an_iceberg_table(tmp_path: Path) -> None:
+    definition = clicks(tmp_path, 1)
+    touched(tmp_path, "metadata/schema.json", "v1.metadata.json")
+    (tmp_path / "metadata").mkdir()
+    (tmp_path / "metadata/v1.metadata.json").touch()  # `incoming` next to it is not its `data`
+    assert names(definition) == {"1.parquet", "metadata/schema.json", "v1.metadata.json"}
 
 
 def test_the_tables_of_another_pipeline_are_left_out_together(tmp_path: Path) -> None:

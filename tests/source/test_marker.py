@@ -208,14 +208,8 @@ def test_a_file_that_is_taken_back_is_read_wherever_the_marker_is(source: Source
     assert source.run() == ["2/a"]
     assert source.listed() == ["2/a"]
     take_back(source.definition, "1/a", "ann", "repaired", source.clock)
-    assert (
-        len(
-            waiting_files(
-                source.definition.source, Tables(source.definition.root), ledger_of(source.definition).state().commit
-            )
-        )
-        == 1
-    )
+    of, commit = source.definition, ledger_of(source.definition).state().commit
+    assert len(waiting_files(of.source, of.uses, Tables(of.root), commit)) == 1
     assert source.run() == ["1/a"]
 
 

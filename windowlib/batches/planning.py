@@ -150,7 +150,7 @@ def _arrived(
     listed = look(of, cursor or since)
     cursor = replace(cursor, table=listed.table) if cursor else None
     arrived = source.arrivals(of, tables, commit, listed)
-    fresh = source.new_files(of, tables, commit, arrived)
+    fresh = source.new_files(of, definition.uses, tables, commit, arrived)
     new = fresh if finish else source.settled_files(of, fresh, clock())
     files = source.numbered(new, commit.to_sequence if commit else 0, of.max_files_per_run)
     pinned = commit.stored.get("source_types") if commit else None

@@ -14,6 +14,7 @@ from windowlib.definition.commands import to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant
 from windowlib.definition.source import Source
+from windowlib.definition.uses import Uses
 from windowlib.model.rerun import TimeRange
 from windowlib.plans.partitions import DAY_MS
 from windowlib.source import listing
@@ -38,6 +39,7 @@ class Reader:
     """
 
     source: Source
+    uses: Uses
     max_future_skew_ms: int
     never: str | None
     tables: Tables
@@ -46,7 +48,8 @@ class Reader:
     @classmethod
     def of(cls, definition: Definition, tables: Tables, commit: Commit) -> Reader:
         """That of a definition."""
-        return cls(definition.source, definition.watermark.max_future_skew_ms, definition.never_rerun, tables, commit)
+        skew_ms, never = definition.watermark.max_future_skew_ms, definition.never_rerun
+        return cls(definition.source, definition.uses, skew_ms, never, tables, commit)
 
     def spans(self) -> Spans:
         """The times of the events of each file that was read."""
@@ -73,7 +76,7 @@ def due(reader: Reader, look: listing.Look) -> Removal | None:
     if cursor is None:
         return None
     arrived = listing.arrivals(of, tables, commit, look(of, cursor))
-    if arrived.removal is None or listing.new_files(of, tables, commit, arrived):
+    if arrived.removal is None or listing.new_files(of, reader.uses, tables, commit, arrived):
         return None
     return with_compacted(reader, arrived.removal)
 
@@ -182,7 +185,7 @@ def _quiet(reader: Reader, cursor: Cursor) -> tuple[int, int]:
     listed = listing.found_files(of, cursor)
     newest = listed.versions[-1].number if listed.versions else last
     arrived = listing.arrivals(of, reader.tables, reader.commit, listed)
-    if arrived.removal is None and not listing.new_files(of, reader.tables, reader.commit, arrived):
+    if arrived.removal is None and not listing.new_files(of, reader.uses, reader.tables, reader.commit, arrived):
         return newest, newest
     for version in listed.versions:
         is_passed_over = of.removals == "skip" and version.removed

@@ -20,6 +20,7 @@ from windowlib.definition.instants import instant, iso_instant, time_of
 from windowlib.definition.plurals import counted
 from windowlib.definition.visible import visible
 from windowlib.quality.firings import windows_fired
+from windowlib.source.transfers import has_prefix, is_unfinished
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -250,10 +251,18 @@ def _seconds(time_ms: int) -> str:
     return instant(time_ms // 1000 * 1000).removesuffix(" UTC")
 
 
-def not_read(left_out: Sequence[str]) -> str:
-    """Which files the patterns of a source leave out, in a sentence; the first few by name."""
-    names = ", ".join(left_out[:FILES_SHOWN]) + (", …" if len(left_out) > FILES_SHOWN else "")
-    return f"{counted(len(left_out), 'file')} left out by source.include and source.exclude: {names}"
+def not_read(left_out: Sequence[str]) -> list[str]:
+    """Sentences about the files that runs leave out, by patterns and as unfinished transfers; the first few by name."""
+    unfinished = sorted((name for name in left_out if is_unfinished(name)), key=has_prefix)
+    by_patterns = [name for name in left_out if not is_unfinished(name)]
+    said = []
+    for names, why in (
+        (by_patterns, "left out by source.include and source.exclude"),
+        (unfinished, "passed over, named like unfinished transfers"),
+    ):
+        shown = ", ".join(names[:FILES_SHOWN]) + (", …" if len(names) > FILES_SHOWN else "")
+        said += [f"{counted(len(names), 'file')} {why}: {shown}"] if names else []
+    return said
 
 
 def _say_what_waits(screen: Console, status: Status) -> None:
@@ -269,8 +278,8 @@ def _say_what_waits(screen: Console, status: Status) -> None:
         say(screen, f"[bold]{escape(status.error.words)}[/bold]")
     for line in filter(None, [status.listing, status.removal]):
         say(screen, escape(line))
-    if status.left_out:
-        say(screen, escape(not_read(status.left_out)))
+    for line in not_read(status.left_out):
+        say(screen, escape(line))
     for situation in status.situations:
         say(screen, escape(situation.line))
     for aside in status.set_aside:

@@ -17,16 +17,15 @@ def nothing_new(definition: Definition) -> str:
     young = files_waiting(definition)
     said = f"nothing new: {wait(definition, young) if young else 'there is nothing left to read'}"
     out = _left_out_at_first(definition)
-    return f"{said}; {visible(not_read(out))}" if out else said
+    return "; ".join([said, *map(visible, not_read(out))])
 
 
 def _left_out_at_first(definition: Definition) -> list[str]:
-    """The files that patterns leave out, as long as there is no batch: the patterns may be wrong."""
+    """The files that patterns and names leave out, as long as there is no batch: these may be wrong."""
     from windowlib.batches.planning import ledger_of
     from windowlib.source.folder import left_out
 
-    out = left_out(definition.source)
-    return out if out and ledger_of(definition).state().commit is None else []
+    return left_out(definition.source) if ledger_of(definition).state().commit is None else []
 
 
 def files_waiting(definition: Definition) -> int:
@@ -38,7 +37,7 @@ def files_waiting(definition: Definition) -> int:
     from windowlib.batches.planning import ledger_of
 
     ledger = ledger_of(definition)
-    return len(waiting_files(definition.source, ledger.tables, ledger.state().commit, check=False))
+    return len(waiting_files(definition.source, definition.uses, ledger.tables, ledger.state().commit, check=False))
 
 
 def wait(definition: Definition, files: int) -> str:

@@ -87,10 +87,10 @@ def _files(
     definition: Definition, tables: Tables, commit: Commit, types: Mapping[str, str] | None
 ) -> tuple[list[SourceFile], list[str]]:
     """The files that can be read, numbered, and why others cannot."""
-    known = known_files(definition.source, tables, commit.versions)
+    known = known_files(definition.source, definition.uses, tables, commit.versions)
     read = {file.now.path: file.now for file in known if file.now}
     changed = [file.now for file in known if file.now and file.rewritten]
-    waiting = listing.waiting_files(definition.source, tables, commit, check=False)
+    waiting = listing.waiting_files(definition.source, definition.uses, tables, commit, check=False)
     new = listing.numbered([file for file in waiting if file.path not in read], commit.to_sequence)
     not_looked_at = [f"{path} is set aside" for path in sorted(files_set_aside(definition.root))]
     fits = []

@@ -261,7 +261,7 @@ def _unfinished(file: Path, ledger: Ledger, state: LedgerState) -> Unfinished | 
 def _waiting(definition: Definition, tables: Tables, commit: Commit | None) -> tuple[int | None, str | None]:
     """How many files no batch has read yet, or why that cannot be said."""
     try:
-        return len(waiting_files(definition.source, tables, commit)), None
+        return len(waiting_files(definition.source, definition.uses, tables, commit)), None
     except WindowError as error:
         return None, str(error)
 

@@ -24,7 +24,6 @@ from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import ADDED, continues
 from windowlib.definition.plurals import counted
-from windowlib.definition.source import Source
 from windowlib.definition.terms import terms_of
 from windowlib.definition.windows import uses_processing_time
 from windowlib.model.errors import ExpectationsFailed, WindowError
@@ -114,10 +113,11 @@ def built(definition: Definition, migration: Migration, clock: Clock) -> Shadow:
 
 def _changed(shadow: Shadow) -> KnownFile | None:
     """A file that the tables that are being built have read, and that is another one now."""
-    commit, of = shadow.ledger.state().commit, shadow.definition.source
-    if commit is None or of.format == "delta":
+    commit, of = shadow.ledger.state().commit, shadow.definition
+    if commit is None or of.source.format == "delta":
         return None
-    return next((one for one in known_files(of, shadow.ledger.tables, commit.versions) if one.rewritten), None)
+    known = known_files(of.source, of.uses, shadow.ledger.tables, commit.versions)
+    return next((file for file in known if file.rewritten), None)
 
 
 @contextmanager
@@ -199,7 +199,7 @@ def check_can_migrate(definition: Definition, ledger: Ledger, state: LedgerState
             " the past would be in today's windows. Give the new definition another name or warehouse"
         )
     _check_nothing_waits(definition.file, state)
-    _check_all_there(definition.source, ledger, commit)
+    _check_all_there(definition, ledger, commit)
 
 
 def _check_nothing_waits(file: Path, state: LedgerState) -> None:
@@ -212,11 +212,12 @@ def _check_nothing_waits(file: Path, state: LedgerState) -> None:
         )
 
 
-def _check_all_there(source: Source, ledger: Ledger, commit: Commit) -> None:
+def _check_all_there(definition: Definition, ledger: Ledger, commit: Commit) -> None:
     """Raises `MigrationRefused` where files that were read are gone. A Delta table holds its rows, in any files."""
+    source = definition.source
     if source.format == "delta":
         return
-    known = known_files(source, ledger.tables, commit.versions)
+    known = known_files(source, definition.uses, ledger.tables, commit.versions)
     gone = [one for one in known if one.now is None and not one.replaced]
     if gone:
         rows = counted(sum(one.rows for one in gone), "row")
@@ -238,8 +239,9 @@ def check_read_all(definition: Definition, ledger: Ledger, commit: Commit, shado
     """Raises `MigrationRefused` where the old tables have read a file that the new ones have not."""
     if definition.source.format == "delta":
         return
-    new = known_files(definition.source, shadow.ledger.tables, shadow.commit.versions)
-    known, there = known_files(definition.source, ledger.tables, commit.versions), {one.place for one in new}
+    source, uses = definition.source, definition.uses
+    there = {file.place for file in known_files(source, uses, shadow.ledger.tables, shadow.commit.versions)}
+    known = known_files(source, uses, ledger.tables, commit.versions)
     lacking = [one for one in known if one.now and one.place not in there]
     if lacking:
         raise MigrationRefused(

@@ -64,7 +64,9 @@ class Findings:
 def look(inputs: Inputs) -> Findings:
     """Computes the closure, its windows, and how they differ from what is there. Raises `RerunRefused`."""
     assert inputs.before is not None, "a pipeline without a batch has nothing to rerun"
-    known = with_times(inputs, files_of(inputs.source, inputs.opened, inputs.before, inputs.plan))
+    known = with_times(
+        inputs, files_of(inputs.source, inputs.definition.uses, inputs.opened, inputs.before, inputs.plan)
+    )
     closure, read = find(inputs, known)
     if closure.is_empty:
         return Findings(read, closure)

@@ -16,6 +16,7 @@ from windowlib.definition.instants import instant, iso_instant
 from windowlib.definition.plurals import counted
 from windowlib.definition.source import Source
 from windowlib.definition.terms import Otherwise, read_otherwise
+from windowlib.definition.uses import Uses
 from windowlib.definition.visible import in_a_line
 from windowlib.model.assigners import Assigner, DynamicSession
 from windowlib.model.rerun import TimeRange
@@ -23,12 +24,13 @@ from windowlib.source import listing as source
 from windowlib.source.contents import Contents, FileState
 from windowlib.source.folder import is_chosen
 from windowlib.source.found import Found
+from windowlib.source.known import completed, renamed
 from windowlib.source.known import known_files as known_paths
-from windowlib.source.known import renamed
 from windowlib.tables.delta import Tables
 from windowlib.tables.ledger_rows import Commit, Plan, SourceFile
 from windowlib.tables.meaning import SOURCE_FILES
 from windowlib.tables.rerun import Rerun, RerunRefused, is_too_long
+from windowlib.tables.set_aside import files_set_aside
 
 NAMED = 5  # files that a message names
 
@@ -102,12 +104,12 @@ class KnownFile:
         return any(e.from_ms < span.to_ms and e.to_ms - 1 + reach_ms >= span.from_ms for e in known if e)
 
 
-def files_of(of: Source, tables: Tables, commit: Commit, plan: Plan) -> list[KnownFile]:
+def files_of(of: Source, uses: Uses, tables: Tables, commit: Commit, plan: Plan) -> list[KnownFile]:
     """The files that a rerun may read, in arrival order: those that were read, and those that its plan adds."""
     gone = {*plan.replaces}
     known = [
         replace(file, now=None, replaced=True) if file.path in gone else file
-        for file in known_files(of, tables, commit.versions)
+        for file in known_files(of, uses, tables, commit.versions)
     ]
     return [
         *known,
@@ -115,7 +117,7 @@ def files_of(of: Source, tables: Tables, commit: Commit, plan: Plan) -> list[Kno
     ]
 
 
-def known_files(of: Source, tables: Tables, versions: Mapping[str, int]) -> list[KnownFile]:
+def known_files(of: Source, uses: Uses, tables: Tables, versions: Mapping[str, int]) -> list[KnownFile]:
     """Every file that was read up to these versions of the tables, in arrival order.
 
     One that was unpacked again is as it is there now.
@@ -124,8 +126,9 @@ def known_files(of: Source, tables: Tables, versions: Mapping[str, int]) -> list
     before = known_paths(tables, at)
     there = _there(of, before)
     known = []
-    with Contents.of(of, tables.root) as contents:
-        found_as = {found.path: found for found in there} | renamed(contents, there, before.values())
+    with Contents.of(of, uses, tables.root) as contents:
+        complete = completed(contents, before, files_set_aside(tables.root))
+        found_as = {found.path: found for found in there} | renamed(contents, there, before.values()) | complete
         for row in table.rows(table.files(at), SOURCE_FILES.columns):
             found, then = found_as.get(row["path"]), before[row["path"]]
             if found is not None and found.state != then and contents.same(found.state, then):
@@ -148,11 +151,7 @@ def _there(of: Source, known: Mapping[str, FileState]) -> Sequence[Found]:
         there = (file for file in known.values() if (of.path / file.path).is_file())
         return [Found(*file.identity, (0, file.path)) for file in there]
     left_out = [path for path in known if not is_chosen(of, path) and (of.path / path).is_file()]
-    stats = ((path, (of.path / path).stat()) for path in left_out)
-    return [
-        *source.found_files(of).files,
-        *(Found(path, stat.st_size, stat.st_mtime_ns, (stat.st_mtime_ns, path)) for path, stat in stats),
-    ]
+    return [*source.found_files(of).files, *(Found.there(of.path, path) for path in left_out)]
 
 
 def reading(of: Source, assigner: Assigner, known: Sequence[KnownFile], span: TimeRange) -> list[KnownFile]:

@@ -81,7 +81,7 @@ def windows_opened(inputs: Inputs) -> int:
 def _waiting(inputs: Inputs) -> int | None:
     """How many new files no run has read; None where the source cannot be listed."""
     try:
-        return len(waiting_files(inputs.source, inputs.opened, inputs.before, check=False))
+        return len(waiting_files(inputs.source, inputs.definition.uses, inputs.opened, inputs.before, check=False))
     except WindowError:
         return None
 

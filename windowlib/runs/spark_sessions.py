@@ -186,6 +186,6 @@ def is_small(definition: Definition, plan: Plan) -> bool:
     files, at_most = plan.files, definition.source.max_files_per_run
     if at_most and len(files) >= at_most:
         ledger = planning.ledger_of(definition)
-        waiting = source.waiting_files(definition.source, ledger.tables, ledger.state().commit)
+        waiting = source.waiting_files(definition.source, definition.uses, ledger.tables, ledger.state().commit)
         return sum(file.size_bytes for file in waiting) <= SMALL_BYTES[definition.source.format]
     return sum(file.size_bytes for file in files) <= SMALL_BYTES[definition.source.format]

@@ -1,22 +1,26 @@
-"""What a source file is, by its content: a SHA-256, kept when the file is read, compared only where it must be.
+"""Identity of a source file: its content, as a SHA-256, and the folder values that the definition reads.
 
-Name, size and time identify an unchanged file without reading it. Where they disagree, the content decides; what was
-computed for that is kept in `_contents.json`, so that a folder that was unpacked again is not read again by every plan.
+Name, size and time identify an unchanged file without reading it. Where they disagree, the content decides. Of two
+names with the same content, the folders decide too: `store=1` and `store=2` are two inputs for a definition that reads
+`store`. Computed checksums are kept in `_contents.json`, so that a folder that was unpacked again is not read again by
+every plan.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from windowlib.definition.source import Source
+from windowlib.definition.uses import Uses
+from windowlib.plans.partitions import folder_values
 
 FILE = "_contents.json"
 LARGEST_BYTES = 1 << 30  # a larger file has no checksum: reading it once more would hold its batch up
@@ -47,19 +51,24 @@ class FileState:
 
 @dataclass(slots=True)
 class Contents:
-    """The contents of the files of a source, read where they are asked for; left, it keeps what it has read."""
+    """The contents of the files of a source, read where they are asked for; left, it keeps what it has read.
+
+    columns: the columns in use, by the files' names for them, in lower case
+    """
 
     source: Path
     kept_in: Path
+    columns: frozenset[str] = frozenset()
     never_changes: bool = False
     _known: dict[str, str] = field(default_factory=dict)
     _asked: dict[str, str] = field(default_factory=dict)  # so much of it as was asked for: what is kept
     _read: bool = False
 
     @classmethod
-    def of(cls, source: Source, root: Path) -> Contents:
+    def of(cls, source: Source, uses: Uses, root: Path) -> Contents:
         """Those of the source of the pipeline in `root`. A file of a Delta table never changes under its name."""
-        return cls(source.path, root / FILE, source.format == "delta")
+        columns = frozenset(source.in_files(name).casefold() for name in uses.columns)
+        return cls(source.path, root / FILE, columns, source.format == "delta")
 
     def __enter__(self) -> Self:
         with suppress(OSError, ValueError):  # only a shortcut: without it, files are read again
@@ -70,6 +79,15 @@ class Contents:
         if self._read and self.kept_in.parent.is_dir():
             with suppress(OSError):
                 self.kept_in.write_text(json.dumps(self._asked, sort_keys=True), encoding="utf-8")
+
+    def identity(self, path: str, sha256: str) -> Hashable:
+        """Equal for two names of the same input: the content, and the values of the folders that are read."""
+        values = ((name.casefold(), value) for name, value in folder_values(path).items())
+        return sha256, frozenset((name, value) for name, value in values if name in self.columns)
+
+    def has_changed(self, now: FileState, before: FileState) -> bool:
+        """Tests if a file that was read, and may have another name now, has another content now."""
+        return replace(now, path=before.path) != before and not self.same(now, before)
 
     def same(self, now: FileState, before: FileState) -> bool:
         """Whether the file that is there has the content of the one that was read; False where that is not known."""

@@ -1,9 +1,9 @@
 """The files of a source folder and its subfolders: what is looked at, and what is left out by its name.
 
-A name that begins with `_` or `.` is not looked at, whether a file's or a folder's: write there, then rename. What
-`source.exclude` names, or `source.include` does not, is left out; so rows are not lost and files without events are not
-read. A link to a folder is refused, since the same file could be found by two paths and would be read twice.
-A folder of files of which only a log says which count is refused, since all of them would be read.
+Unfinished transfers are passed over (`windowlib.source.transfers`). What `source.exclude` names, or `source.include`
+does not, is left out; so rows are not lost and files without events are not read. A link to a folder is refused, since
+the same file could be found by two paths and would be read twice. A folder of files of which only a log or metadata
+says which count is refused, since all of them would be read.
 """
 
 from __future__ import annotations
@@ -17,15 +17,17 @@ from windowlib.definition.source import Source
 from windowlib.source.denied import denials_named
 from windowlib.source.found import Found, SourceError
 from windowlib.source.marker import Marker
+from windowlib.source.transfers import has_prefix, is_named, suffix_of
 from windowlib.tables.meaning import LEDGER
 
-PASSED_OVER = ("_", ".")  # beginnings of names of files and folders that no engine looks at
 TABLES = {
     "_delta_log": 'a Delta table, whose log says which of its files count (source.format = "delta" reads it)',
     ".hoodie": "a Hudi table, whose timeline says which of its files count",
     "_spark_metadata": "written by a streaming query of Spark, whose log says which of its files count",
 }
 """What a folder is in which something of that name lies."""
+ICEBERG = "an Iceberg table, whose metadata says which of its files count"
+ICEBERG_METADATA = (".metadata.json", ".metadata.json.gz")  # ends of names in its folder `metadata`
 
 
 def folder_files(source: Source, since: Marker | None = None) -> list[Found]:
@@ -45,7 +47,7 @@ def _check_links(source: Source, chosen: Sequence[tuple[str, os.DirEntry[str]]])
     folder, read_as = os.path.realpath(source.path) if links else "", dict[str, str]()
     for name, to in sorted(links):
         inside = to.removeprefix(folder + os.sep) if to.startswith(folder + os.sep) else None
-        if inside is not None and _is_looked_at(inside) and is_chosen(source, inside):
+        if inside is not None and is_chosen(source, inside):
             read_as[to] = inside
         if (other := read_as.setdefault(to, name)) != name:
             raise SourceError(
@@ -54,30 +56,31 @@ def _check_links(source: Source, chosen: Sequence[tuple[str, os.DirEntry[str]]])
             )
 
 
-def _is_looked_at(name: str) -> bool:
-    return not any(part.startswith(PASSED_OVER) for part in name.split("/"))
-
-
 def left_out(source: Source, since: Marker | None = None) -> list[str]:
-    """The files that `source.include` and `source.exclude` leave out, by name, as `folder_files` looks at them."""
-    if source.format == "delta" or not (source.include or source.exclude):
+    """The files that patterns leave out, and unfinished transfers, by name, as `folder_files` looks at them."""
+    if source.format == "delta":
         return []
     with denials_named(source.path):
         return sorted(name for name, _ in _entries(source, since) if not is_chosen(source, name))
 
 
 def is_chosen(source: Source, name: str) -> bool:
-    """Whether the patterns of a source leave a file in; `name` is relative to the folder.
+    """Whether a file is read, by its name relative to the folder and the patterns of a source.
 
-    A pattern without a slash is one of the file's own name, in whatever folder it lies; one with a slash is one of the
-    whole name. `*` stands for any characters, a slash too.
+    An unfinished transfer is read only where one of `include` names its suffix. A pattern without a slash is one of the
+    file's own name, in whatever folder it lies; one with a slash is one of the whole name. `*` stands for any
+    characters, a slash too.
     """
-    own = name.rpartition("/")[2]
+    if has_prefix(name):
+        return False
+    own, suffix = name.rpartition("/")[2], suffix_of(name)
+    include = [pattern for pattern in source.include if not suffix or is_named(suffix, [pattern])]
 
-    def matches(patterns: tuple[str, ...]) -> bool:
+    def matches(patterns: Sequence[str]) -> bool:
         return any(fnmatchcase(name if "/" in pattern else own, pattern) for pattern in patterns)
 
-    return (not source.include or matches(source.include)) and not matches(source.exclude)
+    is_included = matches(include) if source.include else not suffix
+    return is_included and not matches(source.exclude)
 
 
 def _entries(source: Source, since: Marker | None) -> Iterator[tuple[str, os.DirEntry[str]]]:
@@ -104,9 +107,11 @@ def _below(
     with os.scandir(folder) as entries:
         for entry in entries:
             name = above + entry.name
-            if entry.name.startswith(PASSED_OVER) or entry.name < first:
+            if entry.name < first:
                 continue
             if entry.is_dir(follow_symlinks=False):
+                if has_prefix(entry.name):
+                    continue
                 yield from _below(source, entry.path, f"{name}/", since if entry.name == first else None, table)
             elif since and not since.reaches(name) and not entry.is_symlink():  # which may lead to a folder
                 continue
@@ -136,12 +141,34 @@ def _is_pipe_or_device(entry: os.DirEntry[str]) -> bool:
 
 def _why_a_table(source: Source, folder: str, above: str) -> str | None:
     what = next((what for log, what in TABLES.items() if os.path.lexists(os.path.join(folder, log))), None)
+    if what is None and (iceberg := _iceberg_table(folder, look_above=not above)):
+        folder, what = iceberg, ICEBERG
     if what is None:
         return None
     if above and os.path.lexists(os.path.join(os.path.dirname(folder), LEDGER.name)):  # all tables of that pipeline
         above = above[: above.rstrip("/").rfind("/") + 1]
     leave_out = f'leave it out: source.exclude = ["{above}*"] in {source.file}' if above else "read another folder"
     return f"{folder} is {what}, so rows that it no longer has would be read with the others. Export it, or {leave_out}"
+
+
+def _iceberg_table(folder: str, *, look_above: bool) -> str | None:
+    """The folder of the Iceberg table that a folder is, or, with `look_above`, whose data files lie in it."""
+    if _has_iceberg_metadata(folder):
+        return folder
+    place = os.path.realpath(folder) if look_above else os.sep
+    while (above := os.path.dirname(place)) != place:
+        if os.path.basename(place) == "data" and _has_iceberg_metadata(above):
+            return above
+        place = above
+    return None
+
+
+def _has_iceberg_metadata(folder: str) -> bool:
+    metadata = os.path.join(folder, "metadata")
+    if not os.path.isdir(metadata) or not os.access(metadata, os.R_OK):
+        return False
+    with os.scandir(metadata) as entries:
+        return any(entry.name.endswith(ICEBERG_METADATA) for entry in entries)
 
 
 def _is_utf8(name: str) -> bool:

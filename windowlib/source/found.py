@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from windowlib.model.errors import WindowError
 from windowlib.plans.partitions import values_of
@@ -32,6 +33,12 @@ class Found:
     def values(self) -> dict[str, str | None]:
         """The texts of its partition columns, by column."""
         return values_of(self.path, self.partition_values)
+
+    @classmethod
+    def there(cls, folder: Path, path: str) -> Found:
+        """A file that is in a source folder."""
+        stat = (folder / path).stat()
+        return cls(path, stat.st_size, stat.st_mtime_ns, (stat.st_mtime_ns, path))
 
     @property
     def state(self) -> FileState:

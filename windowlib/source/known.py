@@ -7,7 +7,7 @@ table's files and of their row groups. Names that sort by time lie together in i
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Sequence, Set
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from pathlib import Path
 
@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from windowlib.source.contents import Contents, FileState
 from windowlib.source.found import Found
+from windowlib.source.transfers import complete_names
 from windowlib.tables import data_files, row_groups
 from windowlib.tables.delta import Tables
 from windowlib.tables.meaning import SOURCE_FILES
@@ -33,58 +34,81 @@ def known_files(tables: Tables, at: int | None) -> dict[str, FileState]:
 
 
 def known_of(tables: Tables, at: int | None, names: Collection[str]) -> dict[str, FileState]:
-    """The same of some names."""
-    table, ordered, known = tables[SOURCE_FILES.name], sorted(names), dict[str, FileState]()
+    """The same of some names, with the files that were read before they had these names, as unfinished transfers."""
+    table, ordered, wanted, known = tables[SOURCE_FILES.name], sorted(names), {*names}, dict[str, FileState]()
 
     def may_hold(low: str | None, high: str | None) -> bool:
         first = 0 if low is None else bisect_left(ordered, low)
-        return first < len(ordered) and (high is None or ordered[first] <= high)
+        # Between a name and the same one with a suffix there is no other beginning.
+        has_suffix = low is not None and any(low[:end] in wanted for end in range(1, len(low)))
+        return has_suffix or (first < len(ordered) and (high is None or ordered[first] <= high))
 
-    wanted = {*names}
     for file in table.files(at):
         if may_hold(file.low.get("path"), file.high.get("path")):
             rows = row_groups.holding(table.folder / file.path, {"path": may_hold}, _STATE)
-            known |= {one.path: one for one in _states(rows) if one.path in wanted}
+            known |= {
+                state.path: state
+                for state in _states(rows)
+                if state.path in wanted or not wanted.isdisjoint(complete_names(state.path))
+            }
     return known
 
 
+def completed(contents: Contents, known: Mapping[str, FileState], aside: Collection[str]) -> dict[str, Found]:
+    """Files that were read as unfinished transfers and have their complete names now, by the path that was read.
+
+    aside: files that an operator has set aside
+    """
+    complete = dict[str, Found]()
+    for path in known if not contents.never_changes else ():
+        names = [name for name in complete_names(path) if name not in known and name not in aside]
+        if names and not (contents.source / path).is_file():
+            there = next((name for name in names if (contents.source / name).is_file()), None)
+            if there is not None:
+                complete[path] = Found.there(contents.source, there)
+    return complete
+
+
 def renamed(contents: Contents, found: Sequence[Found], known: Collection[FileState]) -> dict[str, Found]:
-    """Of files that were read and are gone, by their old path: the file that is there now with the same content.
+    """Files that were read and are gone, by the path that was read: the same inputs under names that are there now.
 
     `found` are all files of the source, `known` all that were read. One that is there and left out by a pattern is not
     gone.
     """
-
-    def is_gone(path: str) -> bool:
-        return path not in moved and not (contents.source / path).is_file()
-
     there, read = {file.path for file in found}, {file.path for file in known}
-    gone = sorted((file for file in known if file.path not in there and file.sha256), key=lambda file: file.path)
-    sizes = {file.size_bytes for file in gone}
-    candidates = [file for file in found if file.path not in read and file.size_bytes in sizes]
-    moved: dict[str, Found] = {}
-    for file in sorted(candidates, key=lambda file: file.order):
-        match = next((one for one in gone if contents.same(file.state, one) and is_gone(one.path)), None)
-        if match:
-            moved[match.path] = file
-    return moved
+    fresh = [file for file in found if file.path not in read]
+    fresh_sizes = {file.size_bytes for file in fresh}
+    gone = [file for file in known if file.size_bytes in fresh_sizes and file.path not in there and file.sha256]
+    gone_sizes = {file.size_bytes for file in gone}
+    return _same_inputs(contents, [file for file in fresh if file.size_bytes in gone_sizes], gone)
 
 
-def moved_here(contents: Contents, fresh: Sequence[Found], tables: Tables, at: int | None) -> set[str]:
-    """Of files that are not known by their names: those that were read under others, which are gone.
+def moved_here(contents: Contents, fresh: Sequence[Found], tables: Tables, at: int | None) -> dict[str, Found]:
+    """As `renamed`, of files that are not known by their names, where not all files of the source are listed.
 
-    As `renamed`, where not all files of the source are listed: whether a file is gone is asked of those alone that had
-    the same content.
+    Only the files with the same content are looked for on disk.
     """
     sizes = _sizes_read(tables, at, {file.size_bytes for file in fresh}) if fresh else set()
-    alike = {file.path: contents.of_file(file.state) for file in fresh if file.size_bytes in sizes}
-    before = _read_with(tables, at, {content for content in alike.values() if content}, sizes)
-    moved = set[str]()
-    for path, content in alike.items():
-        paths = before.get(content or "", [])
-        if gone := next((one for one in paths if not (contents.source / one).is_file()), None):
-            paths.remove(gone)  # it has become one file
-            moved.add(path)
+    alike = [file for file in fresh if file.size_bytes in sizes]
+    wanted = {content for file in alike if (content := contents.of_file(file.state))}
+    return _same_inputs(contents, alike, _read_with(tables, at, wanted, sizes))
+
+
+def _same_inputs(contents: Contents, fresh: Sequence[Found], known: Collection[FileState]) -> dict[str, Found]:
+    """The rule for both: a fresh file is the first one of the same identity that is gone and was not matched yet."""
+    before: dict[Hashable, list[str]] = {}
+    for file in sorted(known, key=lambda file: file.path, reverse=True):
+        if file.sha256:
+            before.setdefault(contents.identity(file.path, file.sha256), []).append(file.path)
+    moved = dict[str, Found]()
+    for found in sorted(fresh, key=lambda file: file.order):
+        content = contents.of_file(found.state)
+        paths = before.get(contents.identity(found.path, content), []) if content else []
+        while paths:
+            path = paths.pop()
+            if not (contents.source / path).is_file():
+                moved[path] = found
+                break
     return moved
 
 
@@ -93,17 +117,15 @@ def _sizes_read(tables: Tables, at: int | None, wanted: Set[int]) -> set[int]:
     return {size for stored in _stored(tables, at) for size in _sizes(stored, range(stored.num_row_groups))} & wanted
 
 
-def _read_with(tables: Tables, at: int | None, wanted: Set[str], sizes: Set[int]) -> dict[str, list[str]]:
-    """By content, a SHA-256 of those wanted, the paths of the files that were read with it; they have these sizes."""
-    found: dict[str, list[str]] = {}
+def _read_with(tables: Tables, at: int | None, wanted: Set[str], sizes: Set[int]) -> list[FileState]:
+    """The files that were read with one of these contents, as SHA-256, and one of these sizes."""
+    states: list[FileState] = []
     for stored in _stored(tables, at) if wanted else ():
         groups = [n for n in range(stored.num_row_groups) if not sizes.isdisjoint(_sizes(stored, [n]))]
         if groups and "sha256" in stored.schema_arrow.names:
-            rows = stored.read_row_groups(groups, columns=["path", "sha256"])
-            rows = rows.filter(pc.is_in(rows["sha256"], pa.array(sorted(wanted), pa.string())))
-            for path, content in zip(rows["path"].to_pylist(), rows["sha256"].to_pylist(), strict=True):
-                found.setdefault(content, []).append(path)
-    return {content: sorted(paths) for content, paths in found.items()}
+            rows = stored.read_row_groups(groups, columns=_STATE.names)
+            states += _states(rows.filter(pc.is_in(rows["sha256"], pa.array(sorted(wanted), pa.string()))))
+    return states
 
 
 def _stored(tables: Tables, at: int | None) -> Iterator[pq.ParquetFile]:

@@ -4,9 +4,9 @@ A source is a sequence of files, numbered 1, 2, 3, … in *arrival order*: modif
 plan finds new; for a Delta source, version, then name. A file is read once and must not change afterwards. What is
 looked at: `windowlib.source.folder`.
 
-What a file *is* is its content. A file that was copied back or unpacked again (another time, the same content) has not
-changed; one that was renamed (the old name gone, the same content under a new one) is not new
-(`windowlib.source.contents`).
+A file that was copied back or unpacked again (another time, the same content) has not changed. One that was renamed
+(the old name gone, the same input under a new one) is not new: `windowlib.source.contents` says what the same input is.
+One that was read as an unfinished transfer, and is complete now under another name, has changed.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 from windowlib.definition.commands import OPEN, to_paste
 from windowlib.definition.instants import instant, iso_instant
 from windowlib.definition.source import Source
+from windowlib.definition.uses import Uses
 from windowlib.model.errors import TryAgain
 from windowlib.model.rerun import TimeRange
 from windowlib.source.contents import Contents, FileState
@@ -26,7 +27,7 @@ from windowlib.source.delta_source import Cursor, beginning, cursor_after, delta
 from windowlib.source.denied import denials_named
 from windowlib.source.folder import folder_files, is_chosen
 from windowlib.source.found import Found, Listed, SourceError
-from windowlib.source.known import known_files, known_of, moved_here, renamed
+from windowlib.source.known import completed, known_files, known_of, moved_here, renamed
 from windowlib.source.marker import Marker, marker_of
 from windowlib.source.removals import Arrived, Spans, arrived
 from windowlib.tables.delta import Tables
@@ -72,8 +73,8 @@ def _with_taken_back(source: Source, tables: Tables, commit: Commit | None, list
     paths = {path for path in files_taken_back(tables.root) if path not in found}
     if cursor:
         return taken_back(source, listed, paths - known_of(tables, _read_by(commit), paths).keys(), cursor)
-    there = [(path, (folder / path).stat()) for path in paths if (folder / path).is_file() and is_chosen(source, path)]
-    back = [Found(path, stat.st_size, stat.st_mtime_ns, (stat.st_mtime_ns, path)) for path, stat in there]
+    there = [path for path in paths if (folder / path).is_file() and is_chosen(source, path)]
+    back = [Found.there(folder, path) for path in there]
     return replace(listed, files=[*back, *listed.files])
 
 
@@ -104,47 +105,63 @@ def settled_files(source: Source, fresh: Sequence[Found], now_ms: int) -> list[F
     return [file for file in chosen if is_unchanged(source, source.path / file.path, file.size_bytes, file.modified_ns)]
 
 
-def waiting_files(source: Source, tables: Tables, commit: Commit | None, *, check: bool = True) -> list[Found]:
+def waiting_files(
+    source: Source, uses: Uses, tables: Tables, commit: Commit | None, *, check: bool = True
+) -> list[Found]:
     """The files that are there now, that no batch up to `commit` has read, and that the next ones may read.
 
     Of a folder those that the marker reaches, where there is one. Raises as `new_files`, `found_files`.
     """
     since = cursor_of(source, commit) or marker_of(source, tables.root, commit)
-    return new_files(source, tables, commit, arrivals(source, tables, commit, found_files(source, since)), check=check)
+    arrived = arrivals(source, tables, commit, found_files(source, since))
+    return new_files(source, uses, tables, commit, arrived, check=check)
 
 
 def new_files(
-    source: Source, tables: Tables, commit: Commit | None, arrived: Arrived, *, check: bool = True
+    source: Source, uses: Uses, tables: Tables, commit: Commit | None, arrived: Arrived, *, check: bool = True
 ) -> list[Found]:
     """The files, of those that have arrived, that no batch up to `commit` has read, in arrival order.
 
     Left out is what an operator has set aside, and what was read under another name that is gone. Raises `SourceError`
     when, with `check`, the content of a file that was read has changed since.
     """
-    found, read_by, all_known = arrived.files, _read_by(commit), dict[str, FileState]()
+    found, read_by, aside = arrived.files, _read_by(commit), files_set_aside(tables.root)
     if arrived.since or source.format == "delta":
         known = known_of(tables, read_by, [file.path for file in found])
     else:
-        known = all_known = known_files(tables, read_by)
-    with Contents.of(source, tables.root) as contents:
-        for file in found if check else ():
-            before = known.get(file.path)
-            if before and before != file.state and not contents.same(file.state, before):
-                sizes = f"was {before.size_bytes} bytes, is {file.size_bytes}"
-                if before.size_bytes == file.size_bytes:
-                    sizes = f"still {file.size_bytes} bytes, but others"
-                raise SourceError(
-                    f"{source.path / file.path} has changed since it was read ({sizes})."
-                    " A file is read once: put new events into a new file and restore"
-                    f" this one, or {_read_again(source, spans_read(tables, commit).get(file.path))}"
-                )
-        aside = files_set_aside(tables.root)
-        fresh = sorted((f for f in found if f.path not in known and f.path not in aside), key=lambda f: f.order)
+        known = known_files(tables, read_by)
+    with Contents.of(source, uses, tables.root) as contents:
+        complete = completed(contents, known, aside)
+        there = {file.path: file for file in found if file.path in known} | complete
+        for path, file in there.items() if check else ():
+            if contents.has_changed(file.state, known[path]):
+                raise SourceError(_changed(source, known[path], file, spans_read(tables, commit).get(path)))
+        taken = {*known, *aside, *(file.path for file in complete.values())}
+        fresh = sorted((file for file in found if file.path not in taken), key=lambda file: file.order)
         if arrived.since:
             moved = moved_here(contents, fresh, tables, read_by)
         else:
-            moved = {file.path for file in renamed(contents, found, all_known.values()).values()}
-    return [file for file in fresh if file.path not in moved]
+            moved = renamed(contents, found, known.values())
+    names = {file.path for file in moved.values()}
+    return [file for file in fresh if file.path not in names]
+
+
+def _changed(source: Source, before: FileState, now: Found, span: TimeRange | None) -> str:
+    """A message about a file that has another content than it had when it was read."""
+    sizes = f"was {before.size_bytes} bytes, is {now.size_bytes}"
+    if before.size_bytes == now.size_bytes:
+        sizes = f"still {now.size_bytes} bytes, but others"
+    again = _read_again(source, span)
+    if now.path == before.path:
+        return (
+            f"{source.path / now.path} has changed since it was read ({sizes})."
+            f" A file is read once: put new events into a new file and restore this one, or {again}"
+        )
+    return (
+        f"{source.path / before.path} was read before its transfer was finished: it is gone, and"
+        f" {source.path / now.path} has come ({sizes}). A file is read once, when it is complete. To read"
+        f" {now.path} in the place of {before.path}, {again}"
+    )
 
 
 def _read_again(source: Source, span: TimeRange | None) -> str:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from windowlib.definition.durations import format_duration
 from windowlib.definition.instants import instant
+from windowlib.source.transfers import complete_names
 
 if TYPE_CHECKING:
     from windowlib.definition.source import Source
@@ -122,6 +123,7 @@ def after(
     if by is None or not names:
         return None
     name = min(unread, key=partial(_place, by=by)) if unread else max(names, key=partial(_place, by=by))
+    name = [name, *complete_names(name)][-1]  # sorts before the unfinished one, and may still come
     seen = (since.full_at_ms, since.late) if since else (full.at_ms, full.late)
     return Marker(name, by, *seen, patterns(source))
 

@@ -133,7 +133,8 @@ def _known(cut: Cut, rows: Sequence[Mapping[str, Any]], problems: list[str]) -> 
     there = {file.path: file if change_of(source, [file]) is None else None for file in then}
     if None in there.values():
         try:
-            known = {file.path: file for file in known_files(source, Tables(cut.definition.root), cut.batch.versions)}
+            tables, uses = Tables(cut.definition.root), cut.definition.uses
+            known = {file.path: file for file in known_files(source, uses, tables, cut.batch.versions)}
             return [known[row["path"]] for row in rows]
         except SourceError as error:
             problems.append(str(error))

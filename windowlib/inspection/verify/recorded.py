@@ -87,7 +87,7 @@ def _files(
     for row in cut.rows(SOURCE_FILES.name, columns=["path", "sequence", "batch_id"]):
         read_by.setdefault(row["path"], []).append((row["sequence"], row["batch_id"]))
     planned = _planned(tables, definition.root) if any(not rerun.late_only for rerun in reruns) else {}
-    found, files = known_files(definition.source, tables, commit.versions), []
+    found, files = known_files(definition.source, definition.uses, tables, commit.versions), []
     numbered = _numbered(cut) if any(known.otherwise for known in found) else set()
     for known in found:
         path = known.path
