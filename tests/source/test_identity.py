@@ -62,10 +62,6 @@ def test_two_spellings_of_a_folder_value_are_one_value_where_they_are_one_text(t
 
 @pytest.mark.spark
 @pytest.mark.embedded
-@pytest.mark.fault(
-    "a file that was read is moved into a folder of another key",
-    "it is read as another input; a rerun removes the events of the old one only with --accept-gap",
-)
 @LISTINGS
 def test_a_file_in_a_folder_of_another_key_is_another_input(spark: SparkSession, tmp_path: Path, listing: str) -> None:
     pipeline = Arriving(tmp_path / "p", BY_STORE + listing)

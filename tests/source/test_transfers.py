@@ -39,7 +39,6 @@ def test_an_unfinished_transfer_is_read_only_where_include_names_its_suffix(tmp_
     assert [name for name in complete if not is_chosen(source, name)] == []
 
 
-@pytest.mark.fault("a transfer into the source is not finished", "its name is passed over, and `plan` lists it")
 def test_unfinished_transfers_are_listed(tmp_path: Path) -> None:
     definition = clicks(tmp_path, 1)
     unfinished = ["2.parquet.FilePart", "sub/3.parquet.tmp", ".4.parquet", "_5.parquet"]
@@ -68,10 +67,6 @@ def test_a_transfer_is_read_once_when_it_is_finished(spark: SparkSession, tmp_pa
 
 @pytest.mark.spark
 @pytest.mark.embedded
-@pytest.mark.fault(
-    "a file is read before its transfer is finished, and then gets its name",
-    "the run stops and names both; a rerun reads the complete file in the place of the other",
-)
 @pytest.mark.parametrize(
     ("listing", "include"),
     [("", WITH_PART), (SORTED, WITH_PART), ("", ""), ("", 'include = ["*.Part"]\n')],

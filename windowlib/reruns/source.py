@@ -128,7 +128,9 @@ def known_files(of: Source, uses: Uses, tables: Tables, versions: Mapping[str, i
     known = []
     with Contents.of(of, uses, tables.root) as contents:
         complete = completed(contents, before, files_set_aside(tables.root))
-        found_as = {found.path: found for found in there} | renamed(contents, there, before.values()) | complete
+        taken = {file.path for file in complete.values()}
+        moved = renamed(contents, [file for file in there if file.path not in taken], before.values())
+        found_as = {found.path: found for found in there} | moved | complete
         for row in table.rows(table.files(at), SOURCE_FILES.columns):
             found, then = found_as.get(row["path"]), before[row["path"]]
             if found is not None and found.state != then and contents.same(found.state, then):

@@ -39,7 +39,7 @@ def known_of(tables: Tables, at: int | None, names: Collection[str]) -> dict[str
 
     def may_hold(low: str | None, high: str | None) -> bool:
         first = 0 if low is None else bisect_left(ordered, low)
-        # Between a name and the same one with a suffix there is no other beginning.
+        # What sorts between a name and the same one with a suffix begins with that name.
         has_suffix = low is not None and any(low[:end] in wanted for end in range(1, len(low)))
         return has_suffix or (first < len(ordered) and (high is None or ordered[first] <= high))
 

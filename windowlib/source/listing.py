@@ -132,8 +132,8 @@ def new_files(
         known = known_files(tables, read_by)
     with Contents.of(source, uses, tables.root) as contents:
         complete = completed(contents, known, aside)
-        there = {file.path: file for file in found if file.path in known} | complete
-        for path, file in there.items() if check else ():
+        there = {file.path: file for file in found if file.path in known}
+        for path, file in (there | complete).items() if check else ():
             if contents.has_changed(file.state, known[path]):
                 raise SourceError(_changed(source, known[path], file, spans_read(tables, commit).get(path)))
         taken = {*known, *aside, *(file.path for file in complete.values())}
@@ -141,7 +141,7 @@ def new_files(
         if arrived.since:
             moved = moved_here(contents, fresh, tables, read_by)
         else:
-            moved = renamed(contents, found, known.values())
+            moved = renamed(contents, [*there.values(), *fresh], known.values())
     names = {file.path for file in moved.values()}
     return [file for file in fresh if file.path not in names]
 
