@@ -28,7 +28,6 @@ from windowlib.definition.commands import to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.durations import UNITS, format_duration
 from windowlib.definition.instants import instant
-from windowlib.definition.source import Source
 from windowlib.inspection.checks import checks
 from windowlib.model.errors import InvalidSpec, WindowError
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
@@ -197,7 +196,7 @@ def _silence(definition: Definition, ledger: Ledger, state: LedgerState, now_ms:
     if not arrived_ms or usual_ms is None or now_ms - arrived_ms[-1] <= usual_ms:
         return
     try:
-        newest_ms = max([arrived_ms[-1], *_unread(definition.source, ledger.tables, state)])
+        newest_ms = max([arrived_ms[-1], *_unread(definition, ledger.tables, state)])
     except WindowError:
         return  # a source that cannot be listed may hold any file: its error is reported, not a silence
     silent_ms = now_ms - newest_ms
@@ -210,13 +209,13 @@ def _silence(definition: Definition, ledger: Ledger, state: LedgerState, now_ms:
     yield Situation("silence", "", sentence, command=to_paste("status", definition.file))
 
 
-def _unread(source: Source, tables: Tables, state: LedgerState) -> Iterator[int]:
+def _unread(definition: Definition, tables: Tables, state: LedgerState) -> Iterator[int]:
     """The times, in ms, at which files arrived that no batch has read: planned, waiting or set aside.
 
     Raises `WindowError` if the source cannot be listed.
     """
-    planned = state.plan.files if state.plan else ()
-    waiting = waiting_files(source, tables, state.commit, check=False)
+    source, planned = definition.source, state.plan.files if state.plan else ()
+    waiting = waiting_files(source, definition.uses, tables, state.commit, check=False)
     for modified_ns in (*(file.modified_ns for file in planned), *(file.modified_ns for file in waiting)):
         yield modified_ns // PER_FILE_NS
     for path in files_set_aside(tables.root):
