@@ -69,22 +69,23 @@ def test_a_column_that_is_like_none(tmp_path: Path) -> None:
 
 
 def test_a_column_that_earlier_batches_have_read(tmp_path: Path) -> None:
-    """Then the file may be set aside; but first what is near is asked for, where anything is."""
+    """Then it may be null, or the file may be set aside; but first what is near is asked for, where anything is."""
     lacks = {name: column for name, column in FILE.items() if name != "value"}
     definition = pipeline(tmp_path, CLICKS, lacks, {**lacks, "values": pa.array([1])})
     pinned = {"user": "string", "at_ms": "int64", "value": "int64"}
     file = shlex.quote(str(definition.file))
     sentence = said(definition, 1, pinned)
-    assert ", which it has not. It has at_ms, user. Write the file with 'value', or set it aside: `" in sentence
+    null = f'To read it as null, add missing_columns = "null" to [source] in {definition.file}'
+    assert f"It has at_ms, user. {null}; or write the file with 'value', or set it aside: `" in sentence
     assert sentence.endswith(f'set-aside {file} 1.parquet --reason "…"`{DONE}')
     sentence = said(definition, 2, pinned)
-    assert "; did you mean values? It has at_ms, user, values. Correct the definition; or, as earlier" in sentence
-    assert sentence.endswith(f"write the file with 'value', or set it aside: `{sentence.split('`')[1]}`{DONE}")
+    assert f"; did you mean values? It has at_ms, user, values. {null}; or correct the definition, write" in sentence
+    assert sentence.endswith(f"or set it aside: `{sentence.split('`')[1]}`{DONE}")
 
 
 def test_a_column_that_the_first_file_of_a_batch_has(tmp_path: Path) -> None:
     definition = pipeline(tmp_path, CLICKS, FILE, {name: of for name, of in FILE.items() if name != "value"})
-    assert "Write the file with 'value', or set it aside: `" in said(definition, 2)
+    assert "or write the file with 'value', or set it aside: `" in said(definition, 2)
 
 
 def test_a_rename_the_wrong_way_round(tmp_path: Path) -> None:

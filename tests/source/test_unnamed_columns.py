@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -53,6 +54,11 @@ GIVEN = {
     "far": (FAR.cast(pa.list_(pa.timestamp("us", "UTC"))), ["148108-07-06T14:00:27.387904Z"]),
     "nanos": (pa.array([[1]], pa.list_(pa.timestamp("ns"))), None),
     "long": (pa.array(["1"]).cast(pa.decimal256(60, 0)), None),
+    "nanos_of_day": (pa.array([1], pa.time64("ns")), None),
+    "map_of_nanos": (pa.array([[("a", 1)]], pa.map_(pa.string(), pa.timestamp("ns"))), None),
+    "long_each": (pa.array([[None]], pa.list_(pa.decimal256(50, 2))), None),
+    "alike": (pa.array([{"a": 1, "A": 2}]), None),
+    "fixed": (pa.array([b"abcd"], pa.binary(4)), "YWJjZA=="),
     "struct": (pa.array([{"a": 1}], pa.struct([("a", pa.uint8())])), {"a": 1}),
     "date": (pa.array([0], pa.date32()), "1970-01-01"),
 }
@@ -87,6 +93,49 @@ def test_files_of_every_type_in_one_batch(spark: SparkSession, tmp_path: Path) -
     compared = verify(definition, Asked(), spark, clock)
     assert not [*compared.differences]
     assert compared.rows_read == 2 * len(GIVEN)
+
+
+@pytest.mark.spark
+@pytest.mark.both
+def test_two_spellings_of_a_column_in_one_file_are_not_shown(spark: SparkSession, tmp_path: Path) -> None:
+    """Next to a file that has one of them, which is shown."""
+    definition = clicks(tmp_path, 0, PLAIN)
+    keys = {"user": ["ann", None], "at_ms": [START_MS, START_MS]}
+    pq.write_table(pa.table({**keys, "Extra": [1, 2], "extra": ["x", "y"]}), tmp_path / "incoming" / "two.parquet")
+    pq.write_table(pa.table({**keys, "EXTRA": [3, 4]}), tmp_path / "incoming" / "one.parquet")
+    advance(definition, lambda: spark, clock=clock, finish=True)
+    [result] = read_table(definition, "results").to_pylist()
+    assert result["n"] == 2
+    raw = {row["source_file"]: json.loads(row["raw"]) for row in read_table(definition, "quarantine").to_pylist()}
+    assert raw["one.parquet"] == {"at_ms": START_MS, "EXTRA": 4}
+    assert raw["two.parquet"] == {"at_ms": START_MS}
+    assert not [*verify(definition, Asked(), spark, clock).differences]
+
+
+@pytest.mark.spark
+@pytest.mark.both
+def test_times_of_96_bits_inside_of_a_column_are_instants(spark: SparkSession, tmp_path: Path) -> None:
+    """Also those that 64 bits of nanoseconds do not hold, shown or, on Spark, in an aggregate."""
+    text = PLAIN if is_sail(spark) else PLAIN + 'first = "min(s.t)"\nlast = "max(element_at(each, 1))"\n'
+    definition = clicks(tmp_path, 0, text)
+    late, early = datetime(9999, 12, 31), datetime(1600, 1, 1)
+    table = pa.table(
+        {
+            "user": ["ann", None],
+            "at_ms": [START_MS, START_MS],
+            "s": pa.array([{"n": 1, "t": early}, {"n": 2, "t": late}]),
+            "each": pa.array([[late], [early]], pa.list_(pa.timestamp("us"))),
+        }
+    )
+    pq.write_table(table, tmp_path / "incoming" / "1.parquet", use_deprecated_int96_timestamps=True)
+    advance(definition, lambda: spark, clock=clock, finish=True)
+    [refused] = read_table(definition, "quarantine").to_pylist()
+    raw = json.loads(refused["raw"])
+    assert raw["s"] == {"n": 2, "t": "9999-12-31T00:00:00.000000Z"}
+    assert raw["each"] == ["1600-01-01T00:00:00.000000Z"]
+    if not is_sail(spark):
+        [result] = read_table(definition, "results").to_pylist()
+        assert (result["first"], result["last"]) == (early.replace(tzinfo=UTC), late.replace(tzinfo=UTC))
 
 
 def test_of_very_many_types_the_first_are_read(tmp_path: Path) -> None:

@@ -12,22 +12,49 @@ The Spark jobs of a batch, and why each is there:
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+
 from windowlib.batches import added, figures, reading, rejects, replacement, watermarks, windows_job
 from windowlib.batches.inputs import Inputs, Outcome
+from windowlib.batches.reading import Admitted
 from windowlib.batches.steps import typed_step
 from windowlib.definition.terms import read_as
 from windowlib.source import intake
 from windowlib.source.contents import Checksums
+from windowlib.source.intake import Seen
 from windowlib.tables.publish import Changes, joined
 
 
 def compute(inputs: Inputs) -> Outcome:
-    """Runs the jobs and gives what to commit."""
-    source = inputs.source
-    checksums = Checksums.started(source, [file.path for file in inputs.plan.files])
+    """Runs the jobs and gives what to commit.
+
+    Footers that count no null in a key column may be wrong. Then rows without a key are in what was written, whose own
+    statistics say so, and the batch is computed again from a look at the rows, which refuses them.
+    """
+    checksums = Checksums.started(inputs.source, [file.path for file in inputs.plan.files])
     given = reading.read(inputs)
-    inputs = added.widened(inputs, given.rows if given else None)
     looked = reading.look(inputs, given)
+    outcome = _computed(inputs, given, looked, checksums)
+    if looked.row_groups is None or not _lacks_keys(inputs, outcome.changes):
+        return outcome
+    inputs.staged.discard()
+    shutil.rmtree(inputs.staging, ignore_errors=True)
+    inputs = replace(inputs, shared=None)
+    given = reading.read(inputs)
+    return _computed(inputs, given, reading.look_at_rows(inputs, given) if given else Seen(), checksums)
+
+
+def _lacks_keys(inputs: Inputs, changes: Mapping[str, Changes]) -> bool:
+    """Tests if a row that was written has no key."""
+    files = (file for change in changes.values() for file in change.add)
+    return any(file.nulls.get(key) for file in files for key in inputs.source.key)
+
+
+def _computed(inputs: Inputs, given: Admitted | None, looked: Seen, checksums: Checksums) -> Outcome:
+    """What to commit of the rows that are given, after a look at them."""
+    inputs = added.widened(inputs, given.rows if given else None)
     policy, last = watermarks.policy_of(inputs.definition.watermark), watermarks.last(inputs.opened, inputs.before)
     moved = watermarks.move(policy, inputs.plan, last, looked)
     step = typed_step(inputs, moved.applied_ms, given.rows if given else None)
@@ -38,7 +65,7 @@ def compute(inputs: Inputs) -> Outcome:
     replaced = replacement.replace_results(inputs, step, windows)
     kept = {
         "watermarks": Changes(rows=[moved.row]),
-        "source_files": Changes(rows=intake.read_files(inputs.plan, seen, checksums, read_as(source))),
+        "source_files": Changes(rows=intake.read_files(inputs.plan, seen, checksums, read_as(inputs.source))),
     }
     changes = joined([added.changes(inputs), windows.changes, rejected, replaced, kept])
     found = figures.of_batch(inputs, step, seen, windows, changes, moved.candidate_ms)

@@ -154,7 +154,8 @@ def _arrived(
     new = fresh if finish else source.settled_files(of, fresh, clock())
     files = source.numbered(new, commit.to_sequence if commit else 0, of.max_files_per_run)
     pinned = commit.stored.get("source_types") if commit else None
-    types = check_readable(of, definition.uses, files, pinned) if fresh or not arrived.removal else None
+    others = source.other_files(tables, commit, fresh, files)
+    types = check_readable(of, definition.uses, files, pinned, others=others) if fresh or not arrived.removal else None
     return _Arrived(clock(), cursor, before, since, arrived, fresh, files, types)
 
 

@@ -79,7 +79,12 @@ def look(inputs: Inputs, given: Admitted | None) -> Seen:
         seen = footers.look(source.path, inputs.plan.files, in_files(source, judge))
         if seen and not _may_be_erased(seen, judge) and footers_suffice(inputs, seen):
             return seen
-    return intake.look(given.rows, judge, inputs.definition.storage.state_partition_ms, given.uris)
+    return look_at_rows(inputs, given)
+
+
+def look_at_rows(inputs: Inputs, given: Admitted) -> Seen:
+    """What the batch holds, by the figures job."""
+    return intake.look(given.rows, admission_of(inputs), inputs.definition.storage.state_partition_ms, given.uris)
 
 
 def folders_fit(inputs: Inputs) -> bool:

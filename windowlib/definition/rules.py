@@ -154,6 +154,8 @@ def _schema(source: dict[str, Any], schema: dict[str, str]) -> Iterator[Mistake]
     for key in ("include", "exclude"):
         if key in source and source.get("format") == "delta":
             yield Mistake(f"source.{key}", "has no meaning for a Delta table, whose log names its files; leave it out")
+    if source.get("format") in ("json", "csv") and "missing_columns" in source:
+        yield Mistake("source.missing_columns", f"has no meaning for {source['format']}; leave it out")
     yield from _types("source.schema", schema)
 
 

@@ -144,6 +144,11 @@ class Source(Section):
         default={}, description='JSON: column = "path" into an object, such as login = "actor.login"'
     )
     dialect: Dialect = Field(default=Dialect(), description="[source.dialect]: how files are written")
+    missing_columns: Literal["null", "stop"] = Field(
+        default="stop",
+        description='of Parquet and Delta: "null" reads a column that a file lacks as null where another file has it,'
+        ' "stop" stops the run; without key, timestamp or event_id a run stops in any case',
+    )
     rename: dict[str, Column] = Field(
         default={}, description='"column" = "name": what columns of the files are called here, and in the tables'
     )
@@ -187,9 +192,18 @@ class Source(Section):
         return self.columns | {name: field_type(self.columns, path) or "" for name, path in self.nested.items()}
 
     def named(self, column: str) -> str:
-        """What the definition calls a column of the files."""
-        return self.rename.get(column, column)
+        """What the definition calls a column of the files, in whatever case these spell it."""
+        return next((name for own, name in self.rename.items() if own.casefold() == column.casefold()), column)
 
     def in_files(self, column: str) -> str:
         """What the files call a column of the definition."""
-        return next((own for own, name in self.rename.items() if name == column), column)
+        return next((own for own, name in self.rename.items() if name.casefold() == column.casefold()), column)
+
+    def declared(self, column: str) -> str | None:
+        """The type that the definition names for a column of the files."""
+        return next((kind for own, kind in self.columns.items() if own.casefold() == column.casefold()), None)
+
+    @property
+    def needed(self) -> set[str]:
+        """The columns that no row can be without, in lower case."""
+        return {name.casefold() for name in (*self.key, self.timestamp, self.event_id) if name}

@@ -81,5 +81,7 @@ def same_but_for_case(columns: Iterable[str]) -> list[str]:
     ['User', 'user']
     """
     known = list(columns)
+    if len({name.casefold() for name in known}) == len(known):
+        return []
     times = Counter(name.casefold() for name in known)
     return sorted(name for name in known if times[name.casefold()] > 1)

@@ -1,35 +1,51 @@
-"""What is said of a column that a file does not have: whose mistake it is, the definition's or the file's.
+"""Columns that a file does not have: read as null, or said whose mistake they are, the definition's or the file's.
 
-A column that no file has had so far is most likely a misspelt key of the definition; to set files aside for it would
-lose their rows. Where earlier files had the column, it may be this file that differs.
+A column that a Delta table's schema has is null in files that lack it, as the table's other readers have it. Of plain
+files `source.missing_columns` decides. A column that no file has so far is most likely a misspelt key of the
+definition; to set files aside for it would lose their rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.mistakes import given, nearest
 from windowlib.definition.source import Source
 from windowlib.definition.uses import Uses
+from windowlib.plans.names import EVENT_TIME
+from windowlib.plans.sql_kinds import NULL
 
 
-@dataclass(frozen=True, slots=True)
-class Earlier:
-    """What came before a file that is looked at.
+@dataclass(slots=True)
+class OtherFiles:
+    """Columns of files besides the one that is looked at.
 
-    read:     the files that were read, maybe this one among them
-    columns:  what earlier batches read, by the definition's names
-    in_batch: whether a file of the same batch came before, which has all columns in use
+    read:     the paths of files that were read before, maybe this one among them
+    recorded: the columns that earlier batches have read, by the definition's names
+    table:    the columns of the Delta table's schema, with their types
+    files:    the types of the columns of other files, one file after the other, by names in lower case
     """
 
     read: Collection[str]
-    columns: Collection[str]
-    in_batch: bool
+    recorded: Collection[str]
+    table: Mapping[str, str]
+    files: Iterator[Mapping[str, str]]
+    _types: dict[str, str] = field(default_factory=dict)
 
-    def had(self, column: str) -> bool:
-        return self.in_batch or column in self.columns
+    def type_of(self, column: str) -> str | None:
+        """The type that the first of them has that has one, NULL where no other file has; None where no file has it."""
+        folded = column.casefold()
+        while self._types.get(folded, NULL) == NULL and (types := next(self.files, None)) is not None:
+            for name, kind in types.items():
+                if self._types.get(name, NULL) == NULL:
+                    self._types[name] = kind
+        return self._types.get(folded, self.table.get(column))
+
+    def have(self, column: str) -> bool:
+        """Tests if a column was read before, or the table or another file has it."""
+        return column in self.recorded or column in self.table or self.type_of(column) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +77,44 @@ def renamed(source: Source, column: str, has: Sequence[str]) -> Absent:
     return Absent(column, name, f"source.rename in {source.file}", has, meant)
 
 
-def without(source: Source, file: str, absent: Absent, earlier: Earlier) -> str:
-    """That a file does not have a column that the definition names, and what to do."""
-    column, key, meant = absent.column, absent.key, absent.meant
-    said = f"{key} names the column {column!r}, which {source.path / file} does not have{meant or '.'}"
-    has = f"It has {', '.join(absent.has)}." if absent.has else "It has no column."
-    it = f"the file with {column!r}"
-    if not earlier.had(absent.name):
-        todo = "Correct the definition" if meant else f"Correct the definition, or write {it}"
+def absent(source: Source, uses: Uses, columns: Sequence[str]) -> Iterator[Absent]:
+    """The columns that the definition renames or uses, and a file with these columns does not have."""
+    folded, has = {name.casefold() for name in columns}, [source.named(name) for name in columns]
+    missing = {name.casefold(): own for own, name in source.rename.items() if own.casefold() not in folded}
+    if uses.columns:  # else it only matters that the file can be opened
+        yield from (renamed(source, own, columns) for own in missing.values())
+    for name in uses.columns:
+        if source.in_files(name).casefold() not in folded and name.casefold() not in missing and name != EVENT_TIME:
+            yield in_use(source, uses, name, has)
+
+
+def is_null(source: Source, uses: Uses, gap: Absent, others: OtherFiles) -> bool:
+    """Tests if a column is read as null in files that lack it; one that is renamed and not used is not read at all."""
+    if gap.name not in uses.columns:
+        return bool(others.recorded) or others.have(gap.name)
+    return gap.name in others.table or (source.missing_columns == "null" and gap.name.casefold() not in source.needed)
+
+
+def without(source: Source, file: str, gap: Absent, others: OtherFiles) -> str:
+    """Says that a file does not have a column that the definition names, and what to do."""
+    column, key, meant = gap.column, gap.key, gap.meant
+    named = f"{key} names the column {column!r}, which {source.path / file} does not have"
+    has = f"It has {', '.join(gap.has)}." if gap.has else "It has no column."
+    it, done = f"the file with {column!r}", "nothing of this batch has been committed"
+    if not others.have(gap.name):
+        certain = meant or source.missing_columns == "null"
+        todo = "Correct the definition" if certain else f"Correct the definition, or write {it}"
+        nor = ", nor has any file that is listed or was read" if source.missing_columns == "null" else ""
+        return f"{named}{nor}{meant or '.'} {has} {todo}; {done}"
+    set_aside = aside(source, file, others.read, ", or set it aside")
+    if source.missing_columns == "stop" and gap.name.casefold() not in source.needed:
+        correct = "correct the definition, " if meant else ""
+        first = f'To read it as null, add missing_columns = "null" to [source] in {source.file}'
+        todo = f"{first}; or {correct}write {it}{set_aside}"
     else:
-        first = "Correct the definition; or, as earlier files have the column, write" if meant else "Write"
-        todo = f"{first} {it}{aside(source, file, earlier.read, ', or set it aside')}"
-    return f"{said} {has} {todo}; nothing of this batch has been committed"
+        first = "Correct the definition; or, as other files have the column, write" if meant else "Write"
+        todo = f"{first} {it}{set_aside}"
+    return f"{named}{meant or '.'} {has} {todo}; {done}"
 
 
 def aside(source: Source, file: str, read: Collection[str], words: str) -> str:

@@ -43,7 +43,7 @@ _TYPES = {
 
 
 def schema_of(path: Path) -> pa.Schema:
-    """The columns of a Parquet file. Timestamps of 96 bits are instants, as Spark reads them.
+    """The columns of a Parquet file. Timestamps of 96 bits are instants, as Spark reads them, also inside of a column.
 
     What delta-rs writes again it calls views, of types that Spark does not know. What Arrow calls a duration is a whole
     number in Parquet, whose unit Spark would not see.
@@ -56,11 +56,26 @@ def schema_of(path: Path) -> pa.Schema:
 def _schema(path: str, _modified_ns: int, _size_bytes: int) -> pa.Schema:
     with pq.ParquetFile(path) as file:
         schema = file.schema_arrow
-        physical = {file.schema.column(i).path: file.schema.column(i).physical_type for i in range(len(file.schema))}
-    for index, field in enumerate(schema):
-        is_old = physical.get(field.name) == "INT96"
-        schema = schema.set(index, field.with_type(pa.timestamp("us", "UTC") if is_old else as_in_parquet(field.type)))
+        physical = (file.schema.column(i).physical_type for i in range(len(file.schema)))
+        for index, field in enumerate(schema):
+            schema = schema.set(index, field.with_type(as_in_parquet(_with_instants(field.type, physical))))
     return _shared(schema, frozenset((schema.metadata or {}).items()))
+
+
+def _with_instants(kind: pa.DataType, physical: Iterator[str]) -> pa.DataType:
+    """A type with instants where the file has 96 bits; `physical` gives the types of its single values, in order."""
+
+    def plain(kind: pa.DataType) -> pa.DataType:
+        stored = [next(physical) for _ in range(_single_values(kind))]
+        return pa.timestamp("us", "UTC") if stored == ["INT96"] else kind
+
+    return with_inner(kind, plain)
+
+
+def _single_values(kind: pa.DataType) -> int:
+    """The number of columns that Parquet stores a type in."""
+    kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+    return sum(_single_values(kind.field(i).type) for i in range(kind.num_fields)) or 1
 
 
 @lru_cache(maxsize=64)  # most files of a source have one, which takes 1.5 KB
@@ -178,8 +193,10 @@ def misfit(
     if then == now:
         lost = None if floored or not in_nanos(found) else _not_whole_micros(path, column)
         return lost and f"is {found}, which is read in microseconds, and has {lost} ns"
-    if now == NULL and not _is_nested(recorded):
+    if now == NULL and not is_nested(recorded):
         return None
+    if declared and (then, now) == ("timestamp_ntz", "date"):
+        return None  # its midnight
     if is_wider(now, then) or (declared and _is_number(then) and _is_number(now)):
         lost = _not_held(path, column, then)
         return lost and f"{is_said}, which cannot hold {lost}"
@@ -192,7 +209,8 @@ def _is_number(kind: str) -> bool:
     return kind in (*_CHAINS[0], *_CHAINS[1]) or decimal_of(kind) is not None
 
 
-def _is_nested(recorded: str) -> bool:
+def is_nested(recorded: str) -> bool:
+    """Tests if a type, as Arrow names it, has others inside of it."""
     return bool(re.match(r"(large_)?(list|struct|map)\b", recorded))
 
 

@@ -68,7 +68,7 @@ def delta_files(source: Source, cursor: Cursor | None) -> Listed:
             f"{source.path} is not a Delta table (it has no _delta_log); correct source.path in {source.file}"
         )
     after = cursor or Cursor()
-    table = _table(source)
+    table = open_table(source)
     _check_same(source, table, after)
     _check_names(source, table)
     found = [] if after.snapshot is None else _snapshot(source, after.snapshot)
@@ -161,7 +161,7 @@ def files_at(source: Source, version: int) -> list[Found]:
 
     Where its log is cleaned up before the next checkpoint, later versions say it, of what the table holds now.
     """
-    newest = _table(source).version()
+    newest = open_table(source).version()
     with suppress(SourceError):
         return [replace(file, order=(version, file.path)) for file in _snapshot(source, version)]
     held = {file.path: replace(file, order=(version, file.path)) for file in _snapshot(source, newest)}
@@ -201,7 +201,7 @@ def beginning(source: Source) -> Cursor:
     """Where a new pipeline begins: at version 0, or, where the log was cleaned up, with what the table holds now."""
     if log.file_of(source.path, 0).exists() or not _log_of(source).is_dir():
         return Cursor()
-    return Cursor(snapshot=_table(source).version())
+    return Cursor(snapshot=open_table(source).version())
 
 
 def _log_of(source: Source) -> Path:
@@ -210,7 +210,7 @@ def _log_of(source: Source) -> Path:
 
 def table_id(source: Source) -> str:
     """The id that a table was given when it was created."""
-    return _id_of(_table(source))
+    return _id_of(open_table(source))
 
 
 def _id_of(table: DeltaTable) -> str:
@@ -219,12 +219,13 @@ def _id_of(table: DeltaTable) -> str:
 
 def partition_types(source: Source) -> dict[str, str]:
     """Returns the types of the columns by which a Delta table is partitioned, as its schema names them."""
-    table = _table(source)
+    table = open_table(source)
     partitioned = {*table.metadata().partition_columns}
     return {one.name: str(getattr(one.type, "type", "")) for one in table.schema().fields if one.name in partitioned}
 
 
-def _table(source: Source, version: int | None = None) -> DeltaTable:
+def open_table(source: Source, version: int | None = None) -> DeltaTable:
+    """The table, at its newest version or another. Raises `SourceError` where it cannot be opened."""
     try:
         return DeltaTable(str(source.path), version=version)
     except DeltaError as error:
@@ -234,7 +235,7 @@ def _table(source: Source, version: int | None = None) -> DeltaTable:
 
 def _snapshot(source: Source, version: int) -> list[Found]:
     """The files that the table holds at a version, in the order in which they were written."""
-    table = _table(source, version)
+    table = open_table(source, version)
     if "deletionVectors" in (table.protocol().reader_features or ()):
         raise SourceError(
             f"{source.path} uses deletion vectors, and its log was cleaned up: which rows of its files are"
@@ -245,7 +246,7 @@ def _snapshot(source: Source, version: int) -> list[Found]:
 
 def _held(source: Source) -> list[Found]:
     """Returns the files that the table holds now."""
-    table = _table(source)
+    table = open_table(source)
     return _files_of(table, table.version())
 
 

@@ -5,9 +5,9 @@ Which files are new, and whether they have changed: `windowlib.source.listing`. 
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,20 +22,17 @@ from windowlib.model.errors import StateMismatch, reason_of
 from windowlib.plans import names
 from windowlib.plans.sql_kinds import NULL, STRING, is_nested
 from windowlib.source import text
-from windowlib.source.absent import Earlier, aside, in_use, renamed, without
+from windowlib.source.absent import Absent, OtherFiles, absent, aside, is_null, without
 from windowlib.source.column_types import (
-    declared_type,
     has_inner_nanos,
-    in_nanos,
     is_too_long,
     is_unread,
-    is_wider,
     kind_of,
-    misfit,
     schema_of,
 )
 from windowlib.source.denied import denials_named
-from windowlib.source.found import SourceError
+from windowlib.source.fitting import ReadTypes
+from windowlib.source.found import Found, SourceError
 from windowlib.source.partition_values import check_columns, types_of
 from windowlib.tables.ledger_rows import SourceFile
 
@@ -46,37 +43,80 @@ def check_readable(
     files: Sequence[SourceFile],
     pinned: Mapping[str, str] | None,
     read: Collection[str] = (),
+    others: Iterable[Found] = (),
 ) -> dict[str, str]:
     """The types of the columns in use, by the files' own word; raises when a file cannot be read or does not fit.
 
     `pinned` are the types that earlier batches saw: `StateMismatch` where a file has another that does not fit
-    (`windowlib.source.column_types`). For json and csv the declared types count. `read`: files that were read before.
+    (`windowlib.source.column_types`). For json and csv the declared types count, for a Delta table those of its schema
+    (`windowlib.source.table_types`). `read`: files that were read before. `others`: more files of the source, which may
+    have columns that these lack.
     """
     if source.is_text:
         return _types_of_text(source, uses.columns, files)
-    seen = dict(pinned or {})
-    seen |= _declared(source, uses.columns, seen)
-    in_folders = types_of(source, files, seen)
-    empty: dict[str, Path] = {}
-    for number, file in enumerate(files):
-        earlier = Earlier(read, pinned or (), in_batch=number > 0)
-        path, types = source.path / file.path, _types_in(source, uses, file, in_folders, earlier)
-        _check_read(path, {name: types[name] for name in uses.columns if name in types})
-        for name in uses.columns:
-            if name == names.EVENT_TIME and name not in types:
-                continue  # then it is windowlib's own
-            if name not in types:
-                raise StateMismatch(without(source, file.path, in_use(source, uses, name, types), earlier))
-            if types[name] == NULL:
-                empty.setdefault(name, path)
-            else:
-                seen.setdefault(name, types[name])
-            if name in seen:
-                with _damage_named(source, file, read):
-                    _check_fits(source, file.path, name, seen[name], types[name], read)
-    _check_typed(source, empty, seen)
+    known = ReadTypes.of(source, uses, pinned or {})
+    elsewhere = OtherFiles(read, pinned or (), known.table, _types_elsewhere(known, chain(files, others)))
+    seen, untyped = _types_seen(known, files, elsewhere)
+    seen |= _typed_elsewhere(untyped, elsewhere)
+    _check_typed(source, untyped, seen)
     _check_types(source, uses, seen)
     return seen
+
+
+def _types_seen(
+    known: ReadTypes, files: Sequence[SourceFile], elsewhere: OtherFiles
+) -> tuple[dict[str, str], dict[str, Path]]:
+    """The types of the columns in use, and for columns that have none the first file in which they are null."""
+    source, uses, seen = known.source, known.uses, dict(known.known)
+    in_folders = types_of(source, files, known.known)
+    untyped, lacking = dict[str, Path](), dict[str, tuple[str, Absent]]()
+    for file in files:
+        path = source.path / file.path
+        with _damage_named(source, file.path, elsewhere.read):
+            own = schema_of(path).names
+        check_columns(source, uses, file, own)
+        types = _types_in(source, file, in_folders)
+        gaps = _lacking(source, uses, file.path, [*types], elsewhere)
+        lacking = {gap.name: (file.path, gap) for gap in gaps} | lacking
+        for name, kind in _used(source, uses, path, types).items():
+            if kind == NULL:
+                untyped.setdefault(name, path)
+            else:
+                seen.setdefault(name, kind)
+            if name in seen:
+                with _damage_named(source, file.path, elsewhere.read):
+                    known.check(file.path, name, (seen[name], kind), elsewhere.read)
+    for name, (lacks, gap) in lacking.items():
+        if not elsewhere.have(name):
+            raise StateMismatch(without(source, lacks, gap, elsewhere))
+        untyped.setdefault(name, source.path / lacks)
+    return seen, {name: path for name, path in untyped.items() if name in uses.columns and name not in seen}
+
+
+def _lacking(source: Source, uses: Uses, file: str, columns: Sequence[str], elsewhere: OtherFiles) -> Iterator[Absent]:
+    """The columns that are null in a file, which does not have them; raises `StateMismatch` for others."""
+    for gap in absent(source, uses, columns):
+        if not is_null(source, uses, gap, elsewhere):
+            raise StateMismatch(without(source, file, gap, elsewhere))
+        yield gap
+
+
+def _typed_elsewhere(untyped: Collection[str], elsewhere: OtherFiles) -> dict[str, str]:
+    """The types that other files give columns which have none in these files."""
+    types = {name: elsewhere.type_of(name) or NULL for name in untyped}
+    return {name: kind for name, kind in types.items() if kind != NULL}
+
+
+def _used(source: Source, uses: Uses, path: Path, types: Mapping[str, str]) -> dict[str, str]:
+    """The types of the columns in use that a file has, by the definition's names.
+
+    Raises `SourceError` for one of a type that no engine reads, and for columns that cannot be distinguished.
+    """
+    _check_names(source, uses, path, [*types])
+    kinds = {source.named(name).casefold(): kind for name, kind in types.items()}
+    used = {name: kinds[name.casefold()] for name in uses.columns if name.casefold() in kinds}
+    _check_read(path, used)
+    return used
 
 
 def _check_read(path: Path, used: Mapping[str, str]) -> None:
@@ -115,78 +155,37 @@ def _types_of_text(source: Source, used: Sequence[str], files: Sequence[SourceFi
 
 
 @contextmanager
-def _damage_named(source: Source, file: SourceFile, read: Collection[str]) -> Iterator[None]:
+def _damage_named(source: Source, file: str, read: Collection[str]) -> Iterator[None]:
     """Raises `SourceError` where the block cannot read a Parquet file."""
     try:
-        with denials_named(source.path, source.path / file.path):
+        with denials_named(source.path, source.path / file):
             yield
     except (OSError, pa.ArrowInvalid, UnreadableRows) as error:
         why = error.why if isinstance(error, UnreadableRows) else reason_of(error)
-        others = "" if file.path.endswith(".parquet") else '; source.include = ["*.parquet"] leaves out all such files'
+        others = "" if file.endswith(".parquet") else '; source.include = ["*.parquet"] leaves out all such files'
         raise SourceError(
-            f"{source.path / file.path} is not a readable Parquet file ({why}). Remove or repair it"
-            f"{aside(source, file.path, read, ', or set it aside')}{others}; nothing of this batch has been committed."
+            f"{source.path / file} is not a readable Parquet file ({why}). Remove or repair it"
+            f"{aside(source, file, read, ', or set it aside')}{others}; nothing of this batch has been committed."
         ) from error
 
 
-def _types_in(
-    source: Source, uses: Uses, file: SourceFile, in_folders: Mapping[str, str], earlier: Earlier
-) -> dict[str, str]:
-    """The type of each column of a Parquet file, and of its folder's name, by the name that a definition has for it."""
-    path = source.path / file.path
-    with _damage_named(source, file, earlier.read):
-        schema = schema_of(path)
-    own = {f.name: str(f.type) for f in schema}
-    check_columns(source, uses, file, schema.names)
-    own |= {name: in_folders[name] for name in file.values}
-    columns = [*schema.names, *(file.values.keys() - {*schema.names})]
-    if absent := [name for name in source.rename if name not in columns]:
-        raise SourceError(without(source, file.path, renamed(source, absent[0], columns), earlier))
-    _check_names(source, path, columns)
-    return {source.named(name): kind for name, kind in own.items()}
+def _types_in(source: Source, file: SourceFile | Found, in_folders: Mapping[str, str]) -> dict[str, str]:
+    """The type of each column of a Parquet file, and of its partition columns, by the name in the file."""
+    types = {f.name: str(f.type) for f in schema_of(source.path / file.path)}
+    return types | {name: in_folders[name] for name in file.values}
 
 
-def _check_fits(source: Source, file: str, name: str, recorded: str, found: str, read: Collection[str]) -> None:
-    """Raises `StateMismatch` where a column of a file cannot be read as it was recorded first."""
-    if found == recorded and not in_nanos(found):
-        return
-    path, column = source.path / file, source.in_files(name)
-    declared = column in source.columns
-    why = misfit(path, column, recorded, found, floored=name == source.timestamp, declared=declared)
-    if why:
-        raise StateMismatch(
-            f"column {name!r} of {path} {why}. Write the file with {recorded.replace('[ns', '[us')}"
-            f"{_declaring(column, recorded, found)}{aside(source, file, read, '; or leave it out')};"
-            f"{'' if declared else ' or start a pipeline under another name for the new type;'}"
-            " nothing of this batch has been committed"
-        )
+def _types_elsewhere(known: ReadTypes, files: Iterable[SourceFile | Found]) -> Iterator[dict[str, str]]:
+    """The types of the columns of other files, by the definition's names in lower case; of those that can be read."""
+    source, own = known.source, {*map(str.casefold, known.source.rename)}
+    for file in files:
+        with suppress(OSError, pa.ArrowInvalid):
+            types = _types_in(source, file, types_of(source, [file], known.known))
+            taken = {to.casefold() for to in source.rename.values()} - own  # another column's name here
+            yield {source.named(name).casefold(): of for name, of in types.items() if name.casefold() not in taken}
 
 
-def _declared(source: Source, used: Sequence[str], recorded: Mapping[str, str]) -> dict[str, str]:
-    """The types that `[source.schema]` names of columns in use; raises `StateMismatch` where another is recorded."""
-    found: dict[str, str] = {}
-    for name in used:
-        text = source.columns.get(source.in_files(name))
-        kind = declared_type(text)
-        if kind is not None and name in recorded and kind_of(recorded[name]) != kind_of(kind):
-            raise StateMismatch(
-                f"source.schema in {source.file} says {text} of column {name!r}, which was recorded as"
-                f" {recorded[name]}: a column keeps its type. Say {kind_of(recorded[name])}, or leave it out"
-            )
-        if kind is not None and name not in recorded:
-            found[name] = str(kind)
-    return found
-
-
-def _declaring(column: str, recorded: str, found: str) -> str:
-    """What to say where a narrower type is not the file's fault."""
-    if not is_wider(kind_of(recorded), kind_of(found)):
-        return ""
-    said = f'schema = {{ {json.dumps(column)} = "{kind_of(recorded)}" }}'
-    return f"; or, where nothing is cut off, say so in [source]: {said}"
-
-
-def _check_names(source: Source, path: Path, columns: Sequence[str]) -> None:
+def _check_names(source: Source, uses: Uses, path: Path, columns: Sequence[str]) -> None:
     """Raises `SourceError` for columns that cannot be distinguished, or that have names of windowlib's own."""
     known = [source.named(name) for name in columns]
     if taken := [name for name in known if names.is_reserved(name)]:
@@ -198,7 +197,8 @@ def _check_names(source: Source, path: Path, columns: Sequence[str]) -> None:
         name for name, to in source.rename.items() if to != name and to in columns and to not in source.rename
     ]:
         raise SourceError(f"{path}: {called_as_another(taken[0], source.rename[taken[0]])}")
-    if alike := names.same_but_for_case(known):
+    used = {name.casefold() for name in uses.columns}
+    if alike := [name for name in names.same_but_for_case(known) if name.casefold() in used]:
         raise SourceError(
             f"{path}: the columns {', '.join(map(repr, alike))} differ in case only, which Spark ignores; rename one of"
             ' them: source.rename = { "column" = "another name" }, or in the files'

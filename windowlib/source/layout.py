@@ -70,10 +70,14 @@ class Layout:
     def differing(self, schema: pa.Schema) -> dict[str, str]:
         """The columns that a file has in another type than they are read as, with that type; NULL: nothing is read."""
         own = {one.name.casefold(): one.type for one in schema}
+        twice = {*map(str.casefold, names.same_but_for_case(schema.names))}
         found = {}
         for name, kind in self.kinds.items():
             column = names.plain(name)
             given = own.get(column.casefold())
+            if column.casefold() in twice:
+                found[name] = NULL
+                continue
             if given is None and name == column:
                 continue
             of_file = NULL if given is None else kind_of(given)
@@ -124,14 +128,18 @@ def each_once(schemas: Sequence[pa.Schema]) -> list[pa.Schema]:
 
 
 def _fields(source: Source, files: Sequence[SourceFile], recorded: Types, folded: Collection[str]) -> Fields:
-    """The fields that are read, of each type, by the first spelling of their columns; not those of `folded`."""
+    """The fields that are read, of each type, by the definition's spelling of their columns, or else the first one.
+
+    Left out are those of `folded`, and those that a file has in two spellings.
+    """
     found: dict[str, dict[str, pa.Field]] = {}
-    spelled: dict[str, str] = {}
     in_folders = {*map(str.casefold, folded)}
+    spelled = {own.casefold(): own for own in (*source.rename, *map(source.in_files, recorded))}
     for schema in each_once([schema_of(source.path / file.path) for file in files]):
+        twice = names.same_but_for_case(schema.names)
         for one in schema:
             name, kind = spelled.setdefault(one.name.casefold(), one.name), kind_of(one.type)
-            if name.casefold() in in_folders or kind in found.get(name, {}):
+            if name.casefold() in in_folders or kind in found.get(name, {}) or one.name in twice:
                 continue
             if source.named(name) in recorded or is_readable(one):
                 found.setdefault(name, {})[kind] = one.with_name(name)
@@ -176,11 +184,22 @@ def _signed(kind: pa.DataType) -> pa.DataType:
     return with_inner(kind, lambda one: _UNSIGNED.get(one, one))
 
 
+def _has_alike(kind: pa.DataType) -> bool:
+    """Tests if a type holds a struct with fields that differ in case only.
+
+    >>> _has_alike(pa.list_(pa.struct([("a", pa.int8()), ("A", pa.int8())])))
+    True
+    """
+    fields = [kind.field(i) for i in range(kind.num_fields)]
+    alike = names.same_but_for_case(field.name for field in fields) if pa.types.is_struct(kind) else []
+    return bool(alike) or any(_has_alike(field.type) for field in fields)
+
+
 def is_readable(field: pa.Field) -> bool:
     """Whether a field of a file can be read by every engine."""
     from pyspark.errors import PySparkException
 
-    if is_unread(field.type):
+    if is_unread(field.type) or _has_alike(field.type):
         return False
     try:
         return spark_type(field) is not None

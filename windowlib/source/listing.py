@@ -12,7 +12,7 @@ One that was read as an unfinished transfer, and is complete now under another n
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -213,6 +213,17 @@ def numbered(files: Sequence[Found], after_sequence: int, at_most: int = 0) -> l
         SourceFile(f.path, f.size_bytes, f.modified_ns, number, f.partition_values)
         for number, f in enumerate(chosen, after_sequence + 1)
     ]
+
+
+def other_files(
+    tables: Tables, commit: Commit | None, fresh: Sequence[Found], files: Sequence[SourceFile]
+) -> Iterator[Found]:
+    """Files besides these: what else is listed, in order, then what was read, newest first."""
+    paths = {file.path for file in files}
+    yield from (file for file in sorted(fresh, key=lambda file: file.order) if file.path not in paths)
+    known = known_files(tables, commit.versions.get(SOURCE_FILES.name)).values() if commit else ()
+    for file in sorted(known, key=lambda file: file.modified_ns, reverse=True):
+        yield Found(file.path, file.size_bytes, file.modified_ns, (file.modified_ns, file.path))
 
 
 def check_unchanged(source: Source, files: Sequence[SourceFile]) -> None:

@@ -86,7 +86,7 @@ def _as_spark_knows(reader: DataFrameReader, layout: Layout, paths: Sequence[str
 
 def _only_spark_knows(schema: pa.Schema) -> bool:
     """Whether only Spark can say what the columns of a file are, which costs it a job; not where it cannot."""
-    if any(is_unread(field.type) for field in schema):
+    if any(is_unread(field.type) for field in schema) or names.same_but_for_case(schema.names):
         return False
     by_spark = any(key.startswith(b"org.apache.spark") for key in schema.metadata or ())
     return by_spark or not all(map(is_readable, schema))
@@ -95,7 +95,9 @@ def _only_spark_knows(schema: pa.Schema) -> bool:
 def _placed(read: DataFrame, found: Types, layout: Layout) -> DataFrame:
     """What was read, in the types that it is read as, with the place of each row."""
     of_file = read.metadataColumn("_metadata")  # also where the source has a column of that name
-    names_of = [*layout.kinds, *(name for name in read.columns if name not in layout.kinds)] if found else read.columns
+    spelled = {name.casefold(): name for name in layout.kinds}
+    columns = [spelled.get(name.casefold(), name) for name in read.columns]
+    names_of = [*layout.kinds, *(name for name in columns if name not in layout.kinds)] if found else columns
     return read.select(
         *(_column(name, found, layout).alias(name) for name in names_of),
         of_file["file_path"].alias(names.SOURCE_FILE),

@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from windowlib.definition.source import Source
 from windowlib.engines.choice import engine_of
 from windowlib.plans import names
 from windowlib.plans.functions import F, looked_up, quoted
 from windowlib.plans.sql_kinds import STRING
 from windowlib.source import parquet_rows, text
+from windowlib.source.arrow_names import named_type
 from windowlib.source.column_types import kind_of
+from windowlib.source.layout import spark_type
 from windowlib.source.uris import file_of, spellings
 from windowlib.tables.ledger_rows import SourceFile
 
@@ -107,8 +111,10 @@ def _of_parquet(read: DataFrame, source: Source, recorded: Mapping[str, str], te
 def _lacking(source: Source, columns: Sequence[str], recorded: Mapping[str, str]) -> list[Column]:
     """The columns in use that no file has, null: all files may be from before one was first used."""
     have = {source.named(name).casefold() for name in columns}
-    kinds = {name: kind_of(kind) for name, kind in recorded.items() if name.casefold() not in have}
-    return [F.lit(None).cast(kind).alias(name) for name, kind in kinds.items() if kind != "other" and "<" not in kind]
+    lacking = {name.casefold(): pa.field(name, kind) for name, text in recorded.items() if (kind := named_type(text))}
+    return [
+        F.lit(None).cast(spark_type(field)).alias(field.name) for folded, field in lacking.items() if folded not in have
+    ]
 
 
 def _renamed(source: Source, columns: Sequence[str], texts: Collection[str] = ()) -> list[Column]:

@@ -160,18 +160,20 @@ def _parquet(
     """The rows of a file with a key; `folders` has its partition values, by the definition's names."""
     of, path = definition.source, definition.source.path / file.place
     parquet = parquet_file(path)
-    own = {of.named(field.name): _plain_type(field.type) for field in parquet.schema_arrow}
-    schema = pa.schema([*(own | {name: value.type for name, value in folders.items()}).items()])
-    if (wanted := _wanted(key, schema)) is None:
+    own = {of.named(field.name).casefold(): field for field in parquet.schema_arrow}
+    in_file = [name for name in definition.uses.columns if name not in folders and name.casefold() in own]
+    types = {name: _plain_type(own[name.casefold()].type) for name in in_file}
+    types |= {name: folders[name].type for name in definition.uses.columns if name in folders}
+    schema = pa.schema([*types.items()])
+    if not {of.timestamp, *key.columns} <= types.keys() or (wanted := _wanted(key, schema)) is None:
         return
-    names = [column for column in definition.uses.columns if column in schema.names]
-    shown = [column for column in shown_columns(definition) if column in names]
-    read, first = [of.in_files(name) for name in names if name not in folders], 0
-    for raw in rows_read(path, parquet, columns=read):
-        columns = {of.named(field.name): column for field, column in zip(raw.schema, raw.columns, strict=True)}
-        columns = {name: column.cast(_plain_type(column.type)) for name, column in columns.items()}
-        columns |= {name: pa.repeat(folders[name], raw.num_rows) for name in names if name in folders}
-        batch = pa.RecordBatch.from_pydict(columns)
+    shown = [column for column in shown_columns(definition) if column in types]
+    read = dict.fromkeys(own[name.casefold()].name for name in in_file)
+    first = 0
+    for raw in rows_read(path, parquet, columns=[*read]):
+        columns = {name: raw.column(own[name.casefold()].name).cast(types[name]) for name in in_file}
+        columns |= {name: pa.repeat(folders[name], raw.num_rows) for name in types if name in folders}
+        batch = pa.RecordBatch.from_pydict(columns, schema=schema)
         places = _places(batch, wanted)
         chosen = batch.take(places)
         times = times_ms(chosen.column(of.timestamp), of.timestamp_unit, of.dialect.time_zone)

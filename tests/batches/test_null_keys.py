@@ -1,0 +1,51 @@
+"""A row without a key is quarantined, whatever its file's footer says of its keys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.clicks import CLICKS, MINUTE_MS, START_MS, clicks, clock, without
+from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.verify import verify
+from windowlib.runs.advance import advance
+from windowlib.source import footers
+from windowlib.source.intake import times_of
+from windowlib.tables.ledger_rows import SourceFile
+from windowlib.tables.read import read_table
+
+PLAIN = without(CLICKS, "event_id", "max_files_per_run", "first", "allowed_lateness")
+
+
+def with_wrong_footer(path: Path, table: pa.Table) -> None:
+    """Writes a file whose footer counts no null in `user`, though there is one."""
+    pq.write_table(table, path, compression="none", use_dictionary=False)
+    whole = path.read_bytes()
+    one_null = b"\x36\x02"  # in Thrift's compact protocol: field 3, null_count, is 1; no other column has a null
+    assert whole.count(one_null) == 1
+    path.write_bytes(whole.replace(one_null, b"\x36\x00"))
+
+
+@pytest.mark.spark
+@pytest.mark.both
+@pytest.mark.fault(
+    "a footer counts no null in a key column that has one", "the rows are looked at, and that one is quarantined"
+)
+def test_a_footer_that_counts_too_few_nulls_publishes_no_null_key(spark: SparkSession, tmp_path: Path) -> None:
+    definition = clicks(tmp_path, 0, PLAIN)
+    at_ms = [START_MS, START_MS + MINUTE_MS, START_MS + 2 * MINUTE_MS]
+    table = pa.table({"user": ["ann", None, "ann"], "at_ms": at_ms, "value": [1, 2, 4]})
+    with_wrong_footer(tmp_path / "incoming" / "1.parquet", table)
+    files = [SourceFile("1.parquet", 1, 1, 1)]
+    assert footers.look(definition.source.path, files, times_of(definition.source, definition.spec.assigner))
+    batch, *_ = advance(definition, lambda: spark, clock=clock, finish=True)
+    assert (batch.figures["rows_admitted"], batch.figures["rows_quarantined"]) == (2, 1)
+    [row] = read_table(definition, "results").to_pylist()
+    assert (row["user"], row["clicks"], row["total"]) == ("ann", 2, 5)
+    [refused] = read_table(definition, "quarantine").to_pylist()
+    assert (refused["reason"], refused["source_row"]) == ("null_key", 1)
+    assert not [*verify(definition, Asked(), spark, clock).differences]
