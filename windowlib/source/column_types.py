@@ -264,5 +264,6 @@ def _first(values: pa.Array, chosen: pa.Array) -> str | None:
 
 def _values(path: Path, column: str) -> Iterator[pa.Array]:
     with pq.ParquetFile(path) as file:
-        for batch in rows_read(path, file, columns=[column]):
+        spelled = [name for name in file.schema_arrow.names if name.casefold() == column.casefold()]
+        for batch in rows_read(path, file, columns=spelled):
             yield batch.column(0)

@@ -112,7 +112,8 @@ def _used(source: Source, uses: Uses, path: Path, types: Mapping[str, str]) -> d
 
     Raises `SourceError` for one of a type that no engine reads, and for columns that cannot be distinguished.
     """
-    _check_names(source, uses, path, [*types])
+    own = schema_of(path).names  # one may be there twice
+    _check_names(source, uses, path, [*own, *(types.keys() - {*own})])
     kinds = {source.named(name).casefold(): kind for name, kind in types.items()}
     used = {name: kinds[name.casefold()] for name in uses.columns if name.casefold() in kinds}
     _check_read(path, used)
@@ -199,10 +200,15 @@ def _check_names(source: Source, uses: Uses, path: Path, columns: Sequence[str])
         raise SourceError(f"{path}: {called_as_another(taken[0], source.rename[taken[0]])}")
     used = {name.casefold() for name in uses.columns}
     if alike := [name for name in names.same_but_for_case(known) if name.casefold() in used]:
-        raise SourceError(
-            f"{path}: the columns {', '.join(map(repr, alike))} differ in case only, which Spark ignores; rename one of"
-            ' them: source.rename = { "column" = "another name" }, or in the files'
-        )
+        raise spelled_twice(path, alike)
+
+
+def spelled_twice(path: Path, columns: Sequence[str]) -> SourceError:
+    """The error that a file has a column in use in two spellings."""
+    return SourceError(
+        f"{path}: the columns {', '.join(map(repr, columns))} differ in case only, which Spark ignores; rename one of"
+        ' them: source.rename = { "column" = "another name" }, or in the files'
+    )
 
 
 def _check_types(source: Source, uses: Uses, types: Mapping[str, str]) -> None:

@@ -21,6 +21,7 @@ from windowlib.definition.source import Source
 from windowlib.plans import names
 from windowlib.plans.sql_kinds import NULL, STRING
 from windowlib.source.column_types import arrow_type, in_nanos, is_unread, is_wider, kind_of, schema_of, with_inner
+from windowlib.source.files import spelled_twice
 from windowlib.source.partition_values import kinds_of
 from windowlib.tables.ledger_rows import SourceFile
 
@@ -56,10 +57,11 @@ class Layout:
         """Of these files; `recorded` has the types of columns in use by the definition's names, as Arrow names them."""
         folded = kinds_of(source, files, recorded)
         fields = _fields(source, files, recorded, folded)
+        in_use = {source.in_files(name).casefold(): kind for name, kind in recorded.items()}
         kinds: dict[str, str] = {}
         places: dict[str, Types] = {}
         for name, found in fields.items():
-            if (known := recorded.get(source.named(name))) is not None:
+            if (known := in_use.get(name.casefold())) is not None:
                 kinds[name] = kind_of(known)
                 continue
             columns = {names.of_another_type(name, i) if i else name: one for i, one in enumerate(_apart([*found]))}
@@ -130,18 +132,25 @@ def each_once(schemas: Sequence[pa.Schema]) -> list[pa.Schema]:
 def _fields(source: Source, files: Sequence[SourceFile], recorded: Types, folded: Collection[str]) -> Fields:
     """The fields that are read, of each type, by the definition's spelling of their columns, or else the first one.
 
-    Left out are those of `folded`, and those that a file has in two spellings.
+    Left out are those of `folded`, and those that a file has in two spellings. Raises `SourceError` where such a one
+    is in use: it was not when the file was first read.
     """
     found: dict[str, dict[str, pa.Field]] = {}
     in_folders = {*map(str.casefold, folded)}
+    paths = [source.path / file.path for file in files]
+    used = {source.in_files(name).casefold() for name in recorded}
     spelled = {own.casefold(): own for own in (*source.rename, *map(source.in_files, recorded))}
-    for schema in each_once([schema_of(source.path / file.path) for file in files]):
+    for path, schema in {id(of := schema_of(path)): (path, of) for path in paths}.values():
         twice = names.same_but_for_case(schema.names)
+        if alike := [name for name in twice if name.casefold() in used]:
+            raise spelled_twice(path, alike)
         for one in schema:
-            name, kind = spelled.setdefault(one.name.casefold(), one.name), kind_of(one.type)
-            if name.casefold() in in_folders or kind in found.get(name, {}) or one.name in twice:
+            if one.name in twice:
                 continue
-            if source.named(name) in recorded or is_readable(one):
+            name, kind = spelled.setdefault(one.name.casefold(), one.name), kind_of(one.type)
+            if name.casefold() in in_folders or kind in found.get(name, {}):
+                continue
+            if name.casefold() in used or is_readable(one):
                 found.setdefault(name, {})[kind] = one.with_name(name)
     return found
 
