@@ -157,6 +157,19 @@ def test_a_column_that_a_delta_table_got_later_is_null_in_its_older_files(spark:
 
 
 @pytest.mark.spark
+@pytest.mark.embedded
+def test_a_key_that_a_delta_table_got_later_is_null_and_its_rows_are_quarantined(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    definition = clicks(tmp_path, 0, PLAIN.replace('"parquet"', '"delta"'))
+    for number, columns in enumerate(({"value": OLD["value"]}, NEW), 1):
+        write_deltalake(tmp_path / "incoming", table(number, columns), mode="append", schema_mode="merge")
+    advance(definition, lambda: spark, clock=clock, finish=True)
+    assert results(definition) == [("ann", 1, 1, 1.5)]
+    assert [row["reason"] for row in read_table(definition, "quarantine").to_pylist()] == ["null_key"] * 3
+
+
+@pytest.mark.spark
 @pytest.mark.classic
 def test_a_column_with_fields_is_null_in_files_that_lack_it(spark: SparkSession, tmp_path: Path) -> None:
     definition = per_run(clicks(tmp_path, 0, AS_NULL.replace("sum(price)", "sum(item.price)")), 1)
