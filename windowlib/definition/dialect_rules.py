@@ -42,3 +42,12 @@ def _numbers(form: Any, locale: Any) -> Iterator[Mistake]:
     elif mark is None:
         problem = f"how numbers are written in {given(locale)} is not known"
         yield Mistake(key, f"{problem}; declare them as string, or as whole numbers")
+
+
+def meaningless(source: Mapping[str, Any]) -> Iterator[Mistake]:
+    """Keys of `[source]` that say nothing about files of its format."""
+    kind = source.get("format")
+    for key in ("include", "exclude") if kind == "delta" else ("missing_columns",) if kind in ("json", "csv") else ():
+        if key in source:
+            named = "a Delta table, whose log names its files" if kind == "delta" else kind
+            yield Mistake(f"source.{key}", f"has no meaning for {named}; leave it out")

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from windowlib.definition import spark_types
 from windowlib.definition.aggregate_sql import columns_used
-from windowlib.definition.dialect_rules import dialect
+from windowlib.definition.dialect_rules import dialect, meaningless
 from windowlib.definition.explosion import too_many
 from windowlib.definition.expression_types import misfits
 from windowlib.definition.masters import unknown_master
@@ -151,11 +151,7 @@ def _reads(window: dict[str, Any]) -> Iterator[Mistake]:
 def _schema(source: dict[str, Any], schema: dict[str, str]) -> Iterator[Mistake]:
     if source.get("format") in ("json", "csv") and "schema" not in source:
         yield Mistake("source.schema", f'missing, and needed for {source["format"]}; allowed: column = "spark type"')
-    for key in ("include", "exclude"):
-        if key in source and source.get("format") == "delta":
-            yield Mistake(f"source.{key}", "has no meaning for a Delta table, whose log names its files; leave it out")
-    if source.get("format") in ("json", "csv") and "missing_columns" in source:
-        yield Mistake("source.missing_columns", f"has no meaning for {source['format']}; leave it out")
+    yield from meaningless(source)
     yield from _types("source.schema", schema)
 
 
