@@ -118,7 +118,7 @@ def test_a_long_file_was_read_again_for_each_week(tmp_path: Path, monkeypatch: p
     groups: list[int] = []
     read = row_groups._read
     monkeypatch.setattr(row_groups, "_read", lambda file, of, schema: groups.extend(of) or read(file, of, schema))
-    commit = Commit(len(times), {RUN_METRICS.name: version}, 0, 0, "", "", {}, 0)
+    commit = Commit(len(times), {RUN_METRICS.name: version}, 0, 0, "", "", {}, 0, plan_time_ms=0, late_out_ms=0)
     found = history(Tables(tmp_path), LedgerState(commit=commit), NOW_MS)
     assert len(found) == WEEKS + 20
     assert len(rows) // data_files.ROWS_PER_GROUP > WEEKS
@@ -131,7 +131,7 @@ def test_earlier_batches_of_the_hour_are_found_and_no_others(tmp_path: Path):
     times = [hour_ms - week * WEEK_MS + at for week in range(WEEKS + 2, 0, -1) for at in (-1, 0, HOUR_MS - 1, HOUR_MS)]
     for batch_id, at_ms in enumerate(times, start=1):
         version = small.append_rows(tables[RUN_METRICS.name], version, figures_of(batch_id, at_ms))
-    commit = Commit(len(times), {RUN_METRICS.name: version}, 0, 0, "", "", {}, 0)
+    commit = Commit(len(times), {RUN_METRICS.name: version}, 0, 0, "", "", {}, 0, plan_time_ms=0, late_out_ms=0)
     found = history(tables, LedgerState(commit=commit), NOW_MS)
     same_hour = [one["plan_time_ms"] for one in found[:-20]]
     newest = [one["plan_time_ms"] for one in found[-20:]]

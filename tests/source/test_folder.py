@@ -153,7 +153,7 @@ def commit_of(definition: Definition) -> Commit:
     frozen = plan(definition)
     assert frozen is not None
     assert frozen.stored[PLACE]["path"] == str(definition.source.path)
-    return Commit(1, {}, 0, 1, frozen.fingerprint, frozen.definition, {}, 0)
+    return Commit(1, {}, 0, 1, frozen.fingerprint, frozen.definition, {}, 0, plan_time_ms=0, late_out_ms=0)
 
 
 def planned(definition: Definition, commit: Commit) -> None:
@@ -278,10 +278,3 @@ def test_a_pipeline_that_moves_with_its_source_goes_on(tmp_path: Path) -> None:
     commit = commit_of(clicks(tmp_path / "here", 1))
     os.rename(tmp_path / "here", tmp_path / "there")
     planned(load_definition(tmp_path / "there" / "clicks.toml"), commit)
-
-
-def test_a_release_that_kept_no_folder_is_continued(tmp_path: Path) -> None:
-    definition = clicks(tmp_path, 1)
-    commit = commit_of(definition)
-    kept = {key: value for key, value in commit.stored.items() if key != PLACE}
-    planned(definition, replace(commit, definition=json.dumps(kept)))
