@@ -122,7 +122,7 @@ def _task(folder: Path, side: Side, case: Case) -> Task:
     task = Task(folder / side.name, case.queries)
     task.incoming.mkdir(parents=True)
     for query in case.queries:
-        (task.folder / f"{query.name}.toml").write_text(definition(query) + side.more)
+        (task.folder / f"{query.name}.toml").write_text(definition(query))
     return task
 
 

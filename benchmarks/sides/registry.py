@@ -9,7 +9,6 @@ from benchmarks.sides import flink, ours, recompute, streaming
 from benchmarks.sides.side import Side, Task, Work, everything_is_there
 
 OURS = "ours"
-WARM = '[spark]\nmaster = "warm"\n'
 
 
 def _ours(
@@ -18,9 +17,8 @@ def _ours(
     work: Callable[[Task], Work],
     *,
     need: Callable[[], None] = everything_is_there,
-    more: str = "",
 ) -> Side:
-    return Side(name, says, work, ours.published, need=need, more=more)
+    return Side(name, says, work, ours.published, need=need)
 
 
 def _floor_refuses(query: Query) -> str | None:
@@ -58,7 +56,6 @@ SIDES = {
         _ours(
             "ours-cold", "`windowlib run` for each file, from the start of its process to its end", ours.new_process()
         ),
-        _ours("ours-warm", "the same on a warm engine, a thin client", ours.new_process(), more=WARM),
         _ours("ours-sail", "one run for each file, in a started session on Sail", ours.on_sail, need=ours.need_sail),
         _ours(
             "ours-sail-cold",

@@ -61,7 +61,6 @@ class Side:
     need        raises MissingSide, with what to do, where something is not installed
     deliver     lets a file arrive; not timed
     final_only  it publishes a result only once it can change no more
-    more        TOML at the end of its definitions
     """
 
     name: str
@@ -73,4 +72,3 @@ class Side:
     need: Callable[[], None] = everything_is_there
     deliver: Callable[[Path, Task], None] = link
     final_only: bool = False
-    more: str = ""
