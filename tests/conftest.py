@@ -158,7 +158,7 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
         yield sail.session()
         return
     if address := os.environ.get("WINDOWLIB_TEST_REMOTE"):
-        spark = connect.session(address, of_a_session(), conf, "")
+        spark = connect.session(address, of_a_session(), conf)
         yield spark
         connect.close(spark)
         return

@@ -15,7 +15,7 @@ LONGEST = (
     "batches/test_added.py", "reruns/test_rerun_cases.py", "stopped/test_stopped.py", "pages/test_pages.py",
     "growth/test_growth.py", "engines/test_matrix.py", "runs/test_together.py", "reruns/test_read_otherwise.py",
     "batches/test_general_pipeline.py", "runs/test_operations.py", "inspection/test_explain_window.py",
-    "engines/test_warm.py", "engines/test_two_engines.py", "packaging/test_installed.py",
+    "engines/test_connect.py", "engines/test_two_engines.py", "packaging/test_installed.py",
 )  # fmt: skip
 
 

@@ -821,7 +821,7 @@ def test_every_pool_that_a_task_needs_is_made() -> None:
     ("engine", "pool"),
     [
         ('engine = "sail"', "windowlib_sail"),
-        ('spark = { master = "warm" }', "windowlib_remote"),
+        ('spark = { master = "sc://host:15002" }', "windowlib_remote"),
         ('spark = { master = "spark://host:7077" }', "windowlib_remote"),
         ('spark = { master = "local[2]" }', "windowlib_spark"),
     ],
@@ -1248,11 +1248,11 @@ def test_a_cluster_gets_spark_submit(tmp_path: Path) -> None:
 
     file = tmp_path / "p.toml"
     commands = {}
-    for master in ("local[2]", "warm", "sc://host:15002", "spark://host:7077"):
+    for master in ("local[2]", "sc://host:15002", "spark://host:7077"):
         file.write_text(DEFINITION.format(name="p") + f'[spark]\nmaster = "{master}"\n', encoding="utf-8")
         commands[master] = advance_command(load_definition(file))
     plain = [sys.executable, "-P", "-m", "windowlib", "run", str(file)]
-    assert commands["local[2]"] == commands["warm"] == commands["sc://host:15002"] == plain
+    assert commands["local[2]"] == commands["sc://host:15002"] == plain
     submit, start = commands["spark://host:7077"], PROJECT / "windowlib" / "__main__.py"
     assert Path(submit[0]).is_file()
     assert submit[1:] == [

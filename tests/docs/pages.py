@@ -149,7 +149,6 @@ def follow(page: Page, folder: Path, after_each: Callable[[Path], None] | None =
     namespace: dict[str, Any] = {}
     with contextlib.chdir(folder), pytest.MonkeyPatch.context() as patch:
         patch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
-        patch.setenv("WINDOWLIB_ENGINE_DIR", str(folder / "engine"))
         for block in page.blocks:
             outcomes += _follow(block, outcomes, namespace)
             if after_each:

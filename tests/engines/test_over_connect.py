@@ -1,12 +1,11 @@
 """Existing tests of pipelines, run once more over Spark Connect: they compare with references that know no engine.
 
 One process cannot have a classic session and a remote one, so each module runs in a process of its own, whose fixture
-`spark` is a session on a warm engine.
+`spark` is a session on a server.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -16,23 +15,23 @@ from typing import Any
 
 import pytest
 
-from windowlib.engines.warm import engine, state
+from tests.connect_server import ConnectServer
 
 PROJECT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """An engine of this module's own."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(state.FOLDER_VARIABLE, str(tmp_path_factory.mktemp("engine")))
-        yield engine.start({}).address
-        engine.stop()
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
+    """A server of this module's own."""
+    server = ConnectServer(tmp_path_factory.mktemp("server"))
+    server.start()
+    yield server
+    server.end()
 
 
 def _at_length(module: str, chosen: str, at_least: int, id: str) -> Any:
-    mark = pytest.mark.long("thin clients of the warm engine give a run's tables in make test")
+    mark = pytest.mark.long("thin clients of a server give a run's tables in make test")
     return pytest.param(module, chosen, at_least, id=id, marks=mark)
 
 
@@ -46,9 +45,9 @@ def _at_length(module: str, chosen: str, at_least: int, id: str) -> Any:
         _at_length("plans/test_counts.py", "reference or aggregate", 2, id="count windows"),
     ],
 )
-def test_the_same_over_connect(address: str, module: str, chosen: str, at_least: int) -> None:
+def test_the_same_over_connect(server: ConnectServer, module: str, chosen: str, at_least: int) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-m", "spark", "-k", chosen, f"tests/{module}"]
-    environment = {**os.environ, "WINDOWLIB_TEST_REMOTE": address}
+    environment = {**server.environment, "WINDOWLIB_TEST_REMOTE": server.address}
     done = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     passed = re.search(r"(\d+) passed", done.stdout)

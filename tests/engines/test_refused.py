@@ -27,8 +27,8 @@ NOT_A_NUMBER = f"[INVALID_CONF_VALUE.TYPE_MISMATCH] The value 'many' in the conf
 @pytest.mark.parametrize(
     "master",
     [
-        *("local", "local[*]", "local[4]", "local[2,3]", "local[*, 2]", "local-cluster[2, 1, 1024]", "warm", "yarn"),
-        *("sc://host", "sc://host:15002/;token=x", "spark://one:7077,two:7077", "k8s://https://host:443"),
+        *("local", "local[*]", "local[4]", "local[2,3]", "local[*, 2]", "local-cluster[2, 1, 1024]", "yarn"),
+        *("sc://host", "sc://host:15002/;use_ssl=true", "spark://one:7077,two:7077", "k8s://https://host:443"),
     ],
 )
 def test_a_master_that_spark_or_a_run_knows(tmp_path: Path, master: str) -> None:
@@ -42,7 +42,7 @@ def test_a_master_that_spark_or_a_run_knows(tmp_path: Path, master: str) -> None
         ("LOCAL[*]", "local[*]"),
         ("spak://host:7077", "spark://host:7077"),
         ("yarn-client", "yarn"),
-        ("wram", "warm"),
+        ("warm", None),
         ("local[0]", "local"),
         ("mesos://host:5050", None),
         ("", None),
@@ -54,6 +54,23 @@ def test_a_master_that_none_knows(tmp_path: Path, master: str, meant: str | None
     proposal = f"; did you mean {meant}?" if meant else ""
     said = f'clicks.toml: spark.master: given "{master}"{proposal}; allowed: "local[*]", or "local[4]" for 4 threads;'
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("section", "key"),
+    [
+        ('master = "sc://host:15002/;use_ssl=true;token=s3cret"', "spark.master: "),
+        ('master = "SC://host/; Token=s3cret"', "spark.master: "),
+        ('conf = { "spark.connect.authenticate.token" = "s3cret" }', 'spark.conf: "spark.connect.authenticate.token" '),
+    ],
+)
+def test_a_token_is_refused_in_a_definition_and_not_repeated(tmp_path: Path, section: str, key: str) -> None:
+    with pytest.raises(InvalidDefinition) as caught:
+        clicks(tmp_path, 0, CLICKS + f"[spark]\n{section}\n")
+    said = str(caught.value)
+    assert f"clicks.toml: {key}holds a token" in said
+    assert "set SPARK_CONNECT_AUTHENTICATE_TOKEN where runs start" in said
+    assert "s3cret" not in said
 
 
 def refusal(error: Exception, master: str = "local[*]", **conf: str) -> WindowError:

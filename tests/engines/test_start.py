@@ -50,11 +50,7 @@ NOTHING = ["nothing new: there is nothing left to read", "", [], []]
     "master",
     [
         pytest.param("local[*]", marks=pytest.mark.long("where nothing is new, in make test, it is this master too")),
-        "warm",
-        pytest.param(
-            "sc://no-such-host:15002",
-            marks=pytest.mark.long("a warm engine, a server too, is not asked in make test either"),
-        ),
+        "sc://no-such-host:15002",
     ],
 )
 def test_nothing_ever_came(tmp_path: Path, master: str) -> None:

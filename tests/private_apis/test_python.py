@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import gc
-import json
-import signal
-import socket
 import subprocess
 import sys
-import time
 import weakref
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-
-import psutil
 
 from tests.private_apis.page import holds, printed
 from windowlib.definition import own_code
-from windowlib.engines.warm import state
 
 
 def collections_of(objects: int) -> int:
@@ -70,39 +61,6 @@ def test_what_lies_in_a_cycle_is_gone_when_asked() -> None:
     del pair
     gc.collect()
     assert known() is None
-
-
-SERVER = "import socket, sys, time; server = socket.create_server(('127.0.0.1', int(sys.argv[1]))); time.sleep(60)"
-
-
-@holds("engines/warm/keeper.py", "os.fork")
-def test_a_keeper_outlives_the_command_that_starts_it_and_is_not_its_child(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    asked = {"command": [sys.executable, "-c", SERVER, str(port)], "port": port, "token": "t", "settings": "s"}
-    asked |= {"environment": {}, "companions": [], "versions": {}, "conf": {}, "idle_seconds": None}
-    command = [sys.executable, "-P", "-m", "windowlib.engines.warm.keeper", str(tmp_path)]
-    with (tmp_path / "log").open("w") as log:
-        subprocess.run(command, input=json.dumps(asked).encode(), stdout=log, stderr=log, check=True)
-    known = within(20, lambda: (found := state.read(tmp_path)) and found.ready and found)
-    keeper = psutil.Process(known.keeper.pid)
-    try:
-        assert known.alive
-        assert keeper.pid not in {child.pid for child in psutil.Process().children(recursive=True)}
-        assert keeper.children()[0].pid == known.server.pid
-    finally:
-        keeper.send_signal(signal.SIGTERM)
-    within(20, lambda: not keeper.is_running() or keeper.status() == psutil.STATUS_ZOMBIE)
-    assert not known.alive
-
-
-def within(seconds: float, what: Callable[[], Any]) -> Any:
-    """What it gives as soon as that is true."""
-    deadline = time.monotonic() + seconds
-    while not (found := what()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    return found
 
 
 @holds("definition/own_code.py", "sys.modules", "sys.path")

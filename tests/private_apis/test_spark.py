@@ -15,7 +15,6 @@ from tests.private_apis.page import holds, listed, printed
 from tests.private_apis.uses import private_names, uses_of_settings
 from windowlib.engines import connect, jars, jvm
 from windowlib.engines import spark as our_spark
-from windowlib.engines.warm import engine
 from windowlib.runs.spark_errors import _is_sparks
 
 if TYPE_CHECKING:
@@ -58,12 +57,10 @@ def test_pyspark_takes_a_gateway_that_was_launched() -> None:
     assert "gateway" in inspect.signature(SparkContext._ensure_initialized).parameters
 
 
-@pytest.mark.parametrize("name", [jvm.MAIN, engine.SERVER])
 @holds("engines/jvm.py", jvm.MAIN)
-@holds("engines/warm/engine.py", engine.SERVER)
-def test_a_class_that_we_start_is_in_spark_s_jars(name: str) -> None:
+def test_a_class_that_we_start_is_in_spark_s_jars() -> None:
     jars = (jvm.spark_home() / "jars").glob("spark-*.jar")
-    assert any(f"{name.replace('.', '/')}.class" in zipfile.ZipFile(jar).namelist() for jar in jars)
+    assert any(f"{jvm.MAIN.replace('.', '/')}.class" in zipfile.ZipFile(jar).namelist() for jar in jars)
 
 
 @holds("engines/connect.py", "SPARK_CONNECT_RELEASE_SESSION_ON_EXIT")

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +17,8 @@ from tests import check_samples as samples
 from tests.check_samples import FIGURES, HISTORY, definition
 from tests.private_apis.page import holds
 from tests.quality.test_checks import SOUND_RESULTS, own, results_file
-from windowlib.engines.warm import state
 from windowlib.model.errors import InvalidSpec
-from windowlib.quality import check, judge
+from windowlib.quality import judge
 from windowlib.quality.suite_files import JUDGED, OF_BATCH, OF_ROWS
 from windowlib.quality.terms import Terms
 
@@ -29,58 +26,16 @@ OF_THE_MOMENT = {"batch_id", "id", "run_id", "validation_time", "active_batch_de
 
 
 @pytest.fixture(autouse=True)
-def no_judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """None is there at first, nor an engine; the one that a test gets ends with it."""
-    monkeypatch.setenv(state.FOLDER_VARIABLE, str(tmp_path / "engine"))
+def no_judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """None is there at first; the one that a test gets ends with it."""
     monkeypatch.setattr(judge, "_judge", None)
     yield
     if judge._judge:
         judge._judge.end()
 
 
-@dataclass
-class Engine:
-    """Keeps a judge, which takes seconds to start: another one only where a test has ended it."""
-
-    folder: Path
-    process: subprocess.Popen[bytes] | None = None
-
-    def judge(self) -> subprocess.Popen[bytes]:
-        """The one that it keeps; the engine's folder must be this one's."""
-        if self.process is None or self.process.poll() is not None:
-            self.end()
-            place = judge.socket_in(state.folder())
-            place.unlink(missing_ok=True)
-            self.process = subprocess.Popen(judge.command_for_engine(), stdin=subprocess.PIPE)
-            deadline = time.monotonic() + 60
-            while not place.exists():
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
-        return self.process
-
-    def end(self) -> None:
-        if self.process:
-            self.process.kill()
-            self.process.communicate()
-
-
-@pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    made = Engine(tmp_path_factory.mktemp("kept") / "engine")
-    yield made
-    made.end()
-
-
-@pytest.fixture
-def kept(engine: Engine, no_judge: None, monkeypatch: pytest.MonkeyPatch) -> subprocess.Popen[bytes]:
-    """A judge as an engine keeps it."""
-    monkeypatch.setenv(state.FOLDER_VARIABLE, str(engine.folder))
-    return engine.judge()
-
-
 def own_judge() -> subprocess.Popen[bytes]:
     assert judge._judge
-    assert judge._judge._process
     return judge._judge._process
 
 
@@ -111,6 +66,7 @@ def test_it_judges_as_this_process_does(tmp_path: Path) -> None:
         samples.check(definition(tmp_path), {**FIGURES, "rows_admitted": None})
 
 
+@pytest.mark.fault("the process that judges is killed", "the run judges itself")
 def test_where_it_has_ended_this_process_judges(tmp_path: Path) -> None:
     judge.get_ready()
     own_judge().kill()
@@ -118,45 +74,6 @@ def test_where_it_has_ended_this_process_judges(tmp_path: Path) -> None:
         assert samples.check(definition(tmp_path), FIGURES, HISTORY)
     assert judge._judge is None
     assert samples.check(definition(tmp_path), FIGURES, HISTORY)
-
-
-def test_the_engine_s_is_found(tmp_path: Path, kept: subprocess.Popen[bytes]) -> None:
-    judge.get_ready()
-    assert judge._judge
-    assert not judge._judge.is_own
-    assert not check.critical_failures(samples.check(definition(tmp_path), FIGURES, HISTORY))
-    assert kept.poll() is None
-    assert kept.stdin
-    kept.stdin.close()
-    assert kept.wait(30) == 0
-    assert samples.check(definition(tmp_path), FIGURES, HISTORY)  # without a word: an engine may end when it likes
-
-
-def test_one_of_other_code_is_not_found(
-    kept: subprocess.Popen[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(judge, "version", lambda package: "another")
-    judge.get_ready()
-    assert own_judge().poll() is None
-
-
-def test_a_folder_of_another_user_is_not_looked_into(
-    kept: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert state.folder_if_any() == state.folder()
-    theirs = os.getuid() + 1
-    monkeypatch.setattr(os, "getuid", lambda: theirs)
-    assert state.folder_if_any() is None
-    assert judge._found() is None
-
-
-@pytest.mark.fault("the process that judges is killed", "the run judges itself")
-def test_one_that_was_killed_is_not_waited_for(kept: subprocess.Popen[bytes]) -> None:
-    os.kill(kept.pid, signal.SIGKILL)
-    kept.wait()
-    assert judge.socket_in(state.folder()).exists()
-    judge.get_ready()
-    assert own_judge().poll() is None
 
 
 SUITE = [

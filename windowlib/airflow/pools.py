@@ -27,7 +27,7 @@ class Pool:
 LIGHT = Pool("windowlib", 4, "windowlib: tasks that compute nothing")
 SPARK = Pool("windowlib_spark", 2, "windowlib: runs that start a Spark of their own")
 SAIL = Pool("windowlib_sail", 2, "windowlib: runs on Sail, in one process")
-REMOTE = Pool("windowlib_remote", 4, "windowlib: runs on a warm engine or a cluster")
+REMOTE = Pool("windowlib_remote", 4, "windowlib: runs on a Spark Connect server or a cluster")
 RERUNS = Pool("windowlib_reruns", 2, "windowlib: previews and reruns")
 MAINTENANCE = Pool("windowlib_maintenance", 2, "windowlib: maintenance of tables")
 POOLS = (LIGHT, SPARK, SAIL, REMOTE, RERUNS, MAINTENANCE)

@@ -28,7 +28,6 @@ COMMANDS: Mapping[str, tuple[str, str]] = {  # the module of each, and the panel
     "run": ("run", RUN),
     "plan": ("run", RUN),
     "maintain": ("maintain", RUN),
-    "engine": ("engine", RUN),
     "rerun": ("rerun", CORRECT),
     "rollback": ("operate", CORRECT),
     "migrate": ("migrate", CORRECT),

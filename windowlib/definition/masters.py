@@ -6,26 +6,48 @@ A word that none of them knows is refused when a definition is read; else a JVM 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
 from windowlib.definition.mistakes import Mistake, given
 
 ALLOWED = (
-    '"local[*]", or "local[4]" for 4 threads; "warm"; or a cluster: "sc://host:15002", "spark://host:7077", "yarn",'
+    '"local[*]", or "local[4]" for 4 threads; or a server or cluster: "sc://host:15002", "spark://host:7077", "yarn",'
     ' "k8s://https://host:443"'
 )
+TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
+"""The environment variable with the token of a Spark Connect server, which PySpark reads too."""
+TOKEN_SETTING = "spark.connect.authenticate.token"
+_TOKEN = re.compile(r";\s*token\s*=", re.IGNORECASE)
 _KNOWN = re.compile(
     r"""
     local | local\[(?:[1-9]\d*|\*)(?:\s*,\s*\d+)?\]         # threads, and how often a task may fail
     | local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]        # workers, cores and MB of each
-    | warm | yarn | sc://.+ | spark://.+ | k8s://.+
+    | yarn | sc://.+ | spark://.+ | k8s://.+
     """,
     re.VERBOSE,
 )
-_WORDS = ("local", "local-cluster", "warm", "yarn", "sc", "spark", "k8s")
+_WORDS = ("local", "local-cluster", "yarn", "sc", "spark", "k8s")
 _PARTS = re.compile(r"([\w-]*)(.*)", re.DOTALL)
+
+
+def mistaken_spark(section: Mapping[str, Any]) -> Iterator[Mistake]:
+    """Mistakes in `[spark]`: a master that is not known, and a token, which no message repeats.
+
+    >>> [mistake.key for mistake in mistaken_spark({"master": "sc://host/;token=abc", "conf": {TOKEN_SETTING: "abc"}})]
+    ['spark.master', 'spark.conf']
+    """
+    master, conf = section.get("master", "local"), section.get("conf", {})
+    secret = (
+        f"holds a token, and a definition is stored and shown; leave it out and set {TOKEN_VARIABLE} where runs start"
+    )
+    if isinstance(master, str) and _TOKEN.search(master):
+        yield Mistake("spark.master", secret)
+    else:
+        yield from unknown_master(master)
+    if isinstance(conf, Mapping) and TOKEN_SETTING in conf:
+        yield Mistake("spark.conf", f'"{TOKEN_SETTING}" {secret}')
 
 
 def unknown_master(master: Any) -> Iterator[Mistake]:

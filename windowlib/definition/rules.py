@@ -14,7 +14,7 @@ from windowlib.definition.aggregate_sql import columns_used
 from windowlib.definition.dialect_rules import dialect, meaningless
 from windowlib.definition.explosion import too_many
 from windowlib.definition.expression_types import misfits
-from windowlib.definition.masters import unknown_master
+from windowlib.definition.masters import mistaken_spark
 from windowlib.definition.mistakes import Mistake, called_as_another, given, listed, nearest, nesting, renaming
 from windowlib.definition.registry import EVICTORS, TRIGGERS
 from windowlib.plans.names import EVENT_TIME, RESERVED, is_reserved, same_but_for_case
@@ -49,7 +49,7 @@ def across_keys(raw: dict[str, Any]) -> Iterator[Mistake]:
     yield from _duplicates(source)
     yield from _gap(window)
     yield from too_many(window, _table(raw, "checks"))
-    yield from unknown_master(_table(raw, "spark").get("master", "local"))
+    yield from mistaken_spark(_table(raw, "spark"))
     yield from _function(window, aggregates, raw)
     yield from _reads(window)
     columns = {*schema, *aggregates, *_table(window, "output")}

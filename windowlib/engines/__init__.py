@@ -1,4 +1,4 @@
-"""Who computes: Spark in the run's own process, Spark Connect, the warm engine, Sail; and how they start quickly.
+"""Who computes: Spark in the run's own process, Spark Connect, Sail; and how they start quickly.
 
 What each measure saves a run that is a process of its own, over a million session events. Processor seconds, medians of
 three turns on a busy machine with 2 cores, 2026-11-22 (wall time varied too much to be quoted):
@@ -15,7 +15,6 @@ on Sail, the judge imports no PySpark and no SQLAlchemy      `quality.judge`    
 on Sail, it imports statistics and plots when they are used  `quality.lazy_imports`                 6.2      6.9
 ===========================================================  ====================================  ====  =======
 
-In wall time such a run, as `docs/benchmark.md` has it, takes a median of 8.7 s with a JVM of its own, 4.7 s on the warm
-engine (`engines.warm`: one JVM, and one judge, for all runs of a user), 2.4 s on Sail, and 25.1 s as a job of Spark's
-Structured Streaming. A run that finds nothing new imports no Spark at all: 0.9 s.
+In wall time such a run, as `docs/benchmark.md` has it, takes a median of 8.7 s with a JVM of its own, 2.4 s on Sail,
+and 25.1 s as a job of Spark's Structured Streaming. A run that finds nothing new imports no Spark at all: 0.9 s.
 """

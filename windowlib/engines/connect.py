@@ -1,8 +1,9 @@
 """Spark sessions over Spark Connect: this process is a thin client without a JVM, the plans run on a server.
 
-The server is the warm engine of this machine (`windowlib.engines.warm`) or any cluster's end point, `sc://host:port`;
-it must see the same files under the same paths. PySpark's client repeats a call for minutes while no server answers.
-Here a server has `ANSWERS_WITHIN_SECONDS` to answer the first call, and later calls are repeated six times.
+The server is one on this machine or any cluster's end point, `sc://host:port`; it must see the same files under the
+same paths. PySpark's client takes the server's token from `SPARK_CONNECT_AUTHENTICATE_TOKEN` by itself. That client
+repeats a call for minutes while no server answers. Here a server has `ANSWERS_WITHIN_SECONDS` to answer the first call,
+and later calls are repeated six times.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from windowlib.definition.masters import TOKEN_VARIABLE
 from windowlib.model.errors import InvalidSpec, WindowError, reason_of
 
 if TYPE_CHECKING:
@@ -34,19 +36,15 @@ class Unreachable(WindowError):
     """No server answers at the address, or one that does not speak Spark Connect. Trying again may help."""
 
 
-class EngineError(WindowError):
-    """The warm engine cannot be started, or its folder cannot be used."""
-
-
 class EngineLost(WindowError):
     """The server has ended, or dropped the session, or what it answered cannot be read. Running again does the work."""
 
 
-def session(address: str, settings: Mapping[str, str], own: Mapping[str, str], hint: str) -> SparkSession:
+def session(address: str, settings: Mapping[str, str], own: Mapping[str, str]) -> SparkSession:
     """A new session on the server at `address` (`sc://host:port`, with parameters), with `settings`.
 
     `own` are settings of the definition's author. Raises `Unreachable` when no server answers in time, `InvalidSpec`
-    for one of `own` that a session cannot have; `hint` says where it belongs.
+    when it refuses the token, or for one of `own` that a session cannot have.
     """
     place = _require_answer(address)
     os.environ["SPARK_CONNECT_RELEASE_SESSION_ON_EXIT"] = "true"
@@ -63,8 +61,8 @@ def session(address: str, settings: Mapping[str, str], own: Mapping[str, str], h
             spark.conf.set(name, value)
     except Exception as error:
         close(spark)
-        if lost(error) or type(error).__module__.startswith("grpc."):
-            raise Unreachable(f"{place} answers, but not as a Spark Connect server: {reason_of(error)}") from error
+        if refusal := _refusal(place, error):
+            raise refusal from error
         raise
     for name, value in own.items():
         try:
@@ -72,7 +70,8 @@ def session(address: str, settings: Mapping[str, str], own: Mapping[str, str], h
         except PySparkException as error:
             close(spark)
             raise InvalidSpec(
-                f'spark.conf has "{name}" = "{value}", which is not a setting of a Spark session on a server: {hint}'
+                f'spark.conf has "{name}" = "{value}", which is not a setting of a Spark session on a server:'
+                " set it where that server is started"
             ) from error
     return spark
 
@@ -90,15 +89,19 @@ def lost(error: BaseException) -> bool:
     module = type(error).__module__
     if not module.startswith(("pyspark.", "grpc.")):
         return False
+    return _status(error) == "UNAVAILABLE" or any(said in str(error) for said in (*GONE, UNREADABLE, GIVEN_BEFORE))
+
+
+def _status(error: BaseException) -> str:
+    """Name of gRPC's status of an error; empty for other errors."""
     code = getattr(error, "getGrpcStatusCode", None) or getattr(error, "code", None)
-    status = getattr(code(), "name", "") if callable(code) else ""
-    return status == "UNAVAILABLE" or any(said in str(error) for said in (*GONE, UNREADABLE, GIVEN_BEFORE))
+    return getattr(code(), "name", "") if callable(code) else ""
 
 
 def place_of(address: str) -> tuple[str, int]:
     """Host and port of an address; raises `InvalidSpec` when it is not one.
 
-    >>> place_of("sc://spark.example:15010/;token=abc"), place_of("sc://spark.example")
+    >>> place_of("sc://spark.example:15010/;use_ssl=true"), place_of("sc://spark.example")
     (('spark.example', 15010), ('spark.example', 15002))
     """
     with suppress(ValueError):
@@ -106,6 +109,20 @@ def place_of(address: str) -> tuple[str, int]:
         if parts.scheme == "sc" and parts.hostname and parts.path.partition(";")[0] in ("", "/"):
             return parts.hostname, parts.port or DEFAULT_PORT
     raise InvalidSpec(f'spark.master = "{address.partition(";")[0]}" is not an address: need "sc://host:port"')
+
+
+def _refusal(place: str, error: Exception) -> WindowError | None:
+    """Reason why a server that answers at `place` gives no session; None for any other error."""
+    token = os.environ.get(TOKEN_VARIABLE)
+    if _status(error) == "UNAUTHENTICATED":
+        sent = f"another token than that in {TOKEN_VARIABLE}" if token else "a token, and none was sent"
+        return InvalidSpec(f"{place} needs {sent}: set {TOKEN_VARIABLE} to the token that the server was started with")
+    if not (lost(error) or type(error).__module__.startswith("grpc.")):
+        return None
+    tls = ""
+    if token and not place.startswith("sc://localhost:"):
+        tls = f'. With {TOKEN_VARIABLE} set, PySpark uses TLS for every host but "localhost"'
+    return Unreachable(f"{place} answers, but not as a Spark Connect server: {reason_of(error)}{tls}")
 
 
 def _require_answer(address: str) -> str:

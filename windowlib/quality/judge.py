@@ -1,14 +1,12 @@
 """The process that judges batches: Great Expectations takes seconds to import, and no run has to wait for it.
 
-A run's own judge is its child and ends with it. The warm engine keeps one for all runs of its user, who find its socket
-in the engine's folder. Both read requests and write answers as lines of JSON. What a judge cannot answer, the run's own
-process judges, so an error is raised where it belongs.
+The judge is a child of the run and ends with it. Its standard input is one end of a pair of sockets: it reads requests
+and writes answers as lines of JSON. What a judge cannot answer, the run's own process judges, so an error is raised
+where it belongs.
 
-    python -P -c START          a run's: its standard input is one end of a pair of sockets
-    python -P -c START SOCKET   the engine's: listens there until its standard input is closed
-
-Not by `-m`: at the depth of calls that this adds, a loop in Great Expectations' import lies across two blocks of
-CPython's stack, which allocates one for each call: 1.9 instead of 1.5 seconds until the first answer.
+It is started by `-c`, not by `-m`: at the depth of calls that this adds, a loop in Great Expectations' import lies
+across two blocks of CPython's stack, which allocates one for each call: 1.9 instead of 1.5 seconds until the first
+answer.
 
 What a process for it saves, and what it does not import: `windowlib.engines`. In a thread of the run one of three runs
 on Sail failed, because two threads imported parts of PySpark at once.
@@ -18,7 +16,6 @@ from __future__ import annotations
 
 import atexit
 import gc
-import hashlib
 import json
 import os
 import socket
@@ -30,11 +27,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from windowlib.engines.warm.state import folder, folder_if_any
 from windowlib.quality.lazy_imports import lazily
 from windowlib.quality.terms import Terms
 
@@ -47,7 +42,6 @@ Request: TypeAlias = (
 )
 Outcomes: TypeAlias = list[dict[str, Any]]
 
-HERE = Path(__file__).resolve().parent
 OPTIONAL = ("pyspark", "sqlalchemy")
 """Packages that Great Expectations imports where it finds them. Our frames are pandas', so a judge has none of them."""
 
@@ -60,17 +54,12 @@ _judge: Judge | None = None  # this process's
 class Judge:
     """A judge in another process, as a run sees it."""
 
-    def __init__(self, connection: socket.socket, process: subprocess.Popen[bytes] | None = None) -> None:
+    def __init__(self, connection: socket.socket, process: subprocess.Popen[bytes]) -> None:
         connection.settimeout(ANSWER_S)
         self._stream = connection.makefile("rw", encoding="utf-8")
         self._process = process
         self._lock = threading.Lock()
         connection.close()  # the stream keeps it open
-
-    @property
-    def is_own(self) -> bool:
-        """Whether it is a child of this process, and not the engine's."""
-        return self._process is not None
 
     def ask(self, request: Request) -> Outcomes | None:
         """The outcome of each suite; None where it has no answer. Raises OSError when the other process has ended."""
@@ -84,19 +73,18 @@ class Judge:
         return outcomes
 
     def end(self) -> None:
-        """Ends the process, if it is ours."""
+        """Ends the process."""
         with suppress(OSError):  # what was not sent need not be
             self._stream.close()
-        if self._process:
-            self._process.kill()
-            self._process.wait()
+        self._process.kill()
+        self._process.wait()
 
 
 def get_ready() -> None:
-    """Finds the judge of the warm engine, or starts one; a second call does nothing."""
+    """Starts the judge of this process; a second call does nothing."""
     global _judge
     if _judge is None:
-        _judge = _found() or _started()
+        _judge = _started()
         atexit.register(_judge.end)
 
 
@@ -111,8 +99,7 @@ def judged(request: Request) -> Outcomes:
             if (outcomes := _judge.ask(request)) is not None:
                 return outcomes
         except OSError as error:
-            if _judge.is_own:  # an engine may end at any time
-                warnings.warn(f"the process that judges batches gives no answer ({error}): judged here", stacklevel=2)
+            warnings.warn(f"the process that judges batches gives no answer ({error}): judged here", stacklevel=2)
             _judge.end()
             _judge = None
     return _validated(request)
@@ -125,33 +112,9 @@ def check_suites(suites: Sequence[Suite]) -> None:
         built(suite)
 
 
-def command_for_engine() -> list[str]:
-    """How the warm engine starts the judge that it keeps for all runs."""
-    return [*_COMMAND, str(socket_in(folder()))]
-
-
-def socket_in(place: Path) -> Path:
-    """Where a judge of this very code listens."""
-    newest = max(file.stat().st_mtime_ns for file in HERE.glob("*.py"))
-    code = f"{version('great-expectations')} {sys.executable} {HERE} {newest}"
-    return place / f"judge-{hashlib.sha256(code.encode()).hexdigest()[:8]}"
-
-
 START = "from windowlib.quality.judge import main; main()"
 # Great Expectations' own imports warn of what does not concern a run, also where warnings are errors.
 _COMMAND = (sys.executable, "-W", "ignore", "-P", "-c", START)
-
-
-def _found() -> Judge | None:
-    if (place := folder_if_any()) is None:
-        return None
-    connection = socket.socket(socket.AF_UNIX)
-    try:
-        connection.connect(str(socket_in(place)))
-    except OSError:  # no judge listens, or none of this code
-        connection.close()
-        return None
-    return Judge(connection)
 
 
 def _started() -> Judge:
@@ -199,23 +162,7 @@ def main() -> None:
         _verdict()
     gc.freeze()  # nor does any collection have to look at them, while a run waits
     gc.enable()
-    if sys.argv[1:]:
-        threading.Thread(target=_listen, args=(Path(sys.argv[1]),), daemon=True).start()
-        sys.stdin.buffer.read()
-    else:
-        _serve(socket.socket(fileno=os.dup(sys.stdin.fileno())))
-
-
-def _listen(place: Path) -> None:
-    """Answers every client; does not return."""
-    for left in place.parent.glob("judge-*"):  # by a judge that was killed, or one whose engine has been replaced
-        left.unlink(missing_ok=True)
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(str(place))
-        listening.listen()
-        while True:
-            connection, _ = listening.accept()
-            threading.Thread(target=_serve, args=(connection,), daemon=True).start()
+    _serve(socket.socket(fileno=os.dup(sys.stdin.fileno())))
 
 
 def _serve(connection: socket.socket) -> None:

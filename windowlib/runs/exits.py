@@ -24,7 +24,7 @@ import typer
 
 from windowlib.definition.commands import naming
 from windowlib.definition.visible import visible
-from windowlib.engines.connect import EngineError, EngineLost, Unreachable
+from windowlib.engines.connect import EngineLost, Unreachable
 from windowlib.model.errors import ExpectationsFailed, TryAgain, WatermarkRegression, WindowError, WindowsDiffer
 from windowlib.runs import interrupts
 from windowlib.runs.interrupts import INTERRUPTED
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
 
 DONE, UNEXPECTED, USER, REJECTED, SUPERSEDED, DIFFERS = 0, 1, 2, 3, 4, 5
-PASSING = (EngineError, EngineLost, Unreachable, TryAgain)  # not the user's mistake, and foreseen
+PASSING = (EngineLost, Unreachable, TryAgain)  # not the user's mistake, and foreseen
 
 
 class CannotPrint(TryAgain):
@@ -251,7 +251,7 @@ def exit_code(error: BaseException) -> int:
             return REJECTED
         case WindowsDiffer():
             return DIFFERS
-        case TryAgain() | WatermarkRegression() | EngineError() | EngineLost() | Unreachable():
+        case TryAgain() | WatermarkRegression() | EngineLost() | Unreachable():
             return UNEXPECTED
         case WindowError():
             return USER
