@@ -1,6 +1,7 @@
 """Sail's servers take turns, as each keeps memory for good; computations do not notice."""
 
 import gc
+import os
 import subprocess
 import sys
 import weakref
@@ -9,6 +10,7 @@ from typing import cast
 import pytest
 from pyspark.sql import SparkSession
 
+from windowlib.definition.masters import TOKEN_VARIABLE
 from windowlib.engines import sail
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded, pytest.mark.sail]
@@ -23,6 +25,15 @@ time.sleep(5)
 print(spark.range(3).count())
 """
 LASTS = "SAIL_SPARK__SESSION_TIMEOUT_SECS"
+
+
+COUNT = "from windowlib.engines import sail; print(sail.session().range(3).count())"
+
+
+def test_the_token_of_a_spark_connect_server_is_not_for_sail() -> None:
+    environment = {**os.environ, TOKEN_VARIABLE: "token"}
+    counted = subprocess.run([sys.executable, "-c", COUNT], env=environment, capture_output=True, text=True, check=True)
+    assert (counted.stdout, counted.stderr) == ("3\n", "")
 
 
 def ask(times: int) -> None:

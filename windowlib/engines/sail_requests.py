@@ -133,5 +133,6 @@ class _Trees(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor
 def channel(address: str) -> DefaultChannelBuilder:
     """A way to Sail at `address` on which requests are translated."""
     made = DefaultChannelBuilder(address)
+    made.set(DefaultChannelBuilder.PARAM_TOKEN, None)  # a token in the environment is for another server, and needs TLS
     made.add_interceptor(_Trees())
     return made
