@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from tests.quick import QUICK
+from tests.strategies import ALL
 from windowlib.definition.masters import TOKEN_VARIABLE
 
 GUIDE = Path(__file__).parents[1] / "docs" / "guides" / "cluster.md"
@@ -34,13 +36,18 @@ def printed_unit() -> dict[str, str]:
 
 
 def started_as_printed(port: int) -> tuple[list[str], dict[str, str]]:
-    """Command line and variables of the unit, with the paths and the port of this machine."""
+    """Command line and variables of the unit, with the paths and the port of this machine.
+
+    In `make test` with settings that compile little (`tests.quick`), in `make test-all` with none.
+    """
     here = {PRINTED_BIN: str(BIN), PRINTED_PORT: str(port)}
     command, variables = printed_unit()["ExecStart"], printed_unit()["Environment"]
     for printed, actual in here.items():
         assert printed in command
         command, variables = command.replace(printed, actual), variables.replace(printed, actual)
-    return shlex.split(command), dict(pair.split("=", 1) for pair in shlex.split(variables))
+    program, *arguments = shlex.split(command)
+    quick = [] if ALL else [part for pair in QUICK.items() for part in ("--conf", "=".join(pair))]
+    return [program, *quick, *arguments], dict(pair.split("=", 1) for pair in shlex.split(variables))
 
 
 @dataclass
