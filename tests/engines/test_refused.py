@@ -42,7 +42,7 @@ def test_a_master_that_spark_or_a_run_knows(tmp_path: Path, master: str) -> None
         ("LOCAL[*]", "local[*]"),
         ("spak://host:7077", "spark://host:7077"),
         ("yarn-client", "yarn"),
-        ("warm", None),
+        ("warm", "yarn"),
         ("local[0]", "local"),
         ("mesos://host:5050", None),
         ("", None),
