@@ -127,7 +127,7 @@ PARTS = (
         Owner,
     ),
     Part(
-        "`ledger.correction`, `previews.correction`",
+        "`ledger.rerun`, `previews.rerun`",
         "a rerun",
         {
             "from_ms": "start of the range, inclusive",
@@ -168,7 +168,7 @@ PARTS = (
             "late_in_ms": "as in the ledger",
             "late_out_ms": "as in the ledger",
             "committed_at_ms": "when it was committed",
-            "correction": "of a rerun: as in the ledger, a text of JSON; else null",
+            "rerun": "of a rerun: as in the ledger, a text of JSON; else null",
         },
     ),
     Part(

@@ -22,7 +22,7 @@ pytestmark = [
 ]
 BEGAN = datetime.now(UTC)
 PATIENCE_S = 120
-OF_RERUN = {"batch_id": 7, "rerun_from_ms": 0, "windows_entered": 0, "windows_withdrawn": 0, "windows_changed": 0}
+OF_RERUN = {"batch_id": 7, "rerun_from_ms": 0, "windows_added": 0, "windows_removed": 0, "windows_changed": 0}
 
 
 class Added(list[Any]):
@@ -79,7 +79,7 @@ def test_an_applied_rerun_updates_the_asset(after_one: Path, tmp_path: Path, mon
     [(asset, extra)], known = apply(definition, preview_id)
     assert (asset, known) == ("windowlib_clicks_results", [2])
     assert (extra["batches"], extra["batch_id"], extra["failed_checks"]) == (1, 2, [])
-    entered, changed, withdrawn = (extra[f"windows_{kind}"] for kind in ("entered", "changed", "withdrawn"))
+    entered, changed, withdrawn = (extra[f"windows_{kind}"] for kind in ("added", "changed", "removed"))
     assert (entered + changed, entered + changed + withdrawn) == (rows["results"], rows["result_changes"])
     assert rows["result_changes"] > 0
     assert extra["outcome"].startswith("1 batch, of a rerun: ")
@@ -102,5 +102,5 @@ def test_a_rerun_that_leaves_all_rows_as_they_are_sends_no_event() -> None:
 
     assert not changes_results([])
     assert not changes_results([OF_RERUN])
-    assert changes_results([OF_RERUN | {"windows_withdrawn": 1}])
+    assert changes_results([OF_RERUN | {"windows_removed": 1}])
     assert changes_results([OF_RERUN, {"batch_id": 8}])  # an ordinary one, which another run had left

@@ -114,7 +114,7 @@ def test_windows_of_events_since_then_are_filled(spark: SparkSession, tmp_path: 
     assert said == f"clicks: {words} (filled_columns)"
     assert results(definition, *SHOWN) == [(6, None, None), (13, None, None), (8, 8, "most")]
     feed = results(definition, "batch_id", "change", *SHOWN, table="result_changes")
-    assert feed[:2] == [(1, "enter", 5, None, None), (2, "change" if window == "tumbling" else "enter", 6, None, None)]
+    assert feed[:2] == [(1, "added", 5, None, None), (2, "changed" if window == "tumbling" else "added", 6, None, None)]
     assert not verify(definition, Asked(), spark, clock).differs
     arrive(tmp_path, 3, events(46, value=9))
     assert run(definition, spark) == []
@@ -123,8 +123,8 @@ def test_windows_of_events_since_then_are_filled(spark: SparkSession, tmp_path: 
     run(definition, spark, asked(0, 60))
     assert results(definition, *SHOWN) == [(17, 9, "most"), (6, 5, "most"), (13, 7, "most")]
     assert results(definition, "change", *SHOWN, table="result_changes")[-2:] == [
-        ("change", 6, 5, "most"),
-        ("change", 13, 7, "most"),
+        ("changed", 6, 5, "most"),
+        ("changed", 13, 7, "most"),
     ]
     arrive(tmp_path, 4, events(3, value=70))  # the window in flight was filled, too
     run(definition, spark)
@@ -164,7 +164,7 @@ def test_a_session_that_joins_an_older_one_is_not_filled(spark: SparkSession, tm
     arrive(tmp_path, 3, events(9, value=1))
     run(definition, spark)
     assert results(definition, *SHOWN) == [(13, None, None)]
-    assert ("withdraw", 7, 7, "most") in results(definition, "change", *SHOWN, table="result_changes")
+    assert ("removed", 7, 7, "most") in results(definition, "change", *SHOWN, table="result_changes")
     assert not verify(definition, Asked(), spark, clock).differs
 
 
@@ -653,7 +653,7 @@ def test_a_migration_fills_all_of_the_past(spark: SparkSession, tmp_path: Path) 
             arrive(folder, 2, events(100, value=6))
             run(definition, spark)
         found = migrate(definition, spark)
-        assert found.windows == {"enter": 0, "change": found.results[1], "withdraw": 0}, "each window is still there"
+        assert found.windows == {"added": 0, "changed": found.results[1], "removed": 0}, "each window is still there"
         assert [one[0] for one in results(definition, "most")][:1] == [5]
         assert FILLED not in read_table(definition, "results").column_names
         assert ADDED not in json.loads(newest(definition).definition)

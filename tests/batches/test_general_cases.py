@@ -166,11 +166,11 @@ def test_a_result_of_which_a_late_event_leaves_no_row_is_removed(
     start, b = end - 10, ("b", end - 10, end, 6)
     assert found == [[("a", start, end, 5), b], [b], [("a", start, end, 55), b], [("a", start, end, 56), b]]
     assert changes(definition) == [
-        (1, "enter", start, end, 5),
-        (1, "enter", start, end, 6),
-        (2, "withdraw", start, end, 5),
-        (3, "enter", start, end, 55),
-        (4, "change", start, end, 56),
+        (1, "added", start, end, 5),
+        (1, "added", start, end, 6),
+        (2, "removed", start, end, 5),
+        (3, "added", start, end, 55),
+        (4, "changed", start, end, 56),
     ]
 
 
@@ -190,7 +190,7 @@ def test_a_window_whose_first_firing_had_no_row_can_have_one(windows: str, spark
     found = in_batches(definition, spark, [("a", 1, -5), ("z", 60, 1)], [("a", 1, 2)], [("a", 1, 50)])
     assert [[row[-1] for row in rows] for rows in found] == [[], [], [47]]
     [row] = read_table(definition, "result_changes").to_pylist()
-    assert (row["change"], row["cause"], row["firing"], row["timing"]) == ("enter", "late", 1, "late")
+    assert (row["change"], row["cause"], row["firing"], row["timing"]) == ("added", "late", 1, "late")
 
 
 @pytest.mark.sail

@@ -43,7 +43,7 @@ def at_minute(definition: Definition, spark: SparkSession, minute: int) -> list[
     """How many windows each batch of a run fired."""
     now_ms = START_MS + minute * MINUTE_MS
     done = advance(definition, lambda: spark, clock=lambda: now_ms, max_batches=AT_MOST)
-    return [one.figures["windows_entered"] or 0 for one in done]
+    return [one.figures["windows_added"] or 0 for one in done]
 
 
 OTHERS = {

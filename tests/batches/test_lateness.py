@@ -146,7 +146,7 @@ def test_a_session_in_flight_still_replaces_what_was_published(spark: SparkSessi
     run(none := allowing(tmp_path, NONE), spark)
     assert minutes(none, "results", "window_start", "window_end") == [(0, 10), (17, 45)]
     feed = [(row["change"], row["cause"]) for row in read_table(none, "result_changes").to_pylist()]
-    assert sorted(feed)[-1] == ("withdraw", "merge")
+    assert sorted(feed)[-1] == ("removed", "merge")
     assert not verify(none, Asked(), spark, clock).differs
 
 

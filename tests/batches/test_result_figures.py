@@ -55,12 +55,12 @@ def test_a_row_that_an_earlier_file_of_the_day_has_is_surplus(
 
 
 def test_an_aggregate_that_was_never_null_and_now_mostly_is(tmp_path: Path) -> None:
-    def of(name: str, totals: list[int | None], change: str = "enter") -> DataFile:
+    def of(name: str, totals: list[int | None], change: str = "added") -> DataFile:
         pq.write_table(pa.table({"total": pa.array(totals, pa.int64())}), tmp_path / name)
         return data_file(tmp_path, name, {"change": change})
 
     before, known = [of("0", [1] * 30)], [1] * 10
-    made = [of("1", [None] * 15 + known), of("2", [None] * 99, "withdraw")]
+    made = [of("1", [None] * 15 + known), of("2", [None] * 99, "removed")]
     assert gone_null(["total", "other"], made_by({"result_changes": Changes(add=made)}), lambda: before) == ["total"]
     assert gone_null(["total"], [of("3", [None] * 9 + known)], lambda: before) == []  # less than half
     assert gone_null(["total"], [of("4", [None] * 19)], lambda: before) == []  # too few rows

@@ -16,7 +16,7 @@ from tests.stopped.stories import STORIES
 
 KEYS = {part.where: {*part.keys} for part in PARTS}
 SUMMARY, DEFINITION, DECISION = "`previews.summary`", "`ledger.definition`", "`ledger.decision` of plan and commit"
-CORRECTION = "`ledger.correction`, `previews.correction`"
+RERUN = "`ledger.rerun`, `previews.rerun`"
 OTHER_DECISION = "`ledger.decision` of acknowledge and migrate_finish"
 NOT_HERE = {
     "_listing.json",  # no full listing found nothing
@@ -60,7 +60,7 @@ def _objects(root: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for file in root.glob("previews/*.parquet"):
         for row in pq.read_table(file).to_pylist():
             yield SUMMARY, json.loads(row["summary"])
-            yield CORRECTION, json.loads(row["correction"])
+            yield RERUN, json.loads(row["rerun"])
     for file in root.glob("ledger/*.parquet"):
         for row in pq.read_table(file).to_pylist():
             yield from _of_row(row)
@@ -76,8 +76,8 @@ def _of_publication(value: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str
 def _of_row(row: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     if row["owner"]:
         yield "`ledger.owner`", json.loads(row["owner"])
-    if row["correction"]:
-        yield CORRECTION, json.loads(row["correction"])
+    if row["rerun"]:
+        yield RERUN, json.loads(row["rerun"])
     if row["definition"]:
         definition = json.loads(row["definition"])
         yield DEFINITION, definition

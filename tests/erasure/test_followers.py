@@ -24,7 +24,7 @@ def test_one_who_has_not_seen_that_a_result_was_removed_gets_it_as_removed(spark
     """Of the key, batches 2 and 3 put merged sessions in the place of published ones, and their rows are erased."""
     definition = clicks(folder, 0)
     changes = read_table(definition, "result_changes").to_pylist()
-    gone = {row["batch_id"] for row in changes if row["user"] == USER and row["change"] == "withdraw"}
+    gone = {row["batch_id"] for row in changes if row["user"] == USER and row["change"] == "removed"}
     assert gone, "a session of the key was replaced by a larger one"
     forget(definition, lambda: spark, asked())
     results = {bounds(row) for row in read_table(definition, "results").to_pylist()}
@@ -46,8 +46,8 @@ def followed(definition: Definition, before: Iterable[Mapping[str, Any]], after:
     """The windows that one has who had those of `before` after a batch, and has read the changes since."""
     found = {bounds(row) for row in before}
     changes = (row for row in read_table(definition, "result_changes").to_pylist() if row["batch_id"] > after)
-    for row in sorted(changes, key=lambda row: (row["batch_id"], row["change"] != "withdraw")):
-        found = found - {bounds(row)} if row["change"] == "withdraw" else found | {bounds(row)}
+    for row in sorted(changes, key=lambda row: (row["batch_id"], row["change"] != "removed")):
+        found = found - {bounds(row)} if row["change"] == "removed" else found | {bounds(row)}
     return found
 
 

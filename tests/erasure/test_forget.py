@@ -90,7 +90,7 @@ def test_it_is_out_of_every_table_and_the_others_stay(spark: SparkSession, folde
     gone = {row["id"] for number in range(1, FILES + 1) for row in events(number) if row["user"] == USER}
     assert ids - left == ids & gone
     removals = [row for row in read_table(definition, "result_changes").to_pylist() if row["user"] == USER]
-    assert {(row["change"], row["cause"], row["batch_id"]) for row in removals} == {("withdraw", "forget", 4)}
+    assert {(row["change"], row["cause"], row["batch_id"]) for row in removals} == {("removed", "forget", 4)}
     check_a_stream_gets_nothing_else(definition)
     assert verify(definition, ToVerify(), spark, clock).differing == {}
     maintain_all(definition)

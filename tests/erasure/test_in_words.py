@@ -84,9 +84,9 @@ def test_the_ledger_does_not_say_whose_late_events_were_readmitted(tmp_path: Pat
     readmitted = [Rerun(0, 1, "they called", "bob", late_only=True, key=of) for of in (("ann",), ("anne",), None)]
     for number, rerun in enumerate(readmitted, 1):
         of_batch = {"kind": "commit", "batch_id": number, "versions": {}, "counts": {}, "to_sequence": 0}
-        ledger.write({**of_batch, "correction": rerun.to_json()})
+        ledger.write({**of_batch, "rerun": rerun.to_json()})
     assert outside.find(ledger.tables, USER, remove=True) == {"ledger": 1}
-    kept = [Rerun.from_json(row["correction"]) for row in rows_of(ledger)]
+    kept = [Rerun.from_json(row["rerun"]) for row in rows_of(ledger)]
     assert kept == [replace(readmitted[0], key=()), *readmitted[1:]]
     assert [one.title.partition(", ")[2] for one in kept] == ["key erased since", "key anne", ""]
 

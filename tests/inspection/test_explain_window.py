@@ -222,7 +222,7 @@ def test_versions_are_those_of_the_feed_and_the_ledger(ran_alike: Ran) -> None:
             taken = {
                 (bounds(row), row["total"])
                 for row in feed
-                if (row["user"], row["batch_id"], row["change"]) == (user, version.batch_id, "withdraw")
+                if (row["user"], row["batch_id"], row["change"]) == (user, version.batch_id, "removed")
                 and wanted[0] <= bounds(row)[0]
                 and bounds(row)[1] <= wanted[1]
             }
@@ -336,7 +336,7 @@ def test_files_with_the_content_that_was_read_are_those(played: Callable[[str], 
 
 def test_what_the_terminal_and_machines_see(sessions: Ran) -> None:
     merged = [row for row in read_table(sessions.definition, "result_changes").to_pylist() if row["cause"] == "merge"]
-    added = next(row for row in merged if row["change"] == "enter")
+    added = next(row for row in merged if row["change"] == "added")
     at = added["window_start"].isoformat()
     shown = call(sessions.definition.file, "--key", added["user"], "--at", at, "--as-of", added["batch_id"])
     assert shown.exit_code == 0, shown.output

@@ -102,11 +102,11 @@ def check_followers(definition: Definition, stale: tuple[str, ...] = ()) -> None
     """Applied in the order of batches, the changes give `results`, as the protocol says."""
     current: dict[tuple[Any, ...], dict[str, Any]] = {}
     changes = read_table(definition, "result_changes").to_pylist()
-    for row in sorted(changes, key=lambda row: (row["batch_id"], row["change"] != "withdraw")):
-        if row["change"] == "withdraw":
+    for row in sorted(changes, key=lambda row: (row["batch_id"], row["change"] != "removed")):
+        if row["change"] == "removed":
             del current[identity(row)]
         else:
-            assert (identity(row) in current) == (row["change"] == "change")
+            assert (identity(row) in current) == (row["change"] == "changed")
             current[identity(row)] = row
     results = read_table(definition, "results").to_pylist()
     assert {key: values(row) for key, row in current.items()} == {identity(row): values(row) for row in results}

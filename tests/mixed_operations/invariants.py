@@ -61,12 +61,12 @@ class Follower:
 
     def _follow(self, changes: list[dict[str, Any]], *, each_firing: bool) -> None:
         new = [row for row in changes if row["batch_id"] > self.after]
-        for row in sorted(new, key=lambda row: (row["batch_id"], row["change"] != "withdraw")):
+        for row in sorted(new, key=lambda row: (row["batch_id"], row["change"] != "removed")):
             name = name_of(row, each_firing=each_firing)
-            assert (name in self.held) == (row["change"] != "enter") or row["cause"] == "forget", (
+            assert (name in self.held) == (row["change"] != "added") or row["cause"] == "forget", (
                 f"not there, or: {row}"
             )
-            if row["change"] == "withdraw":
+            if row["change"] == "removed":
                 self.held.pop(name, None)
             else:
                 self.held[name] = row

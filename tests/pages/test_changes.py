@@ -30,7 +30,7 @@ def fed(tmp_path: Path) -> tuple[Tables, list[Run]]:
     runs = []
     for number in range(1, BATCHES + 1):
         data = pa.table({"n": pa.array(range(number), pa.int64())})
-        partition = {"window_day": "2026-03-05", "cause": "late", "change": "change"}
+        partition = {"window_day": "2026-03-05", "cause": "late", "change": "changed"}
         folder = "/".join(f"{name}={value}" for name, value in partition.items())
         file = data_files.write(table.folder, data)
         (table.folder / folder).mkdir(parents=True, exist_ok=True)

@@ -133,11 +133,10 @@ def test_an_account_that_does_not_add_up_says_so() -> None:
 def test_what_changed_since_yesterday_is_what_the_feed_says(folder: Path, trouble: Pipeline) -> None:
     assert trouble.changes is not None
     feed = Counter((row["cause"], row["change"]) for row in rows(folder, "result_changes"))
-    assert trouble.changes.first_firings == feed.pop(("firing", "enter"))
-    kinds = {"enter": "added", "change": "changed", "withdraw": "removed"}
+    assert trouble.changes.first_firings == feed.pop(("firing", "added"))
     found = Counter[tuple[object, object]]()
     for day in trouble.changes.days:
-        found.update({(day.cause, change): getattr(day, kind) for change, kind in kinds.items()})
+        found.update({(day.cause, change): getattr(day, change) for change in ("added", "changed", "removed")})
     assert +found == feed
     assert {day.cause for day in trouble.changes.days} >= {"rerun"}
     assert trouble.changes.batches == 7

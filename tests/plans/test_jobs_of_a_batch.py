@@ -62,7 +62,7 @@ def test_a_clean_batch_is_one_job_and_a_late_event_replaces_in_one(tmp_path: Pat
     arrive(tmp_path, 3, [*visits(210), *visits(100)])
     named, replacement = 1, 1  # what is replaced, broadcast to the files that hold it; then those files, written again
     assert jobs_of_the_next_batch(definition, spark) == WINDOWS + INSTANT + named + replacement
-    assert read_table(definition, "result_changes").column("change").to_pylist().count("change") == 1
+    assert read_table(definition, "result_changes").column("change").to_pylist().count("changed") == 1
 
 
 def test_a_row_that_may_be_refused_is_looked_at(tmp_path: Path, spark: SparkSession) -> None:

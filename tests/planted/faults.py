@@ -180,7 +180,7 @@ FAULTS = (
         "batches/staging.py",
         'return {"results": Changes(add=(file,)), "result_changes": Changes(add=(linked,))}',
         'return {"results": Changes(add=(file,))} | '
-        '({"result_changes": Changes(add=(linked,))} if change != "change" else {})',
+        '({"result_changes": Changes(add=(linked,))} if change != "changed" else {})',
     ),
     # -- what arrives, and what is turned away ----------------------------------------------------------------------
     Fault(

@@ -56,9 +56,9 @@ def test_the_rules_by_hand() -> None:
     assert truth.results.keys() == {("u", 0, 22)}
     assert truth.results["u", 0, 22].values[:2] == (3, 3)
     assert sorted(change[1:4] for change in truth.feed[-3:]) == [
-        ("enter", "merge", ("u", 0, 22)),
-        ("withdraw", "merge", ("u", 0, 10)),
-        ("withdraw", "merge", ("u", 12, 22)),
+        ("added", "merge", ("u", 0, 22)),
+        ("removed", "merge", ("u", 0, 10)),
+        ("removed", "merge", ("u", 12, 22)),
     ]
     truth.read([row(3, 90)], now_ms=100)
     truth.read([row(4, 1)], now_ms=100)

@@ -287,7 +287,7 @@ class Truth:
                 bounds = key, end - size, end
                 values = self.values(own[max(end - size, 0) : end])
                 self.results[bounds] = Published(values, end // slide, "early", self.batch)
-                self._add_change("enter", "firing", bounds, values)
+                self._add_change("added", "firing", bounds, values)
             kept_from = min((len(own) // slide + 1) * slide - size, len(own) - 1)
             self.in_flight = {bounds: rows for bounds, rows in self.in_flight.items() if bounds[0] != key}
             for start in range(max(kept_from, 0) // width * width, len(own), width):
@@ -318,12 +318,12 @@ class Truth:
             firing = max((self.results[one].firing for one in old), default=0) + 1
             new = Published(self.values(rows), firing, "late" if passed else "on_time", self.batch)
             for one in old - {bounds}:
-                self._add_change("withdraw", "merge", one, self.results.pop(one).values)
+                self._add_change("removed", "merge", one, self.results.pop(one).values)
             if bounds in old:
-                self._add_change("change", "late", bounds, new.values)
+                self._add_change("changed", "late", bounds, new.values)
             else:
                 first = "merge" if old else "late" if passed else "firing"
-                self._add_change("enter", first, bounds, new.values)
+                self._add_change("added", first, bounds, new.values)
             self.results[bounds] = new
             if self.rules.windows.merge:
                 self.replaces[bounds] = {bounds}
@@ -373,9 +373,9 @@ class Truth:
                 self.results[bounds] = old
             elif new:
                 new.firing = old.firing + 1 if old else 1
-                self._add_change("change" if old else "enter", "rerun", bounds, new.values)
+                self._add_change("changed" if old else "added", "rerun", bounds, new.values)
             elif old:
-                self._add_change("withdraw", "rerun", bounds, old.values)
+                self._add_change("removed", "rerun", bounds, old.values)
 
     def _replace(self, wanted: Correction) -> None:
         """A rewritten file is read as it is now: none of its rows is a late event any more."""

@@ -94,7 +94,7 @@ def test_a_zone_that_was_forgotten(
 
     definition = made(tmp_path, engine, window, BERLIN)
     report = rerun(definition, spark, DAY - timedelta(days=9), DAY - timedelta(days=8))  # where no event was
-    assert report.figures["files_changed"] == report.figures["windows_entered"] == 0
+    assert report.figures["files_changed"] == report.figures["windows_added"] == 0
     for start, end in ((0, 1), (3, 20)):
         with pytest.raises(
             RerunRefused, match=r"2\.parquet would be read otherwise than it was \(source\.dialect\.time_zone"

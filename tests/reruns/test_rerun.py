@@ -170,7 +170,7 @@ def check_rerun(played: Played, asked: Asked) -> None:
     assert {(c[0], *c[1:4]) for c in changes} == _different(before, expected)
     assert _said(played, said) == changes
     rows = said.summary.rows_to_write["results"] - said.summary.windows["changed"]
-    assert rows == sum(c[0] == "enter" for c in changes)
+    assert rows == sum(c[0] == "added" for c in changes)
     if changes:
         differences = [total.difference for total in _totals(said)]
         assert differences == [new - old for new, old in zip(_sums(after), _sums(before), strict=True)]
@@ -193,22 +193,21 @@ def _sums(standing: Standing) -> list[int]:
 
 def _different(before: Standing, after: Standing) -> set[tuple[Any, ...]]:
     """The changes that lead from one to the other, and no others."""
-    found = {("enter", *bounds) for bounds in after.results.keys() - before.results.keys()}
-    found |= {("withdraw", *bounds) for bounds in before.results.keys() - after.results.keys()}
+    found = {("added", *bounds) for bounds in after.results.keys() - before.results.keys()}
+    found |= {("removed", *bounds) for bounds in before.results.keys() - after.results.keys()}
     both = before.results.keys() & after.results.keys()
-    return found | {("change", *bounds) for bounds in both if before.results[bounds] != after.results[bounds]}
+    return found | {("changed", *bounds) for bounds in both if before.results[bounds] != after.results[bounds]}
 
 
 def _said(played: Played, said: Preview) -> set[tuple[Any, ...]]:
     """The rows of a preview, as the feed has them."""
-    names = {"entered": "enter", "changed": "change", "withdrawn": "withdraw"}
     folder = played.definition.root / "_previews" / said.preview_id / "difference"
     rows = set()
     for path in folder.rglob("*.parquet"):
         part = next(p.split("=")[1] for p in path.parts if p.startswith("part="))
         for r in pq.ParquetFile(path).read().to_pylist():
             bounds = _ms(r["window_start"]), _ms(r["window_end"])
-            rows.add((names[part], r["key"], *bounds, r["events"], r["total"]))
+            rows.add((part, r["key"], *bounds, r["events"], r["total"]))
     return rows
 
 

@@ -95,7 +95,7 @@ def corrected(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
     definition = done(tmp_path_factory.mktemp("corrected"), spark)
     (report,) = run(definition, spark, MIDDLE)
     assert report.figures["late_readmitted"]
-    assert report.figures["windows_withdrawn"]
+    assert report.figures["windows_removed"]
     return definition
 
 
@@ -110,19 +110,19 @@ def test_what_is_outside_stays_as_it_is(corrected: Definition, spark: SparkSessi
     assert len(kept) > 50
     changes = read_table(corrected, "result_changes").to_pylist()
     of_rerun = [row for row in changes if row["cause"] == "rerun"]
-    assert {row["change"] for row in of_rerun} == {"enter", "change", "withdraw"}
+    assert {row["change"] for row in of_rerun} == {"added", "changed", "removed"}
     assert {row["batch_id"] for row in of_rerun} == {4}
-    gone = [row for row in of_rerun if row["change"] != "withdraw"]
+    gone = [row for row in of_rerun if row["change"] != "removed"]
     assert len(after["results"]) - len(kept) == len(gone)
-    assert {(row["change"], row["firing"]) for row in gone} == {("enter", 1), ("change", 2)}
+    assert {(row["change"], row["firing"]) for row in gone} == {("added", 1), ("changed", 2)}
 
 
 def test_the_feed_alone_gives_the_results(corrected: Definition) -> None:
     shown: dict[tuple[Any, ...], Any] = {}
     rows = read_table(corrected, "result_changes").to_pylist()
-    for row in sorted(rows, key=lambda row: (row["batch_id"], row["change"] != "withdraw")):
+    for row in sorted(rows, key=lambda row: (row["batch_id"], row["change"] != "removed")):
         identity = (row["user"], row["window_start"], row["window_end"])
-        if row["change"] == "withdraw":
+        if row["change"] == "removed":
             del shown[identity]
         else:
             shown[identity] = (row["clicks"], row["total"], row["first"], row["firing"])
@@ -202,7 +202,7 @@ def test_a_preview_is_applied_though_other_windows_have_moved(spark: SparkSessio
     run(definition, spark)
     (report,) = run(definition, spark, asked.expecting(made.preview_id))
     written = made.summary.rows_to_write["results"] - made.summary.windows["changed"]
-    assert report.figures["windows_entered"] == written
+    assert report.figures["windows_added"] == written
 
 
 @pytest.mark.fault("results change between a preview and its application", "refused")
@@ -260,7 +260,7 @@ def test_a_preview_whose_rows_are_gone_is_refused_and_one_that_has_none_is_appli
     nothing = previewed(definition, spark, MIDDLE)
     assert not any(nothing.summary.windows.values())
     [report] = run(definition, spark, MIDDLE.expecting(nothing.preview_id))
-    assert [report.figures[f"windows_{kind}"] for kind in ("entered", "changed", "withdrawn")] == [0, 0, 0]
+    assert [report.figures[f"windows_{kind}"] for kind in ("added", "changed", "removed")] == [0, 0, 0]
 
 
 def test_an_unknown_preview(spark: SparkSession, tmp_path: Path) -> None:
@@ -294,7 +294,7 @@ def test_a_gap_is_named_and_may_be_accepted(spark: SparkSession, tmp_path: Path)
     assert made.summary.files_missing == ["2.parquet"]
     (report,) = run(definition, spark, accepted)
     assert report.figures["files_missing"] == 1
-    assert report.figures["windows_withdrawn"]
+    assert report.figures["windows_removed"]
     commit = ledger_of(definition).state().commit
     assert commit
     assert commit.rerun == accepted

@@ -55,7 +55,7 @@ def undisturbed(after_three: Path) -> Definition:
     definition = clicks(after_three, 0)
     assert committed(definition) == FILES
     changes = {(row["change"], row["cause"]) for row in read_table(definition, "result_changes").to_pylist()}
-    assert {("enter", "firing"), ("enter", "merge"), ("enter", "late"), ("withdraw", "merge")} <= changes
+    assert {("added", "firing"), ("added", "merge"), ("added", "late"), ("removed", "merge")} <= changes
     return definition
 
 

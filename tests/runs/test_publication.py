@@ -58,7 +58,7 @@ def test_the_commit_row_says_what_the_plan_and_the_outcome_say(tmp_path: Path) -
         "fingerprint": "f",
         "definition": LATENESS,
         "terms": "{}",
-        "correction": None,
+        "rerun": None,
         "decision": None,
         "counts": {"rows_read": 3},  # what is not known is not counted
     }
@@ -85,7 +85,7 @@ def test_the_commit_row_names_rerun_and_decision(tmp_path: Path) -> None:
     asked, decided = Rerun(0, 10, "why", "ann"), Decision("advance_watermark", "ann", "why", to_ms=60)
     plan = Plan(7, 9_000, 50, 3, (), "f", "{}", rerun=asked, decision=decided)
     row = made(tmp_path, plan).row
-    assert Rerun.from_json(row["correction"]) == asked
+    assert Rerun.from_json(row["rerun"]) == asked
     assert Decision.from_json(row["decision"]) == decided
 
 

@@ -41,7 +41,7 @@ SHOWN, OUTDATED = "shown", "outdated"  # previews of it
 FILE_MS = 1_000  # by so much a file moves the watermark
 _PARTITIONS: Mapping[str, Mapping[str, object]] = {
     "results": {"window_day": 0},
-    "result_changes": {"change": "enter", "cause": "firing", "window_day": 0},
+    "result_changes": {"change": "added", "cause": "firing", "window_day": 0},
     "open_windows": dict.fromkeys(TABLES["open_windows"].partition_by, 0),
 }
 

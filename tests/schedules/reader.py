@@ -205,7 +205,7 @@ class Reader:
         before, decision = self.truth, json.loads(plan["decision"] or "{}")
         if decision:
             self.decided.append(decision["kind"])
-        if plan["correction"]:
+        if plan["rerun"]:
             self.decided.append("rerun")
             again = {value: batch_id for value in values_of(RERUN_FILE) if value not in (*before.waiting, *unread)}
             return Truth({**before.results, **again}, before.waiting, before.files, before.watermark_ms)

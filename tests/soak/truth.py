@@ -105,13 +105,13 @@ def check_followers(pipeline: Path) -> None:
     definition, current = load_definition(pipeline), dict[tuple[str, int, int], Window]()
     rows = read_table(definition, "result_changes").to_pylist()
     erased = {row["user"] for row in rows if row["cause"] == "forget"}
-    for row in sorted(rows, key=lambda row: (row["batch_id"], row["change"] != "withdraw")):
+    for row in sorted(rows, key=lambda row: (row["batch_id"], row["change"] != "removed")):
         window = _window(row)
         if window.user in erased:
             continue
-        assert (window[:3] in current) == (row["change"] != "enter"), f"{row['change']} of {window}"
+        assert (window[:3] in current) == (row["change"] != "added"), f"{row['change']} of {window}"
         current.pop(window[:3], None)
-        if row["change"] != "withdraw":
+        if row["change"] != "removed":
             current[window[:3]] = window
     assert sorted(current.values()) == [one for one in results(pipeline) if one.user not in erased]
 

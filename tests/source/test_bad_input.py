@@ -578,7 +578,7 @@ def test_windows_of_a_century_near_the_first_year(
     assert all(row["window_start"] <= row["last_event_time"] < row["window_end"] for row in shown)
     from_ms = time_of(datetime(1, 1, 1)) - 1  # as in 0001-01-01T00:00+14:00
     [report] = advance(definition, lambda: spark, clock=clock, rerun=Rerun(from_ms, times[1], "a test", "ann"))
-    assert report.figures["windows_entered"] == report.figures["windows_withdrawn"] == 0
+    assert report.figures["windows_added"] == report.figures["windows_removed"] == 0
 
 
 @pytest.mark.spark

@@ -27,7 +27,7 @@ def ledger(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 def commit(ledger: Ledger, batch_id: int, done: Rerun | Decision | None = None) -> None:
     what: dict[str, Any] = {"versions": {}, "counts": {}, "to_sequence": 0, "fingerprint": "f", "definition": "{}"}
     if done:
-        what["correction" if isinstance(done, Rerun) else "decision"] = done.to_json()
+        what["rerun" if isinstance(done, Rerun) else "decision"] = done.to_json()
     ledger.write({"kind": "commit", "batch_id": batch_id, "plan_time_ms": batch_id, **what})
 
 

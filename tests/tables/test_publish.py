@@ -65,7 +65,7 @@ def test_staged_files_are_found_with_the_partitions_of_their_path(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("partition", "path"), [({}, "new.parquet"), ({"day": 3, "change": "enter"}, "day=3/change=enter/new.parquet")]
+    ("partition", "path"), [({}, "new.parquet"), ({"day": 3, "change": "added"}, "day=3/change=added/new.parquet")]
 )
 def test_a_staged_file_is_moved_into_its_partition(tmp_path: Path, partition: Mapping[str, Any], path: str) -> None:
     pq.write_table(pa.table({"n": [5, 7]}), tmp_path / "staged.parquet")
@@ -89,9 +89,9 @@ def test_a_file_of_one_table_is_given_to_another(
     if not can_link:
         monkeypatch.setattr(os, "link", refuse)
     file = data_files.write(tmp_path / "results", pa.table({"n": [5]}))
-    given = publish.link(file, tmp_path / "results", tmp_path / "changes", "new.parquet", {"change": "enter"})
+    given = publish.link(file, tmp_path / "results", tmp_path / "changes", "new.parquet", {"change": "added"})
     assert given == DataFile(
-        "change=enter/new.parquet", file.size_bytes, 1, {"change": "enter"}, {"n": 5}, {"n": 5}, {"n": 0}
+        "change=added/new.parquet", file.size_bytes, 1, {"change": "added"}, {"n": 5}, {"n": 5}, {"n": 0}
     )
     there, here = tmp_path / "changes" / given.path, tmp_path / "results" / file.path
     assert there.read_bytes() == here.read_bytes()

@@ -157,16 +157,16 @@ class TestReaders:
 
     def test_the_changes_in_order_of_batches_give_the_results(self, pipeline: Definition) -> None:
         rows = read_table(pipeline, "result_changes").to_pylist()
-        assert {row["change"] for row in rows} == {"enter", "withdraw"} | {"change"} & {row["change"] for row in rows}
+        assert {row["change"] for row in rows} == {"added", "removed"} | {"changed"} & {row["change"] for row in rows}
         table: dict[tuple[Any, ...], Row] = {}
         for batch_id in sorted({row["batch_id"] for row in rows}):
             batch = [row for row in rows if row["batch_id"] == batch_id]
             for row in batch:
-                if row["change"] == "withdraw":
+                if row["change"] == "removed":
                     del table[identity(row)]
             for row in batch:
-                if row["change"] != "withdraw":
-                    assert (identity(row) in table) == (row["change"] == "change")
+                if row["change"] != "removed":
+                    assert (identity(row) in table) == (row["change"] == "changed")
                     table[identity(row)] = {k: v for k, v in row.items() if k not in ("change", "cause")}
         assert in_order(table.values()) == in_order(results(pipeline))
 

@@ -15,7 +15,7 @@ def in_a_line(batches: Sequence[dict[str, Any]]) -> str:
     >>> one = {"windows_fired_on_time": 5_000, "rows_late": 2, "watermark": "2026-03-05T12:00:00Z", "failed_checks": []}
     >>> in_a_line([one, one | {"windows_fired_late": 8, "failed_checks": [{}]}])
     '2 batches, 10,008 results, 4 late, watermark 2026-03-05T12:00:00Z, 1 check failed'
-    >>> in_a_line([{"rerun_from_ms": 0, "windows_entered": 1, "windows_withdrawn": 0, "windows_changed": 2}])
+    >>> in_a_line([{"rerun_from_ms": 0, "windows_added": 1, "windows_removed": 0, "windows_changed": 2}])
     '1 batch, of a rerun: 1 result added, 0 removed, 2 changed, watermark none yet'
     """
     failed = sum(len(one.get("failed_checks") or ()) for one in batches)
@@ -46,6 +46,6 @@ def is_rerun(batch: Mapping[str, Any]) -> bool:
 def rows_changed(batches: Sequence[Mapping[str, Any]]) -> tuple[int, int, int]:
     """How many rows some batches added to the results, removed from them, and changed."""
     added, removed, changed = (
-        sum(int(one.get(f"windows_{kind}") or 0) for one in batches) for kind in ("entered", "withdrawn", "changed")
+        sum(int(one.get(f"windows_{kind}") or 0) for one in batches) for kind in ("added", "removed", "changed")
     )
     return added, removed, changed

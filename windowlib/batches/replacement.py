@@ -19,11 +19,12 @@ from windowlib.batches.pinned import Pinned
 from windowlib.batches.staging import Staging
 from windowlib.batches.windows_job import Windows
 from windowlib.plans import names
+from windowlib.plans.change import Change
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.partitions import PARTITION, RESULT_DAY
 from windowlib.plans.partitions import day as day_of
 from windowlib.plans.step import GONE, UPDATE, Step
-from windowlib.tables import meaning, publish
+from windowlib.tables import publish
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.publish import Changes, joined
 from windowlib.tables.statistics import may_hold_any
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 
 BY, NEW, OLD, FIRINGS = map(names.internal, ("by", "new", "old", "firings"))
 ROWS_BEFORE, ROWS_NOW = map(names.internal, ("rows_before", "rows_now"))
-KEPT, CHANGED, ADDED, REMOVED = "kept", "changed", "added", "removed"
+KEPT = "kept"
+ADDED, CHANGED, REMOVED = (change.value for change in Change)
 
 
 def replace_results(inputs: Inputs, step: Step, windows: Windows) -> dict[str, Changes]:
@@ -114,8 +116,8 @@ def _published(staged: Staging) -> Iterator[dict[str, Changes]]:
             case "kept":
                 yield staged.result(path, day, None, None)
             case "changed":
-                yield staged.result(path, day, meaning.CHANGED, "late")
+                yield staged.result(path, day, CHANGED, "late")
             case "added":
-                yield staged.result(path, day, meaning.ADDED, "merge")
+                yield staged.result(path, day, ADDED, "merge")
             case _:
                 yield staged.removed(path, day, "merge")

@@ -106,8 +106,8 @@ def _rerun_line(report: BatchReport, figures: Mapping[str, int]) -> str:
     parts = [
         f"batch {report.batch_id}",
         f"rerun {instant(figures['rerun_from_ms'])} to {instant(figures['rerun_to_ms'])}",
-        f"added {figures['windows_entered']:,}",
-        f"removed {figures['windows_withdrawn']:,}",
+        f"added {figures['windows_added']:,}",
+        f"removed {figures['windows_removed']:,}",
         f"changed {figures['windows_changed']:,}",
         f"readmitted {figures['late_readmitted']:,}",
         f"files {figures['files_read']:,}"

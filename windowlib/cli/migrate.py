@@ -199,8 +199,7 @@ def _show(screen: Console, definition: Definition, shadow: Shadow, found: Differ
     say(screen, f"[bold]{definition.name}[/bold]  {escape(shadow.migration.changed)}")
     before, after = found.results
     say(screen, f"  results   {before:,}, under the new definition {after:,}")
-    kinds = {"enter": "added", "change": "changed", "withdraw": "removed"}
-    changed = ", ".join(f"{number:,} {kinds[kind]}" for kind, number in found.windows.items())
+    changed = ", ".join(f"{number:,} {kind}" for kind, number in found.windows.items())
     say(screen, f"  windows   {changed or 'none differs'}")
     for name, (then, now) in found.sums.items():
         said = {side: "not there" if value is None else f"{value:,}" for side, value in (("b", then), ("a", now))}
@@ -213,7 +212,7 @@ def _show(screen: Console, definition: Definition, shadow: Shadow, found: Differ
         names = [name for name in found.examples[0] if name not in ("firing", "timing", "window_day", "change")]
         table = table_of(["", *names], title="examples, the newest windows of each kind")
         for row in found.examples:
-            table.add_row(kinds[row["change"]], *(_cell(row, name) for name in names))
+            table.add_row(row["change"], *(_cell(row, name) for name in names))
         screen.print(table)
     say(screen, f"built in {escape(str(shadow.definition.root))}")
 

@@ -78,7 +78,7 @@ def _of_ledger(row: Row, key: Key, mention: Mention) -> Row:
     """A row of the ledger: what people have typed stays, but for the key whose late events they readmitted."""
     rerun = rerun_of(row)
     if rerun and key.is_that(rerun.key):
-        row = {**row, "correction": replace(rerun, key=()).to_json()}
+        row = {**row, "rerun": replace(rerun, key=()).to_json()}
     return {**row, "reason": _reworded(row["reason"], mention, anywhere=row["who"] == BY_ITSELF)}
 
 

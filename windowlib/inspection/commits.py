@@ -55,6 +55,5 @@ def _committed(row: dict[str, Any]) -> Committed:
 
 
 def _rerun(done: Rerun, counts: dict[str, int]) -> str:
-    changes = {"added": "entered", "removed": "withdrawn", "changed": "changed"}  # as figures are named
-    said = ", ".join(f"{counts.get(f'windows_{kind}', 0):,} {name}" for name, kind in changes.items())
+    said = ", ".join(f"{counts.get(f'windows_{change}', 0):,} {change}" for change in ("added", "removed", "changed"))
     return f"{done.title}: {said}. Reason: {done.reason or 'none given'} ({done.who})"

@@ -181,7 +181,7 @@ def _cuts(shadow: Shadow, after_batch: int) -> list[dict[str, Any]]:
                 "late_in_ms": late_in_ms,
                 "late_out_ms": commit.late_out_ms,
                 "committed_at_ms": commit.at_ms,
-                "correction": commit.rerun.to_json() if commit.rerun else None,
+                "rerun": commit.rerun.to_json() if commit.rerun else None,
             }
         )
         watermark_in_ms, late_in_ms = commit.watermark_out_ms, commit.late_out_ms

@@ -92,9 +92,9 @@ def _events(figures: Mapping[str, int]) -> Account:
 
 
 def _results(figures: Mapping[str, int]) -> Account:
-    came = [Entry("before", figures.get("results_rows_before", 0)), Entry("added", figures.get("windows_entered", 0))]
+    came = [Entry("before", figures.get("results_rows_before", 0)), Entry("added", figures.get("windows_added", 0))]
     return Account(
         "results",
         came,
-        [Entry("now", figures["results_rows_after"]), Entry("removed", figures.get("windows_withdrawn", 0))],
+        [Entry("now", figures["results_rows_after"]), Entry("removed", figures.get("windows_removed", 0))],
     )

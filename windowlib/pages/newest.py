@@ -31,7 +31,7 @@ SAID = ("approve", "abandon", "clock", "restore", "acknowledge", "migrate_finish
 KINDS = ("claim", "plan", "prepare", "commit", *SAID)
 COLUMNS = (
     "sequence", "kind", "batch_id", "at", "plan_time_ms", "watermark_in_ms", "watermark_out_ms", "from_sequence",
-    "to_sequence", "finished", "correction", "decision", "versions", "counts", "who", "reason", "owner",
+    "to_sequence", "finished", "rerun", "decision", "versions", "counts", "who", "reason", "owner",
 )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from windowlib.model.rerun import TimeRange
 from windowlib.plans import names
 from windowlib.plans.admission import own_window_end_ms
 from windowlib.plans.balanced import balanced
+from windowlib.plans.change import Change
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.partitions import PARTITION, RESULT_DAY
 from windowlib.plans.step import Step
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
 
-ADDED, CHANGED, REMOVED = "entered", "changed", "withdrawn"  # as previews, and names of figures, have them
+ADDED, CHANGED, REMOVED = (change.value for change in Change)
 CHOSEN, CHAIN_START_MS, CHAIN_END_MS = map(names.internal, ("chosen", "chain_start_ms", "chain_end_ms"))
 NEW, OLD = map(names.internal, ("new", "old"))
 NEARLY = 1e-9  # computed doubles that differ by less of the greater one are equal: sums depend on the order of adding

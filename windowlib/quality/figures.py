@@ -144,7 +144,7 @@ def _of_results(figures: Known) -> dict[str, float]:
     fired = windows_fired(figures)
     return {
         "results_unaccounted": _results_unaccounted(figures),
-        "changes_unaccounted": fired + figures["windows_withdrawn"] - figures["changes_rows_written"],
+        "changes_unaccounted": fired + figures["windows_removed"] - figures["changes_rows_written"],
         **{name: figures.get(name, 0) for name in ROWS_MUST_BE_ZERO},
         "results_gone_null": figures.get("results_gone_null", 0),
         "windows_fired": fired,
@@ -152,7 +152,7 @@ def _of_results(figures: Known) -> dict[str, float]:
 
 
 def _of_rerun(figures: Known) -> dict[str, float]:
-    differing = figures["windows_entered"] + figures["windows_changed"] + figures["windows_withdrawn"]
+    differing = figures["windows_added"] + figures["windows_changed"] + figures["windows_removed"]
     return {
         "results_unaccounted": _results_unaccounted(figures),
         "changes_unaccounted": differing - figures["changes_rows_written"],
@@ -163,5 +163,5 @@ def _of_rerun(figures: Known) -> dict[str, float]:
 
 
 def _results_unaccounted(figures: Known) -> int:
-    grown = figures["windows_entered"] - figures["windows_withdrawn"]
+    grown = figures["windows_added"] - figures["windows_removed"]
     return figures["results_rows_before"] + grown - figures["results_rows_after"]

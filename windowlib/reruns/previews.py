@@ -116,7 +116,7 @@ def _preview(row: Mapping[str, Any], summary: Mapping[str, Any]) -> Preview:
     return Preview(
         row["preview_id"],
         time_of(row["at"]),
-        Rerun.from_json(row["correction"]),
+        Rerun.from_json(row["rerun"]),
         row["base_batch_id"],
         row["watermark_ms"],
         Summary.of_json(summary),
@@ -132,7 +132,7 @@ def keep(root: Path, made: Preview) -> None:
     row = {
         "preview_id": made.preview_id,
         "at": utc(made.at_ms),
-        "correction": made.rerun.to_json(),
+        "rerun": made.rerun.to_json(),
         "base_batch_id": made.base_batch_id,
         "watermark_ms": made.watermark_ms,
         "summary": json.dumps(asdict(made.summary), default=str),

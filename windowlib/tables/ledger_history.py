@@ -29,7 +29,7 @@ def committed_before(tables: Tables, batch_id: int) -> int | None:
 
 def batch_of_preview(tables: Tables, preview_id: str) -> int | None:
     """The newest batch that did the rerun which a dry run said; None where none has, or a rollback has undone it."""
-    rows = {int(row["batch_id"]): row for row in _committed(tables, ("batch_id", "correction", "decision"))}
+    rows = {int(row["batch_id"]): row for row in _committed(tables, ("batch_id", "rerun", "decision"))}
     for batch_id in in_force({number: decision_of(row) for number, row in rows.items()}):
         if (done := rerun_of(rows[batch_id])) and done.preview_id == preview_id:
             return batch_id

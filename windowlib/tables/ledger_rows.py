@@ -30,7 +30,7 @@ FORMAT = 3
 OF_A_FORMAT = ("plan", "prepare", "commit")
 OF_COMMITS = (
     *("batch_id", "versions", "watermark_out_ms", "to_sequence", "fingerprint", "definition", "counts", "at"),
-    *("correction", "plan_time_ms", "decision", "late_out_ms"),
+    *("rerun", "plan_time_ms", "decision", "late_out_ms"),
 )
 """The columns that a `Commit` is made of."""
 BY_ITSELF = "windowlib"  # who has abandoned a batch where no person has: the reason is what a run has failed at
@@ -178,7 +178,7 @@ def plan_row(plan: Plan) -> dict[str, Any]:
         "fingerprint": plan.fingerprint,
         "definition": plan.definition,
         "finished": plan.finished,
-        "correction": plan.rerun.to_json() if plan.rerun else None,
+        "rerun": plan.rerun.to_json() if plan.rerun else None,
         "terms": plan.terms,
         "decision": plan.decision.to_json() if plan.decision else None,
     }

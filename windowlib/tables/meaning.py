@@ -14,6 +14,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from windowlib.plans.added import FILLED
+from windowlib.plans.change import Change
 from windowlib.tables.in_flight import OPEN_WINDOWS, STATE_WINDOWS
 from windowlib.tables.outside import ERASURES, MAINTENANCE, NOTICES, PREVIEWS, SET_ASIDE, VERIFICATIONS
 from windowlib.tables.table import Column, TableSpec
@@ -79,7 +80,7 @@ LEDGER = TableSpec(
         Column("files", pa.list_(SOURCE_FILE), "of a plan: what it reads"),
         Column("replaces", pa.list_(_TEXT), "of a plan: the files in whose place they are, in a Delta source"),
         Column("finished", _BOOL, "the operator said that no more events will come"),
-        Column("correction", _TEXT, "of a rerun: JSON of its range, reason, who (windowlib.tables.rerun)"),
+        Column("rerun", _TEXT, "of a rerun: JSON of its range, reason, who (windowlib.tables.rerun)"),
         Column(
             "decision",
             _TEXT,
@@ -186,8 +187,7 @@ RESULTS = TableSpec(
     described=_RESULT,
 )
 
-ADDED, CHANGED, REMOVED = "enter", "change", "withdraw"
-"""What became of a row of `results`, as the column `change` of `result_changes` keeps it."""
+ADDED, CHANGED, REMOVED = (change.value for change in Change)
 FORGET = "forget"
 """The cause of a removal because a key was erased."""
 
@@ -197,7 +197,7 @@ RESULT_CHANGES = TableSpec(
     (
         "`result_changes` has one row for each firing and for each result removed",
         "of a rerun, `result_changes` has one row for each result that was added, changed or removed",
-        "change is enter, change (same window, new values) or withdraw (the row as it was)",
+        "change is added, changed (same window, new values) or removed (the row as it was)",
         "cause is firing, late, merge, rerun, migrate or forget",
         "applied in the order of batch_id to an empty table, the changes give `results`, its batch_id, firing and"
         " timing aside once there was a migrate or migrate_undo, and without what adopt kept; a removal by forget may"
@@ -207,7 +207,7 @@ RESULT_CHANGES = TableSpec(
     partition_by=("change", "cause", "window_day"),
     described=(
         *_RESULT,
-        Column("change", _TEXT, "enter (added), change (new values), withdraw (removed: the row as it was)"),
+        Column("change", _TEXT, "added, changed (new values) or removed (the row as it was)"),
         Column("cause", _TEXT, "firing, late, merge, rerun, migrate or forget"),
     ),
 )

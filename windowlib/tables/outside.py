@@ -16,7 +16,7 @@ PREVIEWS = TableSpec(
     described=(
         Column("preview_id", _TEXT, "the id to apply"),
         Column("at", _TIMESTAMP, "when the dry run was made"),
-        Column("correction", _TEXT, "JSON of range, reason, who (windowlib.tables.rerun)"),
+        Column("rerun", _TEXT, "JSON of range, reason, who (windowlib.tables.rerun)"),
         Column("base_batch_id", _LONG, "the newest batch then"),
         Column("watermark_ms", _LONG, "the watermark then"),
         Column("summary", _TEXT, "JSON of windowlib.reruns.previews.Summary"),

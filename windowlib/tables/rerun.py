@@ -164,4 +164,4 @@ def _in_zone(name: str, text: str, moment: datetime, zone: ZoneInfo) -> datetime
 
 
 def rerun_of(row: Mapping[str, Any]) -> Rerun | None:
-    return Rerun.from_json(row["correction"]) if row["correction"] else None
+    return Rerun.from_json(row["rerun"]) if row["rerun"] else None

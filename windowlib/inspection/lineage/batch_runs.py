@@ -18,7 +18,7 @@ from windowlib.tables.rerun import Rerun, rerun_of
 
 _COLUMNS = (
     *("at", "plan_time_ms", "watermark_in_ms", "watermark_out_ms", "late_in_ms", "late_out_ms"),
-    *("correction", "decision", "versions", "who", "reason"),
+    *("rerun", "decision", "versions", "who", "reason"),
 )
 
 

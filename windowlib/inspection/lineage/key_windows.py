@@ -43,7 +43,7 @@ class KeyWindows:
         Those of batches under another definition, before a migration or undone, are left out.
         """
         rows = (row for row in self._timed("result_changes", span) if row["batch_id"] in self.cut.batches)
-        return sorted(rows, key=lambda row: (row["batch_id"], row["change"] != "enter"))
+        return sorted(rows, key=lambda row: (row["batch_id"], row["change"] != "added"))
 
     def in_flight(self, span: TimeRange) -> list[InFlight]:
         """The windows in flight that overlap the span."""

@@ -45,8 +45,8 @@ def version_of(tables: Cut, row: Mapping[str, Any], changes: Sequence[Mapping[st
     run = tables.batches[row["batch_id"]]
     together = [one for one in changes if one["batch_id"] == row["batch_id"] and one["bounds"] != row["bounds"]]
     taken: list[Taken] = []
-    if row["change"] != "withdraw":
-        merged = [one for one in together if one["change"] == "withdraw" and _overlap(one["bounds"], row["bounds"])]
+    if row["change"] != "removed":
+        merged = [one for one in together if one["change"] == "removed" and _overlap(one["bounds"], row["bounds"])]
         taken = [
             Taken(one["bounds"], values_of(tables.definition.outputs, one))
             for one in sorted(merged, key=lambda one: one["bounds"])
@@ -76,24 +76,23 @@ def version_of(tables: Cut, row: Mapping[str, Any], changes: Sequence[Mapping[st
 def _why(row: Mapping[str, Any], run: BatchRun, taken: Sequence[Taken], together: Sequence[Mapping[str, Any]]) -> str:
     """Why a result was added, changed or removed, in half a sentence."""
     match row["change"], row["cause"]:
-        case "withdraw", "merge":
-            into = [o for o in together if o["change"] != "withdraw" and _overlap(o["bounds"], row["bounds"])]
+        case "removed", "merge":
+            into = [o for o in together if o["change"] != "removed" and _overlap(o["bounds"], row["bounds"])]
             return "merged" + "".join(f" into {in_words(one['bounds'])}" for one in into[:1])
         case change, "migrate":
-            what = {"enter": "added", "change": "changed", "withdraw": "removed"}[change]
             undone = run.decision is not None and run.decision.kind == "migrate_undo"
-            return f"{what} as a migration was undone" if undone else f"{what} by a migration to another definition"
-        case "withdraw", "forget":
+            return f"{change} as a migration was undone" if undone else f"{change} by a migration to another definition"
+        case "removed", "forget":
             return "removed: this key was erased"
-        case "withdraw", _:
+        case "removed", _:
             return f"removed by {_rerun(run.rerun)}"
         case _, "rerun":
-            return f"{'recomputed' if row['change'] == 'change' else 'made'} by {_rerun(run.rerun)}"
+            return f"{'recomputed' if row['change'] == 'changed' else 'made'} by {_rerun(run.rerun)}"
         case _, "firing":
             return "fired: the watermark passed its end" if row["timing"] == "on_time" else "fired before its end"
         case _, "merge":
             return f"events joined {len(taken)} published {'window' if len(taken) == 1 else 'windows'} to this one"
-        case "change", _:
+        case "changed", _:
             return "changed by events that came after its end, within allowed_lateness"
     return "fired late: its first events came after its end, within allowed_lateness"
 
