@@ -236,7 +236,7 @@ def test_an_error_that_no_ledger_has_is_on_the_page_at_once(tmp_path: Path, live
     made = clicks(tmp_path, files=1)
     now_ms = wall_clock_ms()
     assert state_word(live_pages.page(made, now_ms)) == "no run yet"
-    last_error.keep(made.root, last_error.LastError("plan", "no column user", now_ms))
+    last_error.keep(made.root, last_error.LastError("plan", "no column user", now_ms, "/pipelines/clicks.toml"))
     shown = live_pages.page(made, now_ms + 1)
     assert (state_word(shown), "no column user" in shown) == ("failing", True)
 

@@ -112,7 +112,7 @@ def test_what_lies_next_to_the_tables_is_found_and_goes(tmp_path: Path) -> None:
     (tmp_path / "checks" / "2.json").write_text('{"partial_unexpected_list": ["anne"]}')
     (tmp_path / "pages").mkdir()
     (tmp_path / "pages" / "index.html").write_text("<td>ann</td>")
-    last_error.keep(tmp_path, last_error.LastError("run", "cannot cast 'ann' to a number", 5))
+    last_error.keep(tmp_path, last_error.LastError("run", "cannot cast 'ann' to a number", 5, "/pipelines/clicks.toml"))
     tables = Tables(tmp_path)
     expected = {VERIFICATIONS.name: 1, NOTICES.name: 2, outside.FILES: 3}
     assert outside.find(tables, USER, remove=False) == expected

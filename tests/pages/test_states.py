@@ -134,7 +134,9 @@ def test_a_run_that_fails_names_the_definition_that_it_ran(made: Definition, tmp
 
 
 def test_an_error_of_a_run_stays_where_a_plan_succeeds(made: Definition) -> None:
-    last_error.keep(made.root, last_error.LastError("run", "the engine is gone", wall_clock_ms()))
+    last_error.keep(
+        made.root, last_error.LastError("run", "the engine is gone", wall_clock_ms(), "/pipelines/clicks.toml")
+    )
     arrive(made.file.parent, 1, events(1))
     assert planned(made.file) == 0
     state, why = state_and_why(made)
@@ -150,7 +152,7 @@ def test_a_plan_without_a_run_is_planned_and_not_running(made: Definition) -> No
         State.PLANNED,
         "batch 1 was planned 2d 1m ago, and no run has begun it yet",
     )
-    last_error.keep(made.root, last_error.LastError("run", "no space left", in_two_days_ms))
+    last_error.keep(made.root, last_error.LastError("run", "no space left", in_two_days_ms, "/pipelines/clicks.toml"))
     assert state_and_why(made, in_two_days_ms)[0] is State.FAILING
 
 
@@ -181,7 +183,7 @@ def test_a_run_that_raised_and_released_its_claim_is_failing_at_once(made: Defin
     assert state_and_why(made)[0] is State.RUNNING
     ledger.write({"kind": "release"}, claim.epoch)
     assert state_and_why(made) == (State.FAILING, "the run that worked on batch 1 ended without finishing it")
-    last_error.keep(made.root, last_error.LastError("run", "no space left", wall_clock_ms()))
+    last_error.keep(made.root, last_error.LastError("run", "no space left", wall_clock_ms(), "/pipelines/clicks.toml"))
     assert "no space left" in state_and_why(made)[1]
     ledger.claim()
     found = overview(looked(made, wall_clock_ms()))
@@ -190,7 +192,7 @@ def test_a_run_that_raised_and_released_its_claim_is_failing_at_once(made: Defin
 
 
 def test_an_error_before_the_newest_batch_is_over(made: Definition) -> None:
-    kept = last_error.LastError("run", "the engine is gone", 1_000)
+    kept = last_error.LastError("run", "the engine is gone", 1_000, "/pipelines/clicks.toml")
     assert (kept.is_over(2_000), kept.is_over(500), kept.is_over(None)) == (True, False, False)
 
 
@@ -207,7 +209,7 @@ def test_an_error_before_the_newest_batch_is_over(made: Definition) -> None:
 def test_how_a_command_ends_decides_what_is_kept_of_earlier_ones(
     made: Definition, command: last_error.Command, error: Exception | None, kept_after: bool
 ) -> None:
-    earlier = last_error.LastError("run", "the engine is gone", 5)
+    earlier = last_error.LastError("run", "the engine is gone", 5, "/pipelines/clicks.toml")
     last_error.keep(made.root, earlier)
     with (
         contextlib.suppress(ValueError, Superseded, Rejected),

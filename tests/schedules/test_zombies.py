@@ -149,7 +149,7 @@ def test_a_batch_whose_prepare_file_is_lost_can_be_given_up(place: Callable[[str
 
 
 @pytest.mark.fault(
-    "a batch waits prepared, and windowlib itself has taken back a batch beneath it (an earlier release did)",
+    "a batch waits prepared, and windowlib itself has taken back a batch beneath it",
     "the run stops before a table is touched, and names `abandon`",
 )
 def test_a_batch_beneath_which_rows_were_taken_back_is_to_be_abandoned(place: Callable[[str], Path]) -> None:

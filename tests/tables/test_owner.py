@@ -94,7 +94,7 @@ def test_another_process_of_the_same_number_holds_nothing() -> None:
     here = this_process()
     assert here.ticks is not None
     assert replace(here, ticks=here.ticks - 1).life() is Life.ENDED
-    assert replace(here, ticks=None, started=here.started - 60).life() is Life.ENDED  # of an earlier release
+    assert replace(here, ticks=None, started=here.started - 60).life() is Life.ENDED
 
 
 @pytest.mark.fault("the machine's clock is corrected by an hour while a run is at work", "the run keeps its claim")

@@ -24,15 +24,12 @@ Command = Literal["plan", "run"]
 
 @dataclass(frozen=True, slots=True)
 class LastError:
-    """Error of a command in a sentence, with its time and the absolute path of the definition.
-
-    `file` is None in an error that an earlier release kept.
-    """
+    """Error of a command in a sentence, with its time and the absolute path of the definition."""
 
     command: Command
     sentence: str
     at_ms: int
-    file: str | None = None
+    file: str
 
     @property
     def words(self) -> str:
@@ -41,13 +38,14 @@ class LastError:
         >>> LastError("run", "no space left", 0, "/pipelines/clicks.toml").words
         'the last run of /pipelines/clicks.toml ended at 1970-01-01 00:00:00 UTC with: no space left'
         """
-        which = f" of {self.file}" if self.file else ""
-        return f"the last {self.command}{which} ended at {instant(self.at_ms // 1000 * 1000)} with: {self.sentence}"
+        at = instant(self.at_ms // 1000 * 1000)
+        return f"the last {self.command} of {self.file} ended at {at} with: {self.sentence}"
 
     def is_over(self, commit_ms: int | None) -> bool:
         """Whether a batch was committed since, by a program that does not clear what the commands keep.
 
-        >>> LastError("run", "no space left", 5).is_over(5), LastError("run", "no space left", 5).is_over(6)
+        >>> error = LastError("run", "no space left", 5, "clicks.toml")
+        >>> error.is_over(5), error.is_over(6)
         (False, True)
         """
         return commit_ms is not None and commit_ms > self.at_ms

@@ -42,8 +42,8 @@ class Owner:
     """A process. `boot` and `started` are in seconds since the epoch by its machine's clock.
 
     `boot_id` and `namespace` are what Linux calls this boot and the PID namespace, `ticks` the start in the kernel's
-    ticks since that boot, which no correction of the clock moves; None where there are none, and in claims of earlier
-    releases. `lease_timeout_ms` is how often it promises a heartbeat. `dag_id` and `run_id` name the run of Airflow
+    ticks since that boot, which no correction of the clock moves; None where there are none.
+    `lease_timeout_ms` is how often it promises a heartbeat. `dag_id` and `run_id` name the run of Airflow
     that started it; None where none did.
 
     >>> Owner.of_json(this_process().to_json()).life()
