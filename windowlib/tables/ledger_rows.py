@@ -25,7 +25,7 @@ KINDS = (
     *("restore", "clock", "acknowledge", "migrate_finish"),
 )
 """The kinds of rows that this version knows."""
-FORMAT = 3
+FORMAT = 4
 """Format of a warehouse, kept in its plan, prepare and commit rows. Each change of what is stored raises it."""
 OF_A_FORMAT = ("plan", "prepare", "commit")
 OF_COMMITS = (
