@@ -79,8 +79,8 @@ def test_an_applied_rerun_updates_the_asset(after_one: Path, tmp_path: Path, mon
     [(asset, extra)], known = apply(definition, preview_id)
     assert (asset, known) == ("windowlib_clicks_results", [2])
     assert (extra["batches"], extra["batch_id"], extra["failed_checks"]) == (1, 2, [])
-    entered, changed, withdrawn = (extra[f"windows_{kind}"] for kind in ("added", "changed", "removed"))
-    assert (entered + changed, entered + changed + withdrawn) == (rows["results"], rows["result_changes"])
+    added, changed, removed = (extra[f"windows_{kind}"] for kind in ("added", "changed", "removed"))
+    assert (added + changed, added + changed + removed) == (rows["results"], rows["result_changes"])
     assert rows["result_changes"] > 0
     assert extra["outcome"].startswith("1 batch, of a rerun: ")
     # Another run is asked about the same preview: it changes nothing.
