@@ -1,8 +1,9 @@
-"""The kinds of plan: what each does its own way, and nothing else does.
+"""Kinds of plan behind a common Protocol. All that differs between them lies here; other code asks the Protocol, never
+for a kind.
 
-kind        the Protocol that the rest of the package asks
-sessions    sessions of event time, by slices and islands
-aligned     tumbling and sliding windows of event time, by slices
-counts      count windows, by running numbers
-general     every other specification: the operator itself, key by key
+    kind.py       Protocol of a kind of plan
+    sessions.py   sessions of event time, by slices and islands
+    aligned.py    tumbling and sliding windows of event time, by slices
+    counts.py     count windows, by running numbers
+    general.py    every other specification, by the operator key by key
 """
