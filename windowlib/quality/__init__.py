@@ -1,5 +1,32 @@
-"""The quality gate of a run: its figures and result rows are judged by Great Expectations suites before any commit.
+"""Quality gate of a run: Great Expectations suites judge its figures and result rows before any commit. A failed
+critical check stops the run; a warning is reported. The suites are JSON files in `suites` (in the repository:
+`expectations/`).
 
-`check` is the entry. A critical check that fails stops the run, a warning is reported. The suites are JSON files in
-`suites` (in the repository: `expectations/`), read by `suite_files` and judged by `verdict`.
+Judging:
+
+    check.py            entry point: judging of a batch before its commit
+    judge.py            process that judges batches
+    verdict.py          outcome of the suites for a batch
+    terms.py            terms of a definition that the suites need
+    suite_files.py      suites of a pipeline, with their blanks filled in
+    offending.py        rows that a check of rows rejects
+
+Figures:
+
+    figures.py          figures that the suites judge, and their bounds
+    figure_words.py     phrase for each figure
+    firings.py          number of windows that a batch fired
+    bands.py            band of usual values: median and deviations
+    baselines.py        bands for this hour of the week
+
+Great Expectations:
+
+    frames.py           rows as a pandas frame with exact numbers
+    configurations.py   expectation configurations, built once per batch
+    lazy_imports.py     late imports of packages that few expectations use
+
+Outcomes:
+
+    validations.py      outcome of each batch's checks, as JSON files
+    stores.py           outcomes as a Great Expectations project
 """
