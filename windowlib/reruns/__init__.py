@@ -1,15 +1,26 @@
-"""Reruns of a time range, and late events readmitted.
+"""Reruns of a time range, and readmission of late events. A rerun recomputes a closure of windows from the source and
+replaces them in a batch. A dry run keeps its preview; applying it gives exactly the same or is refused.
 
-source      which files of the source that needs, what is missing or has changed
-events      which of their rows count
-closure     which windows are recomputed: by time, or chains of touching windows
-findings    the windows of the closure, and how they differ from what is published
-ids         which event ids it remembers and forgets
-publish     from there to the changes of each table
-batch       all of that as one batch
-previews    dry runs as they are kept
-summary     what one would change, summed up
-dry_run     made and kept
-expected    whether an apply comes out as its dry run said
-words, page a preview in words, and as a page
+Computing:
+
+    batch.py      a rerun as a batch
+    source.py     files of the source that a rerun reads
+    events.py     rows of those files that count
+    judged.py     rows of changed files, judged again
+    places.py     rows by file and row number
+    closure.py    windows to recompute: by time, or by chains of touching windows
+    findings.py   windows of the closure, and their difference to published results
+    ids.py        event ids remembered and forgotten
+    publish.py    changes of each table
+
+Previews:
+
+    dry_run.py    dry runs, computed and kept
+    previews.py   previews as files
+    expected.py   check that an apply equals its preview
+    summary.py    summary of a rerun's changes
+    changes.py    changes by kind, and the largest
+    totals.py     totals before and after, also by day
+    words.py      a preview in words
+    page.py       a preview as an HTML page
 """
