@@ -1,9 +1,10 @@
-"""A key erased: from every table, from what lies next to them, and from what is ever read again.
+"""Erasure of a key: from every table, from the files next to the tables, and from every later read of the source. The
+source itself stays unchanged.
 
-tables        the rows of the key in the tables that batches publish, and what one commit of each does
-texts         where a value of the key may stand in words: examples of checks, pages, tracebacks
-outside       what no batch publishes: dry runs, verifications, notices, the ledger's reasons, files
-source        what the source still holds of the key
-certificates  how far each erasure has come
-forget        all of that, in one batch
+    forget.py         the whole erasure, as a batch
+    tables.py         rows of the key in published tables, and the commits that remove them
+    texts.py          values of the key in free text: check examples, pages, tracebacks
+    outside.py        traces beside the batches: dry runs, verifications, notices, reasons, files
+    source.py         rows of the key that the source still holds
+    certificates.py   progress of each erasure
 """

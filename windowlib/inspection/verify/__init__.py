@@ -1,11 +1,17 @@
-"""Windows recomputed from the source in plain batch, and compared with what a pipeline shows.
+"""Comparison of a pipeline's tables with windows recomputed from the source in plain batch. The recomputation takes all
+events at once and ignores the windows in flight that runs keep.
 
-recorded   what the ledger says about each batch: watermarks, reruns, files
-asked      which windows: a range of time, a sample of keys
-events     which rows of the source count
-settled    what became of touching sessions, batch after batch: plain Python
-aligned, sessions, counts   the windows that there should be
-compared   how two sets of windows differ
-report     the outcome
-verify     all of that
+    verify.py     the whole verification
+    asked.py      requested windows: a range of time, a sample of keys
+    recorded.py   watermarks, reruns and files, as ledger and tables record them
+    events.py     source rows that count
+    expected.py   windows that should exist, in the form each kind of plan gives
+    aligned.py    expected tumbling and sliding windows
+    sessions.py   expected sessions
+    counts.py     expected count windows
+    settled.py    rule for touching sessions across batches, in plain Python
+    tables.py     windows that the tables show, in comparable form
+    compared.py   differences between two sets of windows
+    foreign.py    tables that another program has changed
+    report.py     outcome of the verification
 """
