@@ -1,10 +1,13 @@
-"""The demo: clicks with a known truth, sessions and sliding windows over them, and a comparison in numbers.
+"""Demo of two pipelines over generated clicks. The sessions are generated first, so the right outcome is known without
+computing it. A comparison counts missing, extra and different rows.
 
-clicks     the true sessions and their events, made before anything else
-arrivals   in which file each event arrives, out of order and late
-files      the arrival files, with second copies and rows that no window can use
-truth      what a run over them must find
-compare    found and expected, in numbers
-runs       a pipeline run in a process of its own
-run        the command: all of the above in one folder, or a folder of the reader's own files
+    run.py         command `windowlib demo`: clicks or own files, runs, comparison
+    clicks.py      true sessions and their events
+    arrivals.py    arrival file of each event, out of order and late
+    files.py       arrival files, with duplicates and unusable rows
+    truth.py       expected outcome of both pipelines
+    pipelines.py   definitions of both pipelines
+    runs.py        a pipeline run in its own process
+    compare.py     comparison of two tables in numbers
+    own_data.py    definition for a folder of the reader's own files
 """

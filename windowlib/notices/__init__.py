@@ -1,4 +1,7 @@
-"""Notices: the situations of a pipeline, each reported once until it changes, and metrics for a monitor.
+"""Notices about the situations of a pipeline, each sent once until it changes. `windowlib plan`, `run`, `rerun`,
+`verify` and `maintain` send them when they end.
 
-`notify` is the entry: `windowlib plan`, `run`, `rerun`, `verify` and `maintain` call it when they end.
+    notify.py       entry point: sending of notices that are due
+    situations.py   situations of a pipeline, judged from its tables
+    webhook.py      delivery as JSON by HTTP POST
 """
