@@ -10,6 +10,29 @@ bob 50 80 5 on_time
 Pipelines are read and looked at by `load_definition`, `define`, `read_table`, `duckdb_views`, `spark_views`,
 `table_versions` and `spark_session`, which are imported at their first use: the definition itself needs nothing but
 Python.
+
+Each folder imports only from those above it in this list:
+
+    model/        meaning of windows: pure Python, with the reference operator
+    plans/        the model as plans from DataFrame to DataFrame
+    definition/   definition of a pipeline, from TOML or Python
+    tables/       Delta tables of a pipeline, its ledger and their publication
+    engines/      Spark, Spark Connect and Sail
+    source/       source of a pipeline: folders of files, Delta tables
+    quality/      figures, suites and the verdict on a batch
+    batches/      plan, computation and figures of a batch
+    reruns/       a time range recomputed as a batch
+    runs/         runs of pipelines, and the operations of an operator
+    migrations/   new tables under a changed definition
+    replay/       scenarios and recordings
+    inspection/   status, lineage, late events, verification
+    erasure/      erasure of a key
+    notices/      notices about the situations of a pipeline
+    pages/        HTML pages and metrics
+    demo/         demo with a known outcome
+    cli/          command line `windowlib`
+    airflow/      Airflow provider: operators, pages, plugin
+    __main__.py   start of the command line by `python -m windowlib`
 """
 
 import windowlib.runs.interrupts  # noqa: F401 — before all others, which take their time
