@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -200,6 +201,54 @@ def test_a_planted_module_that_takes_the_whole_definition_is_noticed(tmp_path: P
         (tmp_path / "windowlib" / name).parent.mkdir(parents=True)
         (tmp_path / "windowlib" / f"{name}.py").write_text("from windowlib.definition.definition import Definition\n")
     assert takers_of_all(arrows(tmp_path)) == {"windowlib.source.whole"}
+
+
+MAP_LINE = re.compile(r"^ *(\w+\.py|\w+/) {2,}\S", re.MULTILINE)
+"""A line of the map in a package's docstring: a module or a subpackage, then a phrase about it."""
+
+
+def mapped(init: Path) -> list[str]:
+    """The names in a package's map, in its order."""
+    return MAP_LINE.findall(ast.get_docstring(parsed(init.read_text()), clean=False) or "")
+
+
+def map_errors(root: Path) -> list[str]:
+    """Modules and subpackages that a package's map lacks, names twice, or names although they do not exist."""
+    errors: list[str] = []
+    for init in sorted((root / "windowlib").rglob("__init__.py")):
+        folder = init.parent
+        modules = Counter(file.name for file in folder.glob("*.py") if file != init)
+        packages = Counter(f"{file.parent.name}/" for file in folder.glob("*/__init__.py"))
+        expected, actual = modules + packages, Counter(mapped(init))
+        place = init.relative_to(root)
+        errors += [f"{place} lacks {name}" for name in sorted(expected - actual)]
+        errors += [f"{place} wrongly names {name}" for name in sorted(actual - expected)]
+    return errors
+
+
+def test_every_package_maps_each_of_its_modules() -> None:
+    assert map_errors(ROOT) == []
+
+
+def test_the_map_of_the_whole_package_lists_the_folders_in_their_order() -> None:
+    folders = [name.removesuffix("/") for name in mapped(PACKAGE / "__init__.py") if name.endswith("/")]
+    assert folders == [*ORDER]
+
+
+def test_planted_errors_in_maps_are_noticed(tmp_path: Path) -> None:
+    inner = tmp_path / "windowlib" / "inner"
+    inner.mkdir(parents=True)
+    (tmp_path / "windowlib" / "__init__.py").write_text(
+        '"""Package.\n\n    inner/   folder\n    gone.py  module\n"""\n'
+    )
+    (inner / "__init__.py").write_text('"""Folder.\n\n    twice.py   module\n    twice.py   module\n"""\n')
+    for name in ("twice", "missing"):
+        (inner / f"{name}.py").touch()
+    assert map_errors(tmp_path) == [
+        "windowlib/__init__.py wrongly names gone.py",
+        "windowlib/inner/__init__.py lacks missing.py",
+        "windowlib/inner/__init__.py wrongly names twice.py",
+    ]
 
 
 def test_there_is_no_drawer_for_everything() -> None:
