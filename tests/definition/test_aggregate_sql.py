@@ -11,7 +11,7 @@ from tests.strategies import ALL, examples
 from windowlib.definition.aggregate_sql import check_expression, columns_used, read_aggregates
 from windowlib.definition.sql_functions import SCALAR
 from windowlib.plans.aggregate_functions import CALLABLE, FUNCTIONS
-from windowlib.plans.aggregate_set import Aggregate
+from windowlib.plans.aggregate_set import SqlAggregate
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_equal_aggregates_are_kept_once() -> None:
     found = read_aggregates(
         {"mean": "sum(v) / count(*)", "n": "COUNT( * )", "total": "sum(v)", "twice": "2 * sum(`v`)"}
     )
-    assert found.aggregates == (Aggregate("sum", "`v`"), Aggregate("count", None))
+    assert found.aggregates == (SqlAggregate("sum", "`v`"), SqlAggregate("count", None))
     assert [column.sql for column in found.columns] == ["{0} / {1}", "{1}", "{0}", "2 * {0}"]
 
 

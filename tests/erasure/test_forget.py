@@ -21,7 +21,7 @@ from windowlib.batches.plan_time import ClockRefused
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import time_of
-from windowlib.definition.kept import Kept
+from windowlib.definition.kept import RetentionPeriod
 from windowlib.erasure.certificates import certificates
 from windowlib.erasure.forget import Asked, ForgetRefused, NothingToForget, forecast, forget
 from windowlib.inspection.lineage.cuts import CannotLook
@@ -110,7 +110,7 @@ def check_a_stream_gets_nothing_else(definition: Definition) -> None:
 def maintain_all(definition: Definition) -> None:
     """Maintenance until nothing from before the erasure is kept."""
     late = definition.model_copy(
-        update={"retention": definition.retention.model_copy(update={"cuts": Kept(batches=1)})}
+        update={"retention": definition.retention.model_copy(update={"cuts": RetentionPeriod(batches=1)})}
     )
     now_ms = time.time_ns() // 1_000_000
     for at_ms in (now_ms + 48 * HOUR_MS, now_ms + 96 * HOUR_MS):

@@ -17,7 +17,7 @@ from tests.strategies import ALL
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import time_of
-from windowlib.definition.kept import Kept
+from windowlib.definition.kept import RetentionPeriod
 from windowlib.inspection.begun import migration_begun
 from windowlib.inspection.lineage.cuts import CannotLook, cut
 from windowlib.inspection.lineage.explain_window import explain_window
@@ -412,7 +412,9 @@ def test_finished_it_is_kept_and_unbegun_it_is_gone(spark: SparkSession, folder:
         switch(new, shadow, lambda: spark, ASKED)  # its command was still asking
     assert not (new.root / "_migration").exists()
     migrate(new, spark)
-    one_batch = new.model_copy(update={"retention": new.retention.model_copy(update={"cuts": Kept(batches=1)})})
+    one_batch = new.model_copy(
+        update={"retention": new.retention.model_copy(update={"cuts": RetentionPeriod(batches=1)})}
+    )
     assert maintain(one_batch, "ann", days_later).kept_from == 3  # what --undo goes back to
     assert finish(new, ASKED) == 4
     with pytest.raises(CannotUndo, match="a rollback does not go across it") as kept:

@@ -208,7 +208,7 @@ def test_what_is_given_up_is_said_in_a_sentence(folder: Path, clock: Clock) -> N
 
 def test_cuts_are_kept_for_a_span_of_time(folder: Path, clock: Clock) -> None:
     definition = pipeline(folder)
-    kept_for = definition.retention.model_copy(update={"cuts": kept.Kept(ms=5 * HOUR_MS)})
+    kept_for = definition.retention.model_copy(update={"cuts": kept.RetentionPeriod(ms=5 * HOUR_MS)})
     runs(folder, clock, range(1, 8))
     report = maintain(definition.model_copy(update={"retention": kept_for}), WHO, clock)
     assert report.kept_from == 2
@@ -220,7 +220,7 @@ def test_cuts_are_kept_for_a_span_of_time(folder: Path, clock: Clock) -> None:
 )
 def test_a_clock_that_is_far_ahead_deletes_nothing(folder: Path, clock: Clock) -> None:
     definition = pipeline(folder)
-    kept_for = definition.retention.model_copy(update={"cuts": kept.Kept(ms=5 * HOUR_MS)})
+    kept_for = definition.retention.model_copy(update={"cuts": kept.RetentionPeriod(ms=5 * HOUR_MS)})
     definition = definition.model_copy(update={"retention": kept_for})
     runs(folder, clock, range(1, 8))
     before, newest = forecast(definition, clock).kept_from, clock()

@@ -155,8 +155,8 @@ class Together(Advance):
 
 
 class AfterTogether(Advance):
-    """One of several pipelines: done where `Together` has run it to its end, skipped where a batch of it waits for a
-    decision, else it runs alone."""
+    """One of several pipelines: done where `Together` has run it to its end, skipped where a batch of it waits
+    for a decision, else it runs alone."""
 
     operator_extra_links = (Page(), Question())
     question_at = ""

@@ -269,7 +269,7 @@ def _to_apply(file: str, context: Context) -> str:
 
 
 def _refuse_unapproved(file: str, preview_id: str, answer: Mapping[str, Any] | None, context: Context) -> None:
-    """Raises `Final` where an approval is asked for and the answer of *review* does not count for this preview."""
+    """Raises `Final` where an approval is asked for and the answer of *review* does not count for it."""
     from windowlib.definition.definition import load_definition
 
     why_not = lacks_approval(load_definition(Path(file)), answer, context)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from windowlib.definition.file import Watermark
+from windowlib.definition.file import WatermarkSection
 from windowlib.definition.instants import utc
 from windowlib.model.watermark import (
     MAX_WATERMARK,
@@ -26,7 +26,7 @@ from windowlib.tables.meaning import WATERMARKS
 SOURCE = "source"  # the name of a pipeline's one source in `watermarks`
 
 
-def policy_of(watermark: Watermark) -> WatermarkPolicy:
+def policy_of(watermark: WatermarkSection) -> WatermarkPolicy:
     """The core's policy of a definition's [watermark]."""
     return WatermarkPolicy(watermark.out_of_orderness_ms, watermark.idle_timeout_ms)
 

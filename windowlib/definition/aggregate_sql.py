@@ -20,7 +20,7 @@ from windowlib.definition.sql_times import refuse_times_of_the_run
 from windowlib.plans.added import mark, marked_by
 from windowlib.plans.aggregate_calls import Call, call, calls, is_not_null, parsed
 from windowlib.plans.aggregate_functions import FUNCTIONS, NAMES
-from windowlib.plans.aggregate_set import Aggregate, AggregateSet, OutputColumn
+from windowlib.plans.aggregate_set import AggregateSet, OutputColumn, SqlAggregate
 from windowlib.plans.sql_parser import NUMBERS, levels, lost
 
 _ALLOWED = ", ".join(NAMES)
@@ -41,7 +41,7 @@ def read_aggregates(expressions: dict[str, str], first: Sequence[str] = ()) -> A
 
 @lru_cache(maxsize=256)  # a run asks for those of its definition again and again: parsing costs more than some queries
 def _read_all(expressions: tuple[tuple[str, str], ...], first: tuple[str, ...]) -> AggregateSet:
-    found: list[Aggregate] = []
+    found: list[SqlAggregate] = []
     for sql in first:
         if (batch_id := marked_by(sql)) is not None:
             found.append(mark(batch_id))
@@ -64,7 +64,7 @@ def columns_used(sql: str) -> Sequence[str]:
     return tuple(dict.fromkeys(column.parts[0].name for column in _parse(sql).find_all(exp.Column, bfs=False)))
 
 
-def _read(sql: str, found: list[Aggregate]) -> str:
+def _read(sql: str, found: list[SqlAggregate]) -> str:
     """The expression with ``{i}`` for the aggregate ``found[i]``; aggregates not yet in ``found`` are added."""
     root = exp.Paren(this=_parse(sql))
     if root.this.find(exp.Query, exp.Subquery, exp.Window, exp.Block):
@@ -131,7 +131,7 @@ def _sql(node: exp.Expr) -> str:
     return node.sql(dialect="spark", identify=True)
 
 
-def _aggregate(node: exp.Expr) -> tuple[exp.Expr, Aggregate]:
+def _aggregate(node: exp.Expr) -> tuple[exp.Expr, SqlAggregate]:
     """An aggregate and the node to replace by it, which includes ``ignore nulls`` and ``filter (where …)``."""
     found = call(node)
     if found is None:
@@ -152,7 +152,7 @@ def _aggregate(node: exp.Expr) -> tuple[exp.Expr, Aggregate]:
             conditions.append(is_not_null(argument))
     where = _sql(exp.and_(*conditions)) if conditions else None
     first = None if isinstance(argument, exp.Star) else _sql(argument)
-    return outer, Aggregate(found.name, first, where, more_sql=tuple(map(_sql, more)))
+    return outer, SqlAggregate(found.name, first, where, more_sql=tuple(map(_sql, more)))
 
 
 def _ancestors(node: exp.Expr) -> Iterator[exp.Expr]:

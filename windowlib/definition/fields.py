@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from windowlib.definition.durations import ALLOWED, parse_duration
 from windowlib.definition.instants import zone_of
-from windowlib.definition.kept import Kept
+from windowlib.definition.kept import RetentionPeriod
 from windowlib.definition.mistakes import name_for, nesting, renaming
 from windowlib.definition.spark_types import is_field
 
@@ -94,8 +94,8 @@ def _locale(name: str) -> str:
     return name
 
 
-def _kept(text: object) -> Kept:
-    return text if isinstance(text, Kept) else Kept.parse(text)
+def _kept(text: object) -> RetentionPeriod:
+    return text if isinstance(text, RetentionPeriod) else RetentionPeriod.parse(text)
 
 
 def _class(reference: str) -> str:
@@ -126,7 +126,7 @@ Patterns = Annotated[tuple[Annotated[str, AfterValidator(_pattern)], ...], Befor
 KeyColumn = Annotated[str, AfterValidator(_key_column)]
 KeyColumns = Annotated[tuple[KeyColumn, ...], BeforeValidator(_tuple)]
 OutputName = Annotated[str, AfterValidator(_output_name)]
-KeptCuts = Annotated[Kept, BeforeValidator(_kept)]
+KeptCuts = Annotated[RetentionPeriod, BeforeValidator(_kept)]
 Schedule = Annotated[str, AfterValidator(_cron)]
 TimeFormat = Annotated[str, AfterValidator(_time_format)]
 TimeZone = Annotated[str, AfterValidator(_time_zone)]

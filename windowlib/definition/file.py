@@ -30,7 +30,7 @@ from windowlib.definition.fields import (
     resolved,
 )
 from windowlib.definition.kept import ALLOWED as ALLOWED_KEPT
-from windowlib.definition.kept import Kept
+from windowlib.definition.kept import RetentionPeriod
 from windowlib.definition.source import Source
 from windowlib.definition.windows import AnyWindow
 from windowlib.plans.aggregate_set import MOST_VALUES
@@ -39,7 +39,7 @@ MAX_WINDOWS_PER_EVENT = 10_000
 NAME = r"^[a-z][a-z0-9_]{0,62}$"
 
 
-class Watermark(Section):
+class WatermarkSection(Section):
     """`[watermark]`: how the watermark follows the events."""
 
     out_of_orderness_ms: NotNegative = duration("out_of_orderness", "how far out of order events usually come")
@@ -75,7 +75,7 @@ class Airflow(Section):
     )
 
 
-class Checks(Section):
+class ChecksSection(Section):
     """`[checks]`: bounds of the quality checks, and suites of your own."""
 
     max_late_share: Share = Field(default=0.1, description="0 to 1: more late events than this are a warning")
@@ -193,7 +193,7 @@ class Retention(Section):
     """`[retention]`: how long the past stays readable: `windowlib maintain` deletes what only earlier cuts need."""
 
     cuts: KeptCuts = Field(
-        default=Kept.parse("30d"),
+        default=RetentionPeriod.parse("30d"),
         description="for how long, or for how many batches, the tables can be read as a batch left them, and rolled"
         f" back: {ALLOWED_KEPT}",
     )
@@ -232,13 +232,13 @@ class DefinitionFile(Section):
     )
     tags: Tags = Field(default=(), description='words to find it by, such as ["sales", "daily"]: tags of its DAG')
     source: Source = Field(description="[source] with format, path, key, timestamp")
-    watermark: Watermark = Field(description="[watermark] with out_of_orderness")
+    watermark: WatermarkSection = Field(description="[watermark] with out_of_orderness")
     window: AnyWindow = Field(description="[window] with type and its durations")
     expressions: dict[OutputName, Annotated[str, AfterValidator(check_expression)]] = Field(
         default={}, alias="aggregates", description='[aggregates] with output_column = "expression"'
     )
     airflow: Airflow = Airflow()
-    checks: Checks = Checks()
+    checks: ChecksSection = ChecksSection()
     notify: Notify = Notify()
     pages: Pages = Pages()
     storage: Storage = Storage()

@@ -14,7 +14,7 @@ _BATCHES = re.compile(r"\s*([0-9]{1,9})\s*batch(?:es)?\s*")
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class RetentionPeriod:
     """The newest `batches`, or those of the last `ms` milliseconds: one of the two."""
 
     batches: int | None = None
@@ -24,8 +24,8 @@ class Kept:
     def parse(cls, text: object) -> Self:
         """What was written; raises ValueError for anything else.
 
-        >>> Kept.parse("100 batches"), Kept.parse("30d")
-        (Kept(batches=100, ms=None), Kept(batches=None, ms=2592000000))
+        >>> RetentionPeriod.parse("100 batches"), RetentionPeriod.parse("30d")
+        (RetentionPeriod(batches=100, ms=None), RetentionPeriod(batches=None, ms=2592000000))
         """
         if isinstance(text, str) and (match := _BATCHES.fullmatch(text)):
             if (batches := int(match[1])) < 1:
@@ -37,7 +37,7 @@ class Kept:
 
     def __str__(self) -> str:
         """
-        >>> str(Kept.parse("1 batch")), str(Kept.parse("720h"))
+        >>> str(RetentionPeriod.parse("1 batch")), str(RetentionPeriod.parse("720h"))
         ('1 batch', '30d')
         """
         if self.batches is not None:

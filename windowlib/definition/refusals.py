@@ -18,7 +18,7 @@ from windowlib.definition.spec import Parts, plan_of, spec_of
 from windowlib.definition.windows import AnyWindow, own_classes, why_element_by_element
 from windowlib.model.assigners import Global
 from windowlib.model.errors import InvalidSpec
-from windowlib.plans.aggregate_set import Aggregate
+from windowlib.plans.aggregate_set import SqlAggregate
 from windowlib.plans.folds import check_foldable
 from windowlib.plans.own_values import why_not_json
 from windowlib.plans.raised import in_words
@@ -117,7 +117,7 @@ def _not_kept(function: str, own: Any) -> Iterator[Mistake]:
 
 def _not_alone(function: str, expressions: Mapping[str, str]) -> Iterator[Mistake]:
     """Expressions that are not one aggregate each: a function gets aggregates by name, and computes with them."""
-    seen: dict[Aggregate, str] = {}
+    seen: dict[SqlAggregate, str] = {}
     for name, sql in expressions.items():
         found, key = read_aggregates({name: sql}), f"aggregates.{name}"
         one = found.aggregates[0]

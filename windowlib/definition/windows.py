@@ -21,24 +21,24 @@ from windowlib.model.spec import WindowSpec
 from windowlib.model.triggers import EventTimeTrigger
 
 
-class Trigger(Chosen):
+class TriggerSection(Chosen):
     """`[window.trigger]`: when a window fires."""
 
     role: ClassVar[Role] = "trigger"
 
 
-class Evictor(Chosen):
+class EvictorSection(Chosen):
     """`[window.evictor]`: what an evaluation sees."""
 
     role: ClassVar[Role] = "evictor"
 
 
-TRIGGER_SECTIONS = [section(kind, Trigger) for kind in TRIGGERS.values()]
-EVICTOR_SECTIONS = [section(kind, Evictor) for kind in EVICTORS.values()]
+TRIGGER_SECTIONS = [section(kind, TriggerSection) for kind in TRIGGERS.values()]
+EVICTOR_SECTIONS = [section(kind, EvictorSection) for kind in EVICTORS.values()]
 
 if TYPE_CHECKING:
-    AnyTrigger: TypeAlias = Trigger
-    AnyEvictor: TypeAlias = Evictor
+    AnyTrigger: TypeAlias = TriggerSection
+    AnyEvictor: TypeAlias = EvictorSection
 else:
     AnyTrigger, AnyEvictor = any_of(TRIGGER_SECTIONS), any_of(EVICTOR_SECTIONS)
 

@@ -17,7 +17,7 @@ from windowlib.batches.planning import ledger_of
 from windowlib.batches.taking import Reader, next_removal
 from windowlib.definition.definition import Definition
 from windowlib.definition.durations import format_duration
-from windowlib.definition.file import Watermark
+from windowlib.definition.file import WatermarkSection
 from windowlib.definition.formulas import continues
 from windowlib.definition.instants import instant, time_of
 from windowlib.inspection.begun import erasure_begun, migration_begun
@@ -206,7 +206,7 @@ def _time(definition: Definition, tables: Tables, commit: Commit | None) -> Time
     )
 
 
-def _set_by(policy: Watermark, setter: dict[str, Any]) -> str:
+def _set_by(policy: WatermarkSection, setter: dict[str, Any]) -> str:
     behind = f"less out_of_orderness ({format_duration(policy.out_of_orderness_ms)}) and 1 ms"
     if setter["state"] == "finished":
         return f"the input is complete: batch {setter['batch_id']} was run with --finish"

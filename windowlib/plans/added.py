@@ -11,16 +11,16 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from windowlib.plans.aggregate_set import Aggregate, AggregateSet, OutputColumn
+from windowlib.plans.aggregate_set import AggregateSet, OutputColumn, SqlAggregate
 from windowlib.plans.mergeable.since import NAME
 
 FILLED = "filled_columns"  # of `results`: which of the added columns a row has; null: none
 _MARK = re.compile(rf"{NAME}\((\d+)\)")
 
 
-def mark(batch_id: int) -> Aggregate:
+def mark(batch_id: int) -> SqlAggregate:
     """What stands before the aggregates that a batch adds."""
-    return Aggregate(NAME, str(batch_id))
+    return SqlAggregate(NAME, str(batch_id))
 
 
 def marked_by(text: str) -> int | None:
@@ -51,10 +51,11 @@ def since(stored: Iterable[str]) -> dict[str, int]:
 def as_published(aggregates: AggregateSet, added: Collection[str]) -> AggregateSet:
     """The same with columns that know their marks, and with `FILLED`, which says which of `added` a row has.
 
-    >>> whole = AggregateSet((Aggregate("count", None), mark(7), Aggregate("sum", "v")), (OutputColumn("s", "{2}"),))
+    >>> aggregates = SqlAggregate("count", None), mark(7), SqlAggregate("sum", "v")
+    >>> whole = AggregateSet(aggregates, (OutputColumn("s", "{2}"),))
     >>> as_published(whole, ["s"]).columns[0].mark, as_published(whole, ["s"]).columns[1].sql
     (1, "CASE WHEN {1} THEN 's' END")
-    >>> made_of_others = AggregateSet((Aggregate("count", None),), (OutputColumn("twice", "2 * {0}"),))
+    >>> made_of_others = AggregateSet((SqlAggregate("count", None),), (OutputColumn("twice", "2 * {0}"),))
     >>> [as_published(made_of_others, [name]).columns[1].sql for name in ("twice", "another")]
     ["'twice'", 'null']
     """

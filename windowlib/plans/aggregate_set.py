@@ -30,13 +30,13 @@ def operand(sql: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Aggregate:
+class SqlAggregate:
     """``function(argument_sql, more_sql) filter (where where_sql)``; ``argument_sql`` is None for ``count(*)``.
 
     ``type`` is Spark's name for the type of its result, of sums and averages that of the sum; None until it is known
     from the events, or from what is stored, and where it does not matter.
 
-    >>> str(Aggregate("sum", "`value`", "`value` > 0"))
+    >>> str(SqlAggregate("sum", "`value`", "`value` > 0"))
     'sum(`value`) filter (where `value` > 0)'
     """
 
@@ -50,7 +50,7 @@ class Aggregate:
     def arguments(self) -> dict[str, str]:
         """SQL of its arguments, as its function names them: each may stand next to any operator.
 
-        >>> Aggregate("max_by", "`v`", more_sql=("NOT `done`",)).arguments
+        >>> SqlAggregate("max_by", "`v`", more_sql=("NOT `done`",)).arguments
         {'x': '`v`', 'y': '(NOT `done`)'}
         """
         first = self.argument_sql or "*"
@@ -123,7 +123,7 @@ class AggregateSet:
     ``most_values`` is how many values an aggregate may keep of one window.
     """
 
-    aggregates: tuple[Aggregate, ...]
+    aggregates: tuple[SqlAggregate, ...]
     columns: tuple[OutputColumn, ...]
     columns_used: tuple[str, ...] = ()
     most_values: int = MOST_VALUES

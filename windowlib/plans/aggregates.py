@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 
 from windowlib.plans import names
 from windowlib.plans.aggregate_functions import FUNCTIONS
-from windowlib.plans.aggregate_set import Aggregate, AggregateSet
+from windowlib.plans.aggregate_set import AggregateSet, SqlAggregate
 from windowlib.plans.averages import WIDEST, average_of_wide_decimals
 from windowlib.plans.functions import F
 from windowlib.plans.guarded import average_of_decimals, extreme, ordered_as_spark, sum_of_longs
 from windowlib.plans.guarded_sql import guarded_sql
 from windowlib.plans.mergeable.basic import SUM
-from windowlib.plans.mergeable.function import Part
+from windowlib.plans.mergeable.function import PartialColumn
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -52,19 +52,19 @@ def typed_as_stored(aggregates: AggregateSet, state: DataFrame, *, guarded: bool
     return _with_types(aggregates, stored, guarded)
 
 
-def untyped(aggregate: Aggregate) -> Aggregate:
+def untyped(aggregate: SqlAggregate) -> SqlAggregate:
     """The aggregate as it is before types are known."""
     return replace(aggregate, type=None)
 
 
-def _stored_type(aggregate: Aggregate, index: int, types: Mapping[str, str]) -> str | None:
+def _stored_type(aggregate: SqlAggregate, index: int, types: Mapping[str, str]) -> str | None:
     function = FUNCTIONS[aggregate.function]
     if not function.typed_by:
         return None
     return function.type_in(types.get(f"p{index}_{function.parts[0].name}", ""))
 
 
-def _typed_by(aggregate: Aggregate) -> str | None:
+def _typed_by(aggregate: SqlAggregate) -> str | None:
     """SQL over events, of the type that decides how an aggregate is computed; None where none does."""
     return FUNCTIONS[aggregate.function].typed_by.format(**aggregate.arguments) or None
 
@@ -80,20 +80,20 @@ def _with_types(aggregates: AggregateSet, types: Sequence[str | None], guarded: 
     return replace(aggregates, aggregates=found, columns=columns)
 
 
-def _guarded(aggregate: Aggregate, columns: Mapping[str, str]) -> Aggregate:
+def _guarded(aggregate: SqlAggregate, columns: Mapping[str, str]) -> SqlAggregate:
     argument, where = (sql and guarded_sql(sql, columns) for sql in (aggregate.argument_sql, aggregate.where_sql))
     more = tuple(guarded_sql(sql, columns) for sql in aggregate.more_sql)
     return replace(aggregate, argument_sql=argument, where_sql=where, more_sql=more)
 
 
-def _ordering(aggregate: Aggregate, types: Mapping[str, str]) -> Aggregate:
+def _ordering(aggregate: SqlAggregate, types: Mapping[str, str]) -> SqlAggregate:
     """An aggregate whose stored values to order by are those of any engine: with one zero, and one NaN."""
     pairs = zip(aggregate.more_sql, _ordered_by(aggregate), strict=False)  # none of those that do not order
     ordered = tuple(ordered_as_spark(sql, types[asked]) for sql, asked in pairs)
     return replace(aggregate, more_sql=ordered or aggregate.more_sql)
 
 
-def _ordered_by(aggregate: Aggregate) -> list[str]:
+def _ordered_by(aggregate: SqlAggregate) -> list[str]:
     """SQL over events, of the type of each value that an aggregate orders by."""
     return [f"first({sql})" for sql in aggregate.more_sql] if FUNCTIONS[aggregate.function].orders_by else []
 
@@ -103,13 +103,13 @@ def _marked(sql: str) -> str:
     return re.sub(r"`\x01(\d+)\x01`", r"{\1}", sql.replace("{", "{{").replace("}", "}}"))
 
 
-def _result_type(aggregate: Aggregate) -> str | None:
+def _result_type(aggregate: SqlAggregate) -> str | None:
     if aggregate.function == "avg" and aggregate.type:
         return _average_type(*aggregate.decimal) if aggregate.decimal else "double"
     return FUNCTIONS[aggregate.function].result or aggregate.type
 
 
-def partials(aggregates: Sequence[Aggregate], *, guarded: bool = False, by_time: bool = False) -> list[Column]:
+def partials(aggregates: Sequence[SqlAggregate], *, guarded: bool = False, by_time: bool = False) -> list[Column]:
     """Aggregate columns over events.
 
     events:  the source's columns, TIMESTAMP_MS long, ARRIVAL long     one row per event
@@ -127,13 +127,13 @@ def partials(aggregates: Sequence[Aggregate], *, guarded: bool = False, by_time:
     ]
 
 
-def _unordered(part: Part) -> Part:
+def _unordered(part: PartialColumn) -> PartialColumn:
     """A part of the same type that orders nothing, so that it may be of maps."""
     extreme = part.partial.startswith(("min(", "max("))
     return replace(part, partial=f"first{part.partial[3:]}") if extreme else part
 
 
-def merges(aggregates: Sequence[Aggregate], *, guarded: bool = False) -> list[Column]:
+def merges(aggregates: Sequence[SqlAggregate], *, guarded: bool = False) -> list[Column]:
     """Aggregate columns over rows of partials: the same names and types again."""
     return [
         F.expr(_stored(aggregate, part, _merge_sql(aggregate, part, name, guarded), guarded)).alias(name)
@@ -141,29 +141,29 @@ def merges(aggregates: Sequence[Aggregate], *, guarded: bool = False) -> list[Co
     ]
 
 
-def partial_names(aggregates: Sequence[Aggregate]) -> list[str]:
+def partial_names(aggregates: Sequence[SqlAggregate]) -> list[str]:
     """The names of the partial columns, in order."""
     return [name for _, _, name in _each_part(aggregates)]
 
 
-def all_partials(aggregates: Sequence[Aggregate], *, guarded: bool = False, by_time: bool = False) -> list[Column]:
+def all_partials(aggregates: Sequence[SqlAggregate], *, guarded: bool = False, by_time: bool = False) -> list[Column]:
     """Aggregate columns over events: elements (long), last_event_ms, and the partials."""
     counted = [F.count(F.lit(1)).alias("elements"), F.max(names.TIMESTAMP_MS).alias("last_event_ms")]
     return [*counted, *partials(aggregates, guarded=guarded, by_time=by_time)]
 
 
-def all_merges(aggregates: Sequence[Aggregate], *, guarded: bool = False) -> list[Column]:
+def all_merges(aggregates: Sequence[SqlAggregate], *, guarded: bool = False) -> list[Column]:
     """The same over rows that hold them."""
     counted = [F.sum("elements").alias("elements"), F.max("last_event_ms").alias("last_event_ms")]
     return [*counted, *merges(aggregates, guarded=guarded)]
 
 
-def all_partial_names(aggregates: Sequence[Aggregate]) -> list[str]:
+def all_partial_names(aggregates: Sequence[SqlAggregate]) -> list[str]:
     """Their names, in order."""
     return ["elements", "last_event_ms", *partial_names(aggregates)]
 
 
-def part_names(aggregate: Aggregate) -> list[str]:
+def part_names(aggregate: SqlAggregate) -> list[str]:
     """The names of an aggregate's parts, in order."""
     return [part.name for part in FUNCTIONS[aggregate.function].parts]
 
@@ -182,13 +182,13 @@ def finishes(aggregates: AggregateSet, *, guarded: bool = False, whole: bool = F
     }
 
 
-def _each_part(aggregates: Sequence[Aggregate]) -> Iterator[tuple[Aggregate, Part, str]]:
+def _each_part(aggregates: Sequence[SqlAggregate]) -> Iterator[tuple[SqlAggregate, PartialColumn, str]]:
     for index, aggregate in enumerate(aggregates):
         for part in FUNCTIONS[aggregate.function].parts:
             yield aggregate, part, f"p{index}_{part.name}"
 
 
-def _partial_sql(aggregate: Aggregate, part: Part, guarded: bool) -> str:
+def _partial_sql(aggregate: SqlAggregate, part: PartialColumn, guarded: bool) -> str:
     arguments, where = aggregate.arguments, aggregate.where_sql
     argument = arguments["x"]
     if guarded and aggregate.floats:
@@ -205,18 +205,18 @@ def _partial_sql(aggregate: Aggregate, part: Part, guarded: bool) -> str:
     return part.partial.format(**given, **aggregate.types, **(places if where else dict.fromkeys(places, "")))
 
 
-def _merge_sql(aggregate: Aggregate, part: Part, name: str, guarded: bool) -> str:
+def _merge_sql(aggregate: SqlAggregate, part: PartialColumn, name: str, guarded: bool) -> str:
     if guarded and aggregate.floats:
         return extreme(aggregate.function, name, aggregate.floats)
     return part.merge.format(p=_added(aggregate, part, name, guarded), **aggregate.types)
 
 
-def _added(aggregate: Aggregate, part: Part, sql: str, guarded: bool) -> str:
+def _added(aggregate: SqlAggregate, part: PartialColumn, sql: str, guarded: bool) -> str:
     """A summand; wide where a sum of whole numbers would not overflow with an error by itself."""
     return sum_of_longs(sql) if part is SUM and aggregate.adds_longs and guarded else sql
 
 
-def _stored(aggregate: Aggregate, part: Part, sql: str, guarded: bool) -> str:
+def _stored(aggregate: SqlAggregate, part: PartialColumn, sql: str, guarded: bool) -> str:
     """Decimal sums in the type of the first sum: Spark's own would be ten digits wider at each merge."""
     if part is SUM and aggregate.adds_longs and guarded:
         return f"cast({sql} as bigint)"
@@ -226,7 +226,7 @@ def _stored(aggregate: Aggregate, part: Part, sql: str, guarded: bool) -> str:
     return sql
 
 
-def _finish_sql(aggregate: Aggregate, index: int, guarded: bool) -> str:
+def _finish_sql(aggregate: SqlAggregate, index: int, guarded: bool) -> str:
     columns = {part.name: f"p{index}_{part.name}" for part in FUNCTIONS[aggregate.function].parts}
     finished = FUNCTIONS[aggregate.function].finish.format(**columns, **aggregate.arguments, **aggregate.types)
     if aggregate.function == "avg" and aggregate.decimal:

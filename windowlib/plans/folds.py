@@ -16,7 +16,7 @@ from windowlib.model import aggregates
 from windowlib.model.errors import InvalidSpec
 from windowlib.plans import names
 from windowlib.plans.aggregate_functions import FUNCTIONS
-from windowlib.plans.aggregate_set import Aggregate
+from windowlib.plans.aggregate_set import SqlAggregate
 from windowlib.plans.mergeable.basic import greatest
 from windowlib.plans.mergeable.function import TIMESTAMP, Add, Fold, Value
 from windowlib.plans.own_values import copied
@@ -29,7 +29,7 @@ def argument(index: int) -> str:
     return f"{ARGUMENT}{index}"
 
 
-def check_foldable(found: Sequence[Aggregate]) -> None:
+def check_foldable(found: Sequence[SqlAggregate]) -> None:
     """Raises InvalidSpec for an aggregate that has no form here."""
     for one in found:
         if not FUNCTIONS[one.function].folds:
@@ -41,17 +41,17 @@ def check_foldable(found: Sequence[Aggregate]) -> None:
 
 @dataclass(frozen=True)
 class Folds:
-    """An `Aggregate` of elements, latest event time, and SQL aggregates or ``own``.
+    """An `SqlAggregate` of elements, latest event time, and SQL aggregates or ``own``.
 
     ``own`` is a user's aggregate in Python; its accumulator comes last. The result is the accumulator as it is now,
     with ``own``'s result in its place.
 
-    >>> folds = Folds((Aggregate("sum", "v"),))
+    >>> folds = Folds((SqlAggregate("sum", "v"),))
     >>> folds.add(folds.create_accumulator(), {TIMESTAMP: 5, argument(0): 3})
     [1, 5, 3]
     """
 
-    of: tuple[Aggregate, ...] = ()
+    of: tuple[SqlAggregate, ...] = ()
     own: aggregates.Aggregate | None = None
     order_free = False
 
@@ -76,7 +76,7 @@ class Folds:
     def restored(self, stored: Sequence[Any]) -> list[Any]:
         """The parts of an accumulator as they were stored; those of aggregates that were added since are null.
 
-        >>> Folds((Aggregate("sum", "v"), Aggregate("count", None))).restored([3, 5, 7, None])
+        >>> Folds((SqlAggregate("sum", "v"), SqlAggregate("count", None))).restored([3, 5, 7, None])
         [3, 5, 7, 0]
         """
         return [first if one is None else one for first, one in zip(self._initial, stored, strict=True)]
@@ -105,7 +105,7 @@ class Folds:
         return [*accumulator[:-1], copied(self.own.get_result(accumulator[-1]))]
 
 
-def finished(of: Sequence[Aggregate], accumulator: Sequence[Any]) -> list[Any]:
+def finished(of: Sequence[SqlAggregate], accumulator: Sequence[Any]) -> list[Any]:
     """What SQL aggregates give, as Python values, for a function that goes on from them."""
     held, values = iter(accumulator[2:]), list[Any]()
     for one in of:

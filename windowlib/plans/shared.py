@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from windowlib.model.slices import shared_slices_of_a_session
 from windowlib.plans import names
 from windowlib.plans.admission import aligned_start_ms
-from windowlib.plans.aggregate_set import Aggregate, AggregateSet
+from windowlib.plans.aggregate_set import AggregateSet, SqlAggregate
 from windowlib.plans.aggregates import all_merges, all_partial_names, all_partials, part_names, untyped
 from windowlib.plans.functions import F, quoted
 
@@ -31,7 +31,7 @@ class Slicing:
     width_ms: int
     offset_ms: int
     keys: Sequence[str]
-    aggregates: tuple[Aggregate, ...]
+    aggregates: tuple[SqlAggregate, ...]
 
     @property
     def key_columns(self) -> list[Column]:
@@ -61,7 +61,7 @@ def slices(events: DataFrame, slicing: Slicing) -> DataFrame:
     return events.groupBy(*slicing.key_columns, start).agg(F.min(timestamp).alias(FIRST), *partials)
 
 
-def session_slices(rows: DataFrame, slicing: Slicing, aggregates: Sequence[Aggregate], gap_ms: int) -> DataFrame:
+def session_slices(rows: DataFrame, slicing: Slicing, aggregates: Sequence[SqlAggregate], gap_ms: int) -> DataFrame:
     """`windowlib.plans.sessions.slices` for a definition with these aggregates, from shared slices."""
     width_ms = shared_slices_of_a_session(gap_ms, slicing.width_ms)
     own = _of_definition(rows, slicing, aggregates)
@@ -73,7 +73,7 @@ def session_slices(rows: DataFrame, slicing: Slicing, aggregates: Sequence[Aggre
 
 
 def aligned_slices(
-    rows: DataFrame, slicing: Slicing, aggregates: Sequence[Aggregate], width_ms: int, offset_ms: int
+    rows: DataFrame, slicing: Slicing, aggregates: Sequence[SqlAggregate], width_ms: int, offset_ms: int
 ) -> DataFrame:
     """`windowlib.plans.aligned.slices` for a definition with these aggregates, from shared slices."""
     own = _of_definition(rows, slicing, aggregates)
@@ -84,7 +84,7 @@ def aligned_slices(
     return merged.withColumnRenamed("_start", START)
 
 
-def _of_definition(rows: DataFrame, slicing: Slicing, aggregates: Sequence[Aggregate]) -> DataFrame:
+def _of_definition(rows: DataFrame, slicing: Slicing, aggregates: Sequence[SqlAggregate]) -> DataFrame:
     """Shared slices with the partials of one definition alone, under the names that they have there."""
     where = {aggregate: number for number, aggregate in enumerate(slicing.aggregates)}
     own = [

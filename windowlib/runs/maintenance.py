@@ -19,7 +19,7 @@ from windowlib.batches.planning import ledger_of
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant, utc
-from windowlib.definition.kept import Kept
+from windowlib.definition.kept import RetentionPeriod
 from windowlib.runs.decided import Decided, fixed
 from windowlib.runs.publication import publish
 from windowlib.runs.run import Run, claimed
@@ -120,13 +120,13 @@ def maintain(definition: Definition, who: str, clock: Clock = wall_clock_ms, *, 
             made = _compacted(ledger, claim, state, found, versions, who)
             publish(ledger, claim, made)
             batch_id = made.batch_id
-        cuts = Kept(batches=1) if only_newest else definition.retention.cuts
+        cuts = RetentionPeriod(batches=1) if only_newest else definition.retention.cuts
         _delete(ledger, claim, found, _kept(str(cuts), found, batch_id, who, now_ms))
     notes = [*_waits(state), *_far_ahead(definition, found, now_ms)]
     return _report(definition.retention.cuts, found, batch_id, notes)
 
 
-def _nothing(cuts: Kept) -> Report:
+def _nothing(cuts: RetentionPeriod) -> Report:
     return Report(None, None, str(cuts), (), {}, ("no batch is committed yet",))
 
 
@@ -210,7 +210,7 @@ def _delete(ledger: Ledger, claim: Claim, found: Found, made: Maintained) -> Non
             shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
 
 
-def _report(cuts: Kept, found: Found, batch_id: int | None, notes: Sequence[str]) -> Report:
+def _report(cuts: RetentionPeriod, found: Found, batch_id: int | None, notes: Sequence[str]) -> Report:
     gone = {one.table: one for one in found.unneeded}
     rows = []
     for name in (*COMMIT_ORDER, *OUTSIDE):

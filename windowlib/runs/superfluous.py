@@ -10,7 +10,7 @@ from pathlib import Path
 
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import time_of
-from windowlib.definition.kept import Kept
+from windowlib.definition.kept import RetentionPeriod
 from windowlib.plans.partitions import DAY_MS
 from windowlib.reruns import previews
 from windowlib.tables import checkpoints, compaction, erasures, kept, maintained, prepare, sweep
@@ -102,7 +102,7 @@ def _announcements(ledger: Ledger, versions: Mapping[str, int], kept_from: Commi
     ]
 
 
-def _kept_from(cuts: Kept, ledger: Ledger, now_ms: int) -> Commit:
+def _kept_from(cuts: RetentionPeriod, ledger: Ledger, now_ms: int) -> Commit:
     """The oldest batch whose cut stays: never one before that which an earlier maintenance, or a log, has left."""
     commits = commits_of(ledger.tables, maintained.kept_from(ledger.root))
     chosen = kept.first_kept(commits, cuts, now_ms)

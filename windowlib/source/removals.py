@@ -67,7 +67,8 @@ class Removal:
 class Arrived:
     """What a source lists, as a pipeline must take it: the files to read, and the removal that comes after them.
 
-    `since` is as in `Listed`. `up_to`: the version of a Delta table up to which nothing is left once these are read.
+    `since` is as in `Listed`. `up_to`: the version of a Delta table up to which nothing is left once these are
+    read.
     """
 
     files: Sequence[Found]

@@ -115,8 +115,8 @@ def commit(
 ) -> int:
     """Adds and removes files in one commit on version `expected`, and gives the new version, which is on the disk.
 
-    `of_rows` is as in `Change`; `identity` is kept in the log's metadata. Raises `Conflict` when the table has moved on
-    since `expected`, and `RefusedCommit` when it has not.
+    `of_rows` is as in `Change`; `identity` is kept in the log's metadata. Raises `Conflict` when the table has
+    moved on since `expected`, and `RefusedCommit` when it has not.
     """
     change = Change(tuple(map(logged, add)), tuple(map(logged, remove)), of_rows)
     return lasting(table, commit_logged(table, expected, change, identity))

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
 
-from windowlib.definition.kept import Kept
+from windowlib.definition.kept import RetentionPeriod
 from windowlib.model.errors import WindowError
 from windowlib.plans.partitions import DAY_MS
 from windowlib.tables.ledger_rows import Commit
@@ -41,18 +41,18 @@ def vouched_ms(planned_ms: int | None, now_ms: int) -> int:
     return now_ms if planned_ms is None or now_ms - planned_ms <= FAR_MS else planned_ms
 
 
-def first_kept(commits: Sequence[Commit], kept: Kept, now_ms: int) -> Commit:
+def first_kept(commits: Sequence[Commit], kept: RetentionPeriod, now_ms: int) -> Commit:
     """The oldest batch, of those that were committed (oldest first; at least one), whose cut stays readable.
 
     >>> def commit(batch_id, at_ms):
     ...     return Commit(batch_id, {}, None, 0, "", "", {}, at_ms)
     >>> hour = 3_600_000
     >>> commits = [commit(n, n * hour) for n in range(1, 6)]
-    >>> first_kept(commits, Kept(batches=2), 9 * hour).batch_id, first_kept(commits, Kept(batches=9), 9 * hour).batch_id
-    (4, 1)
-    >>> first_kept(commits, Kept(ms=3 * hour), 6 * hour).batch_id
+    >>> [first_kept(commits, RetentionPeriod(batches=n), 9 * hour).batch_id for n in (2, 9)]
+    [4, 1]
+    >>> first_kept(commits, RetentionPeriod(ms=3 * hour), 6 * hour).batch_id
     3
-    >>> first_kept(commits, Kept(batches=1), 5 * hour).batch_id  # who has opened batch 4 may be reading
+    >>> first_kept(commits, RetentionPeriod(batches=1), 5 * hour).batch_id  # who has opened batch 4 may be reading
     4
     """
     times = list(accumulate((one.at_ms for one in commits), max))

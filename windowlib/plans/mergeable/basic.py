@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from windowlib.plans import names
-from windowlib.plans.mergeable.function import ARRIVAL, NUMBER, TIMESTAMP, Fold, Function, Part, Value
+from windowlib.plans.mergeable.function import ARRIVAL, NUMBER, TIMESTAMP, Fold, Function, PartialColumn, Value
 from windowlib.plans.sql_kinds import (
     BOOLEAN,
     DOUBLE,
@@ -92,11 +92,13 @@ _GREATEST = Fold(None, lambda held, x, value: greatest(held, x), greatest)
 _EARLIEST = Fold(None, lambda held, x, value: _earliest(held, arrived(x, value)), _earliest)
 _LATEST = Fold(None, lambda held, x, value: _latest(held, arrived(x, value)), _latest)
 
-COUNT = Part("count", "count({x}){filter}", "sum({p})", Fold(0, lambda held, x, value: held + 1, lambda a, b: a + b))
-SUM = Part("sum", "sum({x}){filter}", "sum({p})", Fold(None, lambda held, x, value: added(held, x), added))
+COUNT = PartialColumn(
+    "count", "count({x}){filter}", "sum({p})", Fold(0, lambda held, x, value: held + 1, lambda a, b: a + b)
+)
+SUM = PartialColumn("sum", "sum({x}){filter}", "sum({p})", Fold(None, lambda held, x, value: added(held, x), added))
 # A sketch leaves an empty text out; a character for private use stands for it.
 _TEXT = "coalesce(nullif(cast({x} as string), ''), if({x} is null, null, '\ue000'))"
-SKETCH = Part("sketch", f"hll_sketch_agg({_TEXT}){{filter}}", "hll_union_agg({p})")
+SKETCH = PartialColumn("sketch", f"hll_sketch_agg({_TEXT}){{filter}}", "hll_union_agg({p})")
 
 
 def _counted(kinds: Sequence[str]) -> str:
@@ -161,21 +163,21 @@ BASIC = {
         typed_by="sum({x})",
     ),
     "min": Function(
-        (Part("min", "min({x}){filter}", "min({p})", _LEAST),),
+        (PartialColumn("min", "min({x}){filter}", "min({p})", _LEAST),),
         "{min}",
         "the least value",
         _ordered,
         typed_by="min({x})",
     ),
     "max": Function(
-        (Part("max", "max({x}){filter}", "max({p})", _GREATEST),),
+        (PartialColumn("max", "max({x}){filter}", "max({p})", _GREATEST),),
         "{max}",
         "the greatest value",
         _ordered,
         typed_by="max({x})",
     ),
     "first": Function(
-        (Part("first", f"min(named_struct({ARRIVED})){{filter}}", "min({p})", _EARLIEST),),
+        (PartialColumn("first", f"min(named_struct({ARRIVED})){{filter}}", "min({p})", _EARLIEST),),
         "{first}.value",
         "the first value by event time, then by arrival, null or not: `ignore nulls` leaves nulls out",
         same,
@@ -186,7 +188,7 @@ BASIC = {
         element="named_struct('value', {x})",
     ),
     "last": Function(
-        (Part("last", f"max(named_struct({ARRIVED})){{filter}}", "max({p})", _LATEST),),
+        (PartialColumn("last", f"max(named_struct({ARRIVED})){{filter}}", "max({p})", _LATEST),),
         "{last}.value",
         "the last value by event time, then by arrival, null or not",
         same,

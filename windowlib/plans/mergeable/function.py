@@ -32,7 +32,7 @@ class Fold:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PartialColumn:
     """One partial column: `partial` is SQL of the arguments, `merge` is SQL of the partial column `{p}`.
 
     `bounded`: it is an array of values, of which there may be too many.
@@ -67,7 +67,7 @@ class Function:
     element:    SQL of what a fold is given of an element; it is not given null
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[PartialColumn, ...]
     finish: str
     says: str
     proved: Proved | None = None

@@ -11,7 +11,7 @@ from math import ceil, floor
 from typing import Any
 
 from windowlib.plans.mergeable.basic import ARRIVED, arrival_order, arrived, rank
-from windowlib.plans.mergeable.function import NUMBER, Fold, Function, Part
+from windowlib.plans.mergeable.function import NUMBER, Fold, Function, PartialColumn
 from windowlib.plans.sql_kinds import DOUBLE, Unproved, is_nested, is_number
 
 
@@ -31,21 +31,21 @@ def _joined(*, distinct: bool) -> Fold:
     return Fold([], add, merge)
 
 
-_SET = Part(
+_SET = PartialColumn(
     "kept",
     "collect_set({x}){filter}",
     "array_distinct(flatten(collect_list({p})))",
     _joined(distinct=True),
     bounded=True,
 )
-_LIST = Part(
+_LIST = PartialColumn(
     "kept",
     f"collect_list(case when true{{and_where}} and {{x}} is not null then named_struct({ARRIVED}) end)",
     "flatten(collect_list({p}))",
     Fold([], lambda held, x, value: [*held, arrived(x, value)], lambda a, b: a + b),
     bounded=True,
 )
-_NUMBERS = Part(
+_NUMBERS = PartialColumn(
     "kept",
     "collect_list(cast({x} as double)){filter}",
     "flatten(collect_list({p}))",
@@ -54,7 +54,7 @@ _NUMBERS = Part(
 )
 
 
-_VALUES = Part(
+_VALUES = PartialColumn(
     "kept",
     "collect_list(case when true{and_where} and {x} is not null then {x} end)",
     "flatten(collect_list({p}))",

@@ -7,15 +7,17 @@ from operator import and_, or_, xor
 from typing import Any
 
 from windowlib.plans.mergeable.basic import ARRIVED, VALUE_OF_STRUCT, arrival_order, arrived, chosen, rank
-from windowlib.plans.mergeable.function import BITS, CONDITION, Fold, Function, Part, Value
+from windowlib.plans.mergeable.function import BITS, CONDITION, Fold, Function, PartialColumn, Value
 from windowlib.plans.sql_kinds import BOOLEAN, WHOLE, Unproved, is_nested
 
 
-def _native(name: str, part: str, combine: Callable[[Any, Any], Any]) -> Part:
+def _native(name: str, part: str, combine: Callable[[Any, Any], Any]) -> PartialColumn:
     def both(a: Any, b: Any) -> Any:
         return b if a is None else a if b is None else combine(a, b)
 
-    return Part(part, f"{name}({{x}}){{filter}}", f"{name}({{p}})", Fold(None, lambda held, x, _: both(held, x), both))
+    return PartialColumn(
+        part, f"{name}({{x}}){{filter}}", f"{name}({{p}})", Fold(None, lambda held, x, _: both(held, x), both)
+    )
 
 
 def _conditions(kinds: Sequence[str]) -> str:
@@ -56,7 +58,7 @@ def _next_to(extreme: str, combine: Callable[[Any, Any], Any], which: str) -> Fu
     held = f"case when true{{and_where}} and {{y}} is not null then named_struct('by', {{y}}, {ARRIVED}) end"
     fold = Fold(None, lambda one, x, value: combine(one, _given(x, value)), combine)
     return Function(
-        (Part("held", f"{extreme}({held})", f"{extreme}({{p}})", fold),),
+        (PartialColumn("held", f"{extreme}({held})", f"{extreme}({{p}})", fold),),
         "{held}.value",
         f"`x` where `y` is {'least' if extreme == 'min' else 'greatest'}, null or not; of several the {which} by event"
         " time, then by arrival; null in `y` is left out",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import sqrt
 from typing import Any
 
-from windowlib.plans.mergeable.function import NUMBER, Fold, Function, Part
+from windowlib.plans.mergeable.function import NUMBER, Fold, Function, PartialColumn
 from windowlib.plans.sql_kinds import DOUBLE, Unproved, is_number
 
 Moments = Mapping[str, float]
@@ -81,7 +81,7 @@ def _fold(
 
 _X = "cast(case when true{and_where} then {x} end as double)"
 _OF_ONE = (("mean",), {"m2": ("mean", "mean")})
-_ONE = Part(
+_ONE = PartialColumn(
     "moments",
     _struct(
         {"n": f"cast(count({_X}) as double)", "mean": _held(f"avg({_X})", _X), "m2": _distances(f"var_pop({_X})", _X)}
@@ -92,7 +92,7 @@ _ONE = Part(
 _PAIR_X = "cast(case when true{and_where} and {y} is not null then {x} end as double)"
 _PAIR_Y = "cast(case when true{and_where} and {x} is not null then {y} end as double)"
 _OF_TWO = (("x", "y"), {"xx": ("x", "x"), "yy": ("y", "y"), "xy": ("x", "y")})
-_TWO = Part(
+_TWO = PartialColumn(
     "moments",
     _struct(
         {

@@ -12,7 +12,7 @@ from math import frexp, isfinite, ldexp
 from typing import Any
 
 from windowlib.plans.mergeable.basic import added, summed
-from windowlib.plans.mergeable.function import NUMBER, Fold, Function, Part
+from windowlib.plans.mergeable.function import NUMBER, Fold, Function, PartialColumn
 from windowlib.plans.sql_kinds import DOUBLE, Unproved, is_number
 
 Scaled = Mapping[str, float]
@@ -85,8 +85,10 @@ _AS_IS = "cast({x} as {type})"
 TOTALS = {
     "try_sum": Function(
         (
-            Part("of", f"max(nullif({_AS_IS}, {_AS_IS})){{filter}}", "max({p})", Fold(None, _nothing, _nothing)),
-            Part(
+            PartialColumn(
+                "of", f"max(nullif({_AS_IS}, {_AS_IS})){{filter}}", "max({p})", Fold(None, _nothing, _nothing)
+            ),
+            PartialColumn(
                 "sum",
                 "cast(sum(case when true{and_where} and {x} is not null then cast({x} as {wide}) end) as {wide})",
                 "cast(sum({p}) as {wide})",
@@ -103,7 +105,7 @@ TOTALS = {
     ),
     "product": Function(
         (
-            Part(
+            PartialColumn(
                 "product",
                 _all(f"collect_list(case when {_X} is not null then {_ONE} end)"),
                 _all("collect_list({p})"),
