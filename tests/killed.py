@@ -26,7 +26,7 @@ import pytest
 
 from windowlib.batches.staging import Staging
 from windowlib.tables import delta_commits, lease, ledger, owner
-from windowlib.tables.change import Change
+from windowlib.tables.change import FileChange
 from windowlib.tables.delta import Table
 from windowlib.tables.ledger_rows import LedgerState
 
@@ -71,7 +71,7 @@ def at(patch: pytest.MonkeyPatch, moment: str, die: Callable[[], None], batch_id
     commit, restore = delta_commits.commit_logged, delta_commits.restore
     append, write = ledger.Ledger._append, Staging.write
 
-    def committing(table: Table, expected: int, change: Change, *identity: Any) -> int:
+    def committing(table: Table, expected: int, change: FileChange, *identity: Any) -> int:
         ours = len(identity) == 2 and batch_id in (None, identity[1][1])
         if kind == ("commit" if ours else "row") and table.folder.name == what:
             die()

@@ -50,7 +50,7 @@ from windowlib.runs.run import Run
 from windowlib.runs.together import advance_together
 from windowlib.runs.verdicts import abandon
 from windowlib.tables import compaction, delta_commits, lease
-from windowlib.tables.change import Change
+from windowlib.tables.change import FileChange
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.delta import Table
 from windowlib.tables.publish import OtherType
@@ -594,7 +594,7 @@ def _dies(moment: str) -> Any:
     def between() -> Any:
         commit = delta_commits.commit_logged
 
-        def committing(table: Table, expected: int, change: Change, *more: Any) -> int:
+        def committing(table: Table, expected: int, change: FileChange, *more: Any) -> int:
             made = commit(table, expected, change, *more)
             if table.folder.name == "results" and change.columns and len(more) == 1:
                 raise Killed(moment)

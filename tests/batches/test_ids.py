@@ -20,7 +20,7 @@ from windowlib.tables import data_files, delta_commits
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.delta import Tables
 from windowlib.tables.meaning import SEEN_IDS
-from windowlib.tables.publish import Changes
+from windowlib.tables.publish import StagedChanges
 
 SEEN = pa.schema([("event_id", pa.string()), ("timestamp_ms", pa.int64())])
 BATCHES = 30
@@ -86,5 +86,5 @@ def test_the_figure_of_repeated_ids_opens_the_files_that_may_have_them(
     for ids, repeated, files in ((["030-0"], 0, 1), (["007-3", "007-99"], 1, 2)):
         opened.clear()
         new = seen(inputs.tables.opened, ids)
-        assert ids_repeated(inputs, {SEEN_IDS.name: Changes(add=[new])}) == repeated
+        assert ids_repeated(inputs, {SEEN_IDS.name: StagedChanges(add=[new])}) == repeated
         assert len(set(opened)) == files

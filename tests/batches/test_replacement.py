@@ -20,7 +20,7 @@ from windowlib.runs.advance import advance
 from windowlib.tables import delta_commits, publish
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.delta import Table, Tables
-from windowlib.tables.publish import Changes
+from windowlib.tables.publish import StagedChanges
 
 STARTS = pa.schema([("window_start", pa.timestamp("us", "UTC"))])
 WINDOW = pa.struct({"window_start_ms": pa.int64(), "window_end_ms": pa.int64()})
@@ -70,7 +70,7 @@ def test_every_file_of_results_was_described_for_a_few(tmp_path: Path, monkeypat
     assert sorted(described) == ["f0", "f2"]
     described.clear()
     schema = found.schema("results")
-    changes = Changes(add=[DataFile("new", 1, 1)], remove=[DataFile("f0", 1, 1)], schema=schema)
+    changes = StagedChanges(add=[DataFile("new", 1, 1)], remove=[DataFile("f0", 1, 1)], schema=schema)
     made = publish.table_change(found.opened, "results", changes, found.versions["results"])
     assert [file.path for file in made.remove] == ["f0"]
     assert described == []

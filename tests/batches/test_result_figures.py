@@ -18,7 +18,7 @@ from windowlib.batches.result_figures import gone_null, made_by, repeated, surpl
 from windowlib.tables import delta_commits
 from windowlib.tables.data_files import DataFile, data_file
 from windowlib.tables.delta import Table, Tables
-from windowlib.tables.publish import Changes
+from windowlib.tables.publish import StagedChanges
 
 HOUR_US = 3_600_000_000
 NAMES = ["user", "window_start", "window_end"]
@@ -61,7 +61,9 @@ def test_an_aggregate_that_was_never_null_and_now_mostly_is(tmp_path: Path) -> N
 
     before, known = [of("0", [1] * 30)], [1] * 10
     made = [of("1", [None] * 15 + known), of("2", [None] * 99, "removed")]
-    assert gone_null(["total", "other"], made_by({"result_changes": Changes(add=made)}), lambda: before) == ["total"]
+    assert gone_null(["total", "other"], made_by({"result_changes": StagedChanges(add=made)}), lambda: before) == [
+        "total"
+    ]
     assert gone_null(["total"], [of("3", [None] * 9 + known)], lambda: before) == []  # less than half
     assert gone_null(["total"], [of("4", [None] * 19)], lambda: before) == []  # too few rows
     assert gone_null(["total"], made[:1], lambda: [of("5", [None] * 4 + [1] * 30)]) == []  # no news

@@ -37,7 +37,7 @@ from windowlib.tables.ledger_rows import prepare_row
 from windowlib.tables.meaning import DQ_RESULTS, SOURCE_FILES
 from windowlib.tables.notices import DYING_MS, add, reported
 from windowlib.tables.prepare import Prepared
-from windowlib.tables.set_aside import SetAside
+from windowlib.tables.set_aside import SetAsideDecision
 from windowlib.tables.set_aside import decide as set_aside
 
 NOW_MS, HOUR_MS = 1_763_700_000_000, 3_600_000
@@ -333,7 +333,7 @@ def test_a_source_is_not_silent_while_a_file_waits_that_came_since(silent: Defin
         ledger_of(of, lambda: later_ms).write({"kind": "plan", **columns, **stored})
         (of.source.path / "new.parquet").unlink()  # as if its folder had been moved since
     if why == "it is set aside":
-        set_aside(of.root, SetAside("new.parquet", utc(later_ms), "ann", "no columns"))
+        set_aside(of.root, SetAsideDecision("new.parquet", utc(later_ms), "ann", "no columns"))
     assert silences(of, later_ms) == []
 
 

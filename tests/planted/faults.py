@@ -178,9 +178,9 @@ FAULTS = (
         "feed row missing",
         "results that late events changed are not in the feed of changes",
         "batches/staging.py",
-        'return {"results": Changes(add=(file,)), "result_changes": Changes(add=(linked,))}',
-        'return {"results": Changes(add=(file,))} | '
-        '({"result_changes": Changes(add=(linked,))} if change != "changed" else {})',
+        'return {"results": StagedChanges(add=(file,)), "result_changes": StagedChanges(add=(linked,))}',
+        'return {"results": StagedChanges(add=(file,))} | '
+        '({"result_changes": StagedChanges(add=(linked,))} if change != "changed" else {})',
     ),
     # -- what arrives, and what is turned away ----------------------------------------------------------------------
     Fault(
@@ -215,8 +215,8 @@ FAULTS = (
         "late events not kept",
         "late events are in no window, and not in the late side output",
         "batches/rejects.py",
-        "return Changes(files, schema=publish.table_schema(rows.schema, rows.columns, {}))",
-        "return Changes(files[1:], schema=publish.table_schema(rows.schema, rows.columns, {}))",
+        "return StagedChanges(files, schema=publish.table_schema(rows.schema, rows.columns, {}))",
+        "return StagedChanges(files[1:], schema=publish.table_schema(rows.schema, rows.columns, {}))",
     ),
     Fault(
         "late events kept twice",

@@ -33,7 +33,7 @@ from windowlib.tables.delta import Table
 from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
 from windowlib.tables.log import DamagedLog
 from windowlib.tables.meaning import TABLES
-from windowlib.tables.publish import Changes
+from windowlib.tables.publish import StagedChanges
 
 T = TypeVar("T")
 STEPS: tuple[tuple[Any, str], ...] = (
@@ -107,9 +107,11 @@ def computed(inputs: Inputs) -> Outcome:
     waiting = sorted(set(values) - set(fired))
     results = inputs.opened["results"].files(pinned.get("results"))
     changes = {
-        "results": Changes(add=_file(inputs, "results", fired), schema=_schema("results")),
-        "open_windows": Changes(add=_file(inputs, "open_windows", waiting), remove=old, schema=_schema("open_windows")),
-        "source_files": Changes(
+        "results": StagedChanges(add=_file(inputs, "results", fired), schema=_schema("results")),
+        "open_windows": StagedChanges(
+            add=_file(inputs, "open_windows", waiting), remove=old, schema=_schema("open_windows")
+        ),
+        "source_files": StagedChanges(
             rows=read_files(inputs.plan, Seen({}, None), Checksums({}), read_as(inputs.definition.source))
         ),
     }

@@ -25,7 +25,7 @@ from windowlib.tables.delta import Tables
 from windowlib.tables.ledger import Rejected
 from windowlib.tables.ledger_rows import Plan, SourceFile
 from windowlib.tables.meaning import COMMIT_ORDER, DQ_RESULTS, RUN_METRICS
-from windowlib.tables.publish import Changes
+from windowlib.tables.publish import StagedChanges
 from windowlib.tables.rerun import Rerun
 
 FAILED = CheckResult("figures", "at_most(x)", "critical", "x is at most 3", False, "4", "3")
@@ -33,7 +33,7 @@ LATENESS = '{"window": {"allowed_lateness_ms": 15}}'
 PLAN = Plan(7, 9_000, 50, 3, (SourceFile("a.parquet", 1, 2, 4),), "f", LATENESS, terms="{}", late_in_ms=40)
 
 
-def made(root: Path, plan: Plan = PLAN, **changes: Changes) -> Any:
+def made(root: Path, plan: Plan = PLAN, **changes: StagedChanges) -> Any:
     outcome = Outcome(changes, 60, {"rows_read": 3, "late_by_p50_ms": None})
     return publication(Tables(root), plan, {}, outcome, [FAILED])
 
@@ -95,7 +95,7 @@ def test_a_publication_that_cannot_be_made_leaves_no_file(tmp_path: Path) -> Non
     there = data_files.write(tmp_path / last, pa.table({"other": [1]}))
     delta_commits.create(tables[last], Schema.from_arrow(pa.schema([("other", pa.int64())])))
     delta_commits.commit(tables[last], 0, add=[there])
-    changes = {last: Changes([there], schema=Schema.from_arrow(pa.schema([("n", pa.int64())])))}
+    changes = {last: StagedChanges([there], schema=Schema.from_arrow(pa.schema([("n", pa.int64())])))}
     with pytest.raises(StateMismatch, match=f"table {last} has other columns"):
         publication(tables, PLAN, {last: 1}, Outcome(changes, 60, {"x": 1}), [FAILED])
     assert [path.parent.name for path in tmp_path.rglob("*.parquet")] == [last]

@@ -45,7 +45,7 @@ from windowlib.runs.restore import NothingToDo, restore
 from windowlib.runs.verdicts import abandon, approve
 from windowlib.tables import delta_commits
 from windowlib.tables.acknowledged import acknowledge
-from windowlib.tables.change import Change, logged
+from windowlib.tables.change import FileChange, logged
 from windowlib.tables.delta import Tables
 from windowlib.tables.foreign import CannotUndo
 from windowlib.tables.kept import CutExpired
@@ -157,7 +157,7 @@ def lossy_optimize(folder: Path, *_: str) -> None:
     newest = table.version()
     assert newest is not None
     lost = tuple(map(logged, table.files(newest)[:1]))
-    delta_commits.commit_logged(table, newest, Change(remove=lost, of_rows=False))
+    delta_commits.commit_logged(table, newest, FileChange(remove=lost, of_rows=False))
 
 
 ACTORS: dict[str, Actor] = {

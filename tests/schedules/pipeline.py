@@ -29,7 +29,7 @@ from windowlib.tables import data_files, erasures
 from windowlib.tables.delta import Tables
 from windowlib.tables.ledger_rows import Commit
 from windowlib.tables.meaning import TABLES
-from windowlib.tables.publish import Changes
+from windowlib.tables.publish import StagedChanges
 from windowlib.tables.rerun import RerunRefused
 
 NO_DELAY, LONG_DELAY = "0s", "5h"
@@ -70,10 +70,12 @@ def computed(inputs: Inputs) -> Outcome:
     fired = dict.fromkeys([*due, *(value for value in new if value % 2 == rest and soon)], plan.batch_id)
     waiting = dict.fromkeys([value for value in new if value not in fired], plan.batch_id)
     changes = {
-        "results": Changes(add=_files(root / "results", fired), schema=_schema("results")),
-        "result_changes": Changes(add=_files(root / "result_changes", fired), schema=_schema("result_changes")),
-        "open_windows": Changes(add=_files(root / "open_windows", waiting), remove=old, schema=_schema("open_windows")),
-        "source_files": Changes(
+        "results": StagedChanges(add=_files(root / "results", fired), schema=_schema("results")),
+        "result_changes": StagedChanges(add=_files(root / "result_changes", fired), schema=_schema("result_changes")),
+        "open_windows": StagedChanges(
+            add=_files(root / "open_windows", waiting), remove=old, schema=_schema("open_windows")
+        ),
+        "source_files": StagedChanges(
             rows=read_files(plan, Seen({}, None), Checksums({}), read_as(inputs.definition.source))
         ),
     }
@@ -97,7 +99,7 @@ def recomputed(inputs: Inputs) -> Outcome:
     touched = [file for file in pinned if again & held[file.path].keys()]
     kept = {value: batch for file in touched for value, batch in held[file.path].items() if value not in again}
     made = kept | dict.fromkeys(sorted(again), plan.batch_id)
-    changes = {"results": Changes(_files(root / "results", made), touched, schema=_schema("results"))}
+    changes = {"results": StagedChanges(_files(root / "results", made), touched, schema=_schema("results"))}
     after = sum(file.rows for file in pinned) - sum(file.rows for file in touched) + len(made)
     figures = _figures(0, after, sum(file.rows for file in waiting))
     return Outcome(changes, plan.watermark_in_ms, figures)

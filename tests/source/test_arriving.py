@@ -30,7 +30,7 @@ from windowlib.tables.delta import Tables
 from windowlib.tables.ledger import NothingToDecide, Rejected, Superseded, wall_clock_ms
 from windowlib.tables.ledger_rows import Plan
 from windowlib.tables.read import read_table
-from windowlib.tables.set_aside import SetAside, decide, files_set_aside
+from windowlib.tables.set_aside import SetAsideDecision, decide, files_set_aside
 
 EVERYTHING = CLICKS.replace("max_files_per_run = 1\n", "")
 LINE = '{"id": "1", "user": "u1", "at_ms": 1772409600000, "value": 1}\n'
@@ -380,7 +380,10 @@ def test_of_several_decisions_the_newest_counts(tmp_path: Path) -> None:
     from datetime import UTC, datetime
 
     for back in (False, True, False):  # whatever their clocks say
-        decide(tmp_path, SetAside("a", datetime.fromtimestamp(3 if back else 1, UTC), "ann", json.dumps(back), back))
+        decide(
+            tmp_path,
+            SetAsideDecision("a", datetime.fromtimestamp(3 if back else 1, UTC), "ann", json.dumps(back), back),
+        )
     assert list(files_set_aside(tmp_path)) == ["a"]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from windowlib.tables.delta import Table
 from windowlib.tables.outside import SET_ASIDE
-from windowlib.tables.set_aside import SetAside, decide, files_set_aside
+from windowlib.tables.set_aside import SetAsideDecision, decide, files_set_aside
 
 AT = datetime(2026, 3, 2, tzinfo=UTC)
 
@@ -16,7 +16,7 @@ AT = datetime(2026, 3, 2, tzinfo=UTC)
 def test_several_at_once(tmp_path: Path) -> None:
     paths = [f"{number}.parquet" for number in range(12)]
     with ThreadPoolExecutor(4) as several:
-        list(several.map(lambda path: decide(tmp_path, SetAside(path, AT, "ann", "broken")), paths))
+        list(several.map(lambda path: decide(tmp_path, SetAsideDecision(path, AT, "ann", "broken")), paths))
     assert sorted(files_set_aside(tmp_path)) == sorted(paths)
     table = Table(tmp_path / SET_ASIDE.name)
     rows = list(table.rows(table.files(table.version()), SET_ASIDE.columns))
@@ -24,6 +24,6 @@ def test_several_at_once(tmp_path: Path) -> None:
 
 
 def test_the_newest_word_about_a_file_counts(tmp_path: Path) -> None:
-    decide(tmp_path, SetAside("a", AT, "ann", "broken"))
-    decide(tmp_path, SetAside("a", AT, "bob", "repaired", back=True))
+    decide(tmp_path, SetAsideDecision("a", AT, "ann", "broken"))
+    decide(tmp_path, SetAsideDecision("a", AT, "bob", "repaired", back=True))
     assert files_set_aside(tmp_path) == {}

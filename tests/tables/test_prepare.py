@@ -17,7 +17,7 @@ from windowlib.tables import data_files, delta_commits, log, prepare, roll_forwa
 from windowlib.tables.change import logged
 from windowlib.tables.delta import Tables
 from windowlib.tables.prepare import Publication, TableChange, Unreadable
-from windowlib.tables.roll_forward import ForeignChange, Standing
+from windowlib.tables.roll_forward import ForeignChange, PublicationState
 
 TABLES = ("open_windows", "results", "run_metrics")
 SCHEMA = pa.schema([("value", pa.int64())])
@@ -81,7 +81,7 @@ def test_it_creates_tables_and_replaces_files(root: Path) -> None:
 def test_rolled_forward_twice_it_changes_nothing(root: Path) -> None:
     third = publication(root, 3, 4)
     versions = roll(root, third)
-    assert {one.standing for one in roll_forward.judge(Tables(root), third)} == {Standing.DONE}
+    assert {one.standing for one in roll_forward.judge(Tables(root), third)} == {PublicationState.DONE}
     assert roll(root, third) == versions
     assert {name: version(root, name) for name in TABLES} == versions
 
@@ -157,7 +157,7 @@ def test_a_table_that_another_program_changed_is_named_and_nothing_is_touched(ro
 def test_a_compaction_that_took_nothing_away_that_is_to_go_is_accepted(root: Path) -> None:
     what = publication(root, 3, 4)
     DeltaTable(root / "run_metrics").optimize.compact()
-    assert [one.standing for one in roll_forward.judge(Tables(root), what)][-1] is Standing.MOVED_ON
+    assert [one.standing for one in roll_forward.judge(Tables(root), what)][-1] is PublicationState.MOVED_ON
     roll(root, what)
     assert values(root)["run_metrics"] == [1, 2, 3, 4]
 
@@ -180,7 +180,7 @@ def compacted(root: Path) -> tuple[Publication, Path]:
 )
 def test_a_compaction_of_files_that_are_to_go_is_undone(root: Path) -> None:
     what, folder = compacted(root)
-    assert [one.standing for one in roll_forward.judge(Tables(root), what)][1] is Standing.COMPACTED
+    assert [one.standing for one in roll_forward.judge(Tables(root), what)][1] is PublicationState.COMPACTED
     roll(root, what)
     assert values(root)["results"] == [5]
     newest = version(root, "results")

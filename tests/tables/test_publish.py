@@ -21,7 +21,7 @@ from windowlib.tables.data_files import DataFile
 from windowlib.tables.delta import Tables
 from windowlib.tables.meaning import RUN_METRICS
 from windowlib.tables.prepare import TableChange
-from windowlib.tables.publish import Changes
+from windowlib.tables.publish import StagedChanges
 
 A, B, C = DataFile("a.parquet", 1, 10), DataFile("b.parquet", 2, 20), DataFile("c.parquet", 3, 30)
 
@@ -40,16 +40,16 @@ def fields(of: Schema) -> list[dict[str, Any]]:
 
 
 def test_the_changes_of_steps_are_joined_table_by_table() -> None:
-    first = {"results": Changes([A], [B], schema=schema(n="long")), "watermarks": Changes(rows=[{"n": 1}])}
-    then = {"results": Changes([C], rows=[{"n": 2}]), "watermarks": Changes()}
+    first = {"results": StagedChanges([A], [B], schema=schema(n="long")), "watermarks": StagedChanges(rows=[{"n": 1}])}
+    then = {"results": StagedChanges([C], rows=[{"n": 2}]), "watermarks": StagedChanges()}
     assert publish.joined([first, then]) == {
-        "results": Changes((A, C), (B,), [{"n": 2}], schema(n="long")),
-        "watermarks": Changes((), (), [{"n": 1}]),
+        "results": StagedChanges((A, C), (B,), [{"n": 2}], schema(n="long")),
+        "watermarks": StagedChanges((), (), [{"n": 1}]),
     }
 
 
 def test_rows_are_counted_by_files() -> None:
-    changes = Changes([A, C], [B])
+    changes = StagedChanges([A, C], [B])
     assert (changes.rows_added, changes.rows_removed) == (40, 20)
 
 
@@ -131,14 +131,14 @@ def test_the_feed_has_the_columns_of_results_and_what_changed() -> None:
     results = schema(n="long")
     assert publish.changes_schema(results) == schema(n="long", change="string", cause="string")
     changes = {
-        "results": Changes([A]),
-        "result_changes": Changes([B]),
-        "late_events": Changes([C], schema=schema(x="long")),
+        "results": StagedChanges([A]),
+        "result_changes": StagedChanges([B]),
+        "late_events": StagedChanges([C], schema=schema(x="long")),
     }
     assert publish.with_schema(changes, results) == {
-        "results": Changes([A], schema=results),
-        "result_changes": Changes([B], schema=publish.changes_schema(results)),
-        "late_events": Changes([C], schema=schema(x="long")),
+        "results": StagedChanges([A], schema=results),
+        "result_changes": StagedChanges([B], schema=publish.changes_schema(results)),
+        "late_events": StagedChanges([C], schema=schema(x="long")),
     }
 
 
@@ -168,17 +168,17 @@ def holding(tables: Tables, name: str, columns: Schema, rows: int = 2) -> list[D
 
 def test_a_table_that_does_not_change_stays_where_it_is(tables: Tables) -> None:
     for start in (None, 4):
-        assert publish.table_change(tables, "results", Changes(), start) == TableChange("results", start)
+        assert publish.table_change(tables, "results", StagedChanges(), start) == TableChange("results", start)
 
 
 def test_a_new_table_is_created_with_the_columns_of_its_first_batch(tables: Tables) -> None:
-    found = publish.table_change(tables, "results", Changes([A], schema=schema(n="long")), None)
+    found = publish.table_change(tables, "results", StagedChanges([A], schema=schema(n="long")), None)
     assert found == TableChange("results", None, schema(n="long").to_json(), ("window_day",), (logged(A),))
 
 
 def test_a_new_table_of_rows_is_created_with_its_own_columns(tables: Tables) -> None:
     row = {"batch_id": 1, "plan_time": None, "figure": "rows_read", "value": 3}
-    found = publish.table_change(tables, RUN_METRICS.name, Changes(rows=[row]), None)
+    found = publish.table_change(tables, RUN_METRICS.name, StagedChanges(rows=[row]), None)
     assert found.schema == RUN_METRICS.schema().to_json()
     [file] = found.add
     assert data_files.read_parquet(tables.root / RUN_METRICS.name / file.path).to_pylist() == [row]
@@ -186,7 +186,7 @@ def test_a_new_table_of_rows_is_created_with_its_own_columns(tables: Tables) -> 
 
 def test_equal_columns_change_no_columns(tables: Tables) -> None:
     files = holding(tables, "results", schema(n="long"))
-    found = publish.table_change(tables, "results", Changes([A], files[:1], schema=schema(n="long")), 1)
+    found = publish.table_change(tables, "results", StagedChanges([A], files[:1], schema=schema(n="long")), 1)
     assert (found.schema, found.columns) == (None, None)
     assert (found.add, found.remove) == ((logged(A),), (logged(files[0]),))
 
@@ -194,14 +194,14 @@ def test_equal_columns_change_no_columns(tables: Tables) -> None:
 @pytest.mark.parametrize("rows", [0, 2])
 def test_other_columns_come_with_another_definition_where_no_row_stays(tables: Tables, rows: int) -> None:
     files, other = holding(tables, "open_windows", schema(n="long"), rows), schema(n="long", published="string")
-    found = publish.table_change(tables, "open_windows", Changes([A], files, schema=other), 1 if rows else 0)
+    found = publish.table_change(tables, "open_windows", StagedChanges([A], files, schema=other), 1 if rows else 0)
     assert (found.schema, found.columns) == (None, other.to_json())
 
 
 @pytest.mark.parametrize("stays", [True, False])
 def test_other_types_are_refused_where_a_row_is_replaced(tables: Tables, stays: bool) -> None:
     files = holding(tables, "open_windows", schema(n="long", gone="string", same="string"))
-    changes = Changes([A], files[1:] if stays else files, schema=schema(n="double", more="string", same="string"))
+    changes = StagedChanges([A], files[1:] if stays else files, schema=schema(n="double", more="string", same="string"))
     with pytest.raises(StateMismatch) as said:
         publish.table_change(tables, "open_windows", changes, 1)
     assert str(said.value) == (
@@ -212,29 +212,29 @@ def test_other_types_are_refused_where_a_row_is_replaced(tables: Tables, stays: 
 
 def test_another_type_is_refused_next_to_a_column_that_may_be_added(tables: Tables) -> None:
     files = holding(tables, "open_windows", schema(n="long", same="string"))
-    changes = Changes([A], files, schema=schema(n="double", same="string", published="string"))
+    changes = StagedChanges([A], files, schema=schema(n="double", same="string", published="string"))
     with pytest.raises(StateMismatch, match='n is "long", now "double"; published is absent, now "string"'):
         publish.table_change(tables, "open_windows", changes, 1)
 
 
 def test_a_column_that_may_be_added_is_refused_where_rows_without_it_stay(tables: Tables) -> None:
     files = holding(tables, "open_windows", schema(n="long"))
-    changes = Changes([A], files[:1], schema=schema(n="long", published="string"))
+    changes = StagedChanges([A], files[:1], schema=schema(n="long", published="string"))
     with pytest.raises(StateMismatch, match='published is absent, now "string"'):
         publish.table_change(tables, "open_windows", changes, 1)
     with pytest.raises(StateMismatch, match='published is absent, now "string"'):
-        publish.table_change(tables, "open_windows", Changes([A], schema=changes.schema), 1)
+        publish.table_change(tables, "open_windows", StagedChanges([A], schema=changes.schema), 1)
 
 
 def test_the_feed_keeps_the_columns_of_earlier_definitions(tables: Tables) -> None:
     holding(tables, "result_changes", schema(n="long", earlier="string"))
-    found = publish.table_change(tables, "result_changes", Changes([A], schema=schema(n="long")), 1)
+    found = publish.table_change(tables, "result_changes", StagedChanges([A], schema=schema(n="long")), 1)
     assert (found.columns, found.add) == (None, (logged(A),))
     with pytest.raises(StateMismatch, match=r'result_changes .*: n is "long", now "double"'):
-        publish.table_change(tables, "result_changes", Changes([A], schema=schema(n="double")), 1)
+        publish.table_change(tables, "result_changes", StagedChanges([A], schema=schema(n="double")), 1)
 
 
 def test_results_keep_no_column_of_earlier_definitions(tables: Tables) -> None:
     holding(tables, "results", schema(n="long", earlier="string"))
     with pytest.raises(StateMismatch, match='earlier is "string", now absent'):
-        publish.table_change(tables, "results", Changes([A], schema=schema(n="long")), 1)
+        publish.table_change(tables, "results", StagedChanges([A], schema=schema(n="long")), 1)

@@ -14,7 +14,7 @@ from windowlib.batches.steps import typed_step
 from windowlib.definition.formulas import added_with
 from windowlib.plans.aggregates import finishes
 from windowlib.plans.functions import quoted
-from windowlib.tables.publish import Changes, table_schema, with_all_columns
+from windowlib.tables.publish import StagedChanges, table_schema, with_all_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -43,6 +43,6 @@ def widened(inputs: Inputs, rows: DataFrame | None) -> Inputs:
     return replace(inputs, wider=there)
 
 
-def changes(inputs: Inputs) -> dict[str, Changes]:
+def changes(inputs: Inputs) -> dict[str, StagedChanges]:
     """The columns that the batch adds, for tables of which it may write no row."""
-    return {name: Changes(schema=schema, adds_columns=True) for name, schema in inputs.wider.items()}
+    return {name: StagedChanges(schema=schema, adds_columns=True) for name, schema in inputs.wider.items()}

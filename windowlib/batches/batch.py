@@ -24,7 +24,7 @@ from windowlib.definition.terms import read_as
 from windowlib.source import intake
 from windowlib.source.contents import Checksums
 from windowlib.source.intake import Seen
-from windowlib.tables.publish import Changes, joined
+from windowlib.tables.publish import StagedChanges, joined
 
 
 def compute(inputs: Inputs) -> Outcome:
@@ -46,7 +46,7 @@ def compute(inputs: Inputs) -> Outcome:
     return _computed(inputs, given, reading.look_at_rows(inputs, given) if given else Seen(), checksums)
 
 
-def _lacks_keys(inputs: Inputs, changes: Mapping[str, Changes]) -> bool:
+def _lacks_keys(inputs: Inputs, changes: Mapping[str, StagedChanges]) -> bool:
     """Tests if a row that was written has no key."""
     files = (file for change in changes.values() for file in change.add)
     return any(file.nulls.get(key) for file in files for key in inputs.source.key)
@@ -64,8 +64,8 @@ def _computed(inputs: Inputs, given: Admitted | None, looked: Seen, checksums: C
     rejected = rejects.rejected(inputs, step, given, events, seen, windows) if given else {}
     replaced = replacement.replace_results(inputs, step, windows)
     kept = {
-        "watermarks": Changes(rows=[moved.row]),
-        "source_files": Changes(rows=intake.read_files(inputs.plan, seen, checksums, read_as(inputs.source))),
+        "watermarks": StagedChanges(rows=[moved.row]),
+        "source_files": StagedChanges(rows=intake.read_files(inputs.plan, seen, checksums, read_as(inputs.source))),
     }
     changes = joined([added.changes(inputs), windows.changes, rejected, replaced, kept])
     found = figures.of_batch(inputs, step, seen, windows, changes, moved.candidate_ms)

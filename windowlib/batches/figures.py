@@ -26,7 +26,7 @@ from windowlib.quality.firings import EARLY, LATE, ON_TIME
 from windowlib.source.intake import Seen
 from windowlib.tables.data_files import DataFile, without
 from windowlib.tables.meaning import ADDED, REMOVED
-from windowlib.tables.publish import Changes
+from windowlib.tables.publish import StagedChanges
 from windowlib.tables.statistics import holding_texts
 
 COMPARED_IDS = 1_000_000
@@ -37,13 +37,13 @@ def of_batch(
     step: Step,
     seen: Seen,
     windows: Windows,
-    changes: Mapping[str, Changes],
+    changes: Mapping[str, StagedChanges],
     watermark_candidate_ms: int | None,
 ) -> dict[str, int | None]:
     """Every figure of a batch by name; None where there is none yet."""
     counted, plan = windows.counted, inputs.plan
     said = plan.finished or (plan.decision is not None and plan.decision.to_ms is not None)
-    by_change = _by_change(changes.get("result_changes", Changes()).add)
+    by_change = _by_change(changes.get("result_changes", StagedChanges()).add)
     return {
         "batch_id": inputs.plan.batch_id,
         "plan_time_ms": inputs.plan.plan_time_ms,
@@ -73,7 +73,7 @@ def of_batch(
     }
 
 
-def of_rows_read(inputs: Inputs, seen: Seen, changes: Mapping[str, Changes]) -> dict[str, int | None]:
+def of_rows_read(inputs: Inputs, seen: Seen, changes: Mapping[str, StagedChanges]) -> dict[str, int | None]:
     """What became of each row of the batch's files: admitted, or quarantined with a reason."""
     return {
         "rows_in_files": rows_in_files(inputs),
@@ -99,7 +99,7 @@ def of_firings(counted: Mapping[str, int]) -> dict[str, int | None]:
     }
 
 
-def of_windows(inputs: Inputs, step: Step, changes: Mapping[str, Changes]) -> dict[str, int | None]:
+def of_windows(inputs: Inputs, step: Step, changes: Mapping[str, StagedChanges]) -> dict[str, int | None]:
     """What a batch, or a rerun, leaves in flight, and what it does to results; the figures of their rows must be 0."""
     tables, kind = inputs.tables, inputs.kind
     ending, feed = kind.ending(changes["open_windows"].add, step), fired(kind, changes)
@@ -144,9 +144,9 @@ def rows_in_files(inputs: Inputs) -> int | None:
     return sum(int(pq.read_metadata(source.path / file.path).num_rows) for file in inputs.plan.files)
 
 
-def ids_repeated(inputs: Inputs, changes: Mapping[str, Changes]) -> int:
+def ids_repeated(inputs: Inputs, changes: Mapping[str, StagedChanges]) -> int:
     """How many of the event ids just admitted were admitted before, among the newest `COMPARED_IDS` of each."""
-    folder, change = inputs.tables.folder("seen_ids"), changes.get("seen_ids", Changes())
+    folder, change = inputs.tables.folder("seen_ids"), changes.get("seen_ids", StagedChanges())
     new = _up_to(COMPARED_IDS, change.add)
     if not new:
         return 0
@@ -165,14 +165,14 @@ def _up_to(rows: int, files: Sequence[DataFile]) -> list[DataFile]:
     return [file for file, so_far in zip(files, before, strict=False) if so_far < rows]
 
 
-def rows_added(changes: Mapping[str, Changes], table: str) -> int:
+def rows_added(changes: Mapping[str, StagedChanges], table: str) -> int:
     """The rows of the files that are added to a table."""
-    return changes.get(table, Changes()).rows_added
+    return changes.get(table, StagedChanges()).rows_added
 
 
-def rows_after(tables: Pinned, changes: Mapping[str, Changes], table: str) -> int:
+def rows_after(tables: Pinned, changes: Mapping[str, StagedChanges], table: str) -> int:
     """The rows that a table will have."""
-    found = changes.get(table, Changes())
+    found = changes.get(table, StagedChanges())
     return tables.count(table) - found.rows_removed + found.rows_added
 
 

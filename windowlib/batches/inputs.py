@@ -24,7 +24,7 @@ from windowlib.plans.kinds.kind import PlanKind
 from windowlib.source.intake import Seen
 from windowlib.tables.delta import Tables
 from windowlib.tables.ledger_rows import Commit, Plan
-from windowlib.tables.publish import Changes
+from windowlib.tables.publish import StagedChanges
 from windowlib.tables.rerun import Rerun
 
 if TYPE_CHECKING:
@@ -117,6 +117,6 @@ class Inputs:
 class Outcome:
     """What a batch makes: the changes to each table, the watermark it leaves, its figures."""
 
-    changes: Mapping[str, Changes]
+    changes: Mapping[str, StagedChanges]
     watermark_out_ms: int
     figures: Mapping[str, int | None]

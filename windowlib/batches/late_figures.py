@@ -12,15 +12,15 @@ from windowlib.batches.inputs import Inputs
 from windowlib.batches.result_figures import in_ms, rows_of
 from windowlib.plans.admission import MAX_TIMESTAMP_MS
 from windowlib.plans.step import Step
-from windowlib.tables.publish import Changes
+from windowlib.tables.publish import StagedChanges
 
 HOW_LATE = {"late_by_p50_ms": 50, "late_by_p95_ms": 95, "late_by_max_ms": 100}  # that many of 100 came no later
 
 
-def of_late_rows(inputs: Inputs, step: Step, changes: Mapping[str, Changes]) -> dict[str, int | None]:
+def of_late_rows(inputs: Inputs, step: Step, changes: Mapping[str, StagedChanges]) -> dict[str, int | None]:
     """The figures by name: `late_rows_early` must be 0, how late is None where no event was."""
     late_ms = min(step.late_in_ms, MAX_TIMESTAMP_MS) if step.specification.time == "event" else None
-    folder, files = inputs.tables.folder("late_events"), changes.get("late_events", Changes()).add
+    folder, files = inputs.tables.folder("late_events"), changes.get("late_events", StagedChanges()).add
     early, late_by = 0, list[pa.ChunkedArray]()
     for rows in (rows for file in files for rows in rows_of(folder, file, ["window_end", "event_time", "late_by_ms"])):
         late_by.append(rows["late_by_ms"])

@@ -21,7 +21,7 @@ from windowlib.source.place import other_definition
 from windowlib.tables import publish
 from windowlib.tables.delta import Tables
 from windowlib.tables.late import allowed_lateness_ms
-from windowlib.tables.ledger import Waiting
+from windowlib.tables.ledger import ApprovalPending
 from windowlib.tables.ledger_rows import Commit, LedgerState, Plan
 from windowlib.tables.meaning import RESULT_CHANGES
 
@@ -30,7 +30,7 @@ _UNREADABLE = ("Cc", "Cs")  # control characters, and bytes that are not text
 
 
 def check_may_run(definition: Definition, state: LedgerState) -> None:
-    """Raises `StateMismatch` where the newest batch, or a prepared one, is of another definition; `Waiting`."""
+    """Raises `StateMismatch` where the newest batch, or a prepared one, is of another definition; `ApprovalPending`."""
     if state.plan and state.plan.decision and state.plan.decision.switches:
         check_fingerprint(definition, state.plan, f"finish it: `{migrate_command(definition.file)}`")
         return
@@ -39,7 +39,7 @@ def check_may_run(definition: Definition, state: LedgerState) -> None:
         drop = f"drop what was prepared with it: `{to_paste('abandon', definition.file, *WHY)}`"
         check_fingerprint(definition, state.plan, drop)
     if state.plan and (why := why_it_waits(definition.file, state)):
-        raise Waiting(why, state.plan.batch_id)
+        raise ApprovalPending(why, state.plan.batch_id)
 
 
 def why_it_waits(file: Path, state: LedgerState) -> str | None:

@@ -65,8 +65,8 @@ def plan(
     `look` finds the files that are there. With `finish`, once nothing new is left, a last batch says that no more
     events will come: every window fires.
 
-    Raises `Waiting` while a refused batch waits for an operator, `StateMismatch` when the warehouse was written by
-    another definition, `SourceError` when the source cannot be read, `ClockRefused` when the clock must be wrong,
+    Raises `ApprovalPending` while a refused batch waits for an operator, `StateMismatch` when the warehouse was written
+    by another definition, `SourceError` when the source cannot be read, `ClockRefused` when the clock must be wrong,
     `OtherType` when a column that it adds differs in case only from one that was there before.
     """
     ledger = ledger_of(definition, clock)

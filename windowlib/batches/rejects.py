@@ -17,7 +17,7 @@ from windowlib.source import rows as source
 from windowlib.source.intake import Seen
 from windowlib.tables import publish
 from windowlib.tables.data_files import without
-from windowlib.tables.publish import Changes
+from windowlib.tables.publish import StagedChanges
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def rejected(
     inputs: Inputs, step: Step, given: Admitted, events: DataFrame | None, seen: Seen, windows: Windows
-) -> dict[str, Changes]:
+) -> dict[str, StagedChanges]:
     """The changes to `quarantine`, `late_events` and `seen_ids`."""
     return {
         "quarantine": _quarantine(inputs, step, given, seen, windows),
@@ -34,45 +34,45 @@ def rejected(
     }
 
 
-def _quarantine(inputs: Inputs, step: Step, given: Admitted, seen: Seen, windows: Windows) -> Changes:
+def _quarantine(inputs: Inputs, step: Step, given: Admitted, seen: Seen, windows: Windows) -> StagedChanges:
     if not any(seen.reasons.values()):
-        return Changes()
+        return StagedChanges()
     rows, holes = given.rows, windows.rows(inputs.spark, HOLE)
     if holes is not None:
         rows = in_holes(rows, holes)
     refused = quarantined(rows, given.columns, inputs.plan.batch_id, step.engine)
-    return Changes(inputs.staged.append(source.with_path(inputs.spark, refused, given.uris), "quarantine"))
+    return StagedChanges(inputs.staged.append(source.with_path(inputs.spark, refused, given.uris), "quarantine"))
 
 
 def _late_events(
     inputs: Inputs, step: Step, given: Admitted, events: DataFrame | None, seen: Seen, windows: Windows
-) -> Changes:
+) -> StagedChanges:
     if events is None:
-        return Changes()
+        return StagedChanges()
     dropped = windows.rows(inputs.spark, DROPPED)
     late = inputs.kind.late(events, dropped, step, seen.may_be_late)
     if late is None:
-        return Changes()
+        return StagedChanges()
     event_id = inputs.source.event_id
     rows = source.with_path(inputs.spark, late_events(late, step, given.columns, event_id), given.uris)
     files = inputs.staged.append(rows, "late_events")
-    return Changes(files, schema=publish.table_schema(rows.schema, rows.columns, {}))
+    return StagedChanges(files, schema=publish.table_schema(rows.schema, rows.columns, {}))
 
 
-def _seen_ids(inputs: Inputs, step: Step, events: DataFrame | None, windows: Windows) -> Changes:
+def _seen_ids(inputs: Inputs, step: Step, events: DataFrame | None, windows: Windows) -> StagedChanges:
     """New ids in; files whose every id is past the horizon out."""
     of = inputs.source
     if not of.event_id:
-        return Changes()
+        return StagedChanges()
     new = []
     if events is not None:
         ids = events.select(id_of(of.event_id).alias("event_id"), F.col(names.TIMESTAMP_MS).alias("timestamp_ms"))
         new = inputs.staged.append(ids.where("event_id IS NOT NULL"), "seen_ids")
-    forgotten_ms = forgotten_up_to(inputs, step, windows.changes.get("open_windows", Changes()))
-    return Changes(new, [f for f in inputs.tables.files("seen_ids") if f.high["timestamp_ms"] <= forgotten_ms])
+    forgotten_ms = forgotten_up_to(inputs, step, windows.changes.get("open_windows", StagedChanges()))
+    return StagedChanges(new, [f for f in inputs.tables.files("seen_ids") if f.high["timestamp_ms"] <= forgotten_ms])
 
 
-def forgotten_up_to(inputs: Inputs, step: Step, in_flight: Changes) -> int:
+def forgotten_up_to(inputs: Inputs, step: Step, in_flight: StagedChanges) -> int:
     """The ids of events up to this time are forgotten after a batch that changes windows in flight so."""
     kind, stays = inputs.kind, without(inputs.tables.files("open_windows"), in_flight.remove)
     ending, (start, _) = kind.ending([*stays, *in_flight.add], step), kind.bounds

@@ -26,7 +26,7 @@ from windowlib.plans.partitions import day as day_of
 from windowlib.plans.step import GONE, UPDATE, Step
 from windowlib.tables import publish
 from windowlib.tables.data_files import DataFile
-from windowlib.tables.publish import Changes, joined
+from windowlib.tables.publish import StagedChanges, joined
 from windowlib.tables.statistics import may_hold_any
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ KEPT = "kept"
 ADDED, CHANGED, REMOVED = (change.value for change in Change)
 
 
-def replace_results(inputs: Inputs, step: Step, windows: Windows) -> dict[str, Changes]:
+def replace_results(inputs: Inputs, step: Step, windows: Windows) -> dict[str, StagedChanges]:
     """Puts the rows of part `update` that the windows job left in the place of the rows they name in `replaced`.
 
     Rows that those of part `gone` name are removed.
@@ -52,7 +52,7 @@ def replace_results(inputs: Inputs, step: Step, windows: Windows) -> dict[str, C
     if old is None:
         old = given.where("false")
     inputs.staged.write(_rows(given, old, step), "replacement", "part", PARTITION)
-    changes = joined([{"results": Changes(remove=touched)}, *_published(inputs.staged)])
+    changes = joined([{"results": StagedChanges(remove=touched)}, *_published(inputs.staged)])
     return publish.with_schema(changes, windows.results)
 
 
@@ -108,7 +108,7 @@ def _rows(new: DataFrame, old: DataFrame, step: Step) -> DataFrame:
     return rows.withColumn(PARTITION, F.expr(RESULT_DAY))
 
 
-def _published(staged: Staging) -> Iterator[dict[str, Changes]]:
+def _published(staged: Staging) -> Iterator[dict[str, StagedChanges]]:
     """Moves the written files into `results` and `result_changes`."""
     for path, partition in staged.written("replacement"):
         day = day_of(partition[PARTITION])

@@ -29,7 +29,7 @@ from windowlib.plans.added import FILLED
 from windowlib.plans.step import Step
 from windowlib.tables.data_files import DataFile, values_of, without
 from windowlib.tables.meaning import REMOVED
-from windowlib.tables.publish import Changes
+from windowlib.tables.publish import StagedChanges
 
 ROWS_AT_ONCE = 1 << 20
 ENOUGH_ROWS, MOST, HARDLY_EVER = 20, 0.5, 0.1
@@ -49,9 +49,9 @@ class ResultRows:
     windows: Sequence[Rows]
 
 
-def of_result_rows(inputs: Inputs, step: Step, changes: Mapping[str, Changes], compared: Compared) -> ResultRows:
+def of_result_rows(inputs: Inputs, step: Step, changes: Mapping[str, StagedChanges], compared: Compared) -> ResultRows:
     """Those of a batch or of a rerun. Each file that it wrote is read once."""
-    change, definition = changes.get("results", Changes()), inputs.definition
+    change, definition = changes.get("results", StagedChanges()), inputs.definition
     folder, identity = inputs.tables.folder("results"), identity_of(step)
     days = {file.partition["window_day"] for file in change.add}
     kept = without(inputs.tables.files_of_days("results", days), change.remove) if days else []
@@ -95,9 +95,9 @@ def identity_of(step: Step) -> list[str]:
 # -- aggregates without a value ---------------------------------------------------------------------------------------
 
 
-def made_by(changes: Mapping[str, Changes]) -> list[DataFile]:
+def made_by(changes: Mapping[str, StagedChanges]) -> list[DataFile]:
     """Files of the feed with the rows that a batch adds to `results` or changes there, not those that it removes."""
-    made = changes.get("result_changes", Changes()).add
+    made = changes.get("result_changes", StagedChanges()).add
     return [file for file in made if file.partition["change"] != REMOVED]
 
 

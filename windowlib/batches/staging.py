@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from windowlib.tables import publish
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.meaning import COMMIT_ORDER, REMOVED
-from windowlib.tables.publish import Changes
+from windowlib.tables.publish import StagedChanges
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -67,19 +67,19 @@ class Staging:
         moved = [self.move(path, table, {}) for path, _ in self.written(table)]
         return [file for file in moved if file.rows]
 
-    def result(self, path: Path, window_day: date, change: str | None, cause: str | None) -> dict[str, Changes]:
+    def result(self, path: Path, window_day: date, change: str | None, cause: str | None) -> dict[str, StagedChanges]:
         """A file of rows moved into `results` and, as the same file, into `result_changes`; no change: only moved."""
         file = self.move(path, "results", {"window_day": window_day})
         if change is None:
-            return {"results": Changes(add=(file,))}
+            return {"results": StagedChanges(add=(file,))}
         name, partition = Path(file.path).name, {"change": change, "cause": cause, "window_day": window_day}
         linked = publish.link(file, self.root / "results", self.root / "result_changes", name, partition)
-        return {"results": Changes(add=(file,)), "result_changes": Changes(add=(linked,))}
+        return {"results": StagedChanges(add=(file,)), "result_changes": StagedChanges(add=(linked,))}
 
-    def removed(self, path: Path, window_day: date, cause: str) -> dict[str, Changes]:
+    def removed(self, path: Path, window_day: date, cause: str) -> dict[str, StagedChanges]:
         """A file of rows that are no longer results, moved into `result_changes`."""
         partition = {"change": REMOVED, "cause": cause, "window_day": window_day}
-        return {"result_changes": Changes(add=(self.move(path, "result_changes", partition),))}
+        return {"result_changes": StagedChanges(add=(self.move(path, "result_changes", partition),))}
 
     def discard(self) -> None:
         """Removes the attempt's files from the tables' folders; for an attempt that no commit will name."""

@@ -17,16 +17,16 @@ from windowlib.plans.reach import Reach
 from windowlib.plans.step import Step
 from windowlib.source.intake import Seen
 from windowlib.tables.data_files import DataFile, without
-from windowlib.tables.publish import Changes
+from windowlib.tables.publish import StagedChanges
 
 ELEMENTS = "elements"
 
 
 def of_state(
-    inputs: Inputs, step: Step, seen: Seen, reached: Reach[DataFile], changes: Mapping[str, Changes]
+    inputs: Inputs, step: Step, seen: Seen, reached: Reach[DataFile], changes: Mapping[str, StagedChanges]
 ) -> dict[str, int | None]:
     """The figures by name; of files that were not read, how many hold a window that was due or may be touched."""
-    folder, change = inputs.tables.folder("open_windows"), changes.get("open_windows", Changes())
+    folder, change = inputs.tables.folder("open_windows"), changes.get("open_windows", StagedChanges())
     read = elements_in(folder, [*reached.rewritten, *reached.read])
     left = without(inputs.tables.files("open_windows"), [*change.remove, *reached.rewritten, *reached.read])
     kind = inputs.kind

@@ -16,7 +16,7 @@ from windowlib.plans.kinds.kind import PlanKind
 from windowlib.plans.step import Step
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.meaning import REMOVED
-from windowlib.tables.publish import Changes
+from windowlib.tables.publish import StagedChanges
 
 COMPARED_ROWS = 200_000  # of more windows, those of a share of the keys are compared, of others in the next batch
 START, END = "window_start_ms", "window_end_ms"
@@ -45,10 +45,10 @@ class Compared:
         return found.filter(pa.array(sums % np.uint64(self.shares) == self.turn))
 
 
-def fired(kind: PlanKind, changes: Mapping[str, Changes]) -> list[DataFile]:
+def fired(kind: PlanKind, changes: Mapping[str, StagedChanges]) -> list[DataFile]:
     """The results that are new or changed where a batch makes each window once, from all that it reached."""
     once = kind.shares_slices
-    feed = changes.get("result_changes", Changes()).add
+    feed = changes.get("result_changes", StagedChanges()).add
     return [file for file in feed if once and file.partition["change"] != REMOVED]
 
 

@@ -20,7 +20,7 @@ from windowlib.source.intake import Seen
 from windowlib.tables import publish
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.meaning import ADDED
-from windowlib.tables.publish import Changes, joined
+from windowlib.tables.publish import StagedChanges, joined
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,7 +39,7 @@ class Windows:
     `reached` are the files of the state that it read, or dropped.
     """
 
-    changes: Mapping[str, Changes]
+    changes: Mapping[str, StagedChanges]
     counted: Mapping[str, int] = field(default_factory=dict)
     left: Mapping[str, Sequence[Path]] = field(default_factory=dict)
     schema: StructType | None = None
@@ -76,7 +76,7 @@ def run(inputs: Inputs, step: Step, events: DataFrame | None, seen: Seen) -> Win
     kind, shared = inputs.kind, inputs.shared
     buckets = kind.buckets(seen.buckets, step)
     reached = kind.reach(inputs.tables.files("open_windows"), buckets, step)
-    replaced = {"open_windows": Changes(remove=reached.replaced)}
+    replaced = {"open_windows": StagedChanges(remove=reached.replaced)}
     fresh, rows = (shared.slices, shared.slice_rows) if shared else (events, seen.rows)
     rows += sum(file.rows for file in (*reached.rewritten, *reached.read))
     size_tasks(inputs.spark, rows, inputs.definition.spark.conf)
@@ -97,7 +97,7 @@ def run(inputs: Inputs, step: Step, events: DataFrame | None, seen: Seen) -> Win
     made = counted_by_part(kind.advance(given, step, elements), parts, with_events=kind.shares_slices)
     inputs.staged.write(made, "windows", "part", PARTITION)
     moved, left = _moved(inputs)
-    dead = {"state_windows": Changes(remove=stored.dead(moved.get("open_windows", Changes()).add))}
+    dead = {"state_windows": StagedChanges(remove=stored.dead(moved.get("open_windows", StagedChanges()).add))}
     results = publish.table_schema(made.schema, step.result_names, {"window_day": "date"})
     changes = joined([replaced, _schemas(inputs, step, made), publish.with_schema(moved, results), dead])
     return Windows(changes, {**elements.values(), **parts.values()}, left, made.schema, results, reached)
@@ -111,25 +111,25 @@ def _stored(inputs: Inputs, reached: Reach[DataFile]) -> Stored:
     return Stored(files, {partition for partition, count in counts.items() if count >= COMPACT_AFTER})
 
 
-def _schemas(inputs: Inputs, step: Step, made: DataFrame) -> dict[str, Changes]:
+def _schemas(inputs: Inputs, step: Step, made: DataFrame) -> dict[str, StagedChanges]:
     """The columns of the tables of state."""
     kind, by_end = inputs.kind, {PARTITION: "long"}
     columns = {"open_windows": kind.state_columns(step), "state_windows": kind.stored_columns(step)}
     return {
-        table: Changes(schema=publish.table_schema(made.schema, names, by_end))
+        table: StagedChanges(schema=publish.table_schema(made.schema, names, by_end))
         for table, names in columns.items()
         if names
     }
 
 
-def _moved(inputs: Inputs) -> tuple[dict[str, Changes], dict[str, list[Path]]]:
+def _moved(inputs: Inputs) -> tuple[dict[str, StagedChanges], dict[str, list[Path]]]:
     """Files of state and of results into their tables; those of updates, late events and holes are left, by part."""
-    staged, moved, left = inputs.staged, list[Mapping[str, Changes]](), dict[str, list[Path]]()
+    staged, moved, left = inputs.staged, list[Mapping[str, StagedChanges]](), dict[str, list[Path]]()
     for path, partition in staged.written("windows"):
         part = partition["part"]
         if part in TABLES:
             file = staged.move(path, TABLES[part], {PARTITION: int(partition[PARTITION])})
-            moved.append({TABLES[part]: Changes(add=(file,))})
+            moved.append({TABLES[part]: StagedChanges(add=(file,))})
         elif part in CAUSES:
             moved.append(staged.result(path, day(partition[PARTITION]), ADDED, CAUSES[part]))
         else:

@@ -83,13 +83,13 @@ def plan(pipeline: Pipeline, as_json: Json = False) -> None:
     from windowlib.definition import explosion
     from windowlib.source.folder import left_out
     from windowlib.source.marker import marker_of, words
-    from windowlib.tables.ledger import Waiting
+    from windowlib.tables.ledger import ApprovalPending
 
     definition = load_pipeline(pipeline)
     with planning(definition, lambda: frozen is None):
         try:
             frozen = freeze(definition)
-        except Waiting as waits:
+        except ApprovalPending as waits:
             show_outcome({"batch_id": waits.batch_id, "waits": True}, None, as_json)
             raise
     commit = ledger_of(definition).state().commit
@@ -260,7 +260,7 @@ def _run_together(definitions: list[Definition], limits: Limits, as_json: bool, 
     """Runs several pipelines; the exit code of each."""
     from windowlib.runs.run import Run
     from windowlib.runs.start import run_together
-    from windowlib.tables.ledger import Superseded, Waiting
+    from windowlib.tables.ledger import ApprovalPending, Superseded
 
     def on_batch(definition: Definition, report: BatchReport) -> None:
         named = {"pipeline": definition.name, **batch_record(report)}
@@ -278,6 +278,6 @@ def _run_together(definitions: list[Definition], limits: Limits, as_json: bool, 
             _show(asked, limits, as_json, failed=end.error is not None)
         codes.append(print_error(end.error, "run", name) if isinstance(end.error, Exception) else 0)
         ended = {"pipeline": name, "batches": len(end.reports), "exit_code": codes[-1]}
-        ended |= {"waits": end.error.batch_id} if isinstance(end.error, Waiting) else {}
+        ended |= {"waits": end.error.batch_id} if isinstance(end.error, ApprovalPending) else {}
         show_outcome(ended, None if end.reports or end.error else f"{name}  {nothing_new(end.definition)}", as_json)
     return codes

@@ -11,24 +11,24 @@ from windowlib.batches.rejects import forgotten_up_to
 from windowlib.plans.functions import F
 from windowlib.plans.step import Step
 from windowlib.reruns.judged import Judged
-from windowlib.tables.publish import Changes
+from windowlib.tables.publish import StagedChanges
 from windowlib.tables.statistics import overlapping_ms
 
 
-def seen_ids(inputs: Inputs, judged: Judged | None, step: Step) -> Changes:
+def seen_ids(inputs: Inputs, judged: Judged | None, step: Step) -> StagedChanges:
     """What becomes of `seen_ids`."""
     if judged is None or not inputs.source.event_id:
-        return Changes()
+        return StagedChanges()
     covered, files = judged.covered, inputs.tables.files("seen_ids")
     remove = overlapping_ms(files, ("timestamp_ms", "timestamp_ms"), covered)
     outside = f"timestamp_ms < {covered.from_ms} OR timestamp_ms >= {covered.to_ms}"
     seen, touched = (inputs.tables.rows("seen_ids", some) for some in (files, remove))
     added = stays = None if touched is None else touched.where(outside)
     if judged.ids is not None:
-        forgotten_ms = forgotten_up_to(inputs, step, Changes())
+        forgotten_ms = forgotten_up_to(inputs, step, StagedChanges())
         new = judged.ids.groupBy("event_id").agg(F.max("timestamp_ms").alias("timestamp_ms"))
         new = new.where(f"timestamp_ms > {forgotten_ms}")
         if seen is not None:
             new = new.join(seen.where(outside).select("event_id"), "event_id", "left_anti")
         added = new if stays is None else stays.unionByName(new)
-    return Changes([] if added is None else inputs.staged.append(added, "seen_ids"), remove)
+    return StagedChanges([] if added is None else inputs.staged.append(added, "seen_ids"), remove)

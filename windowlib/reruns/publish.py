@@ -25,7 +25,7 @@ from windowlib.source.intake import FileFigures
 from windowlib.tables import data_files
 from windowlib.tables import publish as files
 from windowlib.tables.meaning import ADDED, CHANGED, SOURCE_FILES
-from windowlib.tables.publish import Changes, joined
+from windowlib.tables.publish import StagedChanges, joined
 from windowlib.tables.statistics import of_sources
 
 CAUSE = "rerun"
@@ -35,7 +35,7 @@ CAUSE = "rerun"
 class Late:
     """What becomes of late events: so many are in a window now, so many are not in the source any more."""
 
-    changes: Changes
+    changes: StagedChanges
     readmitted: int = 0
     gone: int = 0
 
@@ -44,14 +44,14 @@ class Late:
 class Published:
     """What a rerun is to commit, and what it did to late events."""
 
-    changes: Mapping[str, Changes]
+    changes: Mapping[str, StagedChanges]
     late_readmitted: int
     late_gone: int
 
 
 def publish(inputs: Inputs, found: Findings) -> Published:
     """Moves what was found into tables."""
-    results, in_flight, late = dict[str, Changes](), Changes(), Late(Changes())
+    results, in_flight, late = dict[str, StagedChanges](), StagedChanges(), Late(StagedChanges())
     if not found.closure.is_empty:
         results = _results(inputs, found)
     if not found.closure.is_empty or found.step.lateness_changed:
@@ -65,7 +65,7 @@ def publish(inputs: Inputs, found: Findings) -> Published:
     return Published(changes, late.readmitted, late.gone)
 
 
-def _results(inputs: Inputs, found: Findings) -> dict[str, Changes]:
+def _results(inputs: Inputs, found: Findings) -> dict[str, StagedChanges]:
     """Changed and removed rows out of the files that hold them; changed and new ones in."""
     staged = inputs.staged.written(DIFFERENCE)
     if not staged:
@@ -76,7 +76,7 @@ def _results(inputs: Inputs, found: Findings) -> dict[str, Changes]:
         schema = files.table_schema(found.made, found.step.result_names, {"window_day": "date"})
     else:
         schema = inputs.tables.schema("results")
-    changes = joined([{"results": Changes(remove=touched)}, *_moved(inputs)])
+    changes = joined([{"results": StagedChanges(remove=touched)}, *_moved(inputs)])
     return files.with_schema(changes, schema)
 
 
@@ -94,7 +94,7 @@ def _without(inputs: Inputs, gone: list[str]) -> list[data_files.DataFile]:
     return touched
 
 
-def _moved(inputs: Inputs) -> Iterator[dict[str, Changes]]:
+def _moved(inputs: Inputs) -> Iterator[dict[str, StagedChanges]]:
     """Moves the rows that stay, and the difference."""
     staged = inputs.staged
     for path, partition in staged.written("kept"):
@@ -110,7 +110,7 @@ def _moved(inputs: Inputs) -> Iterator[dict[str, Changes]]:
                 yield staged.removed(path, day, CAUSE)
 
 
-def _in_flight(inputs: Inputs, found: Findings) -> Changes:
+def _in_flight(inputs: Inputs, found: Findings) -> StagedChanges:
     """Windows in flight of the closure out, the new ones in; slices count as windows do.
 
     Those that are late by another allowed lateness than the batch before had go, too.
@@ -133,7 +133,7 @@ def _in_flight(inputs: Inputs, found: Findings) -> Changes:
     if new and found.made is not None:
         columns = inputs.kind.state_columns(step)
         schema = files.table_schema(found.made, columns, {PARTITION: "long"})
-    return Changes([file for file in moved if file.rows], touched, schema=schema)
+    return StagedChanges([file for file in moved if file.rows], touched, schema=schema)
 
 
 def _late_events(inputs: Inputs, found: Findings) -> Late:
@@ -145,7 +145,7 @@ def _late_events(inputs: Inputs, found: Findings) -> Late:
     rows = inputs.tables.rows_with_file("late_events", looked)
     present = [(file.path, file.changed or file.replaced) for file in found.read.files if file.now or file.replaced]
     if rows is None or not present:
-        return Late(Changes())
+        return Late(StagedChanges())
     named = F.broadcast(inputs.spark.createDataFrame(present, "source_file string, _changed boolean"))
     known = rows.join(named, "source_file", "left")
     waiting = known.where("readmitted_by IS NULL AND NOT _changed")
@@ -155,7 +155,7 @@ def _late_events(inputs: Inputs, found: Findings) -> Late:
     names = {Path(row[FILE]).name for row in concerned}
     touched = [file for file in looked if Path(file.path).name in names]
     if not touched:
-        return Late(Changes())
+        return Late(StagedChanges())
     counters = found.step.engine.counters()
     counted = counters.over(
         marked.where(F.regexp_extract(FILE, r"[^/]+$", 0).isin(names)),
@@ -165,10 +165,10 @@ def _late_events(inputs: Inputs, found: Findings) -> Late:
     again = counted.where("_changed IS NULL OR NOT _changed").withColumn("readmitted_by", by)
     columns = [quoted(name) for name in rows.columns if name != FILE]
     added = inputs.staged.append(again.select(*columns), "late_events")
-    return Late(Changes(added, touched), **counters.values())
+    return Late(StagedChanges(added, touched), **counters.values())
 
 
-def _changed_files(inputs: Inputs, found: Findings) -> dict[str, Changes]:
+def _changed_files(inputs: Inputs, found: Findings) -> dict[str, StagedChanges]:
     """What is kept of changed files: their size and times, the rows they have refused, the ids they have brought.
 
     Of those that others have replaced nothing is kept. Rows of other files that are no longer duplicates are events.
@@ -181,11 +181,11 @@ def _changed_files(inputs: Inputs, found: Findings) -> dict[str, Changes]:
     }
 
 
-def _source_files(inputs: Inputs, found: Findings, released: Mapping[str, TimeRange]) -> Changes:
+def _source_files(inputs: Inputs, found: Findings, released: Mapping[str, TimeRange]) -> StagedChanges:
     table, known = inputs.opened[SOURCE_FILES.name], inputs.tables.files(SOURCE_FILES.name)
     now = {file.path: file.now for file in found.read.files if file.changed}
     if not (now or released or inputs.plan.replaces):
-        return Changes()
+        return StagedChanges()
     rows, gone = [], {*inputs.plan.replaces}
     taken = (
         {name: getattr(file, name) for name in ("path", "sequence", "partition_values")}
@@ -206,7 +206,7 @@ def _source_files(inputs: Inputs, found: Findings, released: Mapping[str, TimeRa
         if row["path"] not in gone:
             rows.append(row)
     added = [data_files.write(table.folder, pa.Table.from_pylist(rows, schema=SOURCE_FILES.columns))] if rows else []
-    return Changes(added, known)
+    return StagedChanges(added, known)
 
 
 def _checksum(inputs: Inputs, path: str) -> str | None:
@@ -214,7 +214,7 @@ def _checksum(inputs: Inputs, path: str) -> str | None:
     return None if source.format == "delta" else checksum(source.path / path)
 
 
-def _quarantine(inputs: Inputs, found: Findings, released: Sequence[str]) -> Changes:
+def _quarantine(inputs: Inputs, found: Findings, released: Sequence[str]) -> StagedChanges:
     """Rows of changed and replaced files out, and of others (`released`) those that count; what is refused now in."""
     judged, paths = found.read.judged, [file.path for file in found.read.files if file.changed or file.replaced]
     touched = of_sources(inputs.tables.files("quarantine"), [*paths, *released])
@@ -226,4 +226,4 @@ def _quarantine(inputs: Inputs, found: Findings, released: Sequence[str]) -> Cha
         if judged and judged.released is not None:
             others = others.join(judged.released, PLACE_IN_TABLES, "left_anti")
         refused = others if refused is None else others.unionByName(refused)
-    return Changes([] if refused is None else inputs.staged.append(refused, "quarantine"), touched)
+    return StagedChanges([] if refused is None else inputs.staged.append(refused, "quarantine"), touched)

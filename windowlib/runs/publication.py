@@ -26,7 +26,7 @@ from windowlib.tables.ledger import Ledger
 from windowlib.tables.ledger_rows import Claim, Plan, commit_row, prepare_row
 from windowlib.tables.meaning import COMMIT_ORDER, DQ_RESULTS, RUN_METRICS
 from windowlib.tables.prepare import Prepared, Publication
-from windowlib.tables.publish import Changes, table_change
+from windowlib.tables.publish import StagedChanges, table_change
 
 if TYPE_CHECKING:
     from windowlib.quality.check import CheckResult
@@ -40,7 +40,7 @@ def publication(
     about = {"batch_id": plan.batch_id, "plan_time": plan_time}
     figures = [{**about, "figure": name, "value": value} for name, value in outcome.figures.items()]
     judged = [{**row, "plan_time": plan_time} for row in dq_rows(plan.batch_id, checks)]
-    kept = {RUN_METRICS.name: Changes(rows=figures), DQ_RESULTS.name: Changes(rows=judged)}
+    kept = {RUN_METRICS.name: StagedChanges(rows=figures), DQ_RESULTS.name: StagedChanges(rows=judged)}
     changed = {**outcome.changes, **kept}
     counts = {name: value for name, value in outcome.figures.items() if value is not None}
     late_out_ms = plan.late_after_ms(outcome.watermark_out_ms)
@@ -48,7 +48,7 @@ def publication(
     made = Publication(f"{plan.batch_id}-{uuid.uuid4()}", plan.batch_id, (), row, tuple(map(asdict, checks)))
     for name in COMMIT_ORDER:
         try:
-            change = table_change(tables, name, changed.get(name, Changes()), versions.get(name))
+            change = table_change(tables, name, changed.get(name, StagedChanges()), versions.get(name))
         except Exception:
             with suppress(OSError):
                 prepare.drop(tables.root, made)  # so far

@@ -17,7 +17,7 @@ from windowlib.source.listing import arrivals, cursor_of, found_files
 from windowlib.tables.lease import lease
 from windowlib.tables.ledger import Clock, NothingToDecide, Rejected, wall_clock_ms
 from windowlib.tables.ledger_rows import LedgerState
-from windowlib.tables.set_aside import SetAside, decide, files_set_aside
+from windowlib.tables.set_aside import SetAsideDecision, decide, files_set_aside
 
 
 def set_aside(definition: Definition, file: str, who: str, reason: str, clock: Clock = wall_clock_ms) -> str:
@@ -33,7 +33,7 @@ def set_aside(definition: Definition, file: str, who: str, reason: str, clock: C
         if path in files_set_aside(definition.root):
             raise NothingToDecide(f"{path} is set aside already")
         _check_not_read(definition.file, before, path, known_files(ledger.tables, before.pinned("source_files")))
-        decide(definition.root, SetAside(path, utc(clock()), who, reason))
+        decide(definition.root, SetAsideDecision(path, utc(clock()), who, reason))
     return path
 
 
@@ -43,7 +43,7 @@ def take_back(definition: Definition, file: str, who: str, reason: str, clock: C
     path = file if file in aside else path_in(definition, file)
     if path not in aside:
         raise NothingToDecide(f"{path} is not set aside; set aside are: {', '.join(sorted(aside)) or 'none'}")
-    decide(definition.root, SetAside(path, utc(clock()), who, reason, back=True))
+    decide(definition.root, SetAsideDecision(path, utc(clock()), who, reason, back=True))
     return path
 
 

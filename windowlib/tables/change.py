@@ -34,7 +34,7 @@ def _text(value: Any) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FileChange:
     """What one commit does to a table's files. `of_rows` is false where it only puts the same rows in other files.
 
     The files `quiet`, by path, are not data changes: readers of changes skip them, as if their rows were not new.

@@ -19,7 +19,7 @@ from windowlib.tables.rerun import RerunRefused, time_range
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestedRange:
     """The range that a rerun is asked for, and a sentence for each end that was empty."""
 
     range: TimeRange
@@ -47,7 +47,7 @@ def range_of(files: Iterable[DataFile]) -> TimeRange | None:
     return TimeRange(min(starts), max(ends)) if bounds and len(starts) == len(ends) == len(bounds) else None
 
 
-def asked_range(from_text: str, to_text: str, data: TimeRange | None, now_ms: int, ahead_ms: int = 0) -> Asked:
+def asked_range(from_text: str, to_text: str, data: TimeRange | None, now_ms: int, ahead_ms: int = 0) -> RequestedRange:
     """The range between two texts, of which an empty one stands for the data's; raises `RerunRefused`.
 
     An end that is left empty is never in the future: windows that end there may have results, once the watermark was
@@ -55,12 +55,12 @@ def asked_range(from_text: str, to_text: str, data: TimeRange | None, now_ms: in
 
     >>> asked_range("", "2026-03-04T00:00Z", TimeRange(1_772_496_000_000, 1_772_600_000_000), 1_800_000_000_000)
     ... # doctest: +NORMALIZE_WHITESPACE
-    Asked(range=TimeRange(from_ms=1772496000000, to_ms=1772582400000),
+    RequestedRange(range=TimeRange(from_ms=1772496000000, to_ms=1772582400000),
           proposed=("from was empty: 2026-03-03T00:00:00Z, the first result's window start",))
     """
     empty = [name for name, text in (("from", from_text), ("to", to_text)) if not text.strip()]
     if not empty:
-        return Asked(time_range(from_text, to_text, now_ms, ahead_ms))
+        return RequestedRange(time_range(from_text, to_text, now_ms, ahead_ms))
     if data is None:
         raise RerunRefused(
             f"{' and '.join(empty)} must be given, each a time with its zone such as 2026-03-03T00:00Z: there are no"
@@ -75,6 +75,6 @@ def asked_range(from_text: str, to_text: str, data: TimeRange | None, now_ms: in
         what = "the last result's window end" if data.to_ms <= now_ms else "now; the last result's window ends later"
         proposed.append(f"to was empty: {to_text}, {what}")
     try:
-        return Asked(time_range(from_text, to_text, now_ms, ahead_ms), tuple(proposed))
+        return RequestedRange(time_range(from_text, to_text, now_ms, ahead_ms), tuple(proposed))
     except RerunRefused as refused:
         raise RerunRefused(f"{refused} ({'; '.join(proposed)})") from None

@@ -20,7 +20,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from windowlib.model.errors import WindowError
 from windowlib.tables import disk, indexed, log
-from windowlib.tables.change import Change, logged
+from windowlib.tables.change import FileChange, logged
 from windowlib.tables.data_files import DataFile, without
 from windowlib.tables.delta import Table, from_backup
 from windowlib.tables.log import ACTIONS, IDENTITY
@@ -115,15 +115,19 @@ def commit(
 ) -> int:
     """Adds and removes files in one commit on version `expected`, and gives the new version, which is on the disk.
 
-    `of_rows` is as in `Change`; `identity` is kept in the log's metadata. Raises `Conflict` when the table has
+    `of_rows` is as in `FileChange`; `identity` is kept in the log's metadata. Raises `Conflict` when the table has
     moved on since `expected`, and `RefusedCommit` when it has not.
     """
-    change = Change(tuple(map(logged, add)), tuple(map(logged, remove)), of_rows)
+    change = FileChange(tuple(map(logged, add)), tuple(map(logged, remove)), of_rows)
     return lasting(table, commit_logged(table, expected, change, identity))
 
 
 def commit_logged(
-    table: Table, expected: int, change: Change, identity: str | None = None, transaction: tuple[str, int] | None = None
+    table: Table,
+    expected: int,
+    change: FileChange,
+    identity: str | None = None,
+    transaction: tuple[str, int] | None = None,
 ) -> int:
     """As `commit`, of files as the log describes them; `transaction` is (application id, batch id), kept in the log.
 
@@ -138,7 +142,7 @@ def commit_logged(
     columns = None if change.columns == before.schema() else change.columns
     stay = {f.path for f in table.files(expected)} - {f.path for f in change.remove} if columns else ()
     if stay and change.remove:  # one commit of delta-rs cannot change columns and remove some files
-        columns_first = Change(of_rows=change.of_rows, columns=change.columns)
+        columns_first = FileChange(of_rows=change.of_rows, columns=change.columns)
         expected = commit_logged(table, expected, columns_first, identity)
         return commit_logged(table, expected, replace(change, columns=None), identity, transaction)
     try:
@@ -159,7 +163,7 @@ def commit_logged(
     return expected + 1
 
 
-def _actions(change: Change, *, with_removals: bool) -> list[AddAction | RemoveAction]:
+def _actions(change: FileChange, *, with_removals: bool) -> list[AddAction | RemoveAction]:
     """The entries of a commit. An overwrite, which changes the columns, removes files without any."""
     now_ms = time.time_ns() // 1_000_000  # a file's modification time in the log; nothing is decided by it
     added = [
@@ -224,7 +228,7 @@ def restore(table: Table, seen: int | None, at: int | None, *, of_rows: bool = T
     if not add and not remove and columns in (None, table.at(seen).schema()):
         return seen
     make_lasting(table, at, seen)
-    return lasting(table, commit_logged(table, seen, Change(add, remove, of_rows, columns), RESTORED))
+    return lasting(table, commit_logged(table, seen, FileChange(add, remove, of_rows, columns), RESTORED))
 
 
 def check_can_restore(table: Table, seen: int, at: int | None) -> None:

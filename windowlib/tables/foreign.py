@@ -39,8 +39,8 @@ class Foreign:
     table: Table
     newest: int
     ours: int | None
-    entries: tuple[log.Entry, ...]
-    since: tuple[log.Entry, ...]
+    entries: tuple[log.LogEntry, ...]
+    since: tuple[log.LogEntry, ...]
 
     @property
     def name(self) -> str:

@@ -60,7 +60,7 @@ class Rejected(ExpectationsFailed):
     """The checks refused this batch; it waits for `windowlib approve` or `windowlib abandon`."""
 
 
-class Waiting(Rejected):
+class ApprovalPending(Rejected):
     """The checks refused a batch in an earlier run, and it still waits: nothing was done."""
 
     def __init__(self, sentence: str, batch_id: int) -> None:

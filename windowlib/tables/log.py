@@ -36,7 +36,7 @@ class CutLog(WindowError):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LogEntry:
     """One commit. `added` and `removed` are paths in the table's folder; of `vectors`, which are among those added, a
     deletion vector marks some rows as deleted."""
 
@@ -116,13 +116,13 @@ def check_can_open(folder: Path, version: int) -> None:
         )
 
 
-def entries(folder: Path, after: int, up_to: int) -> Iterator[Entry]:
+def entries(folder: Path, after: int, up_to: int) -> Iterator[LogEntry]:
     """The commits of versions ``(after, up_to]``, oldest first. Raises `DamagedLog`."""
     for version in range(after + 1, up_to + 1):
         yield entry(folder, version)
 
 
-def entry(folder: Path, version: int) -> Entry:
+def entry(folder: Path, version: int) -> LogEntry:
     """The commit that made a version. Raises `DamagedLog`."""
     return entry_of(version, actions(folder, version))
 
@@ -174,7 +174,7 @@ def removed(folder: Path) -> frozenset[str]:
     return frozenset(path for file in files if file.stem.isdigit() for path in entry(folder, int(file.stem)).removed)
 
 
-def files_of(folder: Path, entries: Iterable[Entry]) -> Iterator[Path]:
+def files_of(folder: Path, entries: Iterable[LogEntry]) -> Iterator[Path]:
     """All that some commits wrote, as far as it is there: their entries, checkpoints and data files."""
     for one in entries:
         yield from written_by(folder, one.version)
@@ -259,12 +259,12 @@ def _check_whole(checkpoint: Path) -> None:
         )
 
 
-def entry_of(version: int, actions: Sequence[dict[str, Any]]) -> Entry:
+def entry_of(version: int, actions: Sequence[dict[str, Any]]) -> LogEntry:
     """The commit that made a version, of what its entry holds."""
     info: dict[str, Any] = next((one["commitInfo"] for one in actions if "commitInfo" in one), {})
     adds = [one["add"] for one in actions if "add" in one]
     removes = [one["remove"] for one in actions if "remove" in one]
-    return Entry(
+    return LogEntry(
         version=version,
         operation=str(info.get("operation", "unknown")),
         user=info.get("userName") or info.get("userId") or info.get("engineInfo"),

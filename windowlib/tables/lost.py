@@ -143,7 +143,7 @@ def _sentence(table: Table, files: list[str], how: str, why: str = "") -> str:
     )
 
 
-def _without_backup(table: Table, added: log.Entry | None) -> str:
+def _without_backup(table: Table, added: log.LogEntry | None) -> str:
     """How to continue without a backup, where the file was added by a batch that others came before."""
     batch_id = added.transactions.get(APP_ID) if added else None
     try:
@@ -159,7 +159,7 @@ def _without_backup(table: Table, added: log.Entry | None) -> str:
     )
 
 
-def _newest_first(table: Table, newest: int) -> Iterator[log.Entry]:
+def _newest_first(table: Table, newest: int) -> Iterator[log.LogEntry]:
     """The entries of a table's log, as far as they are there."""
     for version in range(newest, -1, -1):
         if not log.file_of(table.folder, version).exists():

@@ -40,7 +40,7 @@ class OtherType(WindowError):
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class StagedChanges:
     """What one batch will commit to one table; `schema` is for a table that may not exist yet, or `adds_columns`."""
 
     add: Sequence[DataFile] = ()
@@ -58,13 +58,13 @@ class Changes:
         return sum(file.rows for file in self.remove)
 
 
-def joined(parts: Iterable[Mapping[str, Changes]]) -> dict[str, Changes]:
+def joined(parts: Iterable[Mapping[str, StagedChanges]]) -> dict[str, StagedChanges]:
     """The changes of several steps, table by table."""
-    found: dict[str, Changes] = {}
+    found: dict[str, StagedChanges] = {}
     for part in parts:
         for table, more in part.items():
-            so_far = found.get(table, Changes())
-            found[table] = Changes(
+            so_far = found.get(table, StagedChanges())
+            found[table] = StagedChanges(
                 (*so_far.add, *more.add),
                 (*so_far.remove, *more.remove),
                 so_far.rows if more.rows is None else more.rows,
@@ -136,7 +136,7 @@ def changes_schema(results: Schema) -> Schema:
     return Schema.from_json(json.dumps({"type": "struct", "fields": fields}))
 
 
-def with_schema(changes: Mapping[str, Changes], results: Schema) -> dict[str, Changes]:
+def with_schema(changes: Mapping[str, StagedChanges], results: Schema) -> dict[str, StagedChanges]:
     """Changes with the schemas of `results`, and of `result_changes` from it, where they change those tables."""
     schemas = {"results": results, "result_changes": changes_schema(results)}
     return {table: replace(one, schema=schemas.get(table, one.schema)) for table, one in changes.items()}
@@ -184,7 +184,7 @@ def spark_schema(schema: Schema, partition_by: Collection[str]) -> StructType:
     return StructType.fromJson({"type": "struct", "fields": own})
 
 
-def table_change(tables: Tables, name: str, changes: Changes, start: int | None) -> TableChange:
+def table_change(tables: Tables, name: str, changes: StagedChanges, start: int | None) -> TableChange:
     """What becomes of one table that stands at version `start`; rows are written as a file.
 
     Raises `StateMismatch` when the table has other columns than this batch.

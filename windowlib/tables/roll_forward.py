@@ -24,7 +24,7 @@ from deltalake import Schema
 from windowlib.definition.commands import THIS, WHY, to_paste
 from windowlib.model.errors import WindowError
 from windowlib.tables import delta_commits, disk, log
-from windowlib.tables.change import Change
+from windowlib.tables.change import FileChange
 from windowlib.tables.delta import Table, Tables
 from windowlib.tables.prepare import APP_ID, Publication, TableChange, Unreadable
 
@@ -39,7 +39,7 @@ class LostRows(WindowError):
     """A table does not hold as many rows as the newest batch left there."""
 
 
-class Standing(Enum):
+class PublicationState(Enum):
     """Where a table stands with regard to a publication."""
 
     AT_START = "at its start version"
@@ -49,32 +49,32 @@ class Standing(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class TablePublication:
     """One table: where it stands, and the version of its commit (`DONE`) or at which that was seen."""
 
     change: TableChange
-    standing: Standing
+    standing: PublicationState
     version: int | None
 
 
-def judge(tables: Tables, publication: Publication) -> list[Judged]:
+def judge(tables: Tables, publication: Publication) -> list[TablePublication]:
     """Where every table stands. Touches none of them. Raises `ForeignChange`, `LostRows`, `log.DamagedLog`."""
     return [_judge(tables[one.name], one, publication.identity) for one in publication.changes]
 
 
-def _judge(table: Table, change: TableChange, identity: str) -> Judged:
+def _judge(table: Table, change: TableChange, identity: str) -> TablePublication:
     newest, folder = table.version(), table.folder
     if newest is None or newest == change.start:
         _check_there(folder, change)
         if newest != change.start:
             raise ForeignChange(f"table {folder.name} no longer exists: it was at version {change.start}")
-        return Judged(change, Standing.AT_START, newest)
+        return TablePublication(change, PublicationState.AT_START, newest)
     since = list(log.entries(folder, -1 if change.start is None else change.start, newest))
     if change.start is None:
         since = since[1:]  # its creation: by this publication or by another that rolls it forward
     ours = [one for one in since if one.identity == identity]
     if done := [one.version for one in ours if APP_ID in one.transactions]:
-        return Judged(change, Standing.DONE, done[-1])
+        return TablePublication(change, PublicationState.DONE, done[-1])
     _check_there(folder, change)
     check_unconstrained(table, newest)
     changed = changed_since(table, change.start, since)
@@ -86,8 +86,8 @@ def _judge(table: Table, change: TableChange, identity: str) -> Judged:
     live = frozenset(file.path for file in table.files(newest))
     lost = frozenset(one.path for one in change.remove) - live
     if not lost:
-        standing = Standing.AT_START if not since else Standing.MOVED_ON
-        return Judged(change, standing, newest)
+        standing = PublicationState.AT_START if not since else PublicationState.MOVED_ON
+        return TablePublication(change, standing, newest)
     old = frozenset(file.path for file in table.files(change.start)) - live  # all of which must come back
     if missing := sorted(path for path in old if not (folder / path).exists()):
         raise ForeignChange(
@@ -95,7 +95,7 @@ def _judge(table: Table, change: TableChange, identity: str) -> Judged:
             f" ({len(missing)} such files): `{to_paste('abandon', THIS, *WHY)}` drops the batch, and the"
             " next run computes it again"
         )
-    return Judged(change, Standing.COMPACTED, newest)
+    return TablePublication(change, PublicationState.COMPACTED, newest)
 
 
 def _check_there(folder: Path, change: TableChange) -> None:
@@ -109,12 +109,12 @@ def _check_there(folder: Path, change: TableChange) -> None:
         )
 
 
-def is_ours(entry: log.Entry) -> bool:
+def is_ours(entry: log.LogEntry) -> bool:
     """Whether windowlib made a commit."""
     return entry.identity is not None or APP_ID in entry.transactions
 
 
-def _check_not_given_up(folder: Path, since: Iterable[log.Entry]) -> None:
+def _check_not_given_up(folder: Path, since: Iterable[log.LogEntry]) -> None:
     """Raises `ForeignChange` where windowlib itself has changed rows, as when another command gave a batch up."""
     if taken_back := [one.version for one in since if one.changes_data and is_ours(one)]:
         raise ForeignChange(
@@ -124,7 +124,7 @@ def _check_not_given_up(folder: Path, since: Iterable[log.Entry]) -> None:
         )
 
 
-def changed_since(table: Table, start: int | None, since: Sequence[log.Entry]) -> list[log.Entry]:
+def changed_since(table: Table, start: int | None, since: Sequence[log.LogEntry]) -> list[log.LogEntry]:
     """Those of the commits `since` version `start` that were not taken back, of the table's files or of its columns.
 
     A change of its settings, or one of columns that was taken back, changes no columns here.
@@ -137,13 +137,16 @@ def changed_since(table: Table, start: int | None, since: Sequence[log.Entry]) -
 _Files = frozenset[tuple[str, int | None]]  # paths, and which version gave a file its deletion vector
 
 
-def _not_taken_back(paths: Iterable[str], since: Iterable[log.Entry]) -> list[log.Entry]:
+def _not_taken_back(paths: Iterable[str], since: Iterable[log.LogEntry]) -> list[log.LogEntry]:
     """Those of some commits after which the table never held exactly the files again that it held before them.
 
     `paths` are its files before the first. What was changed and taken back counts no more, whether it came to these
     files or to those of a commit since; of changes of columns only the caller knows whether they were.
     """
-    live, kept = _Files((path, None) for path in paths), list[tuple[_Files, log.Entry]]()  # with the files before each
+    live, kept = (
+        _Files((path, None) for path in paths),
+        list[tuple[_Files, log.LogEntry]](),
+    )  # with the files before each
     for one in since:
         kept.append((live, one))
         live = _Files(file for file in live if file[0] not in one.removed)
@@ -164,7 +167,7 @@ def check_unconstrained(table: Table, at: int) -> None:
         )
 
 
-def check_adoptable(folder: Path, since: Iterable[log.Entry]) -> None:
+def check_adoptable(folder: Path, since: Iterable[log.LogEntry]) -> None:
     """Raises `ForeignChange` unless the commits changed no row and no column."""
     for one in since:
         if one.changes_data or one.changes_columns:
@@ -199,7 +202,7 @@ def takes_back(folder: Path, version: int) -> str:
 # -- rolling forward --------------------------------------------------------------------------------------------------
 
 
-def roll_forward(tables: Tables, publication: Publication, judged: Sequence[Judged]) -> dict[str, int]:
+def roll_forward(tables: Tables, publication: Publication, judged: Sequence[TablePublication]) -> dict[str, int]:
     """Commits what is not committed yet, table by table, and makes the log entries last; gives every table's version.
 
     `judged` is what `judge` said just before. A commit that another run of the same publication made meanwhile is as
@@ -208,7 +211,7 @@ def roll_forward(tables: Tables, publication: Publication, judged: Sequence[Judg
     versions: dict[str, int] = {}
     for one in judged:
         table = tables[one.change.name]
-        version = one.version if one.standing is Standing.DONE else _publish(table, one, publication)
+        version = one.version if one.standing is PublicationState.DONE else _publish(table, one, publication)
         if version is not None:
             versions[one.change.name] = version
     disk.sync(_entries(tables, publication, versions), tables.root)
@@ -223,7 +226,7 @@ def _entries(tables: Tables, publication: Publication, versions: Mapping[str, in
             yield from log.written_by(tables[change.name].folder, version)
 
 
-def _publish(table: Table, judged: Judged, publication: Publication) -> int | None:
+def _publish(table: Table, judged: TablePublication, publication: Publication) -> int | None:
     change = judged.change
     if not (change.add or change.remove or change.columns):
         return judged.version
@@ -231,11 +234,11 @@ def _publish(table: Table, judged: Judged, publication: Publication) -> int | No
         version = _ready(table, judged)
         transaction = (APP_ID, publication.batch_id)
         columns = Schema.from_json(change.columns) if change.columns else None
-        moved = Change(change.add, change.remove, publication.of_rows, columns, frozenset(change.quiet))
+        moved = FileChange(change.add, change.remove, publication.of_rows, columns, frozenset(change.quiet))
         return delta_commits.commit_logged(table, version, moved, publication.identity, transaction)
     except delta_commits.Conflict:
         again = _judge(table, change, publication.identity)
-        if again.standing is Standing.DONE:
+        if again.standing is PublicationState.DONE:
             return again.version
         raise
 
@@ -246,14 +249,14 @@ def created(table: Table, change: TableChange) -> int:
     return delta_commits.create(table, Schema.from_json(change.schema), change.partition_by)
 
 
-def _ready(table: Table, judged: Judged) -> int:
+def _ready(table: Table, judged: TablePublication) -> int:
     """The version to commit on: the table exists, and holds the files that are to be removed."""
     change, version = judged.change, judged.version
     if version is None:
         version = created(table, change)
-    if judged.standing in (Standing.MOVED_ON, Standing.COMPACTED):
+    if judged.standing in (PublicationState.MOVED_ON, PublicationState.COMPACTED):
         delta_commits.make_lasting(table, change.start, version)
-    if judged.standing is Standing.COMPACTED:
+    if judged.standing is PublicationState.COMPACTED:
         assert change.start is not None, "only what existed can have been compacted"
         restored = delta_commits.restore(table, version, change.start, of_rows=False)
         assert restored is not None, "the table exists"

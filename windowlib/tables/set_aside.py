@@ -15,7 +15,7 @@ from windowlib.tables.outside import SET_ASIDE
 
 
 @dataclass(frozen=True, slots=True)
-class SetAside:
+class SetAsideDecision:
     """What an operator said about a file; with `back` it may be read again. `path` is relative to the source."""
 
     path: str
@@ -25,12 +25,12 @@ class SetAside:
     back: bool = False
 
 
-def decide(root: Path, decision: SetAside) -> None:
+def decide(root: Path, decision: SetAsideDecision) -> None:
     """Adds a decision to those that are kept."""
     small.add_row(root, SET_ASIDE, asdict(decision))
 
 
-def files_set_aside(root: Path) -> dict[str, SetAside]:
+def files_set_aside(root: Path) -> dict[str, SetAsideDecision]:
     """By path, the files that are set aside now."""
     return {one.path: one for one in _newest(root) if not one.back}
 
@@ -40,7 +40,7 @@ def files_taken_back(root: Path) -> list[str]:
     return [one.path for one in _newest(root) if one.back]
 
 
-def _newest(root: Path) -> list[SetAside]:
+def _newest(root: Path) -> list[SetAsideDecision]:
     """The newest decision about each file."""
     newest = {row["path"]: row for row in small.numbered_rows(pipeline_of(root), SET_ASIDE)}
-    return [small.of_row(SetAside, row) for row in newest.values()]
+    return [small.of_row(SetAsideDecision, row) for row in newest.values()]

@@ -40,7 +40,7 @@ class _Seen:
     """A table at its newest version, what came to it since the newest run, and whether that must be taken back."""
 
     newest: int | None
-    since: Sequence[log.Entry] = ()
+    since: Sequence[log.LogEntry] = ()
     restore: bool = False
 
 
@@ -150,6 +150,6 @@ def _seen(table: Table, pinned: int | None) -> _Seen:
     return _Seen(newest, since, restore)
 
 
-def changes_since(table: Table, pinned: int | None, newest: int) -> list[log.Entry]:
+def changes_since(table: Table, pinned: int | None, newest: int) -> list[log.LogEntry]:
     """The commits since `pinned`, up to `newest`, that were not taken back; None: an empty table."""
     return changed_since(table, pinned, list(log.entries(table.folder, 0 if pinned is None else pinned, newest)))

@@ -13,7 +13,7 @@ from windowlib.tables.standing import changes_since
 LOOKED_AT = ("results", "open_windows", "late_events", "quarantine")
 
 
-def foreign(tables: Tables, commit: Commit) -> dict[str, log.Entry]:
+def foreign(tables: Tables, commit: Commit) -> dict[str, log.LogEntry]:
     """By table, the newest commit by another program, since the batch, that changed rows or columns."""
     found = {}
     for name in LOOKED_AT:
@@ -25,7 +25,7 @@ def foreign(tables: Tables, commit: Commit) -> dict[str, log.Entry]:
     return found
 
 
-def as_compared(entries: dict[str, log.Entry], commit: Commit) -> dict[str, Compared]:
+def as_compared(entries: dict[str, log.LogEntry], commit: Commit) -> dict[str, Compared]:
     """Such commits as differences: the next run stops at each of them."""
     return {
         f"the log of {name}": Compared(
