@@ -23,7 +23,7 @@ from windowlib.reruns.events import Events
 from windowlib.reruns.source import KnownFile
 from windowlib.reruns.totals import Total
 from windowlib.runs.advance import advance
-from windowlib.source.rows import Rows
+from windowlib.source.rows import SourceRows
 from windowlib.tables.read import read_table
 from windowlib.tables.rerun import Rerun
 
@@ -185,7 +185,7 @@ def test_files_that_are_as_they_were_are_read_once(
     advance(definition, lambda: spark, clock=clock)
     reads, rows_of = list[str](), of_rerun.rows_of
 
-    def counted(inputs: Inputs, files: Sequence[KnownFile], types: Any) -> Rows:
+    def counted(inputs: Inputs, files: Sequence[KnownFile], types: Any) -> SourceRows:
         reads.extend(file.path for file in files)
         return rows_of(inputs, files, types)
 

@@ -27,7 +27,7 @@ from windowlib.quality import check
 from windowlib.runs import attempt
 from windowlib.runs.advance import advance
 from windowlib.source.contents import Checksums
-from windowlib.source.intake import Seen, read_files
+from windowlib.source.intake import BatchIntake, read_files
 from windowlib.tables import data_files, delta_commits, disk, prepare
 from windowlib.tables.delta import Table
 from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
@@ -112,7 +112,7 @@ def computed(inputs: Inputs) -> Outcome:
             add=_file(inputs, "open_windows", waiting), remove=old, schema=_schema("open_windows")
         ),
         "source_files": StagedChanges(
-            rows=read_files(inputs.plan, Seen({}, None), Checksums({}), read_as(inputs.definition.source))
+            rows=read_files(inputs.plan, BatchIntake({}, None), Checksums({}), read_as(inputs.definition.source))
         ),
     }
     figures = {

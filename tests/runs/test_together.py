@@ -59,7 +59,7 @@ def reads_counted() -> Iterator[list[int]]:
     reads: list[int] = []
     rows = source.rows
 
-    def counted(spark: Any, definition: Any, files: Sequence[Any], *others: Any) -> source.Rows:
+    def counted(spark: Any, definition: Any, files: Sequence[Any], *others: Any) -> source.SourceRows:
         reads.append(len(files))
         return rows(spark, definition, files, *others)
 

@@ -24,7 +24,7 @@ from windowlib.definition.terms import read_as
 from windowlib.erasure.source import Held, Target
 from windowlib.migrations.difference import Difference, Side
 from windowlib.source.contents import Checksums
-from windowlib.source.intake import Seen, read_files
+from windowlib.source.intake import BatchIntake, read_files
 from windowlib.tables import data_files, erasures
 from windowlib.tables.delta import Tables
 from windowlib.tables.ledger_rows import Commit
@@ -76,7 +76,7 @@ def computed(inputs: Inputs) -> Outcome:
             add=_files(root / "open_windows", waiting), remove=old, schema=_schema("open_windows")
         ),
         "source_files": StagedChanges(
-            rows=read_files(plan, Seen({}, None), Checksums({}), read_as(inputs.definition.source))
+            rows=read_files(plan, BatchIntake({}, None), Checksums({}), read_as(inputs.definition.source))
         ),
     }
     to_ms = plan.decision.to_ms if plan.decision else None

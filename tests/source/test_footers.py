@@ -38,7 +38,7 @@ def micros(*values: int) -> pa.Array:
     return pa.array(values, pa.int64()).cast(pa.timestamp("us", tz="UTC"))
 
 
-def look(folder: Path, *names: str, **changes: Any) -> footers.Seen | None:
+def look(folder: Path, *names: str, **changes: Any) -> footers.BatchIntake | None:
     files = [SourceFile(name, 0, 0, number) for number, name in enumerate(names, 1)]
     return footers.look(folder, files, dataclasses.replace(ADMISSION, **changes))
 

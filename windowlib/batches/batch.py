@@ -23,7 +23,7 @@ from windowlib.batches.steps import typed_step
 from windowlib.definition.terms import read_as
 from windowlib.source import intake
 from windowlib.source.contents import Checksums
-from windowlib.source.intake import Seen
+from windowlib.source.intake import BatchIntake
 from windowlib.tables.publish import StagedChanges, joined
 
 
@@ -43,7 +43,7 @@ def compute(inputs: Inputs) -> Outcome:
     shutil.rmtree(inputs.staging, ignore_errors=True)
     inputs = replace(inputs, shared=None)
     given = reading.read(inputs)
-    return _computed(inputs, given, reading.look_at_rows(inputs, given) if given else Seen(), checksums)
+    return _computed(inputs, given, reading.look_at_rows(inputs, given) if given else BatchIntake(), checksums)
 
 
 def _lacks_keys(inputs: Inputs, changes: Mapping[str, StagedChanges]) -> bool:
@@ -52,7 +52,7 @@ def _lacks_keys(inputs: Inputs, changes: Mapping[str, StagedChanges]) -> bool:
     return any(file.nulls.get(key) for file in files for key in inputs.source.key)
 
 
-def _computed(inputs: Inputs, given: Admitted | None, looked: Seen, checksums: Checksums) -> Outcome:
+def _computed(inputs: Inputs, given: Admitted | None, looked: BatchIntake, checksums: Checksums) -> Outcome:
     """What to commit of the rows that are given, after a look at them."""
     inputs = added.widened(inputs, given.rows if given else None)
     policy, last = watermarks.policy_of(inputs.definition.watermark), watermarks.last(inputs.opened, inputs.before)

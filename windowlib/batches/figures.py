@@ -23,7 +23,7 @@ from windowlib.batches.windows_job import Windows
 from windowlib.plans.admission import REASONS
 from windowlib.plans.step import Step
 from windowlib.quality.firings import EARLY, LATE, ON_TIME
-from windowlib.source.intake import Seen
+from windowlib.source.intake import BatchIntake
 from windowlib.tables.data_files import DataFile, without
 from windowlib.tables.meaning import ADDED, REMOVED
 from windowlib.tables.publish import StagedChanges
@@ -35,7 +35,7 @@ COMPARED_IDS = 1_000_000
 def of_batch(
     inputs: Inputs,
     step: Step,
-    seen: Seen,
+    seen: BatchIntake,
     windows: Windows,
     changes: Mapping[str, StagedChanges],
     watermark_candidate_ms: int | None,
@@ -73,7 +73,7 @@ def of_batch(
     }
 
 
-def of_rows_read(inputs: Inputs, seen: Seen, changes: Mapping[str, StagedChanges]) -> dict[str, int | None]:
+def of_rows_read(inputs: Inputs, seen: BatchIntake, changes: Mapping[str, StagedChanges]) -> dict[str, int | None]:
     """What became of each row of the batch's files: admitted, or quarantined with a reason."""
     return {
         "rows_in_files": rows_in_files(inputs),

@@ -21,7 +21,7 @@ from windowlib.definition.source import Source
 from windowlib.engines.choice import check_types
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.plans.kinds.kind import PlanKind
-from windowlib.source.intake import Seen
+from windowlib.source.intake import BatchIntake
 from windowlib.tables.delta import Tables
 from windowlib.tables.ledger_rows import Commit, Plan
 from windowlib.tables.publish import StagedChanges
@@ -44,7 +44,7 @@ class Shared:
     rows: DataFrame
     columns: Sequence[str]
     uris: Mapping[str, str]
-    seen: Seen
+    seen: BatchIntake
     slicing: Slicing
     slices: DataFrame
     slice_rows: int

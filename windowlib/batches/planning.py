@@ -30,7 +30,7 @@ from windowlib.source import listing as source
 from windowlib.source import marker
 from windowlib.source.delta_source import CURSOR, Cursor
 from windowlib.source.files import check_readable
-from windowlib.source.found import Found, SourceError
+from windowlib.source.found import ListedFile, SourceError
 from windowlib.source.marker import FullListing, Marker
 from windowlib.source.place import PLACE, check_place, place_of
 from windowlib.source.removal_words import ways_on
@@ -89,7 +89,7 @@ class _Arrived:
     before: Marker | None
     since: Marker | None
     listed: Arrived
-    fresh: Sequence[Found]
+    fresh: Sequence[ListedFile]
     files: Sequence[SourceFile]
     types: Mapping[str, str] | None
 

@@ -17,7 +17,7 @@ from windowlib.plans.admission import MAX_TIMESTAMP_MS, Admission
 from windowlib.plans.duplicates import mark_duplicates
 from windowlib.source import footers, intake
 from windowlib.source import rows as source
-from windowlib.source.intake import Seen
+from windowlib.source.intake import BatchIntake
 from windowlib.source.partition_values import have_misfits, kinds_of
 from windowlib.tables import erasures
 from windowlib.tables.ledger_rows import SourceFile
@@ -37,7 +37,7 @@ class Admitted:
     columns: Sequence[str]
     uris: Mapping[str, str]
 
-    def events(self, seen: Seen) -> DataFrame | None:
+    def events(self, seen: BatchIntake) -> DataFrame | None:
         """The rows that are not refused; None without any."""
         if not seen.admitted:
             return None
@@ -56,7 +56,7 @@ def read(inputs: Inputs) -> Admitted | None:
     return Admitted(_admitted(inputs, raw), raw.columns, raw.paths)
 
 
-def _admitted(inputs: Inputs, raw: source.Rows) -> DataFrame:
+def _admitted(inputs: Inputs, raw: source.SourceRows) -> DataFrame:
     event_id = inputs.source.event_id
     judge = without_guard(inputs.source, inputs.plan.files, admission_of(inputs))
     rows = admission.events(raw.frame, judge, engine_of(inputs.spark))
@@ -68,10 +68,10 @@ def _admitted(inputs: Inputs, raw: source.Rows) -> DataFrame:
     return rows
 
 
-def look(inputs: Inputs, given: Admitted | None) -> Seen:
+def look(inputs: Inputs, given: Admitted | None) -> BatchIntake:
     """What the batch holds: by its files' footers where they suffice, else by the figures job."""
     if given is None:
-        return Seen()
+        return BatchIntake()
     source, judge = inputs.source, admission_of(inputs)
     if inputs.shared:
         return intake.as_judged_by(inputs.shared.seen, judge)
@@ -82,7 +82,7 @@ def look(inputs: Inputs, given: Admitted | None) -> Seen:
     return look_at_rows(inputs, given)
 
 
-def look_at_rows(inputs: Inputs, given: Admitted) -> Seen:
+def look_at_rows(inputs: Inputs, given: Admitted) -> BatchIntake:
     """What the batch holds, by the figures job."""
     return intake.look(given.rows, admission_of(inputs), inputs.definition.storage.state_partition_ms, given.uris)
 
@@ -93,13 +93,13 @@ def folders_fit(inputs: Inputs) -> bool:
     return not have_misfits(files, kinds_of(inputs.source, files, inputs.source_types or {}))
 
 
-def _may_be_erased(seen: Seen, judge: Admission) -> bool:
+def _may_be_erased(seen: BatchIntake, judge: Admission) -> bool:
     """Whether rows of an erased key may be among those that footers have counted."""
     erased = judge.erased
     return erased is not None and any(erased.may_be_in(b.min_timestamp_ms, b.max_timestamp_ms) for b in seen.buckets)
 
 
-def footers_suffice(inputs: Inputs, seen: Seen) -> bool:
+def footers_suffice(inputs: Inputs, seen: BatchIntake) -> bool:
     """Whether spans of time as coarse as those of footers make the batch read no more state than it has events."""
     step = step_of(inputs.definition, inputs.plan, inputs.watermark_in_ms, inputs.watermark_in_ms)
     kind, files = inputs.kind, inputs.tables.files("open_windows")

@@ -14,7 +14,7 @@ from windowlib.plans.functions import F
 from windowlib.plans.rejects import in_holes, late_events, quarantined
 from windowlib.plans.step import DROPPED, HOLE, Step
 from windowlib.source import rows as source
-from windowlib.source.intake import Seen
+from windowlib.source.intake import BatchIntake
 from windowlib.tables import publish
 from windowlib.tables.data_files import without
 from windowlib.tables.publish import StagedChanges
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def rejected(
-    inputs: Inputs, step: Step, given: Admitted, events: DataFrame | None, seen: Seen, windows: Windows
+    inputs: Inputs, step: Step, given: Admitted, events: DataFrame | None, seen: BatchIntake, windows: Windows
 ) -> dict[str, StagedChanges]:
     """The changes to `quarantine`, `late_events` and `seen_ids`."""
     return {
@@ -34,7 +34,7 @@ def rejected(
     }
 
 
-def _quarantine(inputs: Inputs, step: Step, given: Admitted, seen: Seen, windows: Windows) -> StagedChanges:
+def _quarantine(inputs: Inputs, step: Step, given: Admitted, seen: BatchIntake, windows: Windows) -> StagedChanges:
     if not any(seen.reasons.values()):
         return StagedChanges()
     rows, holes = given.rows, windows.rows(inputs.spark, HOLE)
@@ -45,7 +45,7 @@ def _quarantine(inputs: Inputs, step: Step, given: Admitted, seen: Seen, windows
 
 
 def _late_events(
-    inputs: Inputs, step: Step, given: Admitted, events: DataFrame | None, seen: Seen, windows: Windows
+    inputs: Inputs, step: Step, given: Admitted, events: DataFrame | None, seen: BatchIntake, windows: Windows
 ) -> StagedChanges:
     if events is None:
         return StagedChanges()

@@ -27,7 +27,7 @@ from windowlib.engines.spark import ROWS_PER_TASK, size_tasks
 from windowlib.model.slices import shared_slices
 from windowlib.source import footers, intake, parquet_rows
 from windowlib.source import rows as source
-from windowlib.source.intake import Seen
+from windowlib.source.intake import BatchIntake
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -108,7 +108,7 @@ def _is_as_recorded(batch: Inputs) -> bool:
     return batch.source.is_text or parquet_rows.is_as_recorded(batch.source, batch.plan.files, batch.source_types or {})
 
 
-def _look(batches: Sequence[Inputs], rows: DataFrame, uris: Mapping[str, str], strictest: Admission) -> Seen:
+def _look(batches: Sequence[Inputs], rows: DataFrame, uris: Mapping[str, str], strictest: Admission) -> BatchIntake:
     """What the batches hold, by the footers of their files where those do for all, else by the figures job."""
     of = batches[0].source
     if not of.is_text and folders_fit(batches[0]):

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from windowlib.batches.inputs import Inputs
 from windowlib.plans.reach import Reach
 from windowlib.plans.step import Step
-from windowlib.source.intake import Seen
+from windowlib.source.intake import BatchIntake
 from windowlib.tables.data_files import DataFile, without
 from windowlib.tables.publish import StagedChanges
 
@@ -23,7 +23,7 @@ ELEMENTS = "elements"
 
 
 def of_state(
-    inputs: Inputs, step: Step, seen: Seen, reached: Reach[DataFile], changes: Mapping[str, StagedChanges]
+    inputs: Inputs, step: Step, seen: BatchIntake, reached: Reach[DataFile], changes: Mapping[str, StagedChanges]
 ) -> dict[str, int | None]:
     """The figures by name; of files that were not read, how many hold a window that was due or may be touched."""
     folder, change = inputs.tables.folder("open_windows"), changes.get("open_windows", StagedChanges())

@@ -17,7 +17,7 @@ from windowlib.model.watermark import (
     combine,
     observe,
 )
-from windowlib.source.intake import Seen
+from windowlib.source.intake import BatchIntake
 from windowlib.tables import small
 from windowlib.tables.delta import Tables
 from windowlib.tables.ledger_rows import Commit, Plan
@@ -53,7 +53,7 @@ class Moved:
         return found
 
 
-def move(policy: WatermarkPolicy, plan: Plan, earlier: Mapping[str, Any] | None, seen: Seen) -> Moved:
+def move(policy: WatermarkPolicy, plan: Plan, earlier: Mapping[str, Any] | None, seen: BatchIntake) -> Moved:
     """The watermark after a batch; `earlier` is the row of `watermarks` before it.
 
     A source is idle only where nothing is left to read: a batch of files without an event may be followed by others.

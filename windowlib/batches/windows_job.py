@@ -16,7 +16,7 @@ from windowlib.plans.kinds.kind import Given
 from windowlib.plans.partitions import PARTITION, day
 from windowlib.plans.reach import Reach
 from windowlib.plans.step import CONTENTS, LATE, ON_TIME, OPEN, Step, counted_by_part
-from windowlib.source.intake import Seen
+from windowlib.source.intake import BatchIntake
 from windowlib.tables import publish
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.meaning import ADDED
@@ -71,7 +71,7 @@ class Stored:
         return [file for file in self.files if file.partition[PARTITION] not in living]
 
 
-def run(inputs: Inputs, step: Step, events: DataFrame | None, seen: Seen) -> Windows:
+def run(inputs: Inputs, step: Step, events: DataFrame | None, seen: BatchIntake) -> Windows:
     """Writes what fires, what stays in flight and what is late, and moves the files."""
     kind, shared = inputs.kind, inputs.shared
     buckets = kind.buckets(seen.buckets, step)

@@ -108,7 +108,7 @@ def _files(
     return fits, not_looked_at
 
 
-def _held(definition: Definition, raw: source.Rows, target: Target, not_looked_at: Sequence[str]) -> Held:
+def _held(definition: Definition, raw: source.SourceRows, target: Target, not_looked_at: Sequence[str]) -> Held:
     values, event_id = target.key.python_values(), definition.source.event_id
     equal = (F.col(quoted(name)) == literal(value) for name, value in values.items())
     by_value = F.coalesce(reduce(and_, equal), F.lit(False))

@@ -24,7 +24,7 @@ from windowlib.reruns.source import KnownFile, check_files
 from windowlib.source import intake
 from windowlib.source import rows as source
 from windowlib.source.files import check_readable
-from windowlib.source.intake import Seen
+from windowlib.source.intake import BatchIntake
 from windowlib.tables.rerun import RerunRefused
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _read_otherwise(inputs: Inputs, files: Sequence[KnownFile]) -> Sequence[Know
     return [replace(file, events_now=spans.get(file.path)) if file.path in paths else file for file in files]
 
 
-def _look(inputs: Inputs, files: Sequence[KnownFile]) -> Seen:
+def _look(inputs: Inputs, files: Sequence[KnownFile]) -> BatchIntake:
     """What files hold that are read again."""
     assert inputs.before is not None
     pinned = inputs.before.stored.get("source_types")
@@ -101,7 +101,7 @@ def _look(inputs: Inputs, files: Sequence[KnownFile]) -> Seen:
     return intake.look(rows, judge, inputs.definition.storage.state_partition_ms, raw.paths)
 
 
-def _spans(seen: Seen) -> dict[str, TimeRange]:
+def _spans(seen: BatchIntake) -> dict[str, TimeRange]:
     """From the first admitted event to the last of each file that has any."""
     return {
         path: TimeRange(figures.min_timestamp_ms, figures.max_timestamp_ms + 1)
@@ -178,7 +178,12 @@ def _judge(inputs: Inputs) -> Admission:
 
 
 def _without_excluded(
-    inputs: Inputs, rows: DataFrame, files: Sequence[KnownFile], raw: source.Rows, late: DataFrame | None, refused: str
+    inputs: Inputs,
+    rows: DataFrame,
+    files: Sequence[KnownFile],
+    raw: source.SourceRows,
+    late: DataFrame | None,
+    refused: str,
 ) -> DataFrame:
     """Rows without those that stay refused, for these reasons (SQL), or late; with `late_only` also CHOSEN."""
     unchanged = [file.path for file in files if file.unchanged]

@@ -23,7 +23,7 @@ from windowlib.reruns.places import PLACE, PLACE_IN_TABLES, of_files, placed, wi
 from windowlib.reruns.source import KnownFile
 from windowlib.source import intake
 from windowlib.source import rows as source
-from windowlib.source.intake import Seen
+from windowlib.source.intake import BatchIntake
 from windowlib.tables.statistics import overlapping
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Judged:
     """
 
     covered: TimeRange
-    seen: Seen = field(default_factory=Seen)
+    seen: BatchIntake = field(default_factory=BatchIntake)
     refused: DataFrame | None = None
     released: DataFrame | None = None
     ids: DataFrame | None = None
@@ -71,7 +71,7 @@ def are_judged_again(inputs: Inputs, files: Sequence[KnownFile]) -> bool:
 
 
 def with_repeated(
-    inputs: Inputs, rows: DataFrame, files: Sequence[KnownFile], raw: source.Rows, covered: TimeRange
+    inputs: Inputs, rows: DataFrame, files: Sequence[KnownFile], raw: source.SourceRows, covered: TimeRange
 ) -> DataFrame:
     """`rows` with REPEATED; without those that were refused as duplicates and lie outside of what is covered."""
     refused = of_files(inputs, "quarantine", [file.path for file in files if file.unchanged])
@@ -83,7 +83,7 @@ def with_repeated(
 
 
 def judge(
-    inputs: Inputs, rows: DataFrame, files: Sequence[KnownFile], raw: source.Rows, covered: TimeRange
+    inputs: Inputs, rows: DataFrame, files: Sequence[KnownFile], raw: source.SourceRows, covered: TimeRange
 ) -> DataFrame:
     """`rows` with REASON = duplicate on those judged again whose id another row has."""
     event_id = inputs.source.event_id
@@ -102,7 +102,12 @@ def judge(
 
 
 def judged(
-    inputs: Inputs, rows: DataFrame, files: Sequence[KnownFile], raw: source.Rows, like: Admission, covered: TimeRange
+    inputs: Inputs,
+    rows: DataFrame,
+    files: Sequence[KnownFile],
+    raw: source.SourceRows,
+    like: Admission,
+    covered: TimeRange,
 ) -> Judged:
     """What has come of it; looks at the rows of changed files as a batch would, by `like`."""
     changed = {file.path for file in files if file.changed}
@@ -122,7 +127,7 @@ def judged(
     return Judged(covered, seen, refused, released, ids)
 
 
-def _of_changed(files: Sequence[KnownFile], raw: source.Rows) -> Column:
+def _of_changed(files: Sequence[KnownFile], raw: source.SourceRows) -> Column:
     changed = {file.path for file in files if file.changed}
     uris = [uri for uri, path in raw.paths.items() if path in changed]
     return F.col(names.SOURCE_FILE).isin(uris) if uris else F.lit(False)

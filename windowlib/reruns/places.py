@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PLACE, PLACE_IN_TABLES = [names.SOURCE_FILE, names.SOURCE_ROW], ["source_file", "source_row"]
 
 
-def rows_of(inputs: Inputs, files: Sequence[KnownFile], types: Mapping[str, str] | None) -> source.Rows:
+def rows_of(inputs: Inputs, files: Sequence[KnownFile], types: Mapping[str, str] | None) -> source.SourceRows:
     """The rows of the files that are there; `types` are those that the columns in use keep."""
     folder = inputs.staging / inputs.staged.unused("read")
     raw = source.rows(inputs.spark, inputs.source, [f.now for f in files if f.now], folder, types)
@@ -30,7 +30,7 @@ def rows_of(inputs: Inputs, files: Sequence[KnownFile], types: Mapping[str, str]
     return replace(raw, paths={uri: known_as[path] for uri, path in raw.paths.items()})
 
 
-def placed(inputs: Inputs, these: DataFrame, raw: source.Rows) -> DataFrame:
+def placed(inputs: Inputs, these: DataFrame, raw: source.SourceRows) -> DataFrame:
     """The places of rows of a table (source_file, source_row), as the rows of the source have them."""
     uris = inputs.spark.createDataFrame(list(raw.paths.items()), f"{names.SOURCE_FILE} string, source_file string")
     return uris.join(these, "source_file").select(names.SOURCE_FILE, F.col("source_row").alias(names.SOURCE_ROW))

@@ -23,7 +23,7 @@ from windowlib.model.rerun import TimeRange
 from windowlib.source import listing as source
 from windowlib.source.contents import Contents, FileState
 from windowlib.source.folder import is_chosen
-from windowlib.source.found import Found
+from windowlib.source.found import ListedFile
 from windowlib.source.known import completed, renamed
 from windowlib.source.known import known_files as known_paths
 from windowlib.tables.delta import Tables
@@ -144,16 +144,16 @@ def known_files(of: Source, uses: Uses, tables: Tables, versions: Mapping[str, i
     return sorted(known, key=lambda file: file.then.sequence)
 
 
-def _there(of: Source, known: Mapping[str, FileState]) -> Sequence[Found]:
+def _there(of: Source, known: Mapping[str, FileState]) -> Sequence[ListedFile]:
     """The files that are there now, with those that were read before a pattern left them out.
 
     A Delta table's never change, and its log need not reach back to those read.
     """
     if of.format == "delta":
         there = (file for file in known.values() if (of.path / file.path).is_file())
-        return [Found(*file.identity, (0, file.path)) for file in there]
+        return [ListedFile(*file.identity, (0, file.path)) for file in there]
     left_out = [path for path in known if not is_chosen(of, path) and (of.path / path).is_file()]
-    return [*source.found_files(of).files, *(Found.there(of.path, path) for path in left_out)]
+    return [*source.found_files(of).files, *(ListedFile.there(of.path, path) for path in left_out)]
 
 
 def reading(of: Source, assigner: Assigner, known: Sequence[KnownFile], span: TimeRange) -> list[KnownFile]:

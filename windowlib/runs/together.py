@@ -26,7 +26,7 @@ from windowlib.runs.at_work import AtWork, OnLost, at_work, has_work, irreplacea
 from windowlib.runs.attempt import Attempt, BatchReport
 from windowlib.runs.deadline import within
 from windowlib.runs.run import Run
-from windowlib.source.found import Listed
+from windowlib.source.found import SourceListing
 from windowlib.source.listing import Since, found_files
 
 if TYPE_CHECKING:
@@ -100,9 +100,9 @@ def _rounds(
 class Listing:
     """The files of each source, looked for once in each round: a file that arrives meanwhile is new to all or none."""
 
-    known: dict[tuple[Hashable, ...], Listed] = field(default_factory=dict)
+    known: dict[tuple[Hashable, ...], SourceListing] = field(default_factory=dict)
 
-    def files(self, source: Source, since: Since) -> Listed:
+    def files(self, source: Source, since: Since) -> SourceListing:
         """Every file that was there when a pipeline first asked, from where a look begins."""
         where = source.format, source.path, source.include, source.exclude, source.removals, since
         if where not in self.known:

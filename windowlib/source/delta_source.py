@@ -23,7 +23,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from windowlib.definition.source import Source
-from windowlib.source.found import Found, Listed, SourceError, Version
+from windowlib.source.found import ListedFile, SourceError, SourceListing, TableVersion
 from windowlib.source.log_values import as_json, values_of_action
 from windowlib.tables import log
 
@@ -55,7 +55,7 @@ class Cursor:
         return asdict(self)
 
 
-def delta_files(source: Source, cursor: Cursor | None) -> Listed:
+def delta_files(source: Source, cursor: Cursor | None) -> SourceListing:
     """What the versions after a cursor (None: the log's beginning) did, and the files that came before them.
 
     Some of the files may be read.
@@ -74,7 +74,7 @@ def delta_files(source: Source, cursor: Cursor | None) -> Listed:
     found = [] if after.snapshot is None else _snapshot(source, after.snapshot)
     since = [*_since(source, _read_up_to(after), table.version())]
     _check_inside(source, [*found, *(file for version in since for file in version.added)])
-    return Listed(found, since, table=_id_of(table))
+    return SourceListing(found, since, table=_id_of(table))
 
 
 def _read_up_to(cursor: Cursor) -> int:
@@ -112,7 +112,7 @@ def _check_names(source: Source, table: DeltaTable) -> None:
             )
 
 
-def _check_inside(source: Source, files: Iterable[Found]) -> None:
+def _check_inside(source: Source, files: Iterable[ListedFile]) -> None:
     """Raises `SourceError` for a file that does not lie in the table's folder."""
     if outside := next((file.path for file in files if OUTSIDE.match(file.path)), None):
         raise SourceError(
@@ -121,7 +121,7 @@ def _check_inside(source: Source, files: Iterable[Found]) -> None:
         )
 
 
-def version_of(source: Source, number: int) -> Version | None:
+def version_of(source: Source, number: int) -> TableVersion | None:
     """What a version did; None where its log entry is gone."""
     try:
         return _version(number, log.actions(source.path, number))
@@ -129,9 +129,9 @@ def version_of(source: Source, number: int) -> Version | None:
         return None
 
 
-def since_removed(source: Source, paths: Collection[str], version: int) -> list[Version]:
+def since_removed(source: Source, paths: Collection[str], version: int) -> list[TableVersion]:
     """The versions up to one, from the first that has removed one of some files for good; none without such a one."""
-    looked_for, found, first = {*paths}, list[Version](), version + 1
+    looked_for, found, first = {*paths}, list[TableVersion](), version + 1
     while looked_for and (one := version_of(source, version)):
         found.insert(0, one)
         first = version if one.removed & looked_for else first
@@ -140,7 +140,7 @@ def since_removed(source: Source, paths: Collection[str], version: int) -> list[
     return [one for one in found if one.number >= first]
 
 
-def taken_back(source: Source, listed: Listed, paths: Collection[str], cursor: Cursor) -> Listed:
+def taken_back(source: Source, listed: SourceListing, paths: Collection[str], cursor: Cursor) -> SourceListing:
     """What a table lists after a cursor, with some files before it that were not read.
 
     Where it has removed them since, with the versions from there on: they say what these files have become.
@@ -156,7 +156,7 @@ def taken_back(source: Source, listed: Listed, paths: Collection[str], cursor: C
     return replace(listed, files=[*back, *listed.files], versions=versions)
 
 
-def files_at(source: Source, version: int) -> list[Found]:
+def files_at(source: Source, version: int) -> list[ListedFile]:
     """The files that the table holds at a version, each as if that version had added it.
 
     Where its log is cleaned up before the next checkpoint, later versions say it, of what the table holds now.
@@ -171,20 +171,20 @@ def files_at(source: Source, version: int) -> list[Found]:
     return [*held.values()]
 
 
-def _there(source: Source, path: str, version: int, values: str | None) -> Found:
+def _there(source: Source, path: str, version: int, values: str | None) -> ListedFile:
     """A file that is known by its name alone; it may be gone."""
     with suppress(FileNotFoundError):
         stat = (source.path / path).stat()
-        return Found(path, stat.st_size, stat.st_mtime_ns, (version, path), values)
-    return Found(path, 0, 0, (version, path), values)
+        return ListedFile(path, stat.st_size, stat.st_mtime_ns, (version, path), values)
+    return ListedFile(path, 0, 0, (version, path), values)
 
 
-def cursor_after(left: Sequence[Found], up_to: int | None, before: Cursor) -> Cursor:
+def cursor_after(left: Sequence[ListedFile], up_to: int | None, before: Cursor) -> Cursor:
     """The cursor of a batch that takes files and leaves others: before those, and never after `up_to`.
 
     `up_to`: the version up to which nothing is left but files; None where no version has come since.
 
-    >>> b, c = Found("b", 1, 1, (5, "b")), Found("c", 1, 1, (6, "c"))
+    >>> b, c = ListedFile("b", 1, 1, (5, "b")), ListedFile("c", 1, 1, (6, "c"))
     >>> [cursor_after(left, 7, Cursor(3)).version for left in ([b, c], [c], [])]
     [4, 5, 7]
     >>> cursor_after([b], 7, Cursor(snapshot=5))
@@ -233,7 +233,7 @@ def open_table(source: Source, version: int | None = None) -> DeltaTable:
         raise SourceError(f"the Delta table {source.path}{which} cannot be opened: {error}") from error
 
 
-def _snapshot(source: Source, version: int) -> list[Found]:
+def _snapshot(source: Source, version: int) -> list[ListedFile]:
     """The files that the table holds at a version, in the order in which they were written."""
     table = open_table(source, version)
     if "deletionVectors" in (table.protocol().reader_features or ()):
@@ -244,24 +244,24 @@ def _snapshot(source: Source, version: int) -> list[Found]:
     return _files_of(table, version)
 
 
-def _held(source: Source) -> list[Found]:
+def _held(source: Source) -> list[ListedFile]:
     """Returns the files that the table holds now."""
     table = open_table(source)
     return _files_of(table, table.version())
 
 
-def _files_of(table: DeltaTable, version: int) -> list[Found]:
+def _files_of(table: DeltaTable, version: int) -> list[ListedFile]:
     actions = pa.RecordBatchReader.from_stream(table.get_add_actions()).read_all()
     columns = [actions[name].to_pylist() for name in ("path", "size_bytes", "modification_time")]
     values = actions["partition"].to_pylist() if "partition" in actions.column_names else [{}] * actions.num_rows
     files = sorted(zip(*columns, values, strict=True), key=lambda file: (file[2], file[0]))
     return [
-        Found(unquote(path), size_bytes, modified * 1_000_000, (version, f"{number:09}"), as_json(of_file))
+        ListedFile(unquote(path), size_bytes, modified * 1_000_000, (version, f"{number:09}"), as_json(of_file))
         for number, (path, size_bytes, modified, of_file) in enumerate(files)
     ]
 
 
-def _since(source: Source, after: int, newest: int) -> Iterator[Version]:
+def _since(source: Source, after: int, newest: int) -> Iterator[TableVersion]:
     """What the versions after one, up to another, have done to the rows of the table."""
     folder = source.path
     for version in range(after + 1, newest + 1):
@@ -277,16 +277,16 @@ def _since(source: Source, after: int, newest: int) -> Iterator[Version]:
         yield _version(version, actions)
 
 
-def _version(number: int, actions: Sequence[dict[str, Any]]) -> Version:
+def _version(number: int, actions: Sequence[dict[str, Any]]) -> TableVersion:
     entry = log.entry_of(number, actions)
     paths = [(unquote(one["add"]["path"]), one["add"]) for one in actions if "add" in one]
-    return Version(
+    return TableVersion(
         number,
         entry.operation,
         entry.user or "unknown",
         entry.removed,
         tuple(
-            Found(path, add["size"], add["modificationTime"] * 1_000_000, (number, path), values_of_action(add))
+            ListedFile(path, add["size"], add["modificationTime"] * 1_000_000, (number, path), values_of_action(add))
             for path, add in paths
         ),
         changes_rows=entry.changes_data,

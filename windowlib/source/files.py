@@ -32,7 +32,7 @@ from windowlib.source.column_types import (
 )
 from windowlib.source.denied import denials_named
 from windowlib.source.fitting import ReadTypes
-from windowlib.source.found import Found, SourceError
+from windowlib.source.found import ListedFile, SourceError
 from windowlib.source.partition_values import check_columns, types_of
 from windowlib.tables.ledger_rows import SourceFile
 
@@ -43,7 +43,7 @@ def check_readable(
     files: Sequence[SourceFile],
     pinned: Mapping[str, str] | None,
     read: Collection[str] = (),
-    others: Iterable[Found] = (),
+    others: Iterable[ListedFile] = (),
 ) -> dict[str, str]:
     """The types of the columns in use, by the files' own word; raises when a file cannot be read or does not fit.
 
@@ -170,13 +170,13 @@ def _damage_named(source: Source, file: str, read: Collection[str]) -> Iterator[
         ) from error
 
 
-def _types_in(source: Source, file: SourceFile | Found, in_folders: Mapping[str, str]) -> dict[str, str]:
+def _types_in(source: Source, file: SourceFile | ListedFile, in_folders: Mapping[str, str]) -> dict[str, str]:
     """The type of each column of a Parquet file, and of its partition columns, by the name in the file."""
     types = {f.name: str(f.type) for f in schema_of(source.path / file.path)}
     return types | {name: in_folders[name] for name in file.values}
 
 
-def _types_elsewhere(known: ReadTypes, files: Iterable[SourceFile | Found]) -> Iterator[dict[str, str]]:
+def _types_elsewhere(known: ReadTypes, files: Iterable[SourceFile | ListedFile]) -> Iterator[dict[str, str]]:
     """The types of the columns of other files, by the definition's names in lower case; of those that can be read."""
     source, own = known.source, {*map(str.casefold, known.source.rename)}
     for file in files:

@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 
 from windowlib.definition.source import Source
 from windowlib.source.denied import denials_named
-from windowlib.source.found import Found, SourceError
+from windowlib.source.found import ListedFile, SourceError
 from windowlib.source.marker import Marker
 from windowlib.source.transfers import has_prefix, is_named, suffix_of
 from windowlib.tables.meaning import LEDGER
@@ -30,12 +30,12 @@ ICEBERG = "an Iceberg table, whose metadata says which of its files count"
 ICEBERG_METADATA = (".metadata.json", ".metadata.json.gz")  # ends of names in its folder `metadata`
 
 
-def folder_files(source: Source, since: Marker | None = None) -> list[Found]:
+def folder_files(source: Source, since: Marker | None = None) -> list[ListedFile]:
     """Every file that is there now and not left out; of those that a marker reaches. Raises `SourceError`."""
     chosen = [(name, entry) for name, entry in _entries(source, since) if is_chosen(source, name)]
     _check_links(source, chosen)
     return [
-        Found(name, stat.st_size, stat.st_mtime_ns, (stat.st_mtime_ns, name))
+        ListedFile(name, stat.st_size, stat.st_mtime_ns, (stat.st_mtime_ns, name))
         for name, entry in chosen
         if (stat := entry.stat())
     ]

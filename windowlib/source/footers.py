@@ -26,20 +26,20 @@ from windowlib.model.assigners import Assigner, Global, Session, Sliding, Tumbli
 from windowlib.model.times import floored_ms
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, Admission, own_end_of
 from windowlib.plans.reach import Bucket
-from windowlib.source.intake import Group, Seen, summed_up
+from windowlib.source.intake import BatchIntake, Group, summed_up
 from windowlib.tables.footers import bounds_of
 from windowlib.tables.ledger_rows import SourceFile
 
 DAY_MS = UNITS["d"]
 
 
-def look(folder: Path, files: Sequence[SourceFile], admission: Admission) -> Seen | None:
+def look(folder: Path, files: Sequence[SourceFile], admission: Admission) -> BatchIntake | None:
     """What the files hold; None where their footers do not suffice, so that the rows themselves must be looked at."""
     return _looked(folder, tuple(files), replace(admission, keys=tuple(admission.keys)))
 
 
 @lru_cache(maxsize=4)  # asked for twice in a batch
-def _looked(folder: Path, files: tuple[SourceFile, ...], admission: Admission) -> Seen | None:
+def _looked(folder: Path, files: tuple[SourceFile, ...], admission: Admission) -> BatchIntake | None:
     assigner = admission.assigner
     if not may_suffice(assigner, by_event_time=admission.by_event_time) or admission.time_zone:
         return None  # what clocks of a zone show is for the engine to say: it knows other changes of them than Python

@@ -17,7 +17,7 @@ class SourceError(WindowError):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ListedFile:
     """A file of the source, not yet numbered. `order` sorts by arrival: time or version, then name.
 
     `partition_values` is as in `SourceFile`.
@@ -35,7 +35,7 @@ class Found:
         return values_of(self.path, self.partition_values)
 
     @classmethod
-    def there(cls, folder: Path, path: str) -> Found:
+    def there(cls, folder: Path, path: str) -> ListedFile:
         """A file that is in a source folder."""
         stat = (folder / path).stat()
         return cls(path, stat.st_size, stat.st_mtime_ns, (stat.st_mtime_ns, path))
@@ -47,7 +47,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class TableVersion:
     """What one version of a Delta table did: the files that it added, the paths of those that it removed.
 
     `changes_rows` is false where it only put the same rows into other files. `vectors`: the files that it added of
@@ -59,7 +59,7 @@ class Version:
     operation: str
     user: str
     removed: frozenset[str]
-    added: tuple[Found, ...]
+    added: tuple[ListedFile, ...]
     changes_rows: bool = True
     vectors: frozenset[str] = frozenset()
     values: Mapping[str, str] = field(default_factory=dict, compare=False)
@@ -74,19 +74,19 @@ class Version:
         return self.changes_rows and bool(self.removed)
 
     @property
-    def arrived(self) -> tuple[Found, ...]:
+    def arrived(self) -> tuple[ListedFile, ...]:
         """The files with new rows, of a version that only added some."""
         return self.added if self.changes_rows and not self.removed else ()
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class SourceListing:
     """What a source lists: files, and, of a Delta table, what its versions did since, oldest first.
 
     `since` is where a look at a folder began; None: everything is listed. `table` is the id of a Delta table.
     """
 
-    files: Sequence[Found]
-    versions: Sequence[Version] = ()
+    files: Sequence[ListedFile]
+    versions: Sequence[TableVersion] = ()
     since: Marker | None = None
     table: str | None = None

@@ -64,7 +64,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class BatchIntake:
     """What a batch holds: rows by reason, by file, and by bucket of event time.
 
     `may_be_late`: whether an event would be late alone. `files`: by path relative to the source. `row_groups`: None
@@ -80,20 +80,20 @@ class Seen:
     newest: Newest | None = None
     row_groups: int | None = None
 
-    def with_holes(self, rows: int) -> Seen:
+    def with_holes(self, rows: int) -> BatchIntake:
         """The same where so many of the admitted rows turned out to be in no window, and not late."""
         reasons = {**self.reasons, "hole": self.reasons.get("hole", 0) + rows}
         return replace(self, admitted=self.admitted - rows, reasons=reasons) if rows else self
 
 
-def summed_up(groups: Sequence[Group], admission: Admission) -> Seen:
+def summed_up(groups: Sequence[Group], admission: Admission) -> BatchIntake:
     """What groups of rows give; they are sorted by the names of their files."""
     admitted = [(group, group.bucket) for group in groups if group.bucket is not None]
     moving = [Newest(group.newest_ms, group.file, group.newest_row) for group in groups if group.newest_ms is not None]
     of_file: dict[str, list[Group]] = {}
     for group in groups:
         of_file.setdefault(group.file, []).append(group)
-    return Seen(
+    return BatchIntake(
         rows=sum(group.rows for group in groups),
         admitted=sum(group.rows for group, _ in admitted),
         may_be_late=any(group.first_end_ms - 1 <= admission.late_up_to_ms for group, _ in admitted),
@@ -113,7 +113,7 @@ def _figures(groups: Sequence[Group]) -> FileFigures:
     )
 
 
-def look(rows: DataFrame, admission: Admission, bucket_ms: int, paths: Mapping[str, str]) -> Seen:
+def look(rows: DataFrame, admission: Admission, bucket_ms: int, paths: Mapping[str, str]) -> BatchIntake:
     """Runs the figures job over the rows of a batch. `paths` gives a file's path for its URI."""
     file, path_of = _short_names(paths)
     found = [(path_of[row["file"]], row) for row in figures(rows, admission, bucket_ms, file).collect()]
@@ -128,7 +128,7 @@ def _group(path: str, row: Row) -> Group:
     return Group(path, row["rows"], None, bucket, row["min_window_end_ms"], row["max_row"], bucket.max_timestamp_ms)
 
 
-def as_judged_by(seen: Seen, admission: Admission) -> Seen:
+def as_judged_by(seen: BatchIntake, admission: Admission) -> BatchIntake:
     """The same rows as another definition sees them, whose windows end elsewhere and may be late where others are not.
 
     Only for windows whose end does not fall when their event's time rises.
@@ -151,7 +151,7 @@ def _short_names(paths: Mapping[str, str]) -> tuple[Column, Mapping[Any, str]]:
     return F.crc32(F.col(names.SOURCE_FILE).cast("binary")), by_checksum
 
 
-def read_files(plan: Plan, seen: Seen, checksums: Checksums, read_as: str) -> list[dict[str, Any]]:
+def read_files(plan: Plan, seen: BatchIntake, checksums: Checksums, read_as: str) -> list[dict[str, Any]]:
     """The rows of `source_files` for a batch, whose files were `read_as` the definition says."""
     figures = [asdict(seen.files.get(file.path, FileFigures())) for file in plan.files]
     return [

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from windowlib.source.contents import Contents, FileState
-from windowlib.source.found import Found
+from windowlib.source.found import ListedFile
 from windowlib.source.transfers import complete_names
 from windowlib.tables import data_files, row_groups
 from windowlib.tables.delta import Tables
@@ -54,22 +54,22 @@ def known_of(tables: Tables, at: int | None, names: Collection[str]) -> dict[str
     return known
 
 
-def completed(contents: Contents, known: Mapping[str, FileState], aside: Collection[str]) -> dict[str, Found]:
+def completed(contents: Contents, known: Mapping[str, FileState], aside: Collection[str]) -> dict[str, ListedFile]:
     """Files that were read as unfinished transfers and have their complete names now, by the path that was read.
 
     aside: files that an operator has set aside
     """
-    complete = dict[str, Found]()
+    complete = dict[str, ListedFile]()
     for path in known if not contents.never_changes else ():
         names = [name for name in complete_names(path) if name not in known and name not in aside]
         if names and not (contents.source / path).is_file():
             there = next((name for name in names if (contents.source / name).is_file()), None)
             if there is not None:
-                complete[path] = Found.there(contents.source, there)
+                complete[path] = ListedFile.there(contents.source, there)
     return complete
 
 
-def renamed(contents: Contents, found: Sequence[Found], known: Collection[FileState]) -> dict[str, Found]:
+def renamed(contents: Contents, found: Sequence[ListedFile], known: Collection[FileState]) -> dict[str, ListedFile]:
     """Files that were read and are gone, by the path that was read: the same inputs under names that are there now.
 
     `found` are all files of the source, `known` all that were read. One that is there and left out by a pattern is not
@@ -83,7 +83,9 @@ def renamed(contents: Contents, found: Sequence[Found], known: Collection[FileSt
     return _same_inputs(contents, [file for file in fresh if file.size_bytes in gone_sizes], gone)
 
 
-def moved_here(contents: Contents, fresh: Sequence[Found], tables: Tables, at: int | None) -> dict[str, Found]:
+def moved_here(
+    contents: Contents, fresh: Sequence[ListedFile], tables: Tables, at: int | None
+) -> dict[str, ListedFile]:
     """As `renamed`, of files that are not known by their names, where not all files of the source are listed.
 
     Only the files with the same content are looked for on disk.
@@ -94,13 +96,15 @@ def moved_here(contents: Contents, fresh: Sequence[Found], tables: Tables, at: i
     return _same_inputs(contents, alike, _read_with(tables, at, wanted, sizes))
 
 
-def _same_inputs(contents: Contents, fresh: Sequence[Found], known: Collection[FileState]) -> dict[str, Found]:
+def _same_inputs(
+    contents: Contents, fresh: Sequence[ListedFile], known: Collection[FileState]
+) -> dict[str, ListedFile]:
     """The rule for both: a fresh file is the first one of the same identity that is gone and was not matched yet."""
     before: dict[Hashable, list[str]] = {}
     for file in sorted(known, key=lambda file: file.path, reverse=True):
         if file.sha256:
             before.setdefault(contents.identity(file.path, file.sha256), []).append(file.path)
-    moved = dict[str, Found]()
+    moved = dict[str, ListedFile]()
     for found in sorted(fresh, key=lambda file: file.order):
         content = contents.of_file(found.state)
         paths = before.get(contents.identity(found.path, content), []) if content else []

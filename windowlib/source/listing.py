@@ -26,7 +26,7 @@ from windowlib.source.contents import Contents, FileState
 from windowlib.source.delta_source import Cursor, beginning, cursor_after, delta_files, taken_back
 from windowlib.source.denied import denials_named
 from windowlib.source.folder import folder_files, is_chosen
-from windowlib.source.found import Found, Listed, SourceError
+from windowlib.source.found import ListedFile, SourceError, SourceListing
 from windowlib.source.known import completed, known_files, known_of, moved_here, renamed
 from windowlib.source.marker import Marker, marker_of
 from windowlib.source.removals import Arrived, Spans, arrived
@@ -45,26 +45,26 @@ class FilesChanged(SourceError, TryAgain):
 
 
 Since = Cursor | Marker | None  # where a look begins: of a Delta table, or of a folder; None: at the beginning
-Look = Callable[[Source, Since], Listed]
+Look = Callable[[Source, Since], SourceListing]
 
 
-def found_files(source: Source, since: Since = None) -> Listed:
+def found_files(source: Source, since: Since = None) -> SourceListing:
     """Every file that is there now; of a Delta table, what came after a cursor; of a folder, what a marker reaches."""
     with denials_named(source.path):
         if source.format == "delta":
             assert not isinstance(since, Marker), "a Delta source has a cursor"
             return delta_files(source, since)
         assert not isinstance(since, Cursor), "a folder has a marker"
-        return Listed(folder_files(source, since), since=since)
+        return SourceListing(folder_files(source, since), since=since)
 
 
-def arrivals(source: Source, tables: Tables, commit: Commit | None, listed: Listed) -> Arrived:
+def arrivals(source: Source, tables: Tables, commit: Commit | None, listed: SourceListing) -> Arrived:
     """What a pipeline must take of what its source lists: files, and then maybe a removal."""
     listed, aside = _with_taken_back(source, tables, commit, listed), files_set_aside(tables.root)
     return arrived(source, listed, lambda: spans_read(tables, commit), aside)
 
 
-def _with_taken_back(source: Source, tables: Tables, commit: Commit | None, listed: Listed) -> Listed:
+def _with_taken_back(source: Source, tables: Tables, commit: Commit | None, listed: SourceListing) -> SourceListing:
     """The same with the files that were set aside when a batch, or a marker, went past them, and taken back since."""
     cursor, folder = cursor_of(source, commit), source.path
     if commit is None or (cursor is None and listed.since is None):
@@ -74,7 +74,7 @@ def _with_taken_back(source: Source, tables: Tables, commit: Commit | None, list
     if cursor:
         return taken_back(source, listed, paths - known_of(tables, _read_by(commit), paths).keys(), cursor)
     there = [path for path in paths if (folder / path).is_file() and is_chosen(source, path)]
-    back = [Found.there(folder, path) for path in there]
+    back = [ListedFile.there(folder, path) for path in there]
     return replace(listed, files=[*back, *listed.files])
 
 
@@ -86,7 +86,7 @@ def spans_read(tables: Tables, commit: Commit | None) -> Spans:
     return {path: None if first is None else TimeRange(first, last + 1) for path, first, last in times}
 
 
-def settled_files(source: Source, fresh: Sequence[Found], now_ms: int) -> list[Found]:
+def settled_files(source: Source, fresh: Sequence[ListedFile], now_ms: int) -> list[ListedFile]:
     """The files, of those that no batch has read, that the next one may read.
 
     Left out is what is younger than `source.min_file_age`. Where nothing else is new, the youngest is waited for until
@@ -107,7 +107,7 @@ def settled_files(source: Source, fresh: Sequence[Found], now_ms: int) -> list[F
 
 def waiting_files(
     source: Source, uses: Uses, tables: Tables, commit: Commit | None, *, check: bool = True
-) -> list[Found]:
+) -> list[ListedFile]:
     """The files that are there now, that no batch up to `commit` has read, and that the next ones may read.
 
     Of a folder those that the marker reaches, where there is one. Raises as `new_files`, `found_files`.
@@ -119,7 +119,7 @@ def waiting_files(
 
 def new_files(
     source: Source, uses: Uses, tables: Tables, commit: Commit | None, arrived: Arrived, *, check: bool = True
-) -> list[Found]:
+) -> list[ListedFile]:
     """The files, of those that have arrived, that no batch up to `commit` has read, in arrival order.
 
     Left out is what an operator has set aside, and what was read under another name that is gone. Raises `SourceError`
@@ -146,7 +146,7 @@ def new_files(
     return [file for file in fresh if file.path not in names]
 
 
-def _changed(source: Source, before: FileState, now: Found, span: TimeRange | None) -> str:
+def _changed(source: Source, before: FileState, now: ListedFile, span: TimeRange | None) -> str:
     """A message about a file that has another content than it had when it was read."""
     sizes = f"was {before.size_bytes} bytes, is {now.size_bytes}"
     if before.size_bytes == now.size_bytes:
@@ -206,7 +206,7 @@ def _read_by(commit: Commit | None) -> int | None:
     return commit.versions.get(SOURCE_FILES.name) if commit else None
 
 
-def numbered(files: Sequence[Found], after_sequence: int, at_most: int = 0) -> list[SourceFile]:
+def numbered(files: Sequence[ListedFile], after_sequence: int, at_most: int = 0) -> list[SourceFile]:
     """The first files, `at_most` so many (0: all), numbered from `after_sequence` + 1."""
     chosen = files[:at_most] if at_most else files
     return [
@@ -216,14 +216,14 @@ def numbered(files: Sequence[Found], after_sequence: int, at_most: int = 0) -> l
 
 
 def other_files(
-    tables: Tables, commit: Commit | None, fresh: Sequence[Found], files: Sequence[SourceFile]
-) -> Iterator[Found]:
+    tables: Tables, commit: Commit | None, fresh: Sequence[ListedFile], files: Sequence[SourceFile]
+) -> Iterator[ListedFile]:
     """Files besides these: what else is listed, in order, then what was read, newest first."""
     paths = {file.path for file in files}
     yield from (file for file in sorted(fresh, key=lambda file: file.order) if file.path not in paths)
     known = known_files(tables, commit.versions.get(SOURCE_FILES.name)).values() if commit else ()
     for file in sorted(known, key=lambda file: file.modified_ns, reverse=True):
-        yield Found(file.path, file.size_bytes, file.modified_ns, (file.modified_ns, file.path))
+        yield ListedFile(file.path, file.size_bytes, file.modified_ns, (file.modified_ns, file.path))
 
 
 def check_unchanged(source: Source, files: Sequence[SourceFile]) -> None:

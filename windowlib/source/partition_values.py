@@ -23,7 +23,7 @@ from windowlib.plans.partitions import folder_values
 from windowlib.plans.sql_kinds import STRING, decimal_of
 from windowlib.source.column_types import declared_type, kind_of
 from windowlib.source.delta_source import partition_types
-from windowlib.source.found import Found, SourceError
+from windowlib.source.found import ListedFile, SourceError
 from windowlib.tables.ledger_rows import SourceFile
 
 SINGLE = "string, boolean, a number, date, timestamp or timestamp_ntz"
@@ -116,7 +116,7 @@ def kinds_of(source: Source, files: Iterable[SourceFile], recorded: Mapping[str,
     return {name: kind_of(recorded.get(source.named(name)) or declared[name] or STRING) for name in columns}
 
 
-def types_of(source: Source, files: Iterable[SourceFile | Found], recorded: Mapping[str, str]) -> dict[str, str]:
+def types_of(source: Source, files: Iterable[SourceFile | ListedFile], recorded: Mapping[str, str]) -> dict[str, str]:
     """Returns the types of the files' partition columns, as Arrow names them, before anything is read.
 
     Those of a Delta table are recorded, or in its schema. Raises `SourceError` for a declared type that no text has.

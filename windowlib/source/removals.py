@@ -34,10 +34,10 @@ from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
 from windowlib.source import footers
 from windowlib.source.column_types import kind_of
 from windowlib.source.delta_source import version_of
-from windowlib.source.found import Found, Listed, Version
+from windowlib.source.found import ListedFile, SourceListing, TableVersion
 from windowlib.source.marker import Marker
 from windowlib.source.partition_values import is_value, types_of, value_of
-from windowlib.source.rewritten import Together, heirs, removed_in_the_end, together
+from windowlib.source.rewritten import RewrittenFiles, heirs, removed_in_the_end, together
 
 if TYPE_CHECKING:
     from windowlib.definition.source import Source
@@ -53,10 +53,10 @@ class Removal:
     that were read are in one file with others, whose own files, `lost`, are deleted; of these `aside` were set aside.
     """
 
-    first: Version
+    first: TableVersion
     last: int
     gone: frozenset[str]
-    fresh: tuple[Found, ...]
+    fresh: tuple[ListedFile, ...]
     has_vectors: bool = False
     removes_rows: bool = True
     lost: tuple[str, ...] = ()
@@ -67,17 +67,17 @@ class Removal:
 class Arrived:
     """What a source lists, as a pipeline must take it: the files to read, and the removal that comes after them.
 
-    `since` is as in `Listed`. `up_to`: the version of a Delta table up to which nothing is left once these are
+    `since` is as in `SourceListing`. `up_to`: the version of a Delta table up to which nothing is left once these are
     read.
     """
 
-    files: Sequence[Found]
+    files: Sequence[ListedFile]
     removal: Removal | None = None
     since: Marker | None = None
     up_to: int | None = None
 
 
-def arrived(source: Source, listed: Listed, spans: Callable[[], Spans], aside: Collection[str] = ()) -> Arrived:
+def arrived(source: Source, listed: SourceListing, spans: Callable[[], Spans], aside: Collection[str] = ()) -> Arrived:
     """Settles what becomes of each version that removes files; `spans` are asked for only where there is one.
 
     `aside`: the files that an operator has set aside.
@@ -101,15 +101,15 @@ class _Table:
     """What a table lists since a cursor, what of its files was read, and which were set aside."""
 
     source: Source
-    listed: Listed
+    listed: SourceListing
     read: Spans
     aside: Set[str]
 
     @property
-    def versions(self) -> Sequence[Version]:
+    def versions(self) -> Sequence[TableVersion]:
         return self.listed.versions
 
-    def holds(self, file: Found) -> bool:
+    def holds(self, file: ListedFile) -> bool:
         return (self.source.path / file.path).is_file()
 
     def lost(self, pending: Iterable[str]) -> list[str]:
@@ -129,17 +129,17 @@ class _Walk:
     Removals were `passed` over, or one of them stopped it.
     """
 
-    pending: dict[str, Found]
+    pending: dict[str, ListedFile]
     ever: set[str]
-    passed: list[Version] = field(default_factory=list)
+    passed: list[TableVersion] = field(default_factory=list)
     removal: Removal | None = None
     touched: Set[str] = frozenset()
 
-    def arrive(self, files: Iterable[Found], read: Collection[str]) -> None:
+    def arrive(self, files: Iterable[ListedFile], read: Collection[str]) -> None:
         self.pending = {file.path: file for file in files if file.path not in read} | self.pending
         self.ever |= self.pending.keys()
 
-    def replace(self, gone: Collection[str], fresh: Iterable[Found], number: int) -> None:
+    def replace(self, gone: Collection[str], fresh: Iterable[ListedFile], number: int) -> None:
         """Files come in the place of others, where the first of those was; or at a version."""
         replaced = [self.pending.pop(path) for path in [*self.pending] if path in gone]
         place = min((file.order[0] for file in replaced), default=number)
@@ -192,12 +192,12 @@ def _take_removing(table: _Table, walk: _Walk, at: int, *, passing: bool) -> int
     return len(group)
 
 
-def _together(table: _Table, walk: _Walk, seeds: Sequence[Version], end: int) -> Together:
+def _together(table: _Table, walk: _Walk, seeds: Sequence[TableVersion], end: int) -> RewrittenFiles:
     last = table.versions[end - 1].number
     return together(table.source, seeds, table.versions[:end], {*table.read, *walk.ever}, last)
 
 
-def _group(versions: Sequence[Version]) -> list[Version]:
+def _group(versions: Sequence[TableVersion]) -> list[TableVersion]:
     """The first of some versions, which removes rows, and those after it up to the next with nothing but new files."""
     group, removed = [versions[0]], {*versions[0].removed}
     for version in versions[1:]:
@@ -232,7 +232,7 @@ def _before(table: _Table, walk: _Walk, removal: Removal, version: int) -> Arriv
     A file whose rows were read in another that was made of it is not read.
     """
 
-    def is_read_first(file: Found) -> bool:
+    def is_read_first(file: ListedFile) -> bool:
         if file.path not in walk.touched:
             return True
         elsewhere = heirs([file.path], table.versions) - {file.path}
@@ -248,7 +248,7 @@ def compacted(source: Source, version: int, read: Spans, missing: Collection[str
 
     None where it still names one of them, or where rows were removed: then their rows are lost.
     """
-    versions, looked_for, number = list[Version](), {*missing}, version
+    versions, looked_for, number = list[TableVersion](), {*missing}, version
     while looked_for and (one := version_of(source, number)):
         versions.insert(0, one)
         looked_for -= one.removed
@@ -278,7 +278,7 @@ def span_of(source: Source, removal: Removal, spans: Spans, latest_ms: int) -> T
     return TimeRange(min(span.from_ms for span in found), max(span.to_ms for span in found))
 
 
-def _times_of(source: Source, file: Found) -> tuple[int, int] | None:
+def _times_of(source: Source, file: ListedFile) -> tuple[int, int] | None:
     """The least and the greatest event time of a file's rows in ms, refused ones among them; None where not known."""
     column, zone = source.in_files(source.timestamp), source.dialect.time_zone
     if column not in file.values:

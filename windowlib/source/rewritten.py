@@ -11,21 +11,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from windowlib.source.delta_source import files_at, version_of
-from windowlib.source.found import Found, Version
+from windowlib.source.found import ListedFile, TableVersion
 
 if TYPE_CHECKING:
     from windowlib.definition.source import Source
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class RewrittenFiles:
     """Files whose rows changed places among one another, and those of them that the table holds in the end.
 
     `changes_rows` is false where all of their versions only put the same rows into other files.
     """
 
     touched: Set[str]
-    live: Mapping[str, Found]
+    live: Mapping[str, ListedFile]
     has_vectors: bool
     changes_rows: bool
 
@@ -33,7 +33,7 @@ class Together:
         """Those of the files that were read that the table holds no more."""
         return frozenset(path for path in read if path in self.touched and path not in self.live)
 
-    def fresh(self, read: Collection[str]) -> tuple[Found, ...]:
+    def fresh(self, read: Collection[str]) -> tuple[ListedFile, ...]:
         """Those that it holds and that were not read."""
         return tuple(file for path, file in self.live.items() if path not in read)
 
@@ -44,8 +44,8 @@ class Together:
 
 
 def together(
-    source: Source, seeds: Sequence[Version], versions: Sequence[Version], known: Collection[str], last: int
-) -> Together:
+    source: Source, seeds: Sequence[TableVersion], versions: Sequence[TableVersion], known: Collection[str], last: int
+) -> RewrittenFiles:
     """All that the files of some versions were made of or became, back to files that are `known`.
 
     Where a file is not known, it is one that a version before the cursor made (a compaction, or one that was passed
@@ -60,7 +60,7 @@ def together(
             earlier -= 1
             if (version := version_of(source, earlier)) is None:
                 whole = {file.path: file for file in files_at(source, last)}
-                return Together({*whole, *known}, whole, has_vectors=False, changes_rows=True)
+                return RewrittenFiles({*whole, *known}, whole, has_vectors=False, changes_rows=True)
             versions.insert(0, version)
             if version.removed:
                 if version.touched & touched:
@@ -70,17 +70,17 @@ def together(
                 settled |= version.touched  # added and never read: set aside
         else:
             break
-    live: dict[str, Found] = {}
+    live: dict[str, ListedFile] = {}
     vectors = set[str]()
     for version in joined:
         for path in version.removed:
             live.pop(path, None)
         live |= {file.path: file for file in version.added}
         vectors = (vectors - version.removed) | version.vectors
-    return Together(touched, live, bool(vectors), any(one.removes_rows for one in joined))
+    return RewrittenFiles(touched, live, bool(vectors), any(one.removes_rows for one in joined))
 
 
-def _from_before(versions: Sequence[Version]) -> set[str]:
+def _from_before(versions: Sequence[TableVersion]) -> set[str]:
     """The files that some versions, in order, found there: RESTORE may add one again that was there before."""
     found, made = set[str](), set[str]()
     for version in versions:
@@ -89,7 +89,7 @@ def _from_before(versions: Sequence[Version]) -> set[str]:
     return found
 
 
-def _closure(seeds: Sequence[Version], versions: Sequence[Version]) -> tuple[set[str], list[Version]]:
+def _closure(seeds: Sequence[TableVersion], versions: Sequence[TableVersion]) -> tuple[set[str], list[TableVersion]]:
     """The files of some versions and of all that share one with them, directly or not; and those versions in order."""
     touched = {path for one in seeds for path in one.touched}
     left, joined = [(one, one.touched) for one in versions], set[int]()
@@ -106,7 +106,7 @@ def _closure(seeds: Sequence[Version], versions: Sequence[Version]) -> tuple[set
         left = others
 
 
-def heirs(paths: Collection[str], versions: Iterable[Version]) -> set[str]:
+def heirs(paths: Collection[str], versions: Iterable[TableVersion]) -> set[str]:
     """The files that versions, oldest first, made of some files or of what these had become."""
     of, made = {*paths}, set[str]()
     for version in versions:
@@ -116,9 +116,9 @@ def heirs(paths: Collection[str], versions: Iterable[Version]) -> set[str]:
     return made
 
 
-def moving(versions: Sequence[Version]) -> list[Version]:
+def moving(versions: Sequence[TableVersion]) -> list[TableVersion]:
     """Those that remove files, or add some again that were removed."""
-    gone, found = set[str](), list[Version]()
+    gone, found = set[str](), list[TableVersion]()
     for version in versions:
         if version.removed or any(file.path in gone for file in version.added):
             found.append(version)
@@ -126,7 +126,7 @@ def moving(versions: Sequence[Version]) -> list[Version]:
     return found
 
 
-def removed_in_the_end(versions: Iterable[Version]) -> set[str]:
+def removed_in_the_end(versions: Iterable[TableVersion]) -> set[str]:
     """The files that versions, oldest first, removed and did not add again."""
     gone = set[str]()
     for version in versions:

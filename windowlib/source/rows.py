@@ -29,7 +29,7 @@ WHOLE_NUMBER = "^ *[+-]?[0-9]+ *$"
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class SourceRows:
     """A batch's source rows: the source's columns, SOURCE_FILE (a URI), SOURCE_ROW (long), CORRUPT (string).
 
     SOURCE_ROW counts from 0 in file order; where the format has no row numbers (json, csv) in the order of timestamp,
@@ -60,7 +60,7 @@ def rows(
     files: Sequence[SourceFile],
     staging: Path,
     recorded: Mapping[str, str] | None = None,
-) -> Rows:
+) -> SourceRows:
     """The rows of some source files. Text (json, csv) is parsed once, into Parquet under `staging`.
 
     `recorded`: the types that the columns in use keep, whatever they are in these files.
@@ -87,21 +87,23 @@ def rows(
     }
     if source.format == "json":  # of which copies may have been read
         uris |= {(folder / f.path).as_uri(): f for f in files}
-    return Rows(frame, {uri: f.path for uri, f in uris.items()}, {uri: f.sequence for uri, f in uris.items()})
+    return SourceRows(frame, {uri: f.path for uri, f in uris.items()}, {uri: f.sequence for uri, f in uris.items()})
 
 
-def _on_sail(spark: SparkSession, source: Source, files: Sequence[SourceFile], recorded: Mapping[str, str]) -> Rows:
+def _on_sail(
+    spark: SparkSession, source: Source, files: Sequence[SourceFile], recorded: Mapping[str, str]
+) -> SourceRows:
     from windowlib.engines.sail_files import rows_of_files
 
     folder = source.path
     by_path = {str(folder / f.path): f for f in files}
     frame = rows_of_files(spark, list(by_path), *parquet_rows.schema_on_sail(source, files, recorded))
     frame = _of_parquet(frame, source, recorded)
-    return Rows(frame, {p: f.path for p, f in by_path.items()}, {p: f.sequence for p, f in by_path.items()})
+    return SourceRows(frame, {p: f.path for p, f in by_path.items()}, {p: f.sequence for p, f in by_path.items()})
 
 
 def _of_parquet(read: DataFrame, source: Source, recorded: Mapping[str, str], texts: Collection[str] = ()) -> DataFrame:
-    """The columns of Parquet files and the place of each row, as `Rows` has them; `texts` must be UTF-8."""
+    """The columns of Parquet files and the place of each row, as `SourceRows` has them; `texts` must be UTF-8."""
     columns = [*_renamed(source, names.own(read.columns), texts), *_lacking(source, read.columns, recorded)]
     no_text = F.lit(None).cast("string").alias(names.CORRUPT)
     misfits = [names.MISFIT] if names.MISFIT in read.columns else []

@@ -5,7 +5,7 @@ was read, is not shown: what it holds now may not be what the windows were made 
 it is now, and named as the tables know it (`windowlib.reruns.source.KnownFile`).
 
 Parquet is read here, without Spark; JSON and CSV as a run reads them (`windowlib.inspection.lineage.text_events`).
-Rows count from 0, as everywhere in the tables (`windowlib.source.rows.Rows`).
+Rows count from 0, as everywhere in the tables (`windowlib.source.rows.SourceRows`).
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def counted(inputs: Inputs, files: Sequence[ReadFile], recorded: Recorded, asked
     return Counted(marked.withColumn(READ_BY, F.col(BATCH)) if definition.added else marked, step)
 
 
-def _names(inputs: Inputs, files: Sequence[ReadFile], raw: source.Rows, recorded: Recorded) -> DataFrame:
+def _names(inputs: Inputs, files: Sequence[ReadFile], raw: source.SourceRows, recorded: Recorded) -> DataFrame:
     """What is known of the file of each row."""
     by_path = {file.known.path: file for file in files}
     past, rows = recorded.past, []
