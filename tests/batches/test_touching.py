@@ -13,7 +13,7 @@ import pytest
 
 from windowlib.batches import touching as compared_pairwise
 from windowlib.batches.result_figures import in_ms
-from windowlib.batches.touching import Compared, in_flight, touching
+from windowlib.batches.touching import KeySample, in_flight, touching
 from windowlib.model.assigners import Session
 from windowlib.plans.step import Step
 from windowlib.tables.data_files import DataFile
@@ -35,7 +35,7 @@ def count(folder: Path, left: Windows, fired: Windows, batch_id: int = 1) -> int
     users, *bounds = ([window[i] for window in fired] for i in range(3))
     begin, end = (pa.chunked_array([[datetime.fromtimestamp(ms / 1000, UTC) for ms in bound]]) for bound in bounds)
     step = Step(SESSION, ("user",), None, 0, 0, 0, 0, batch_id, 100)
-    compared = Compared.of(step, len(left) + len(fired))
+    compared = KeySample.of(step, len(left) + len(fired))
     new = compared.windows(pa.table({"user": users}), in_ms(begin), in_ms(end))
     return touching([*in_flight(folder, kept, compared), new], step.keys)
 

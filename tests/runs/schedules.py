@@ -19,7 +19,7 @@ import pytest
 from deltalake import Schema
 
 from windowlib.batches import batch
-from windowlib.batches.inputs import Inputs, Outcome
+from windowlib.batches.inputs import ComputedBatch, Inputs
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.terms import read_as
@@ -92,7 +92,7 @@ def arrive(folder: Path, number: int) -> None:
     waiting.rename(folder / "incoming" / waiting.name)
 
 
-def computed(inputs: Inputs) -> Outcome:
+def computed(inputs: Inputs) -> ComputedBatch:
     """What a batch of this pipeline comes to."""
     root, delay_ms = inputs.definition.root, inputs.definition.watermark.out_of_orderness_ms
     values = [
@@ -120,7 +120,7 @@ def computed(inputs: Inputs) -> Outcome:
         "results_rows_after": sum(file.rows for file in results) + len(fired),
         "windows_open": len(waiting),
     }
-    return Outcome(changes, inputs.plan.to_sequence, figures)
+    return ComputedBatch(changes, inputs.plan.to_sequence, figures)
 
 
 def _file(inputs: Inputs, table: str, values: Sequence[int]) -> list[data_files.DataFile]:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.runs import schedules
 from windowlib.batches import batch
-from windowlib.batches.inputs import Inputs, Outcome
+from windowlib.batches.inputs import ComputedBatch, Inputs
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.engines.connect import EngineLost
@@ -46,7 +46,7 @@ def computing(monkeypatch: pytest.MonkeyPatch, act: Callable[[Inputs], Any]) -> 
     """From now on a batch does this before it is computed."""
     compute = batch.compute
 
-    def acting(inputs: Inputs) -> Outcome:
+    def acting(inputs: Inputs) -> ComputedBatch:
         act(inputs)
         return compute(inputs)
 
@@ -130,7 +130,7 @@ def test_tables_that_hold_other_rows_than_the_ledger_counted_stop_a_batch(
 ) -> None:
     compute = batch.compute
 
-    def miscounted(inputs: Inputs) -> Outcome:
+    def miscounted(inputs: Inputs) -> ComputedBatch:
         made = compute(inputs)
         return replace(made, figures={**made.figures, "results_rows_after": 99})
 

@@ -10,7 +10,7 @@ import pytest
 from deltalake import Schema
 
 from tests.runs import schedules
-from windowlib.batches.inputs import Outcome
+from windowlib.batches.inputs import ComputedBatch
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.instants import utc
 from windowlib.model.errors import StateMismatch
@@ -34,7 +34,7 @@ PLAN = Plan(7, 9_000, 50, 3, (SourceFile("a.parquet", 1, 2, 4),), "f", LATENESS,
 
 
 def made(root: Path, plan: Plan = PLAN, **changes: StagedChanges) -> Any:
-    outcome = Outcome(changes, 60, {"rows_read": 3, "late_by_p50_ms": None})
+    outcome = ComputedBatch(changes, 60, {"rows_read": 3, "late_by_p50_ms": None})
     return publication(Tables(root), plan, {}, outcome, [FAILED])
 
 
@@ -97,7 +97,7 @@ def test_a_publication_that_cannot_be_made_leaves_no_file(tmp_path: Path) -> Non
     delta_commits.commit(tables[last], 0, add=[there])
     changes = {last: StagedChanges([there], schema=Schema.from_arrow(pa.schema([("n", pa.int64())])))}
     with pytest.raises(StateMismatch, match=f"table {last} has other columns"):
-        publication(tables, PLAN, {last: 1}, Outcome(changes, 60, {"x": 1}), [FAILED])
+        publication(tables, PLAN, {last: 1}, ComputedBatch(changes, 60, {"x": 1}), [FAILED])
     assert [path.parent.name for path in tmp_path.rglob("*.parquet")] == [last]
 
 

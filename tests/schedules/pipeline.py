@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from deltalake import Schema
 
 from tests.runs import schedules
-from windowlib.batches.inputs import Inputs, Outcome
+from windowlib.batches.inputs import ComputedBatch, Inputs
 from windowlib.definition.definition import Definition
 from windowlib.definition.terms import read_as
 from windowlib.erasure.source import Held, Target
@@ -60,7 +60,7 @@ def values_of(number: int) -> list[int]:
     return [10 * number + digit for digit in range(3)]
 
 
-def computed(inputs: Inputs) -> Outcome:
+def computed(inputs: Inputs) -> ComputedBatch:
     """What a batch that reads new files, or none, comes to."""
     plan, root = inputs.plan, inputs.definition.root
     new = [value for file in plan.files for value in _read(inputs, file.path)]
@@ -82,10 +82,10 @@ def computed(inputs: Inputs) -> Outcome:
     to_ms = plan.decision.to_ms if plan.decision else None
     watermark_ms = max(plan.watermark_in_ms or 0, plan.to_sequence * FILE_MS, to_ms or 0)
     before = sum(file.rows for file in _pinned(inputs, "results"))
-    return Outcome(changes, watermark_ms, _figures(len(new), before + len(fired), len(waiting)))
+    return ComputedBatch(changes, watermark_ms, _figures(len(new), before + len(fired), len(waiting)))
 
 
-def recomputed(inputs: Inputs) -> Outcome:
+def recomputed(inputs: Inputs) -> ComputedBatch:
     """What a rerun comes to. Raises `RerunRefused` for an outdated preview, as a run does once it has computed."""
     if inputs.rerun.preview_id == OUTDATED:
         raise RerunRefused("what the preview shows does not hold any more")
@@ -102,7 +102,7 @@ def recomputed(inputs: Inputs) -> Outcome:
     changes = {"results": StagedChanges(_files(root / "results", made), touched, schema=_schema("results"))}
     after = sum(file.rows for file in pinned) - sum(file.rows for file in touched) + len(made)
     figures = _figures(0, after, sum(file.rows for file in waiting))
-    return Outcome(changes, plan.watermark_in_ms, figures)
+    return ComputedBatch(changes, plan.watermark_in_ms, figures)
 
 
 @lru_cache(maxsize=4096)

@@ -16,7 +16,7 @@ import pytest
 from tests.runs.schedules import compute_simply, computed, no_spark, pipeline
 from tests.strategies import ALL
 from windowlib.batches import batch
-from windowlib.batches.inputs import Inputs, Outcome
+from windowlib.batches.inputs import ComputedBatch, Inputs
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.definition.definition import Definition
 from windowlib.inspection.status import status
@@ -84,7 +84,7 @@ class Source:
         return sorted(file.path for file in found_files(of, since).files)
 
 
-def with_contents(inputs: Inputs) -> Outcome:
+def with_contents(inputs: Inputs) -> ComputedBatch:
     """As real batches, which keep the checksum of what they read."""
     outcome = computed(inputs)
     rows = outcome.changes["source_files"].rows or ()

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from windowlib.batches import added, figures, reading, rejects, replacement, watermarks, windows_job
-from windowlib.batches.inputs import Inputs, Outcome
+from windowlib.batches.inputs import ComputedBatch, Inputs
 from windowlib.batches.reading import Admitted
 from windowlib.batches.steps import typed_step
 from windowlib.definition.terms import read_as
@@ -27,7 +27,7 @@ from windowlib.source.intake import BatchIntake
 from windowlib.tables.publish import StagedChanges, joined
 
 
-def compute(inputs: Inputs) -> Outcome:
+def compute(inputs: Inputs) -> ComputedBatch:
     """Runs the jobs and gives what to commit.
 
     Footers that count no null in a key column may be wrong. Then rows without a key are in what was written, whose own
@@ -52,7 +52,7 @@ def _lacks_keys(inputs: Inputs, changes: Mapping[str, StagedChanges]) -> bool:
     return any(file.nulls.get(key) for file in files for key in inputs.source.key)
 
 
-def _computed(inputs: Inputs, given: Admitted | None, looked: BatchIntake, checksums: Checksums) -> Outcome:
+def _computed(inputs: Inputs, given: Admitted | None, looked: BatchIntake, checksums: Checksums) -> ComputedBatch:
     """What to commit of the rows that are given, after a look at them."""
     inputs = added.widened(inputs, given.rows if given else None)
     policy, last = watermarks.policy_of(inputs.definition.watermark), watermarks.last(inputs.opened, inputs.before)
@@ -69,4 +69,4 @@ def _computed(inputs: Inputs, given: Admitted | None, looked: BatchIntake, check
     }
     changes = joined([added.changes(inputs), windows.changes, rejected, replaced, kept])
     found = figures.of_batch(inputs, step, seen, windows, changes, moved.candidate_ms)
-    return Outcome(changes, moved.applied_ms, found)
+    return ComputedBatch(changes, moved.applied_ms, found)

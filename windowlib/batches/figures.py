@@ -18,7 +18,7 @@ from windowlib.batches.pinned import Pinned
 from windowlib.batches.reading import admission_of
 from windowlib.batches.result_figures import ResultRows, in_ms, of_result_rows, rows_of, surplus
 from windowlib.batches.state_figures import of_state
-from windowlib.batches.touching import Compared, fired, in_flight, touching
+from windowlib.batches.touching import KeySample, fired, in_flight, touching
 from windowlib.batches.windows_job import Windows
 from windowlib.plans.admission import REASONS
 from windowlib.plans.step import Step
@@ -103,7 +103,7 @@ def of_windows(inputs: Inputs, step: Step, changes: Mapping[str, StagedChanges])
     """What a batch, or a rerun, leaves in flight, and what it does to results; the figures of their rows must be 0."""
     tables, kind = inputs.tables, inputs.kind
     ending, feed = kind.ending(changes["open_windows"].add, step), fired(kind, changes)
-    compared = Compared.of(step, sum(file.rows for file in (*ending, *feed)))
+    compared = KeySample.of(step, sum(file.rows for file in (*ending, *feed)))
     results = of_result_rows(inputs, step, changes, compared)
     return {
         "results_rows_before": tables.count("results"),
@@ -118,7 +118,7 @@ def of_windows(inputs: Inputs, step: Step, changes: Mapping[str, StagedChanges])
     }
 
 
-def _windows(inputs: Inputs, feed: Sequence[DataFile], compared: Compared, results: ResultRows) -> Iterable[pa.Table]:
+def _windows(inputs: Inputs, feed: Sequence[DataFile], compared: KeySample, results: ResultRows) -> Iterable[pa.Table]:
     """The windows that were fired: as results were read, if these are all that the feed says; else as the feed is."""
     if results.own == sum(file.rows for file in feed):
         return results.windows
@@ -128,7 +128,7 @@ def _windows(inputs: Inputs, feed: Sequence[DataFile], compared: Compared, resul
 
 
 def _touching(
-    inputs: Inputs, step: Step, ending: Sequence[DataFile], of_feed: Iterable[pa.Table], compared: Compared
+    inputs: Inputs, step: Step, ending: Sequence[DataFile], of_feed: Iterable[pa.Table], compared: KeySample
 ) -> int:
     """How many windows that the batch fired or left in flight touch the next one of their key. It must be 0."""
     if not step.assigner.merges:

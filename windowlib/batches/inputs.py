@@ -114,7 +114,7 @@ class Inputs:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ComputedBatch:
     """What a batch makes: the changes to each table, the watermark it leaves, its figures."""
 
     changes: Mapping[str, StagedChanges]

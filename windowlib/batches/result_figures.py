@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from windowlib.batches.checksums import Sums, checksums
 from windowlib.batches.inputs import Inputs
-from windowlib.batches.touching import Compared
+from windowlib.batches.touching import KeySample
 from windowlib.definition.instants import time_of
 from windowlib.model.assigners import Session, Sliding, Tumbling
 from windowlib.plans.added import FILLED
@@ -49,7 +49,7 @@ class ResultRows:
     windows: Sequence[Rows]
 
 
-def of_result_rows(inputs: Inputs, step: Step, changes: Mapping[str, StagedChanges], compared: Compared) -> ResultRows:
+def of_result_rows(inputs: Inputs, step: Step, changes: Mapping[str, StagedChanges], compared: KeySample) -> ResultRows:
     """Those of a batch or of a rerun. Each file that it wrote is read once."""
     change, definition = changes.get("results", StagedChanges()), inputs.definition
     folder, identity = inputs.tables.folder("results"), identity_of(step)

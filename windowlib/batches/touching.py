@@ -23,7 +23,7 @@ START, END = "window_start_ms", "window_end_ms"
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class KeySample:
     """Which windows are compared, pair by pair: those of the keys whose turn it is, of so many shares."""
 
     keys: tuple[str, ...]
@@ -31,7 +31,7 @@ class Compared:
     turn: int
 
     @classmethod
-    def of(cls, step: Step, rows: int) -> Compared:
+    def of(cls, step: Step, rows: int) -> KeySample:
         """Of a batch with so many windows that were fired or are in flight."""
         shares = max(1, -(-rows // COMPARED_ROWS))
         return cls(tuple(step.keys), shares, step.batch_id % shares)
@@ -52,7 +52,7 @@ def fired(kind: PlanKind, changes: Mapping[str, StagedChanges]) -> list[DataFile
     return [file for file in feed if once and file.partition["change"] != REMOVED]
 
 
-def in_flight(folder: Path, ending: Sequence[DataFile], compared: Compared) -> Iterator[pa.Table]:
+def in_flight(folder: Path, ending: Sequence[DataFile], compared: KeySample) -> Iterator[pa.Table]:
     """The windows to compare of files of windows in flight that end."""
     for file in ending:
         rows = pq.ParquetFile(folder / file.path).read(columns=[*compared.keys, START, END])

@@ -8,7 +8,7 @@ marked.
 from __future__ import annotations
 
 from windowlib.batches import figures
-from windowlib.batches.inputs import Inputs, Outcome
+from windowlib.batches.inputs import ComputedBatch, Inputs
 from windowlib.plans.reruns import ADDED, CHANGED, REMOVED
 from windowlib.reruns.expected import check_expected
 from windowlib.reruns.findings import Findings, look
@@ -16,13 +16,13 @@ from windowlib.reruns.publish import Published, publish
 from windowlib.source.listing import check_unchanged
 
 
-def compute(inputs: Inputs) -> Outcome:
+def compute(inputs: Inputs) -> ComputedBatch:
     """Runs the jobs and gives what to commit. Raises `RerunRefused`."""
     found = look(inputs)
     check_expected(inputs, found)
     check_unchanged(inputs.source, [file.now for file in found.read.files if file.now])
     published = publish(inputs, found)
-    return Outcome(published.changes, inputs.watermark_in_ms, figures_of(inputs, found, published))
+    return ComputedBatch(published.changes, inputs.watermark_in_ms, figures_of(inputs, found, published))
 
 
 def figures_of(inputs: Inputs, found: Findings, published: Published) -> dict[str, int | None]:

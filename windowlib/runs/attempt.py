@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from windowlib.batches import batch, taking
 from windowlib.batches.finished import late_after_finish
-from windowlib.batches.inputs import Inputs, Outcome, Shared
+from windowlib.batches.inputs import ComputedBatch, Inputs, Shared
 from windowlib.batches.may_run import columns_added, columns_to_add, lateness_changed, why_it_waits
 from windowlib.batches.result_figures import made_by
 from windowlib.definition.plurals import counted
@@ -174,7 +174,7 @@ def _report(made: Publication, started: float) -> BatchReport:
     return BatchReport(made.batch_id, dict(row["counts"]), row["watermark_out_ms"], time.monotonic() - started, checks)
 
 
-def _computed(attempt: Attempt, shared: Shared | None) -> Outcome:
+def _computed(attempt: Attempt, shared: Shared | None) -> ComputedBatch:
     """The outcome of a batch. A rerun that cannot be done is given up at once, so that no operator must abandon it.
 
     One that a full disk stops can be done once there is room: the next run does it. Raises `GivenUp` where another run
@@ -197,7 +197,7 @@ def _computed(attempt: Attempt, shared: Shared | None) -> Outcome:
         raise
 
 
-def _judged(attempt: Attempt, outcome: Outcome) -> list[CheckResult]:
+def _judged(attempt: Attempt, outcome: ComputedBatch) -> list[CheckResult]:
     """The outcome of every check."""
     definition, ledger, state = attempt.run.definition, attempt.run.ledger, attempt.due.state
     rows = [definition.root / RESULT_CHANGES.name / file.path for file in made_by(outcome.changes)]

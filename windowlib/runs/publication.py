@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from windowlib.batches.inputs import Outcome
+from windowlib.batches.inputs import ComputedBatch
 from windowlib.definition.instants import utc
 from windowlib.quality.check import dq_rows
 from windowlib.tables import prepare, roll_forward
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def publication(
-    tables: Tables, plan: Plan, versions: Mapping[str, int], outcome: Outcome, checks: Sequence[CheckResult]
+    tables: Tables, plan: Plan, versions: Mapping[str, int], outcome: ComputedBatch, checks: Sequence[CheckResult]
 ) -> Publication:
     """What a batch that was computed and judged publishes, from tables at `versions`."""
     plan_time = utc(plan.plan_time_ms)
