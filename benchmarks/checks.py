@@ -38,7 +38,7 @@ from windowlib.engines.spark import session
 from windowlib.pages import site
 from windowlib.quality import check
 from windowlib.runs.advance import batches
-from windowlib.runs.run import Run
+from windowlib.runs.run import RunRequest
 from windowlib.tables.ledger import wall_clock_ms
 
 DEFINITION = """\
@@ -163,7 +163,7 @@ def measure(folder: Path, engine: str, spark: SparkSession, events: int, pairs: 
 
 def with_all(definition: Any, spark: SparkSession, found: Measured) -> None:
     """A batch that is counted and checked, then its page."""
-    run = Run.of(definition)
+    run = RunRequest.of(definition)
     with timed("figures", found.parts["figures"]), timed("the judge", found.parts["the judge"]), taking(found.batches):
         [report] = batches(run, lambda: spark)
     assert report.checks
@@ -176,7 +176,7 @@ def without(definition: Any, spark: SparkSession, found: Measured) -> None:
     whole, counted = list[Spent](), list[Spent]()
     no_checks: Callable[..., list[Any]] = lambda *given: []  # noqa: E731
     with timed("figures", counted), mock.patch.object(check, "check", no_checks), taking(whole):
-        [report] = batches(Run.of(definition), lambda: spark)
+        [report] = batches(RunRequest.of(definition), lambda: spark)
     assert not report.checks
     found.without.append(whole[0] - counted[0])
 

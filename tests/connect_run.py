@@ -18,7 +18,7 @@ import pytest
 from tests.clicks import CLICKS, clicks, clock, events
 from tests.killed import FILES, at
 from windowlib.definition.definition import Definition
-from windowlib.runs.run import Run
+from windowlib.runs.run import RunRequest
 from windowlib.runs.start import run
 
 SCHEMA = '[source.schema]\nid = "string"\nuser = "string"\nat_ms = "bigint"\nvalue = "bigint"\n[watermark]'
@@ -45,8 +45,8 @@ def main(folder: Path, address: str, moment: str = "", pid: str = "") -> None:
     if moment:
         batch, _, when = moment.partition(":")
         at(pytest.MonkeyPatch(), when, lambda: os.kill(int(pid), signal.SIGKILL), int(batch))
-    reports = run(Run.of(clicks(folder, FILES, remote(address)), clock))
-    of_json = [] if moment else run(Run.of(in_json(folder / "text", address), clock))
+    reports = run(RunRequest.of(clicks(folder, FILES, remote(address)), clock))
+    of_json = [] if moment else run(RunRequest.of(in_json(folder / "text", address), clock))
     outcome = {
         "batches": [report.batch_id for report in reports],
         "batches_of_json": [report.batch_id for report in of_json],

@@ -49,7 +49,7 @@ def on_sail(task: Task) -> Work:
 def _started(task: Task, session: Callable[[], SparkSession]) -> Work:
     """One run at a time, of all pipelines together, over the files that their ledgers do not know yet."""
     from windowlib.quality.check import preload
-    from windowlib.runs.run import Run
+    from windowlib.runs.run import RunRequest
     from windowlib.runs.together import advance_together
 
     pipelines = definitions(task)
@@ -57,7 +57,7 @@ def _started(task: Task, session: Callable[[], SparkSession]) -> Work:
     spark = session()
     while True:
         piece = yield
-        runs = [Run.of(pipeline, finish=piece == FINISH) for pipeline in pipelines]
+        runs = [RunRequest.of(pipeline, finish=piece == FINISH) for pipeline in pipelines]
         for end in advance_together(runs, lambda: spark):
             if end.error:
                 raise end.error

@@ -46,7 +46,7 @@ from windowlib.reruns.dry_run import dry_run
 from windowlib.runs.advance import advance
 from windowlib.runs.maintenance import maintain
 from windowlib.runs.operations import rollback
-from windowlib.runs.run import Run
+from windowlib.runs.run import RunRequest
 from windowlib.runs.together import advance_together
 from windowlib.runs.verdicts import abandon
 from windowlib.tables import compaction, delta_commits, lease
@@ -333,7 +333,7 @@ def test_pipelines_that_run_together_share_slices_with_what_was_added(spark: Spa
             for one in both:
                 advance(one, lambda: spark, clock=clock)
         else:
-            ends = advance_together([Run.of(one, clock) for one in both], lambda: spark)
+            ends = advance_together([RunRequest.of(one, clock) for one in both], lambda: spark)
             assert [end.error for end in ends] == [None, None]
         shown.append([tables(one, ("results", "open_windows", "result_changes")) for one in both])
         assert all(not verify(one, Asked(), spark, clock).differs for one in both)

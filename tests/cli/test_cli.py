@@ -30,8 +30,8 @@ from windowlib.model.errors import StateMismatch, WatermarkRegression
 from windowlib.quality.check import CheckResult
 from windowlib.runs.attempt import BatchReport
 from windowlib.runs.exits import UNEXPECTED, USER
-from windowlib.runs.run import Run
-from windowlib.runs.together import Ended
+from windowlib.runs.run import RunRequest
+from windowlib.runs.together import RunOutcome
 from windowlib.tables.ledger import Rejected, Superseded, wall_clock_ms
 from windowlib.tables.ledger_rows import Plan, SourceFile
 
@@ -167,7 +167,7 @@ def test_an_unexpected_error_says_where_its_traceback_is(pipeline: Path, monkeyp
     assert "Traceback (most recent call last)" in log.read_text()
 
 
-def one_batch(asked: Run, *, on_batch: Any, max_batches: int | None) -> list[BatchReport]:
+def one_batch(asked: RunRequest, *, on_batch: Any, max_batches: int | None) -> list[BatchReport]:
     assert (max_batches, asked.finish) == (None, False)
     on_batch(REPORT)
     return [REPORT]
@@ -200,13 +200,13 @@ def test_several_pipelines_are_named_and_the_worst_counts(pipeline: Path, monkey
         (pipeline.parent / f"{name}.toml").write_text(DEFINITION.replace('"clicks"', f'"{name}"'))
     errors = [None, Rejected("batch 3 was refused"), Superseded("another run is in progress")]
 
-    def three(runs: list[Run], spark: object, *, on_batch: Any, max_batches: int | None, on_lost: object) -> Any:
+    def three(runs: list[RunRequest], spark: object, *, on_batch: Any, max_batches: int | None, on_lost: object) -> Any:
         assert max_batches is None
         assert {(run.finish, run.ledger.clock) for run in runs} == {(False, wall_clock_ms)}
         on_batch(runs[0].definition, REPORT)
         runs[0].note("clicks and hours differ")
         reports: list[list[BatchReport]] = [[REPORT], [], []]
-        return [Ended(run.definition, *one) for run, *one in zip(runs, reports, errors, strict=True)]
+        return [RunOutcome(run.definition, *one) for run, *one in zip(runs, reports, errors, strict=True)]
 
     monkeypatch.setattr(windowlib.runs.start, "advance_together", three)
     files = [pipeline.parent / f"{name}.toml" for name in names]

@@ -22,7 +22,7 @@ from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.engines import sail
 from windowlib.runs.maintenance import maintain
-from windowlib.runs.run import Run
+from windowlib.runs.run import RunRequest
 from windowlib.runs.start import run
 from windowlib.source.marker import due_from, marker_of
 
@@ -191,7 +191,7 @@ class Growth:
         of, left = self.definition.source, marker_of(self.definition.source, self.definition.root, commit)
         lists_all = due_from(left, of.full_listing_every_ms, self.now_ms) is None
         before_ms = used_ms()
-        done = run(Run.of(self.definition, self.clock))
+        done = run(RunRequest.of(self.definition, self.clock))
         assert len(done) == (0 if expected is None else 1), f"expected batch {expected}, got {done}"
         cost_ms = used_ms() - before_ms
         if lists_all:

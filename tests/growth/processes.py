@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.growth.growth import Growth
 from windowlib.definition.definition import load_definition
-from windowlib.runs.run import Run
+from windowlib.runs.run import RunRequest
 from windowlib.runs.start import run
 
 
@@ -43,4 +43,4 @@ def _process_ms(growth: Growth) -> float:
 if __name__ == "__main__":
     folder, now_ms = Path(sys.argv[1]), int(sys.argv[2])
     definition = load_definition(folder / "grown.toml").model_copy(update={"root": folder / "warehouse"})
-    run(Run.of(definition, lambda: now_ms))
+    run(RunRequest.of(definition, lambda: now_ms))

@@ -23,7 +23,7 @@ from tests.strategies import ALL
 from windowlib.definition.definition import load_definition
 from windowlib.runs.advance import advance, batches
 from windowlib.runs.maintenance import maintain
-from windowlib.runs.run import Run
+from windowlib.runs.run import RunRequest
 from windowlib.tables import checkpoints, delta, disk, ledger_read
 from windowlib.tables.small import SMALL_FILES
 
@@ -62,7 +62,7 @@ class Grown:
     def long_run(self, up_to: int) -> None:
         """All by one run, while their files arrive: half of the time."""
         self.arrive()
-        with closing(batches(Run.of(self.definition, self.clock), no_spark)) as reports:
+        with closing(batches(RunRequest.of(self.definition, self.clock), no_spark)) as reports:
             for _ in reports:
                 if self.number == up_to:
                     break

@@ -31,7 +31,7 @@ from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import time_of
 from windowlib.plans.added import FILLED
 from windowlib.runs.advance import advance
-from windowlib.runs.run import Run
+from windowlib.runs.run import RunRequest
 from windowlib.runs.together import advance_together
 from windowlib.tables.read import UnknownTable, read_table
 from windowlib.tables.rerun import Rerun, RerunRefused
@@ -69,7 +69,7 @@ class Asked:
             return made
         if len(definitions) == 1:
             return [len(advance(definitions[0], session, clock=clock, finish=self.finish))]
-        ended = advance_together([Run.of(one, clock, finish=self.finish) for one in definitions], session)
+        ended = advance_together([RunRequest.of(one, clock, finish=self.finish) for one in definitions], session)
         for end in ended:
             if end.error:
                 raise end.error

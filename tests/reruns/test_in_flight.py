@@ -19,7 +19,7 @@ from windowlib.definition.definition import Definition, load_definition
 from windowlib.reruns import closure
 from windowlib.reruns import events as of_rerun
 from windowlib.reruns.dry_run import dry_run
-from windowlib.reruns.events import Events
+from windowlib.reruns.events import RerunEvents
 from windowlib.reruns.source import KnownFile
 from windowlib.reruns.totals import Total
 from windowlib.runs.advance import advance
@@ -162,7 +162,7 @@ def test_a_chain_of_late_events_is_followed_to_both_ends_in_a_few_steps(
     assert read_table(definition, "late_events").num_rows == 24 * 4
     reads, read_events = list[int](), closure.read_events
 
-    def counted(inputs: Inputs, files: Sequence[KnownFile], *rest: Any) -> Events:
+    def counted(inputs: Inputs, files: Sequence[KnownFile], *rest: Any) -> RerunEvents:
         reads.append(len(files))
         return read_events(inputs, files, *rest)
 

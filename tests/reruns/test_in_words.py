@@ -18,7 +18,7 @@ from windowlib.reruns import previews, source, words
 from windowlib.reruns.page import preview_page
 from windowlib.reruns.previews import Preview, Summary
 from windowlib.reruns.source import KnownFile
-from windowlib.reruns.totals import Day, Total
+from windowlib.reruns.totals import DayTotals, Total
 from windowlib.tables.ledger_rows import SourceFile
 from windowlib.tables.rerun import Rerun, RerunRefused
 
@@ -103,7 +103,7 @@ def test_totals_are_labelled_with_difference_and_percent() -> None:
 
 
 def test_totals_of_a_hidden_column_are_not_shown() -> None:
-    day = Day("2026-03-02", 1, Total(1, 1, 0, 0.0), TOTALS)
+    day = DayTotals("2026-03-02", 1, Total(1, 1, 0, 0.0), TOTALS)
     made = preview(windows={"changed": 1}, totals=TOTALS, days=[day])
     assert words.totals(made, ["cost"])[1][1] == ["sum of cost", *["hidden"] * 4]
     assert words.days(made, ["cost"])[1][0][4] == "hidden"
@@ -111,7 +111,9 @@ def test_totals_of_a_hidden_column_are_not_shown() -> None:
 
 
 def test_differences_by_day_are_in_order_and_the_busiest_are_kept() -> None:
-    days = [Day(f"2026-03-{n:02}", n % 4, Total(4, 5, 1, 25.0), {"n": Total(0, -3, -3, None)}) for n in range(1, 6)]
+    days = [
+        DayTotals(f"2026-03-{n:02}", n % 4, Total(4, 5, 1, 25.0), {"n": Total(0, -3, -3, None)}) for n in range(1, 6)
+    ]
     made = preview(windows={"changed": 1}, totals={"n": Total(0, -15, -15, None)}, days=days)
     names, rows = words.days(made)
     assert names == ["day (UTC)", "results that differ", "results", "sum of n"]
@@ -217,7 +219,7 @@ def test_dry_runs_are_found_by_their_id_and_old_ones_lose_their_rows(tmp_path: P
 
 
 def test_a_dry_run_is_read_back_as_it_was_and_one_of_an_earlier_format_is_refused(tmp_path: Path) -> None:
-    day = Day("2026-03-02", 1, Total(1, 1, 0, 0.0), TOTALS)
+    day = DayTotals("2026-03-02", 1, Total(1, 1, 0, 0.0), TOTALS)
     made = preview(windows={"changed": 1}, results=Total(1, 1, 0, 0.0), totals=TOTALS, days=[day], largest=LARGEST)
     previews.keep(tmp_path, made)
     assert previews.load(tmp_path, "p1") == made

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from windowlib.engines.choice import engine_of
 from windowlib.plans import names
 from windowlib.plans.reruns import ADDED, CHANGED, REMOVED
-from windowlib.reruns.changes import LARGEST, OF_ALL, OF_SESSIONS, Changes, changes_of
+from windowlib.reruns.changes import LARGEST, OF_ALL, OF_SESSIONS, RerunChanges, changes_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,7 +24,7 @@ START = datetime(2026, 3, 2, tzinfo=UTC)
 
 def changes(
     spark: SparkSession, rows: Sequence[tuple[Any, ...]], *, additive: Sequence[str] = ("n",), sessions: bool = False
-) -> Changes:
+) -> RerunChanges:
     """The changes of rows (what became of it, user, first and last hour, values before, values after)."""
     made = [
         (part, user, START + timedelta(hours=first), START + timedelta(hours=last), *(after or before or ()), before)

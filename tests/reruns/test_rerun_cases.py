@@ -39,7 +39,7 @@ from windowlib.runs import start
 from windowlib.runs.advance import advance
 from windowlib.runs.attempt import BatchReport
 from windowlib.runs.operations import rollback
-from windowlib.runs.run import Run
+from windowlib.runs.run import RunRequest
 from windowlib.runs.together import advance_together
 from windowlib.runs.verdicts import abandon
 from windowlib.source.found import SourceError
@@ -573,7 +573,7 @@ def test_pipelines_that_run_together_finish_a_rerun(corrected: Definition, spark
     other = load_definition(other_file).model_copy(update={"root": tmp_path / "warehouse" / "hours"})
     with stopped("commit:results"):
         run(definition, spark, MIDDLE)
-    ends = advance_together([Run.of(one, clock) for one in (definition, other)], lambda: spark, max_batches=1)
+    ends = advance_together([RunRequest.of(one, clock) for one in (definition, other)], lambda: spark, max_batches=1)
     assert [(len(end.reports), end.error) for end in ends] == [(1, None), (1, None)]
     assert tables(definition) == tables(corrected)
 
@@ -598,11 +598,11 @@ def test_a_rerun_waits_for_a_run_and_a_run_leaves(
     ledger = ledger_of(definition, clock)
     _, claim = ledger.claim()  # a run at work
     with pytest.raises(Superseded, match="another run holds this pipeline"):
-        start.rerun(Run.of(definition, clock, rerun=MIDDLE), wait_ms=100)
+        start.rerun(RunRequest.of(definition, clock, rerun=MIDDLE), wait_ms=100)
     said: list[str] = []
     timer = threading.Timer(0.5, ledger.write, ({"kind": "release"}, claim.epoch))
     timer.start()
-    report = start.rerun(Run.of(definition, clock, rerun=MIDDLE, say=said.append), wait_ms=60_000)
+    report = start.rerun(RunRequest.of(definition, clock, rerun=MIDDLE, say=said.append), wait_ms=60_000)
     timer.join()
     assert report.batch_id == 4
     assert "another run is in progress: waiting for its end" in said

@@ -20,7 +20,7 @@ from windowlib.engines.connect import EngineLost
 from windowlib.reruns.words import size
 from windowlib.runs import attempt
 from windowlib.runs.advance import advance, batches
-from windowlib.runs.run import Run
+from windowlib.runs.run import RunRequest
 from windowlib.tables.ledger_rows import Plan, SourceFile
 from windowlib.tables.publish import staging_folder
 from windowlib.tables.rerun import Rerun
@@ -67,7 +67,7 @@ def values(definition: Definition) -> list[int]:
 def test_each_step_is_said_with_what_the_batch_reads(definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("windowlib.runs.run.followed", lambda spark: nullcontext(lambda: ", far"))
     said: list[Any] = []
-    [report] = batches(Run.of(definition, say=said.append), schedules.no_spark)
+    [report] = batches(RunRequest.of(definition, say=said.append), schedules.no_spark)
     reads = size(waiting(definition).stat().st_size)
     assert [one if isinstance(one, str) else one() for one in said] == [
         f"values, batch 1: computing 1 file, {reads}, far",
@@ -186,7 +186,7 @@ def test_each_attempt_has_a_folder_of_its_own(definition: Definition, monkeypatc
             raise EngineLost("no answer")
 
     computing(monkeypatch, lost)
-    [report] = batches(Run.of(definition), schedules.no_spark, on_lost=lambda: True)
+    [report] = batches(RunRequest.of(definition), schedules.no_spark, on_lost=lambda: True)
     assert report.batch_id == 1
     assert [folder.name[:4] for folder in folders] == ["1-1-", "1-1-"]
     assert folders[0] != folders[1]
@@ -209,7 +209,7 @@ def test_an_engine_is_replaced_once_in_a_run(definition: Definition, monkeypatch
 
     computing(monkeypatch, lost)
     with pytest.raises(EngineLost):
-        list(batches(Run.of(definition), schedules.no_spark, on_lost=lambda: not asked.append(1)))
+        list(batches(RunRequest.of(definition), schedules.no_spark, on_lost=lambda: not asked.append(1)))
     assert asked == [1]
 
 

@@ -28,7 +28,7 @@ from windowlib.runs import at_work, attempt, deadline, run, together
 from windowlib.runs.advance import advance
 from windowlib.runs.deadline import TimedOut, within
 from windowlib.runs.exits import UNEXPECTED, exit_code
-from windowlib.runs.run import Run
+from windowlib.runs.run import RunRequest
 from windowlib.runs.together import advance_together
 from windowlib.source import listing
 from windowlib.tables.ledger import Ledger, wall_clock_ms
@@ -155,7 +155,7 @@ def test_a_roll_forward_that_hangs_leaves_the_others_alone(tmp_path: Path, monke
     first, second = both[0].model_copy(update={"batch_timeout_ms": SOON_MS}), both[1].model_copy(update={"name": "two"})
     monkeypatch.setattr(at_work, "roll_forward", lambda *_: time.sleep(LONG_S))
     monkeypatch.setattr(together, "sharing_key", lambda _: None)
-    ends = together.advance_together([Run.of(one, clock) for one in (first, second)], schedules.no_spark)
+    ends = together.advance_together([RunRequest.of(one, clock) for one in (first, second)], schedules.no_spark)
     assert [type(end.error) for end in ends] == [TimedOut, type(None)]
     assert [report.batch_id for report in ends[1].reports] == [1]
 
@@ -213,7 +213,7 @@ def test_one_of_several_pipelines_that_hangs_leaves_the_others_alone(
     spark: SparkSession, tmp_path: Path, hangs: set[str]
 ) -> None:
     both = [clicks(tmp_path, 1, ONE_FILE), other(tmp_path)]
-    ends = advance_together([Run.of(one, clock) for one in both], lambda: spark)
+    ends = advance_together([RunRequest.of(one, clock) for one in both], lambda: spark)
     assert [type(end.error) for end in ends] == [TimedOut, type(None)]
     assert [report.batch_id for report in ends[1].reports] == [1]
 

@@ -17,7 +17,7 @@ from windowlib.definition.definition import Definition
 from windowlib.runs.advance import advance
 from windowlib.runs.exits import USER, pipeline_folder, print_error
 from windowlib.runs.operations import forecast_rollback, rollback
-from windowlib.runs.run import Run
+from windowlib.runs.run import RunRequest
 from windowlib.runs.together import advance_together
 from windowlib.runs.verdicts import abandon
 from windowlib.tables import log
@@ -124,7 +124,7 @@ def test_of_several_pipelines_the_one_that_has_lost_a_file_names_it(
 ) -> None:
     whole = clicks(Path(shutil.copytree(after_two, tmp_path / "whole")), 0).model_copy(update={"name": "whole"})
     lose(pipeline, "open_windows") if how == "gone" else damage(pipeline, "open_windows", how)
-    lost, other = advance_together([Run.of(one, clock) for one in (pipeline, whole)], lambda: spark)
+    lost, other = advance_together([RunRequest.of(one, clock) for one in (pipeline, whole)], lambda: spark)
     assert isinstance(lost.error, LostFiles)
     assert "a file of table open_windows is " in str(lost.error)
     assert (other.error, [report.batch_id for report in other.reports]) == (None, [3])

@@ -199,8 +199,8 @@ from tests.clicks import clock
 from tests.runs.test_power_loss import definition_in
 from windowlib.engines import sail
 from windowlib.runs.advance import batches
-from windowlib.runs.run import Run
-for report in batches(Run.of(definition_in(Path(sys.argv[1])), clock), sail.session):
+from windowlib.runs.run import RunRequest
+for report in batches(RunRequest.of(definition_in(Path(sys.argv[1])), clock), sail.session):
     print(report.batch_id, flush=True)
 """
 COPY_EVERY_S = 0.1

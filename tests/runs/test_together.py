@@ -26,8 +26,8 @@ from windowlib.model.errors import InvalidSpec
 from windowlib.plans.admission import MIN_TIMESTAMP_MS
 from windowlib.runs import at_work, attempt
 from windowlib.runs.advance import advance
-from windowlib.runs.run import Run
-from windowlib.runs.together import Ended, advance_together
+from windowlib.runs.run import RunRequest
+from windowlib.runs.together import RunOutcome, advance_together
 from windowlib.runs.verdicts import approve
 from windowlib.source import rows as source
 from windowlib.tables.read import read_table
@@ -38,16 +38,16 @@ pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 OWN = tuple(name for name in COMPARED if name != "seen_ids")
 
 
-def together(definitions: Sequence[Definition], spark: SparkSession, **options: Any) -> list[Ended]:
+def together(definitions: Sequence[Definition], spark: SparkSession, **options: Any) -> list[RunOutcome]:
     """Runs them in one run, in which sharing does not fail."""
     notes: list[str] = []
-    runs = [Run.of(one, clock, note=notes.append) for one in definitions]
+    runs = [RunRequest.of(one, clock, note=notes.append) for one in definitions]
     ends = advance_together(runs, lambda: spark, **options)
     assert notes == []
     return ends
 
 
-def batches(ends: Sequence[Ended]) -> list[list[int]]:
+def batches(ends: Sequence[RunOutcome]) -> list[list[int]]:
     """The ids of the batches of each."""
     assert [end.error for end in ends] == [None] * len(ends)
     return [[report.batch_id for report in end.reports] for end in ends]
@@ -249,7 +249,7 @@ def test_the_pipeline_that_has_a_mistake_reports_it(spark: SparkSession, tmp_pat
     definitions.append(pipeline(tmp_path, "hours", text))
     arrives(tmp_path, 1)
     notes: list[str] = []
-    ends = advance_together([Run.of(one, clock, note=notes.append) for one in definitions], lambda: spark)
+    ends = advance_together([RunRequest.of(one, clock, note=notes.append) for one in definitions], lambda: spark)
     assert [len(end.reports) for end in ends] == [1, 0]
     assert isinstance(ends[1].error, InvalidSpec)
     assert "hours.toml does not fit its source" in str(ends[1].error)
@@ -316,7 +316,7 @@ def test_slices_not_worth_sharing_are_not_made_again(
         arrive(tmp_path, number, rows)
     notes: list[str] = []
     with reads_counted() as reads:
-        ends = advance_together([Run.of(one, note=notes.append) for one in definitions], lambda: spark)
+        ends = advance_together([RunRequest.of(one, note=notes.append) for one in definitions], lambda: spark)
     assert batches(ends) == [[1, 2], [1, 2]]
     assert len(reads) == 1 + 2
     assert len(notes) == 1
@@ -375,7 +375,7 @@ def test_a_rerun_that_is_given_up_holds_no_pipeline(
             ledger.freeze(lambda state, one=one, of=ledger: rerun_plan(one, of.tables, state, asked, clock))  # type: ignore[misc]
     arrives(tmp_path, 3)
     notes: list[str] = []
-    runs = [Run.of(one, clock, note=notes.append) for one in definitions]
+    runs = [RunRequest.of(one, clock, note=notes.append) for one in definitions]
     ends = advance_together(runs, lambda: spark, max_batches=1)
     assert batches(ends) == [[3] if number == 1 else [4] for number, _ in enumerate(definitions)]
     given_up = [note for note in notes if "batch 3, a rerun that an earlier run had left, is given up" in note]
@@ -424,7 +424,7 @@ def test_a_file_that_changes_before_a_batch_begins(
     elif when == "a batch begins":
         monkeypatch.setattr(attempt, "standing", changed(attempt.standing))
     notes: list[str] = []
-    runs = [Run.of(one, clock, note=notes.append) for one in definitions]
+    runs = [RunRequest.of(one, clock, note=notes.append) for one in definitions]
     opened = changed(lambda: spark) if when == "the engine starts" else lambda: spark
     ends = advance_together(runs, opened)
     assert changes == []

@@ -15,7 +15,7 @@ from tests.clicks import clicks, clock, tables
 from tests.strategies import ALL
 from windowlib.definition.definition import Definition
 from windowlib.engines.connect import EngineLost
-from windowlib.runs.run import Run
+from windowlib.runs.run import RunRequest
 from windowlib.runs.start import run, run_together
 from windowlib.tables.publish import staging_folder
 
@@ -53,7 +53,9 @@ def on_sail(folder: Path) -> Definition:
 
 def batches_of(definition: Definition, said: list[str]) -> list[int]:
     """The batches of a run, with what it says."""
-    asked = Run.of(definition, clock, say=lambda doing: said.append(doing if isinstance(doing, str) else doing()))
+    asked = RunRequest.of(
+        definition, clock, say=lambda doing: said.append(doing if isinstance(doing, str) else doing())
+    )
     return [report.batch_id for report in run(asked)]
 
 
@@ -77,7 +79,7 @@ def test_so_is_that_of_one_of_several_pipelines(answers: Answers, tmp_path: Path
     both[1] = both[1].model_copy(update={"name": "other"})
     batches_of(plain, [])
     answers.unreadable = {answers.come + 1, answers.come + 20}
-    ends = run_together([Run.of(one, clock) for one in both])
+    ends = run_together([RunRequest.of(one, clock) for one in both])
     assert answers.come > max(answers.unreadable)
     assert [(end.error, [report.batch_id for report in end.reports]) for end in ends] == [(None, [1, 2])] * 2
     assert [tables(one, ["results"]) for one in both] == [tables(plain, ["results"])] * 2

@@ -52,7 +52,7 @@ from windowlib.erasure.forget import ForgetRefused
 from windowlib.runs.maintenance import maintain
 from windowlib.runs.operations import adopt
 from windowlib.runs.restore import restore
-from windowlib.runs.run import Run, claimed
+from windowlib.runs.run import RunRequest, claimed
 from windowlib.runs.verdicts import abandon, approve
 from windowlib.tables import log, maintained
 from windowlib.tables.delta import Tables
@@ -218,7 +218,7 @@ def check_is_gone(folder: Path, reader: Reader) -> None:
 
 def tidy(folder: Path) -> None:
     """The next run that claims the pipeline leaves nothing of those that died: all there is now is committed."""
-    run = Run.of(pipeline(folder), wall_clock_ms)
+    run = RunRequest.of(pipeline(folder), wall_clock_ms)
     with claimed(run):
         left = [path for name in ("_prepared", "_staging") for path in (run.ledger.root / name).glob("*")]
         assert not left, f"{left} belong to no table"

@@ -20,7 +20,7 @@ from windowlib.definition.definition import Definition
 from windowlib.inspection.status import status
 from windowlib.runs.advance import advance
 from windowlib.runs.exits import UNEXPECTED, USER, exit_code
-from windowlib.runs.run import PLANS, Run
+from windowlib.runs.run import PLANS, RunRequest
 from windowlib.runs.set_aside import set_aside, take_back
 from windowlib.runs.together import advance_together
 from windowlib.source import contents, listing
@@ -176,7 +176,7 @@ def test_a_file_that_changes_while_it_is_read_is_planned_again(
     definition = clicks(tmp_path, 1, EVERYTHING)
     calls = changing(monkeypatch, lambda call: arrive(tmp_path, 1, events(2)) if call == 1 else None)
     if together:
-        (ended,) = advance_together([Run.of(definition, clock)], lambda: spark)
+        (ended,) = advance_together([RunRequest.of(definition, clock)], lambda: spark)
         assert ended.error is None
         reports = ended.reports
     else:
@@ -390,10 +390,10 @@ def test_of_several_decisions_the_newest_counts(tmp_path: Path) -> None:
 @pytest.fixture
 def due_files() -> Callable[[Definition], list[str]]:
     """What the batch that is due reads, once a run has claimed the pipeline."""
-    from windowlib.runs.run import Run, claimed, next_due
+    from windowlib.runs.run import RunRequest, claimed, next_due
 
     def due(definition: Definition) -> list[str]:
-        run = Run.of(definition, clock)
+        run = RunRequest.of(definition, clock)
         with claimed(run) as claim:
             found = next_due(run, claim)
             return paths(found.plan if found else None)

@@ -29,7 +29,7 @@ from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
 from windowlib.runs.advance import advance
 from windowlib.runs.attempt import BatchReport
 from windowlib.runs.exits import REJECTED, USER, exit_code
-from windowlib.runs.run import Run, claimed, next_due
+from windowlib.runs.run import RunRequest, claimed, next_due
 from windowlib.runs.spark_errors import explained
 from windowlib.runs.verdicts import abandon, approve
 from windowlib.source.found import SourceError
@@ -290,7 +290,7 @@ def test_a_planned_file_that_changes(tmp_path: Path) -> None:
     definition, notes = clicks(tmp_path, 1), list[str]()
     stale = plan(definition, clock)
     path = arrive(tmp_path, 1, [ROW])
-    asked = Run.of(definition, clock, note=notes.append)
+    asked = RunRequest.of(definition, clock, note=notes.append)
     with claimed(asked) as claim:
         due = next_due(asked, claim)
         assert (stale, due) != (None, None)

@@ -15,7 +15,7 @@ from windowlib.reruns.words import size
 from windowlib.runs.exits import load_pipeline
 
 if TYPE_CHECKING:
-    from windowlib.runs.maintenance import Report
+    from windowlib.runs.maintenance import MaintenanceReport
     from windowlib.runs.run import Say
 
 
@@ -33,7 +33,7 @@ def maintain(pipeline: Pipeline, who: Who, dry_run: ShowOnly = False, wait: Wait
 
     definition, wait_ms = load_pipeline(pipeline), duration_ms("--wait", wait)
 
-    def done(say: Say) -> Report:
+    def done(say: Say) -> MaintenanceReport:
         say("maintaining the tables")
         return do(definition, who)
 
@@ -47,7 +47,7 @@ def maintain(pipeline: Pipeline, who: Who, dry_run: ShowOnly = False, wait: Wait
     show_outcome(record, _text(report, dry_run), as_json)
 
 
-def _text(report: Report, dry_run: bool) -> str:
+def _text(report: MaintenanceReport, dry_run: bool) -> str:
     heads = ("table", "files", "put together", "into", "deleted", "KB", "log entries deleted")
     rows = [
         (
@@ -61,7 +61,7 @@ def _text(report: Report, dry_run: bool) -> str:
     return "\n".join([*lines, _sentence(report, dry_run), *(f"note: {note}" for note in report.notes)])
 
 
-def _sentence(report: Report, dry_run: bool) -> str:
+def _sentence(report: MaintenanceReport, dry_run: bool) -> str:
     if report.kept_from is None:
         return "nothing to do"
     compacted, into, deleted = (

@@ -22,7 +22,7 @@ from windowlib.runs.exits import load_pipeline
 from windowlib.tables.rerun import time_ms
 
 if TYPE_CHECKING:
-    from windowlib.runs.restore import Forecast
+    from windowlib.runs.restore import DecisionForecast
 
 T = TypeVar("T")
 
@@ -140,7 +140,7 @@ def advance_watermark(
         show_outcome(record, f"batch {batch_id} is planned; `{to_paste('run', pipeline)}` does it", as_json)
 
 
-def _agreed(look: Callable[[], Forecast], dry_run: bool, yes: bool, reason: str, as_json: bool) -> bool:
+def _agreed(look: Callable[[], DecisionForecast], dry_run: bool, yes: bool, reason: str, as_json: bool) -> bool:
     """Shows what would be done; whether it is to be done."""
     if yes and dry_run:
         raise InvalidSpec("--yes and --dry-run exclude one another")
@@ -161,7 +161,7 @@ def _done(what: str, work: Callable[[], T], as_json: bool) -> T:
         return work()
 
 
-def _text(forecast: Forecast) -> str:
+def _text(forecast: DecisionForecast) -> str:
     rows = [
         f"  {one.table:<16} {'' if one.exact else 'at most '}{one.added:,} added, {one.removed:,} removed"
         for one in forecast.rows or ()

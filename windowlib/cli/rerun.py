@@ -141,7 +141,7 @@ def _apply(definition: Definition, preview_id: str, who: str, wait: str, as_json
 
 
 def _rerun(definition: Definition, wanted: Rerun, wait: str, as_json: bool) -> None:
-    from windowlib.runs.run import Run
+    from windowlib.runs.run import RunRequest
     from windowlib.runs.start import rerun
     from windowlib.tables.rerun import DoneAlready
 
@@ -149,7 +149,7 @@ def _rerun(definition: Definition, wanted: Rerun, wait: str, as_json: bool) -> N
     with progress(console(quiet=as_json)) as show, notifying(definition, lambda: False):
         try:
             rerun(
-                Run.of(definition, rerun=wanted, note=show_note, say=show),
+                RunRequest.of(definition, rerun=wanted, note=show_note, say=show),
                 wait_ms=wait_ms,
                 on_batch=lambda report: show_outcome(batch_record(report), batch_line(report), as_json),
             )

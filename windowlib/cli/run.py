@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from windowlib.definition.definition import Definition
     from windowlib.runs.attempt import BatchReport
-    from windowlib.runs.run import Run, Say
+    from windowlib.runs.run import RunRequest, Say
     from windowlib.tables.ledger_rows import Plan
 
 NO_WAIT = "0s"
@@ -63,11 +63,11 @@ def run(
         if since or wait != NO_WAIT:
             raise InvalidSpec("--wait and --since are for the run of one pipeline; give one definition")
         raise typer.Exit(_run_several(pipelines, chosen, limits, as_json))
-    from windowlib.runs.run import Run
+    from windowlib.runs.run import RunRequest
 
     definition = load_pipeline(pipelines[0]).model_copy(update=chosen)
     with progress(console(quiet=as_json)) as say:
-        shown = _run_shown(Run.of(definition, finish=finish, note=show_note, say=say), limits, as_json)
+        shown = _run_shown(RunRequest.of(definition, finish=finish, note=show_note, say=say), limits, as_json)
     if not shown and not as_json:
         typer.echo(nothing_new(definition))
 
@@ -173,7 +173,7 @@ class Limits:
     report: bool
 
 
-def _run_shown(asked: Run, limits: Limits, as_json: bool) -> bool:
+def _run_shown(asked: RunRequest, limits: Limits, as_json: bool) -> bool:
     """As `_run_one`; then notices are sent, and what shows the pipeline is brought up to date where the run did
     something or failed. A run that leaves the pipeline to another one leaves that to it, too.
     """
@@ -192,7 +192,7 @@ def _run_shown(asked: Run, limits: Limits, as_json: bool) -> bool:
     return shown
 
 
-def _show(ended: Run, limits: Limits, as_json: bool, *, failed: bool = False) -> None:
+def _show(ended: RunRequest, limits: Limits, as_json: bool, *, failed: bool = False) -> None:
     """Brings metrics up to date, and where it is asked for the page. What a run has open is as good as its end."""
     ledger = None if failed else ended.ledger
     if not limits.report:
@@ -203,7 +203,7 @@ def _show(ended: Run, limits: Limits, as_json: bool, *, failed: bool = False) ->
         show_outcome({"page": str(page)}, f"open {page}", as_json)
 
 
-def _run_one(asked: Run, limits: Limits, as_json: bool) -> bool:
+def _run_one(asked: RunRequest, limits: Limits, as_json: bool) -> bool:
     """Runs one pipeline; whether there was a batch to report."""
     from windowlib.runs.committed import committed_since
     from windowlib.runs.start import run, waiting
@@ -258,7 +258,7 @@ def _run_several(pipelines: Sequence[Path], chosen: Mapping[str, str], limits: L
 
 def _run_together(definitions: list[Definition], limits: Limits, as_json: bool, say: Say) -> list[int]:
     """Runs several pipelines; the exit code of each."""
-    from windowlib.runs.run import Run
+    from windowlib.runs.run import RunRequest
     from windowlib.runs.start import run_together
     from windowlib.tables.ledger import ApprovalPending, Superseded
 
@@ -266,7 +266,7 @@ def _run_together(definitions: list[Definition], limits: Limits, as_json: bool, 
         named = {"pipeline": definition.name, **batch_record(report)}
         show_outcome(named, f"{definition.name}  {batch_line(report)}", as_json)
 
-    runs = [Run.of(one, finish=limits.finish, note=show_note, say=say) for one in definitions]
+    runs = [RunRequest.of(one, finish=limits.finish, note=show_note, say=say) for one in definitions]
     ends = run_together(runs, on_batch=on_batch, max_batches=limits.max_batches)
     codes = []
     for asked, end in zip(runs, ends, strict=True):

@@ -31,7 +31,7 @@ from windowlib.migrations.batch import AtRest, settled, stands
 from windowlib.migrations.files import Standing
 from windowlib.model.errors import WindowError
 from windowlib.plans.erased import is_hashable
-from windowlib.runs.decided import Decided, fixed
+from windowlib.runs.decided import DecisionBatch, fixed
 from windowlib.runs.leftovers import Leftovers
 from windowlib.runs.maintenance import maintain
 from windowlib.runs.publication import publish
@@ -275,7 +275,7 @@ def _newest_ms(here: Standing) -> int:
     return max(times, default=0)
 
 
-def _decided(looked: _Looked, commit: Commit, removals: Sequence[DataFile], decision: Decision) -> Decided:
+def _decided(looked: _Looked, commit: Commit, removals: Sequence[DataFile], decision: Decision) -> DecisionBatch:
     here, found = looked.here, looked.found
     changes = tuple(
         of_tables.change(here, name, found.get(name), [*removals] if name == RESULT_CHANGES.name else [])
@@ -285,4 +285,4 @@ def _decided(looked: _Looked, commit: Commit, removals: Sequence[DataFile], deci
         figure: sum(file.rows for file in here.files(name)) - (found[name].count if name in found else 0)
         for name, figure in COUNTED.items()
     }
-    return Decided(decision, commit, changes, left, written=True)
+    return DecisionBatch(decision, commit, changes, left, written=True)

@@ -40,7 +40,7 @@ KIND = """case
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class RerunChanges:
     """How many changes there are of each kind, and the largest."""
 
     counts: dict[str, int]
@@ -49,7 +49,7 @@ class Changes:
 
 def changes_of(
     rows: DataFrame, keys: Sequence[str], outputs: Sequence[str], additive: Sequence[str], merging: Engine | None
-) -> Changes:
+) -> RerunChanges:
     """The changes in the rows of a difference, by two Spark jobs.
 
     `merging` is the engine of windows that merge, None for others. A change is ranked by the greatest difference of its
@@ -66,7 +66,7 @@ def changes_of(
     shares = (F.expr(_share(numbers, most)).desc() for numbers in ranked if numbers)
     order: list[Any] = [*shares, *map(quoted, keys), "first_ms"]
     shown = changes.orderBy(*order).limit(LARGEST).select(*map(quoted, keys), "kind", "members")
-    return Changes(counts, [_entry(row, keys, outputs, additive) for row in collected(shown)])
+    return RerunChanges(counts, [_entry(row, keys, outputs, additive) for row in collected(shown)])
 
 
 def _numeric(schema: StructType, outputs: Sequence[str]) -> list[str]:

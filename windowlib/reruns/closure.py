@@ -16,7 +16,7 @@ from windowlib.model.rerun import TimeRange, first_slack_ms, needed, readmitted,
 from windowlib.plans import reruns
 from windowlib.plans.functions import F
 from windowlib.plans.step import Step
-from windowlib.reruns.events import CHOSEN, Events, asked_of, read_events, rules_of
+from windowlib.reruns.events import CHOSEN, RerunEvents, asked_of, read_events, rules_of
 from windowlib.reruns.judged import with_repeats
 from windowlib.reruns.source import KnownFile, reading
 from windowlib.tables.data_files import DataFile
@@ -68,13 +68,13 @@ class Closure:
         return overlapping_ms(tables.files("open_windows"), self.bounds, self.windows)
 
 
-def find(inputs: Inputs, known: Sequence[KnownFile]) -> tuple[Closure, Events]:
+def find(inputs: Inputs, known: Sequence[KnownFile]) -> tuple[Closure, RerunEvents]:
     """The closure of a rerun, and the events that count for it."""
     asked = asked_of(inputs)
     return _by_chains(inputs, known, asked) if rules_of(inputs).by_chains else _by_time(inputs, known, asked)
 
 
-def _by_time(inputs: Inputs, known: Sequence[KnownFile], asked: TimeRange) -> tuple[Closure, Events]:
+def _by_time(inputs: Inputs, known: Sequence[KnownFile], asked: TimeRange) -> tuple[Closure, RerunEvents]:
     assigner = inputs.definition.spec.assigner
     assert isinstance(assigner, Tumbling | Sliding)
     covered = readmitted(assigner, asked)
@@ -83,7 +83,7 @@ def _by_time(inputs: Inputs, known: Sequence[KnownFile], asked: TimeRange) -> tu
     return Closure(covered, inputs.kind.bounds), read_events(inputs, files, covered)
 
 
-def _by_chains(inputs: Inputs, known: Sequence[KnownFile], asked: TimeRange) -> tuple[Closure, Events]:
+def _by_chains(inputs: Inputs, known: Sequence[KnownFile], asked: TimeRange) -> tuple[Closure, RerunEvents]:
     """Reads around the range until no chain reaches further than what has been read; gives slices for events."""
     assigner, known = inputs.definition.spec.assigner, with_repeats(inputs, known, asked)
     slack_ms = first_slack_ms(assigner)
@@ -99,14 +99,16 @@ def _by_chains(inputs: Inputs, known: Sequence[KnownFile], asked: TimeRange) -> 
         span = TimeRange(min(span.from_ms, reached.from_ms - slack_ms), max(span.to_ms, reached.to_ms + slack_ms))
 
 
-def _sliced(inputs: Inputs, read: Events) -> Events:
+def _sliced(inputs: Inputs, read: RerunEvents) -> RerunEvents:
     slices = None if read.rows is None else rules_of(inputs).sliced(read.rows, read.step)
     if slices is None:
         return read
     return read.with_rows(inputs.staged.write_and_read(slices, inputs.staged.unused("slices")))
 
 
-def _chains(inputs: Inputs, sliced: Events, events: DataFrame | None, asked: TimeRange, span: TimeRange) -> Closure:
+def _chains(
+    inputs: Inputs, sliced: RerunEvents, events: DataFrame | None, asked: TimeRange, span: TimeRange
+) -> Closure:
     """The chains, as far as they follow from what has been read."""
     step, late_only = sliced.step, inputs.rerun.late_only
     bounds = inputs.kind.bounds

@@ -18,7 +18,7 @@ from windowlib.plans.duplicates import id_of
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.kinds.kind import RerunRules
 from windowlib.plans.step import Step
-from windowlib.reruns.judged import REPEATED, Judged, are_judged_again, judge, judged, with_repeated
+from windowlib.reruns.judged import REPEATED, RejudgedRows, are_judged_again, judge, judged, with_repeated
 from windowlib.reruns.places import PLACE, PLACE_IN_TABLES, of_files, placed, rows_of, with_mark
 from windowlib.reruns.source import KnownFile, check_files
 from windowlib.source import intake
@@ -36,7 +36,7 @@ BY_NUMBER = {"duplicate", "future"}  # reasons for which a row, known by its num
 
 
 @dataclass(frozen=True, slots=True)
-class Events:
+class RerunEvents:
     """The files that a rerun reads, and what of them counts: `rows` are events, or slices of them (None: no row).
 
     `step` is the plan's view, with the types that the rows give; `judged` is None where all files are as they were.
@@ -46,14 +46,14 @@ class Events:
     files: Sequence[KnownFile]
     step: Step
     rows: DataFrame | None = None
-    judged: Judged | None = None
+    judged: RejudgedRows | None = None
     again: DataFrame | None = None
 
     @property
     def bytes_read(self) -> int:
         return sum(file.now.size_bytes for file in self.files if file.now)
 
-    def with_rows(self, rows: DataFrame) -> Events:
+    def with_rows(self, rows: DataFrame) -> RerunEvents:
         """The same with other rows."""
         return replace(self, rows=rows)
 
@@ -125,7 +125,7 @@ def asked_of(inputs: Inputs) -> TimeRange:
     return TimeRange(found[0], found[1] + 1)
 
 
-def read_events(inputs: Inputs, files: Sequence[KnownFile], covered: TimeRange) -> Events:
+def read_events(inputs: Inputs, files: Sequence[KnownFile], covered: TimeRange) -> RerunEvents:
     """The events of the files that count.
 
     Rows that were refused as too far in the future stay refused; so do duplicates, unless a file has changed or is
@@ -137,7 +137,9 @@ def read_events(inputs: Inputs, files: Sequence[KnownFile], covered: TimeRange) 
     check_files(inputs.source, files, covered, inputs.rerun)
     step, judges_again = scratch(inputs), are_judged_again(inputs, files)
     if not any(file.now for file in files):
-        return Events(files, steps.with_types(inputs, step, None), judged=Judged(covered) if judges_again else None)
+        return RerunEvents(
+            files, steps.with_types(inputs, step, None), judged=RejudgedRows(covered) if judges_again else None
+        )
     raw = rows_of(inputs, files, inputs.source_types)
     rows = admission.events(raw.frame, _judge(inputs), step.engine)
     if inputs.definition.aggregates.needs_arrival or inputs.source.event_id:
@@ -158,7 +160,7 @@ def read_events(inputs: Inputs, files: Sequence[KnownFile], covered: TimeRange) 
     if judges_again:
         rows = judge(inputs, rows, files, raw, covered)
         found = judged(inputs, rows, files, raw, _judge(inputs), covered)
-    return Events(files, step, rows.where(f"{names.REASON} IS NULL"), found, again)
+    return RerunEvents(files, step, rows.where(f"{names.REASON} IS NULL"), found, again)
 
 
 def rules_of(inputs: Inputs) -> RerunRules:

@@ -21,7 +21,7 @@ from windowlib.plans import names, reruns
 from windowlib.plans.partitions import PARTITION
 from windowlib.plans.step import FIRED_EVENTS, ON_TIME, OPEN, Step
 from windowlib.reruns.closure import END_MS, START_MS, Closure, find
-from windowlib.reruns.events import Events, is_chosen, rules_of, with_times
+from windowlib.reruns.events import RerunEvents, is_chosen, rules_of, with_times
 from windowlib.reruns.places import PLACE_IN_TABLES
 from windowlib.reruns.source import files_of
 from windowlib.tables import data_files
@@ -39,7 +39,7 @@ class Findings:
     attempt's folder; `differing` counts the rows of the difference by kind.
     """
 
-    read: Events
+    read: RerunEvents
     closure: Closure
     made: StructType | None = None
     differing: Mapping[str, int] = field(default_factory=dict)
@@ -91,7 +91,7 @@ def rows_of(path: Path) -> int:
     return data_files.data_file(path.parent, path.name).rows
 
 
-def _windows(inputs: Inputs, closure: Closure, read: Events) -> StructType | None:
+def _windows(inputs: Inputs, closure: Closure, read: RerunEvents) -> StructType | None:
     """Writes the windows of the closure; gives their columns, None without any event."""
     if read.rows is None:
         return None

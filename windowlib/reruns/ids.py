@@ -10,12 +10,12 @@ from windowlib.batches.inputs import Inputs
 from windowlib.batches.rejects import forgotten_up_to
 from windowlib.plans.functions import F
 from windowlib.plans.step import Step
-from windowlib.reruns.judged import Judged
+from windowlib.reruns.judged import RejudgedRows
 from windowlib.tables.publish import StagedChanges
 from windowlib.tables.statistics import overlapping_ms
 
 
-def seen_ids(inputs: Inputs, judged: Judged | None, step: Step) -> StagedChanges:
+def seen_ids(inputs: Inputs, judged: RejudgedRows | None, step: Step) -> StagedChanges:
     """What becomes of `seen_ids`."""
     if judged is None or not inputs.source.event_id:
         return StagedChanges()

@@ -33,7 +33,7 @@ REPEATED = names.internal("was_repeated")  # whether a row of a file that is as 
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class RejudgedRows:
     """What was judged again, with the events in `covered`.
 
     seen, refused: of changed files figures, and the rows that reach no window
@@ -108,7 +108,7 @@ def judged(
     raw: source.SourceRows,
     like: Admission,
     covered: TimeRange,
-) -> Judged:
+) -> RejudgedRows:
     """What has come of it; looks at the rows of changed files as a batch would, by `like`."""
     changed = {file.path for file in files if file.changed}
     released, ids, event_id = None, None, inputs.source.event_id
@@ -118,13 +118,13 @@ def judged(
         kept = source.with_path(inputs.spark, kept, raw.paths).withColumnRenamed(names.SOURCE_ROW, "source_row")
         released = inputs.staged.write_and_read(kept, inputs.staged.unused("released"))
     if not changed:
-        return Judged(covered, released=released, ids=ids)
+        return RejudgedRows(covered, released=released, ids=ids)
     paths = {uri: path for uri, path in raw.paths.items() if path in changed}
     of_changed = rows.where(_of_changed(files, raw))
     refused = quarantined(of_changed, raw.columns, inputs.plan.batch_id, engine_of(inputs.spark))
     refused = source.with_path(inputs.spark, refused, raw.paths)
     seen = intake.look(of_changed, like, inputs.definition.storage.state_partition_ms, paths)
-    return Judged(covered, seen, refused, released, ids)
+    return RejudgedRows(covered, seen, refused, released, ids)
 
 
 def _of_changed(files: Sequence[KnownFile], raw: source.SourceRows) -> Column:

@@ -14,7 +14,7 @@ from typing import Any
 
 from windowlib.definition.instants import time_of, utc
 from windowlib.plans.partitions import DAY_MS
-from windowlib.reruns.totals import Day, Total
+from windowlib.reruns.totals import DayTotals, Total
 from windowlib.tables import small
 from windowlib.tables.delta import Table
 from windowlib.tables.outside import PREVIEWS
@@ -45,7 +45,7 @@ class Summary:
     files_waiting: int | None  # new ones that no run has read; None: the source cannot be listed
     largest: list[dict[str, Any]]
     results: Total | None = None  # how many there are
-    days: list[Day] = field(default_factory=list)
+    days: list[DayTotals] = field(default_factory=list)
     format: int = FORMAT
 
     @staticmethod
@@ -57,7 +57,7 @@ class Summary:
                 "totals": _totals(kept["totals"]),
                 "results": kept["results"] and Total(**kept["results"]),
                 "days": [
-                    Day(**{**day, "results": Total(**day["results"]), "totals": _totals(day["totals"])})
+                    DayTotals(**{**day, "results": Total(**day["results"]), "totals": _totals(day["totals"])})
                     for day in kept["days"]
                 ],
             }

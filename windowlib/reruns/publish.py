@@ -32,7 +32,7 @@ CAUSE = "rerun"
 
 
 @dataclass(frozen=True, slots=True)
-class Late:
+class LateChanges:
     """What becomes of late events: so many are in a window now, so many are not in the source any more."""
 
     changes: StagedChanges
@@ -51,7 +51,7 @@ class Published:
 
 def publish(inputs: Inputs, found: Findings) -> Published:
     """Moves what was found into tables."""
-    results, in_flight, late = dict[str, StagedChanges](), StagedChanges(), Late(StagedChanges())
+    results, in_flight, late = dict[str, StagedChanges](), StagedChanges(), LateChanges(StagedChanges())
     if not found.closure.is_empty:
         results = _results(inputs, found)
     if not found.closure.is_empty or found.step.lateness_changed:
@@ -136,7 +136,7 @@ def _in_flight(inputs: Inputs, found: Findings) -> StagedChanges:
     return StagedChanges([file for file in moved if file.rows], touched, schema=schema)
 
 
-def _late_events(inputs: Inputs, found: Findings) -> Late:
+def _late_events(inputs: Inputs, found: Findings) -> LateChanges:
     """Late events that are in a window now are marked; those of changed files are not in the source any more."""
     windows, asked = found.closure.windows, inputs.rerun.range
     # Late events of a changed file may lie before and after all windows; in the range they lie in any case.
@@ -145,7 +145,7 @@ def _late_events(inputs: Inputs, found: Findings) -> Late:
     rows = inputs.tables.rows_with_file("late_events", looked)
     present = [(file.path, file.changed or file.replaced) for file in found.read.files if file.now or file.replaced]
     if rows is None or not present:
-        return Late(StagedChanges())
+        return LateChanges(StagedChanges())
     named = F.broadcast(inputs.spark.createDataFrame(present, "source_file string, _changed boolean"))
     known = rows.join(named, "source_file", "left")
     waiting = known.where("readmitted_by IS NULL AND NOT _changed")
@@ -155,7 +155,7 @@ def _late_events(inputs: Inputs, found: Findings) -> Late:
     names = {Path(row[FILE]).name for row in concerned}
     touched = [file for file in looked if Path(file.path).name in names]
     if not touched:
-        return Late(StagedChanges())
+        return LateChanges(StagedChanges())
     counters = found.step.engine.counters()
     counted = counters.over(
         marked.where(F.regexp_extract(FILE, r"[^/]+$", 0).isin(names)),
@@ -165,7 +165,7 @@ def _late_events(inputs: Inputs, found: Findings) -> Late:
     again = counted.where("_changed IS NULL OR NOT _changed").withColumn("readmitted_by", by)
     columns = [quoted(name) for name in rows.columns if name != FILE]
     added = inputs.staged.append(again.select(*columns), "late_events")
-    return Late(StagedChanges(added, touched), **counters.values())
+    return LateChanges(StagedChanges(added, touched), **counters.values())
 
 
 def _changed_files(inputs: Inputs, found: Findings) -> dict[str, StagedChanges]:

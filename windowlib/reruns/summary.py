@@ -17,7 +17,7 @@ from windowlib.source.listing import waiting_files
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from windowlib.reruns.changes import Changes
+    from windowlib.reruns.changes import RerunChanges
     from windowlib.reruns.totals import RangeTotals
 
 
@@ -55,7 +55,7 @@ def _kinds(found: Findings) -> tuple[str, ...]:
     return (*OF_ALL, *OF_SESSIONS) if found.closure.by_chains else OF_ALL
 
 
-def _changes(inputs: Inputs, found: Findings, rows: DataFrame) -> Changes:
+def _changes(inputs: Inputs, found: Findings, rows: DataFrame) -> RerunChanges:
     merging = found.step.engine if found.closure.by_chains else None
     additive = inputs.definition.aggregates.additive
     return changes_of(rows, inputs.source.key, found.step.output_names, additive, merging)

@@ -60,7 +60,7 @@ class Total:
 
 
 @dataclass(frozen=True, slots=True)
-class Day:
+class DayTotals:
     """The differences of one day: how many results differ, and the totals."""
 
     day: str  # UTC, as 2026-03-02
@@ -75,7 +75,7 @@ class RangeTotals:
 
     results: Total
     totals: dict[str, Total]
-    days: list[Day]
+    days: list[DayTotals]
 
 
 def with_totals(schema: StructType, additive: Sequence[str]) -> dict[str, str]:
@@ -166,7 +166,7 @@ def _sums(number: int, kind: str) -> list[tuple[str, str]]:
 def _read(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> RangeTotals:
     by_day = sorted(rows, key=lambda row: row["day"])
     days = [
-        Day(
+        DayTotals(
             f"{utc(0) + timedelta(days=row['day']):%Y-%m-%d}",
             int(row["differs"]),
             Total.of(int(row["was"]), int(row["added"]), int(row["was"]) + int(row["added"])),

@@ -14,7 +14,7 @@ from windowlib.reruns.changes import OF_ALL
 
 if TYPE_CHECKING:
     from windowlib.reruns.previews import Preview
-    from windowlib.reruns.totals import Day, Total
+    from windowlib.reruns.totals import DayTotals, Total
     from windowlib.tables.rerun import Rerun
 
 Cells = tuple[list[str], list[list[str]]]  # names of columns, and rows
@@ -86,7 +86,7 @@ def days(preview: Preview, hide: Collection[str] = (), most: int = DAYS) -> Cell
     return names, [_day(day, summary.totals, hide) for day in chosen]
 
 
-def _day(day: Day, totals: Collection[str], hide: Collection[str]) -> list[str]:
+def _day(day: DayTotals, totals: Collection[str], hide: Collection[str]) -> list[str]:
     sums = (HIDDEN if name in hide else _with_percent(day.totals[name]) for name in totals)
     return [day.day, f"{day.differing:,}", _with_percent(day.results), *sums]
 

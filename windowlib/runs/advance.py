@@ -15,7 +15,7 @@ from windowlib.definition.definition import Definition
 from windowlib.quality import check
 from windowlib.runs.at_work import OnLost, at_work, has_work, irreplaceable
 from windowlib.runs.attempt import BatchReport
-from windowlib.runs.run import Note, Run, silent
+from windowlib.runs.run import Note, RunRequest, silent
 from windowlib.tables.ledger import Clock, wall_clock_ms
 from windowlib.tables.rerun import Rerun
 
@@ -39,13 +39,13 @@ def advance(
     `spark` is called only when there is work, once for each batch; `on_note` with what an operator should know. Raises
     as `plan` does, and `Superseded` when another run is at work.
     """
-    run = Run.of(definition, clock, finish=finish, rerun=rerun, note=on_note)
+    run = RunRequest.of(definition, clock, finish=finish, rerun=rerun, note=on_note)
     with closing(batches(run, spark, max_batches)) as reports:
         return list(reports)
 
 
 def batches(
-    run: Run, spark: Callable[[], SparkSession], max_batches: int | None = None, on_lost: OnLost = irreplaceable
+    run: RunRequest, spark: Callable[[], SparkSession], max_batches: int | None = None, on_lost: OnLost = irreplaceable
 ) -> Generator[BatchReport]:
     """The batches of a run, each when it is committed. Close it to release the pipeline before the last."""
     if not has_work(run):

@@ -15,7 +15,7 @@ from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant
 from windowlib.definition.plurals import counted
 from windowlib.model.errors import InvalidSpec
-from windowlib.runs.restore import Forecast, NothingToDo
+from windowlib.runs.restore import DecisionForecast, NothingToDo
 from windowlib.tables.decision import Decision
 from windowlib.tables.in_flight import OPEN_WINDOWS
 from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
@@ -23,13 +23,15 @@ from windowlib.tables.ledger_rows import LedgerState, Plan
 from windowlib.tables.read import snapshot
 
 
-def forecast_advance(definition: Definition, to_ms: int, clock: Clock = wall_clock_ms) -> Forecast:
+def forecast_advance(definition: Definition, to_ms: int, clock: Clock = wall_clock_ms) -> DecisionForecast:
     """What a watermark at `to_ms` does. Raises as `advance_watermark` does."""
     ledger = ledger_of(definition, clock)
     state = ledger.state()
     _check(definition.file, state, to_ms, clock)
     check_fingerprint(definition, state.commit)
-    return Forecast(Decision("advance_watermark", "", "", to_ms=to_ms).title, None, tuple(_notes(ledger, state, to_ms)))
+    return DecisionForecast(
+        Decision("advance_watermark", "", "", to_ms=to_ms).title, None, tuple(_notes(ledger, state, to_ms))
+    )
 
 
 def advance_watermark(definition: Definition, to_ms: int, who: str, reason: str, clock: Clock = wall_clock_ms) -> int:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from windowlib.engines.connect import EngineLost
 from windowlib.runs.attempt import Attempt, BatchReport, GivenUp, begin, complete, explaining, roll_forward
 from windowlib.runs.deadline import within
-from windowlib.runs.run import PLANS, Due, Run, claimed_in_time, due_in_time, first_plan, looking
+from windowlib.runs.run import PLANS, Due, RunRequest, claimed_in_time, due_in_time, first_plan, looking
 from windowlib.source.found import SourceError
 from windowlib.source.listing import FilesChanged
 from windowlib.tables import disk
@@ -37,21 +37,21 @@ def irreplaceable() -> bool:
     return False
 
 
-def has_work(run: Run) -> bool:
+def has_work(run: RunRequest) -> bool:
     """Whether there is anything to do. Needs no claim; raises as `plan` does."""
     with losses_named(run.ledger.tables), looking(run):
         return first_plan(run) is not None
 
 
 @contextmanager
-def at_work(run: Run, spark: Callable[[], SparkSession], on_lost: OnLost) -> Iterator[AtWork]:
+def at_work(run: RunRequest, spark: Callable[[], SparkSession], on_lost: OnLost) -> Iterator[AtWork]:
     """Holds the claim of a pipeline within the block. Raises `Superseded` when another run holds it."""
     with named(run), claimed_in_time(run) as claim:
         yield AtWork(run, claim, spark, on_lost)
 
 
 @contextmanager
-def named(run: Run) -> Iterator[None]:
+def named(run: RunRequest) -> Iterator[None]:
     """Raises what the block fails at by the name of a disk that refuses, or of files that the tables have lost."""
     with disk.refusals_named(run.ledger.root), losses_named(run.ledger.tables, SourceError):
         yield
@@ -64,7 +64,7 @@ class AtWork:
     `spark` is asked for a session once for each batch that is computed.
     """
 
-    run: Run
+    run: RunRequest
     claim: Claim
     spark: Callable[[], SparkSession]
     on_lost: OnLost

@@ -33,7 +33,7 @@ from windowlib.reruns.words import size
 from windowlib.runs.deadline import FAILED
 from windowlib.runs.history import history
 from windowlib.runs.publication import fix, publication, publish
-from windowlib.runs.run import Due, Run, saying
+from windowlib.runs.run import Due, RunRequest, saying
 from windowlib.runs.spark_errors import NOT_UTF8, explained
 from windowlib.source import listing as source
 from windowlib.source.parquet_rows import check_texts
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 class Attempt:
     """An attempt that has begun: what it computes from, and the version that each table stands at."""
 
-    run: Run
+    run: RunRequest
     claim: Claim
     due: Due
     inputs: Inputs
@@ -77,7 +77,7 @@ class BatchReport:
     checks: list[CheckResult] = field(default_factory=list)
 
 
-def begin(run: Run, claim: Claim, due: Due, spark: SparkSession) -> Attempt:
+def begin(run: RunRequest, claim: Claim, due: Due, spark: SparkSession) -> Attempt:
     """Brings the tables to where the batch begins, and gives what it computes from."""
     definition, plan, commit = run.definition, due.plan, due.state.commit
     if changed := lateness_changed(plan, commit):
@@ -128,13 +128,13 @@ def complete(attempt: Attempt, shared: Shared | None = None) -> BatchReport:
     return report
 
 
-def _say_late_after_finish(run: Run) -> None:
+def _say_late_after_finish(run: RunRequest) -> None:
     commit = run.ledger.state().commit
     if commit and (late := late_after_finish(run.definition.file, run.ledger.tables, commit)):
         run.note(f"{run.definition.name}: {late}")
 
 
-def _named(run: Run, plan: Plan) -> str:
+def _named(run: RunRequest, plan: Plan) -> str:
     return f"{run.definition.name}, batch {plan.batch_id}"
 
 
@@ -160,7 +160,7 @@ def _remove_staging(attempt: Attempt) -> None:
         attempt.inputs.staging.parent.rmdir()  # unless another attempt has files there
 
 
-def roll_forward(run: Run, claim: Claim, due: Due) -> BatchReport:
+def roll_forward(run: RunRequest, claim: Claim, due: Due) -> BatchReport:
     """Publishes the batch that an earlier attempt has prepared; nothing is computed."""
     assert due.state.prepared is not None, "the batch is prepared"
     started = time.monotonic()
@@ -212,7 +212,7 @@ def _refusal(checks: Sequence[CheckResult], state: LedgerState) -> str | None:
 
 
 @contextmanager
-def explaining(run: Run, claim: Claim, due: Due) -> Iterator[None]:
+def explaining(run: RunRequest, claim: Claim, due: Due) -> Iterator[None]:
     """Raises errors of the block as what they mean: a mistake of the user, a lost engine, another run at work."""
     ledger, of = run.ledger, run.definition
     waits = due.plan.rerun is None  # a rerun is given up at once

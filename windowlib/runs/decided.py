@@ -30,7 +30,7 @@ NOTHING_READ = ("rows_read", "rows_admitted", "rows_late", "windows_fired_on_tim
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class DecisionBatch:
     """What such a batch does: `changes` in commit order, the `commit` whose place it takes, rows left by figure.
 
     Where its files were `written` for it, as they are where no change is `of_rows`, they go when it is given up.
@@ -44,7 +44,7 @@ class Decided:
     written: bool = False
 
 
-def fixed(ledger: Ledger, claim: Claim, state: LedgerState, decided: Decided) -> Publication:
+def fixed(ledger: Ledger, claim: Claim, state: LedgerState, decided: DecisionBatch) -> Publication:
     """The publication of a decision, written down together with its plan; an unfinished batch is abandoned.
 
     Raises `DecidedMeanwhile` where the pipeline was planned or decided about since `state`.

@@ -20,10 +20,10 @@ from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant, utc
 from windowlib.definition.kept import RetentionPeriod
-from windowlib.runs.decided import Decided, fixed
+from windowlib.runs.decided import DecisionBatch, fixed
 from windowlib.runs.publication import publish
-from windowlib.runs.run import Run, claimed
-from windowlib.runs.superfluous import Found, look
+from windowlib.runs.run import RunRequest, claimed
+from windowlib.runs.superfluous import MaintenancePlan, look
 from windowlib.tables import checkpoints, compaction, disk, maintained, sweep
 from windowlib.tables.change import logged
 from windowlib.tables.decision import Decision
@@ -52,7 +52,7 @@ class TableReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class MaintenanceReport:
     """What a maintenance has done, or would do: of tables only those that it concerns.
 
     `batch_id` is the batch that put files together, None without one. `others` counts what went next to the tables;
@@ -71,13 +71,13 @@ class Report:
         return sum(one.bytes_deleted for one in self.tables)
 
 
-def forecast(definition: Definition, clock: Clock = wall_clock_ms) -> Report:
+def forecast(definition: Definition, clock: Clock = wall_clock_ms) -> MaintenanceReport:
     """What `maintain` would do now; touches nothing."""
     ledger = ledger_of(definition, clock)
     return ledger.settled(lambda state: _forecast(definition, ledger, state, clock()))
 
 
-def _forecast(definition: Definition, ledger: Ledger, state: LedgerState, now_ms: int) -> Report:
+def _forecast(definition: Definition, ledger: Ledger, state: LedgerState, now_ms: int) -> MaintenanceReport:
     check_fingerprint(definition, state.commit)
     if state.commit is None:
         return _nothing(definition.retention.cuts)
@@ -89,7 +89,9 @@ def _forecast(definition: Definition, ledger: Ledger, state: LedgerState, now_ms
     return _report(definition.retention.cuts, found, None, notes)
 
 
-def maintain(definition: Definition, who: str, clock: Clock = wall_clock_ms, *, only_newest: bool = False) -> Report:
+def maintain(
+    definition: Definition, who: str, clock: Clock = wall_clock_ms, *, only_newest: bool = False
+) -> MaintenanceReport:
     """Does it. Raises `Superseded` while a run is in progress; before any change `ForeignChange`, `LostRows`.
 
     With `only_newest` no cut but the newest is kept, and readers of an older one are not waited for.
@@ -98,7 +100,7 @@ def maintain(definition: Definition, who: str, clock: Clock = wall_clock_ms, *, 
     check_fingerprint(definition, state.commit)
     if state.commit is None:
         return _nothing(definition.retention.cuts)
-    run = Run.of(definition, clock)
+    run = RunRequest.of(definition, clock)
     ledger, now_ms = run.ledger, clock()
     with (
         disk.refusals_named(ledger.root),
@@ -126,8 +128,8 @@ def maintain(definition: Definition, who: str, clock: Clock = wall_clock_ms, *, 
     return _report(definition.retention.cuts, found, batch_id, notes)
 
 
-def _nothing(cuts: RetentionPeriod) -> Report:
-    return Report(None, None, str(cuts), (), {}, ("no batch is committed yet",))
+def _nothing(cuts: RetentionPeriod) -> MaintenanceReport:
+    return MaintenanceReport(None, None, str(cuts), (), {}, ("no batch is committed yet",))
 
 
 def _waits(state: LedgerState) -> Iterator[str]:
@@ -136,7 +138,7 @@ def _waits(state: LedgerState) -> Iterator[str]:
         yield f"batch {state.plan.batch_id} {what}: its files stay, and small files are put together after it"
 
 
-def _far_ahead(definition: Definition, found: Found, now_ms: int) -> Iterator[str]:
+def _far_ahead(definition: Definition, found: MaintenancePlan, now_ms: int) -> Iterator[str]:
     if now_ms != found.counted_from_ms:
         yield (
             f"this machine's clock says {instant(now_ms)}, far ahead of the newest batch: nothing is deleted by it,"
@@ -149,7 +151,7 @@ def _far_ahead(definition: Definition, found: Found, now_ms: int) -> Iterator[st
 
 
 def _compacted(
-    ledger: Ledger, claim: Claim, state: LedgerState, found: Found, versions: Mapping[str, int], who: str
+    ledger: Ledger, claim: Claim, state: LedgerState, found: MaintenancePlan, versions: Mapping[str, int], who: str
 ) -> Publication:
     """Writes the larger files, and fixes the batch that puts them in the place of the small ones."""
     assert state.commit is not None, "there is a batch"
@@ -170,7 +172,7 @@ def _compacted(
     dropped = f", {len(found.announcements)} that announced erased keys dropped" if found.announcements else ""
     decision = Decision("maintain", who, f"{before} small files put together into {after}{dropped}")
     left = {figure: state.commit.counts[figure] for figure in COUNTED.values() if figure in state.commit.counts}
-    return fixed(ledger, claim, state, Decided(decision, state.commit, changes, left, of_rows=False))
+    return fixed(ledger, claim, state, DecisionBatch(decision, state.commit, changes, left, of_rows=False))
 
 
 def _attempt(state: LedgerState, claim: Claim) -> str:
@@ -178,7 +180,7 @@ def _attempt(state: LedgerState, claim: Claim) -> str:
     return f"{state.last_batch_id + 1}-{claim.epoch}"
 
 
-def _kept(cuts: str, found: Found, batch_id: int | None, who: str, now_ms: int) -> Maintained:
+def _kept(cuts: str, found: MaintenancePlan, batch_id: int | None, who: str, now_ms: int) -> Maintained:
     return Maintained(
         utc(now_ms),
         who,
@@ -191,7 +193,7 @@ def _kept(cuts: str, found: Found, batch_id: int | None, who: str, now_ms: int) 
     )
 
 
-def _delete(ledger: Ledger, claim: Claim, found: Found, made: Maintained) -> None:
+def _delete(ledger: Ledger, claim: Claim, found: MaintenancePlan, made: Maintained) -> None:
     """Says what is kept, then deletes what is not. A run that takes the pipeline over needs none of it either."""
     maintained.keep(ledger.root, made)
     ledger.check(claim.epoch)  # who has claimed before it has not seen that row, and may go back to what it gives up
@@ -210,7 +212,9 @@ def _delete(ledger: Ledger, claim: Claim, found: Found, made: Maintained) -> Non
             shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
 
 
-def _report(cuts: RetentionPeriod, found: Found, batch_id: int | None, notes: Sequence[str]) -> Report:
+def _report(
+    cuts: RetentionPeriod, found: MaintenancePlan, batch_id: int | None, notes: Sequence[str]
+) -> MaintenanceReport:
     gone = {one.table: one for one in found.unneeded}
     rows = []
     for name in (*COMMIT_ORDER, *OUTSIDE):
@@ -222,4 +226,4 @@ def _report(cuts: RetentionPeriod, found: Found, batch_id: int | None, notes: Se
             )
             rows.append(row)
     others = {name: len(files) for name, files in found.others.items()}
-    return Report(batch_id, found.kept_from.batch_id, str(cuts), tuple(rows), others, tuple(notes))
+    return MaintenanceReport(batch_id, found.kept_from.batch_id, str(cuts), tuple(rows), others, tuple(notes))

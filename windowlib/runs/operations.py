@@ -15,9 +15,9 @@ from windowlib.batches.may_run import check_fingerprint
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.commands import THIS, WHY, to_paste
 from windowlib.definition.definition import Definition
-from windowlib.runs.decided import Decided, fixed
+from windowlib.runs.decided import DecisionBatch, fixed
 from windowlib.runs.publication import publish
-from windowlib.runs.restore import Forecast, NothingToDo, changed
+from windowlib.runs.restore import DecisionForecast, NothingToDo, changed
 from windowlib.tables import disk, log
 from windowlib.tables.change import logged
 from windowlib.tables.data_files import DataFile, without
@@ -60,13 +60,13 @@ def _ledger_of(definition: Definition, clock: Clock) -> Ledger:
     return ledger
 
 
-def forecast_adopt(definition: Definition, clock: Clock = wall_clock_ms) -> Forecast:
+def forecast_adopt(definition: Definition, clock: Clock = wall_clock_ms) -> DecisionForecast:
     """What `adopt` keeps. Raises `NothingToDo`, `CannotUndo`."""
     ledger = _ledger_of(definition, clock)
     return ledger.settled(lambda state: _forecast_adopt(ledger, state))
 
 
-def _forecast_adopt(ledger: Ledger, state: LedgerState) -> Forecast:
+def _forecast_adopt(ledger: Ledger, state: LedgerState) -> DecisionForecast:
     found, target = changed(ledger, state), _adopted(ledger, state)
     notes = [note for change in found for note in (*change.in_words, MEANS.get(change.name, ""))]
     return _forecast(ledger, state, Decision("adopt", "", ""), target, [note for note in notes if note])
@@ -80,7 +80,7 @@ def adopt(definition: Definition, who: str, reason: str, clock: Clock = wall_clo
     return _do(definition, Decision("adopt", who, reason), _adopted, clock)
 
 
-def forecast_rollback(definition: Definition, to_batch_id: int, clock: Clock = wall_clock_ms) -> Forecast:
+def forecast_rollback(definition: Definition, to_batch_id: int, clock: Clock = wall_clock_ms) -> DecisionForecast:
     """What `rollback` undoes. Raises as it does."""
     ledger = _ledger_of(definition, clock)
     state, decision = ledger.state(), Decision("rollback", "", "", to_batch_id=to_batch_id)
@@ -169,7 +169,9 @@ def _own_files(ledger: Ledger, name: str, pinned: int | None) -> list[DataFile]:
     return table.files(pinned if any(map(is_ours, since)) else newest)
 
 
-def _forecast(ledger: Ledger, state: LedgerState, decision: Decision, target: _Target, notes: list[str]) -> Forecast:
+def _forecast(
+    ledger: Ledger, state: LedgerState, decision: Decision, target: _Target, notes: list[str]
+) -> DecisionForecast:
     rows = []
     for name in COMMIT_ORDER:
         table, before = ledger.tables[name], state.pinned(name)
@@ -178,7 +180,7 @@ def _forecast(ledger: Ledger, state: LedgerState, decision: Decision, target: _T
             rows.append(rows_changed(table, now, target.files[name]))
     if state.plan:
         notes = [*notes, f"batch {state.plan.batch_id}, which is not finished, is abandoned first"]
-    return Forecast(decision.title, tuple(one for one in rows if one.added or one.removed), tuple(notes))
+    return DecisionForecast(decision.title, tuple(one for one in rows if one.added or one.removed), tuple(notes))
 
 
 def _do(
@@ -200,11 +202,11 @@ def _do(
     return made.batch_id
 
 
-def _decided(ledger: Ledger, decision: Decision, target: _Target) -> Decided:
+def _decided(ledger: Ledger, decision: Decision, target: _Target) -> DecisionBatch:
     counts = {figure: sum(file.rows for file in target.files[name]) for name, figure in COUNTED.items()}
     at = target.commit.versions if decision.kind == "rollback" else {}
     changes = tuple(_table_change(ledger, name, target.files[name], at.get(name)) for name in COMMIT_ORDER)
-    return Decided(decision, target.commit, changes, counts)
+    return DecisionBatch(decision, target.commit, changes, counts)
 
 
 def _of_others(ledger: Ledger, state: LedgerState, target: _Target) -> Iterator[Path]:

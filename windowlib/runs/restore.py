@@ -1,6 +1,6 @@
 """What another program changed in a pipeline's tables taken back, table by table; killed, it is repeated.
 
-What an operator does to tables, this and `windowlib.runs.operations`, can be forecast first (`Forecast`).
+What an operator does to tables, this and `windowlib.runs.operations`, can be forecast first (`DecisionForecast`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class NothingToDo(WindowError):
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class DecisionForecast:
     """What a decision does, table by table (only those that change; None where it computes), and what goes with it."""
 
     title: str
@@ -31,13 +31,13 @@ class Forecast:
     notes: tuple[str, ...]
 
 
-def forecast_restore(definition: Definition, clock: Clock = wall_clock_ms) -> Forecast:
+def forecast_restore(definition: Definition, clock: Clock = wall_clock_ms) -> DecisionForecast:
     """What `restore` takes back. Raises `NothingToDo`, `CannotUndo`."""
     ledger = ledger_of(definition, clock)
     return ledger.settled(lambda state: _forecast_restore(ledger, state))
 
 
-def _forecast_restore(ledger: Ledger, state: LedgerState) -> Forecast:
+def _forecast_restore(ledger: Ledger, state: LedgerState) -> DecisionForecast:
     rows, notes = [], list[str]()
     for change in changed(ledger, state):
         rows.append(rows_changed(change.table, change.table.files(change.newest), files_before(change)))
@@ -46,7 +46,7 @@ def _forecast_restore(ledger: Ledger, state: LedgerState) -> Forecast:
         f"batch {row['batch_id']}, an adoption that is not finished, is abandoned"
         for row in _adoption_given_up(state, "", "")
     ]
-    return Forecast("take back what another program changed", tuple(rows), tuple(notes))
+    return DecisionForecast("take back what another program changed", tuple(rows), tuple(notes))
 
 
 def restore(definition: Definition, who: str, reason: str, clock: Clock = wall_clock_ms) -> list[str]:

@@ -51,7 +51,7 @@ def saying(say: Say, what: str, spark: SparkSession) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RunRequest:
     """What a run is asked for: everything new, with `finish` the end of the source, or else one `rerun`.
 
     `look` finds the files of the source that are there; `note` is called with what an operator should know, `say` with
@@ -76,7 +76,7 @@ class Run:
         rerun: Rerun | None = None,
         note: Note = silent,
         say: Say = silent,
-    ) -> Run:
+    ) -> RunRequest:
         """A run of a pipeline by a clock; its tables are opened when they are first read."""
         return cls(definition, ledger_of(definition, clock), finish, rerun, note=note, say=say)
 
@@ -89,7 +89,7 @@ class Due:
     state: LedgerState
 
 
-def first_plan(run: Run) -> Plan | None:
+def first_plan(run: RunRequest) -> Plan | None:
     """The plan of the first batch; None when there is nothing to do. Needs no claim; raises as `plan` does.
 
     A rerun is not frozen before the run has claimed the pipeline. Raises `DoneAlready`.
@@ -102,7 +102,7 @@ def first_plan(run: Run) -> Plan | None:
     return state.plan or _rerun(run, run.rerun, state)
 
 
-def next_due(run: Run, claim: Claim) -> Due | None:
+def next_due(run: RunRequest, claim: Claim) -> Due | None:
     """The batch whose plan is frozen, else the next one, frozen now; None when there is nothing to do.
 
     A plan that was made under other terms, or whose files have changed, and led to nothing that is prepared, is
@@ -135,7 +135,7 @@ def _why_stale(definition: Definition, plan: Plan) -> str | None:
     return None
 
 
-def _frozen(run: Run) -> Due | None:
+def _frozen(run: RunRequest) -> Due | None:
     def make(state: LedgerState) -> Plan | None:
         if run.rerun:
             return _rerun(run, run.rerun, state)
@@ -146,26 +146,26 @@ def _frozen(run: Run) -> Due | None:
     return Due(plan, state) if plan else None
 
 
-def _rerun(run: Run, asked: Rerun, state: LedgerState) -> Plan:
+def _rerun(run: RunRequest, asked: Rerun, state: LedgerState) -> Plan:
     """The plan of a rerun. Raises `DoneAlready` where a batch has done what its dry run said."""
     if asked.preview_id is not None and (batch_id := batch_of_preview(run.ledger.tables, asked.preview_id)) is not None:
         raise DoneAlready(asked.preview_id, batch_id)
     return rerun_plan(run.definition, run.ledger.tables, state, asked, run.ledger.clock, run.look)
 
 
-def looking(run: Run) -> AbstractContextManager[None]:
+def looking(run: RunRequest) -> AbstractContextManager[None]:
     """What a run does before its batch has `batch_timeout` as the batch has: listing a source may hang, too."""
     return within(run.definition.batch_timeout_ms, "looking for the next batch", (), OF_A_LOOK)
 
 
-def due_in_time(run: Run, claim: Claim) -> Due | None:
+def due_in_time(run: RunRequest, claim: Claim) -> Due | None:
     """As `next_due`; raises `TimedOut`."""
     with looking(run):
         return next_due(run, claim)
 
 
 @contextmanager
-def claimed_in_time(run: Run) -> Iterator[Claim]:
+def claimed_in_time(run: RunRequest) -> Iterator[Claim]:
     """As `claimed`, which may wait for a sign of another run as long as that has time to give one.
 
     Raises `TimedOut` where it takes longer to get the claim.
@@ -178,7 +178,7 @@ def claimed_in_time(run: Run) -> Iterator[Claim]:
 
 
 @contextmanager
-def claimed(run: Run) -> Iterator[Claim]:
+def claimed(run: RunRequest) -> Iterator[Claim]:
     """Holds the pipeline while the block works, and releases it. Raises `Superseded` when another run holds it.
 
     What runs that died have left is removed first.

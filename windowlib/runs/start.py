@@ -1,6 +1,6 @@
 """What commands start: runs, reruns and previews on the Spark session that their definition asks for.
 
-What is asked for, and who hears of it, is a `Run`; `on_batch` is called with each batch when it is committed.
+What is asked for, and who hears of it, is a `RunRequest`; `on_batch` is called with each batch when it is committed.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from windowlib.reruns.previews import Preview
 from windowlib.runs.advance import batches
 from windowlib.runs.attempt import BatchReport
 from windowlib.runs.deadline import OF_A_LOOK, bounded, within
-from windowlib.runs.run import Note, Run, Say, first_plan, saying
+from windowlib.runs.run import Note, RunRequest, Say, first_plan, saying
 from windowlib.runs.spark_errors import explained
 from windowlib.runs.spark_sessions import spark_sessions
-from windowlib.runs.together import Ended, OnBatch, advance_together
+from windowlib.runs.together import OnBatch, RunOutcome, advance_together
 from windowlib.tables.ledger import Superseded, wall_clock_ms
 from windowlib.tables.rerun import Rerun
 
@@ -32,7 +32,7 @@ LOOK_AGAIN_S = 2  # whether another run has ended
 
 
 def run(
-    asked: Run, *, on_batch: Callable[[BatchReport], None] = lambda report: None, max_batches: int | None = None
+    asked: RunRequest, *, on_batch: Callable[[BatchReport], None] = lambda report: None, max_batches: int | None = None
 ) -> list[BatchReport]:
     """As `windowlib.runs.advance.advance`, on the definition's own Spark session.
 
@@ -55,7 +55,7 @@ def run(
 
 
 def rerun(
-    asked: Run, *, wait_ms: int = 0, on_batch: Callable[[BatchReport], None] = lambda report: None
+    asked: RunRequest, *, wait_ms: int = 0, on_batch: Callable[[BatchReport], None] = lambda report: None
 ) -> BatchReport:
     """Does the rerun that a run is asked for, after what a dead run has left; gives what it did.
 
@@ -88,8 +88,8 @@ def waiting(work: Callable[[], T], wait_ms: int, say: Note) -> T:
 
 
 def run_together(
-    runs: Sequence[Run], *, on_batch: OnBatch = lambda definition, report: None, max_batches: int | None = None
-) -> list[Ended]:
+    runs: Sequence[RunRequest], *, on_batch: OnBatch = lambda definition, report: None, max_batches: int | None = None
+) -> list[RunOutcome]:
     """As `windowlib.runs.together.advance_together`, on the Spark session that all the definitions ask for.
 
     When an engine is lost in the middle of a batch, that batch is done once more, as by `run`.

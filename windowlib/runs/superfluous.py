@@ -31,7 +31,7 @@ PUT_INTO = (".", "checks", "pages")  # the folders, below a pipeline's, of files
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class MaintenancePlan:
     """What there is to do. `announcements` are the files of `result_changes` that
     informed followers of keys erased long ago.
 
@@ -63,7 +63,7 @@ def look(
     now_ms: int,
     *,
     only_newest: bool = False,
-) -> Found:
+) -> MaintenancePlan:
     """Looks at every table of a pipeline that has committed a batch; changes nothing."""
     tables, waiting = ledger.tables, prepare.read(ledger.root, state.prepared) if state.prepared else None
     assert state.commit is not None, "there is a batch"
@@ -75,7 +75,7 @@ def look(
     outside = [name for name in OUTSIDE if tables[name].version() is not None]
     unneeded = [sweep.unneeded(tables[name], oldest[name], waiting, now_ms) for name in there]
     unneeded += [sweep.outside(tables[name], now_ms, at_once=only_newest) for name in outside]
-    return Found(
+    return MaintenancePlan(
         kept_from,
         now_ms,
         {} if state.plan else dict(_groups(definition.dedup_horizon_ms, ledger, state, versions)),

@@ -25,7 +25,7 @@ from windowlib.quality import check
 from windowlib.runs.at_work import AtWork, OnLost, at_work, has_work, irreplaceable, named
 from windowlib.runs.attempt import Attempt, BatchReport
 from windowlib.runs.deadline import within
-from windowlib.runs.run import Run
+from windowlib.runs.run import RunRequest
 from windowlib.source.found import SourceListing
 from windowlib.source.listing import Since, found_files
 
@@ -41,7 +41,7 @@ OnBatch = Callable[[Definition, BatchReport], None]
 
 
 @dataclass(slots=True)
-class Ended:
+class RunOutcome:
     """How the run of one pipeline ended: its batches, and what it was stopped by."""
 
     definition: Definition
@@ -50,13 +50,13 @@ class Ended:
 
 
 def advance_together(
-    runs: Sequence[Run],
+    runs: Sequence[RunRequest],
     spark: Callable[[], SparkSession],
     *,
     on_batch: OnBatch = lambda definition, report: None,
     max_batches: int | None = None,
     on_lost: OnLost = irreplaceable,
-) -> list[Ended]:
+) -> list[RunOutcome]:
     """Runs every pipeline until nothing is left (or `max_batches` each), and gives how each ended.
 
     `spark` is called once for each batch, and may give the same session; `on_batch` after each batch, `note` of the
@@ -65,7 +65,7 @@ def advance_together(
     """
     check_together([run.definition for run in runs])
     listing = Listing()
-    members = [Member(replace(run, look=listing.files), Ended(run.definition)) for run in runs]
+    members = [Member(replace(run, look=listing.files), RunOutcome(run.definition)) for run in runs]
     if working := [member for member in members if member.has_work()]:
         check.preload()
         with ExitStack() as claims:
@@ -118,8 +118,8 @@ class Listing:
 class Member:
     """A pipeline of several, whose errors are its own; it holds its claim until nothing is left for it."""
 
-    run: Run
-    ended: Ended
+    run: RunRequest
+    ended: RunOutcome
     lease: ExitStack = field(default_factory=ExitStack)
     work: AtWork | None = None
 
