@@ -32,13 +32,12 @@ from windowlib.batches.result_figures import gone_null
 from windowlib.cli.main import app
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import ADDED, PARTIALS, continues, is_of
-from windowlib.erasure.forget import Asked as ToForget
-from windowlib.erasure.forget import forget
+from windowlib.erasure.forget import ForgetRequest, forget
 from windowlib.inspection.lineage.explain_window import explain_window
 from windowlib.inspection.verify.asked import Asked
 from windowlib.inspection.verify.verify import verify
-from windowlib.migrations.batch import Asked as ToMigrate
-from windowlib.migrations.difference import Difference
+from windowlib.migrations.batch import MigrationRequest
+from windowlib.migrations.difference import MigrationDifference
 from windowlib.migrations.switch import build, switch
 from windowlib.model.errors import StateMismatch
 from windowlib.plans.added import FILLED
@@ -353,7 +352,7 @@ def test_dry_runs_and_erasures_know_what_was_added(spark: SparkSession, tmp_path
     made = dry_run(definition, asked(0, 10), clock).preview(spark)
     assert made.summary.windows["changed"] == 2
     assert {one["after"][FILLED] for one in made.summary.largest} == {"most"}
-    forget(definition, lambda: spark, ToForget(["b"], "ann", "asked to", clock=clock))
+    forget(definition, lambda: spark, ForgetRequest(["b"], "ann", "asked to", clock=clock))
     arrive(tmp_path, 3, events(130, 200, value=9))
     run(definition, spark)
     assert results(definition, "user", *SHOWN)[-1] == ("a", 10, 9, "most")
@@ -631,8 +630,8 @@ def test_a_name_that_the_feed_has_with_another_type_or_in_another_case_is_refuse
     assert re.search("most was added, from batch 3 on", "".join(said))
 
 
-def migrate(definition: Definition, spark: SparkSession) -> Difference:
-    wanted = ToMigrate("ann", "fill", clock)
+def migrate(definition: Definition, spark: SparkSession) -> MigrationDifference:
+    wanted = MigrationRequest("ann", "fill", clock)
     done = switch(definition, build(definition, lambda: spark, wanted), lambda: spark, wanted)
     assert done.difference is not None
     return done.difference

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import time_of
-from windowlib.erasure.forget import Asked, forget
+from windowlib.erasure.forget import ForgetRequest, forget
 from windowlib.inspection.lineage.explain_window import explain_window
 from windowlib.inspection.verify.asked import Asked as ToVerify
 from windowlib.inspection.verify.verify import verify
@@ -110,7 +110,7 @@ def test_a_time_without_a_zone_is_read_back_as_it_was(
         assert shifts.events() == {("ann", hour): 2, ("bob", hour): 1}
     assert verify(shifts.definition, ToVerify(), spark, now).differing == {}
 
-    forget(shifts.definition, lambda: spark, Asked(key=KEY, who="ann", reason="request 7", clock=now))
+    forget(shifts.definition, lambda: spark, ForgetRequest(key=KEY, who="ann", reason="request 7", clock=now))
     assert [json.loads(row["raw"])["user"] for row in shifts.rows("quarantine")] == ["bob"]
     assert shifts.rows("late_events") == []
     assert shifts.events() == {("bob", hour): 1}

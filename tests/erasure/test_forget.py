@@ -23,12 +23,12 @@ from windowlib.definition.definition import Definition
 from windowlib.definition.instants import time_of
 from windowlib.definition.kept import RetentionPeriod
 from windowlib.erasure.certificates import certificates
-from windowlib.erasure.forget import Asked, ForgetRefused, NothingToForget, forecast, forget
+from windowlib.erasure.forget import ForgetRefused, ForgetRequest, NothingToForget, forecast, forget
 from windowlib.inspection.lineage.cuts import CannotLook
 from windowlib.inspection.lineage.explain_window import explain_window
 from windowlib.inspection.verify.asked import Asked as ToVerify
 from windowlib.inspection.verify.verify import verify
-from windowlib.migrations.batch import Asked as ToMigrate
+from windowlib.migrations.batch import MigrationRequest
 from windowlib.migrations.switch import build, switch
 from windowlib.migrations.undo import undo
 from windowlib.reruns.dry_run import dry_run
@@ -51,11 +51,11 @@ USER = "u3"
 HOUR_MS = 3_600_000
 GAP = CLICKS.replace('gap = "10m"', 'gap = "25m"')
 CHANGED = ("open_windows", "late_events", "seen_ids", "results", "result_changes")  # which hold the key here
-ASKED = ToMigrate("ann", "sessions were cut too early", clock)
+ASKED = MigrationRequest("ann", "sessions were cut too early", clock)
 
 
-def asked(**more: Any) -> Asked:
-    return Asked(**{"key": [USER], "who": "ann", "reason": "request 7", "clock": clock, **more})
+def asked(**more: Any) -> ForgetRequest:
+    return ForgetRequest(**{"key": [USER], "who": "ann", "reason": "request 7", "clock": clock, **more})
 
 
 def of_others(definition: Definition, table: str) -> list[str]:

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from tests.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks, clock
 from windowlib.definition.definition import Definition
-from windowlib.erasure.forget import Asked, forget
+from windowlib.erasure.forget import ForgetRequest, forget
 from windowlib.inspection.lineage.explain_window import explain_window
 from windowlib.inspection.verify.asked import Asked as ToVerify
 from windowlib.inspection.verify.verify import verify
@@ -48,7 +48,7 @@ def readmitted(spark: SparkSession, tmp_path: Path) -> Definition:
 
 
 def test_their_key_was_erased(spark: SparkSession, readmitted: Definition) -> None:
-    forget(readmitted, lambda: spark, Asked(["u1"], "ann", "request 7", clock=clock))
+    forget(readmitted, lambda: spark, ForgetRequest(["u1"], "ann", "request 7", clock=clock))
     assert verify(readmitted, ToVerify(), spark, clock).differing == {}
 
 

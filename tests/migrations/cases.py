@@ -20,14 +20,14 @@ from pyspark.sql import SparkSession
 from tests.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks, clock
 from tests.killed import stopped
 from windowlib.definition.definition import Definition
-from windowlib.migrations.batch import Asked
+from windowlib.migrations.batch import MigrationRequest
 from windowlib.migrations.switch import build, switch
 from windowlib.migrations.undo import finish, finish_prepared, tidy, undo
 from windowlib.runs.advance import advance
 from windowlib.tables.migration import migrations
 from windowlib.tables.read import read_table
 
-ASKED = Asked("ann", "a case", clock)
+ASKED = MigrationRequest("ann", "a case", clock)
 SCHEMA = pa.schema(
     [(name, pa.string()) for name in ("id", "user", "shop")]
     + [(name, pa.int64()) for name in ("at_ms", "sent_ms", "value")]

@@ -24,8 +24,8 @@ from windowlib.inspection.lineage.explain_window import explain_window
 from windowlib.inspection.verify.asked import Asked as ToVerify
 from windowlib.inspection.verify.verify import verify
 from windowlib.migrations import difference as migrations_difference
-from windowlib.migrations.batch import Asked
-from windowlib.migrations.difference import Difference
+from windowlib.migrations.batch import MigrationRequest
+from windowlib.migrations.difference import MigrationDifference
 from windowlib.migrations.shadow import MigrationRefused, NothingToMigrate
 from windowlib.migrations.switch import build, compare, switch
 from windowlib.migrations.undo import finish, finish_prepared, tidy, undo
@@ -42,7 +42,7 @@ from windowlib.tables.read import read_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 FILES = 3
-ASKED = Asked("ann", "sessions were cut too early", clock)
+ASKED = MigrationRequest("ann", "sessions were cut too early", clock)
 SESSION = 'type = "session"\ngap = "10m"'
 GAP = CLICKS.replace('gap = "10m"', 'gap = "25m"')
 KINDS = {
@@ -59,7 +59,7 @@ def run(definition: Definition, spark: SparkSession) -> Definition:
     return definition
 
 
-def migrate(definition: Definition, spark: SparkSession) -> Difference:
+def migrate(definition: Definition, spark: SparkSession) -> MigrationDifference:
     shadow = build(definition, lambda: spark, ASKED)
     done = switch(definition, shadow, lambda: spark, ASKED)
     assert done.difference is not None
@@ -329,7 +329,7 @@ def test_a_file_that_is_repaired_after_a_dry_run_is_built_in_as_it_is_now(spark:
 def test_two_that_compare_at_once_show_what_each_would_alone(
     spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    new, sums, found = clicks(folder, 0, GAP), migrations_difference._sums, list[Difference]()
+    new, sums, found = clicks(folder, 0, GAP), migrations_difference._sums, list[MigrationDifference]()
     shadow = build(new, lambda: spark, ASKED)
 
     def late(*arguments: Any) -> Any:

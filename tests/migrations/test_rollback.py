@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from tests.clicks import CLICKS, arrive, clicks, clock, events
 from windowlib.definition.definition import Definition
-from windowlib.migrations.batch import Asked
+from windowlib.migrations.batch import MigrationRequest
 from windowlib.migrations.switch import build, switch
 from windowlib.migrations.undo import undo
 from windowlib.runs.advance import advance
@@ -19,7 +19,7 @@ from windowlib.tables.foreign import CannotUndo
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 
-ASKED = Asked("ann", "sessions were cut too early", clock)
+ASKED = MigrationRequest("ann", "sessions were cut too early", clock)
 GAP = CLICKS.replace('gap = "10m"', 'gap = "25m"')
 
 

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from tests.reruns.hours import Hours, at, now
 from windowlib.definition.instants import time_of
-from windowlib.erasure.forget import Asked, forget
+from windowlib.erasure.forget import ForgetRequest, forget
 from windowlib.inspection.lineage.explain_window import explain_window
 from windowlib.tables.turned_away import SEEN_IDS
 
@@ -57,7 +57,7 @@ def test_late_rows_with_an_empty_id_are_all_readmitted(spark: SparkSession, tmp_
 
 def test_forget_keeps_the_ids_of_other_keys_where_rows_have_an_empty_id(spark: SparkSession, tmp_path: Path) -> None:
     hours = Hours(tmp_path, spark).read(FIRST, SECOND, END)
-    done = forget(hours.definition, lambda: spark, Asked(key=["ann"], who="ann", reason="request 7", clock=now))
+    done = forget(hours.definition, lambda: spark, ForgetRequest(key=["ann"], who="ann", reason="request 7", clock=now))
     assert SEEN_IDS.name not in done.erasure.removed
     assert hours.seen() == {"end": "20:00"}
     assert {user for user, _ in hours.results()} == {"bob"}

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from tests.batches.live import run
 from tests.clicks import CLICKS, MINUTE_MS, MORE, START_MS, arrive, clicks, clock, without
 from windowlib.definition.definition import Definition
-from windowlib.migrations.batch import Asked
+from windowlib.migrations.batch import MigrationRequest
 from windowlib.migrations.switch import build, switch
 from windowlib.reruns.dry_run import dry_run
 from windowlib.tables.read import read_table
@@ -62,7 +62,7 @@ def test_a_preview_of_other_columns_is_refused(
     shown = dry_run(at(tmp_path, DEFINITION), WHOLE, clock).preview(spark)
     now = at(tmp_path, DEFINITION.replace(*edit))
     if migrates:
-        asked = Asked("ann", "other columns", clock)
+        asked = MigrationRequest("ann", "other columns", clock)
         switch(now, build(now, lambda: spark, asked), lambda: spark, asked)
         written(tmp_path, 1, 7, 200)  # so that there is something to correct
     else:

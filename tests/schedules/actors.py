@@ -32,7 +32,7 @@ from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.erasure import forget
 from windowlib.erasure.forget import ForgetRefused
-from windowlib.migrations.batch import Asked
+from windowlib.migrations.batch import MigrationRequest
 from windowlib.migrations.shadow import MigrationRefused, NothingToMigrate
 from windowlib.migrations.switch import build, switch
 from windowlib.migrations.undo import finish, finish_prepared, tidy, undo
@@ -97,7 +97,7 @@ def of(folder: Path, gap: str) -> Definition:
 
 
 def erase(folder: Path, gap: str, value: int = ERASED, *, now: bool = False) -> None:
-    forget.forget(of(folder, gap), no_spark, forget.Asked([str(value)], *BY, now=now))
+    forget.forget(of(folder, gap), no_spark, forget.ForgetRequest([str(value)], *BY, now=now))
     assert value not in _held(folder), f"{value} is erased, says the command, and is there"
 
 
@@ -117,19 +117,19 @@ def migrate(folder: Path, gap: str = NEW) -> None:
     """What the command does without asking."""
     new = of(folder, gap)
     if not _finished(new):
-        switch(new, build(new, no_spark, Asked(*BY)), no_spark, Asked(*BY))
+        switch(new, build(new, no_spark, MigrationRequest(*BY)), no_spark, MigrationRequest(*BY))
 
 
 def undo_migration(folder: Path, *_: str) -> None:
     new = of(folder, NEW)
     if not _finished(new):
-        undo(new, no_spark, Asked(*BY))
+        undo(new, no_spark, MigrationRequest(*BY))
 
 
 def keep_migration(folder: Path, *_: str) -> None:
     new = of(folder, NEW)
     if not _finished(new):
-        finish(new, Asked(*BY))
+        finish(new, MigrationRequest(*BY))
 
 
 def _finished(definition: Definition) -> bool:

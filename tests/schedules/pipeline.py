@@ -22,7 +22,7 @@ from windowlib.batches.inputs import ComputedBatch, Inputs
 from windowlib.definition.definition import Definition
 from windowlib.definition.terms import read_as
 from windowlib.erasure.source import Held, Target
-from windowlib.migrations.difference import Difference, Side
+from windowlib.migrations.difference import MigrationDifference, Side
 from windowlib.source.contents import Checksums
 from windowlib.source.intake import BatchIntake, read_files
 from windowlib.tables import data_files, erasures
@@ -134,9 +134,9 @@ def held_in_source(definition: Definition, tables: Tables, commit: Commit, targe
     return Held({file.name: 1 for file in files if wanted in _values(definition, file.name)})
 
 
-def not_compared(definition: Definition, before: Side, after: Side, *_: object) -> Difference:
+def not_compared(definition: Definition, before: Side, after: Side, *_: object) -> MigrationDifference:
     """What a migration comes to, without the rows that differ."""
-    return Difference((before.count, after.count))
+    return MigrationDifference((before.count, after.count))
 
 
 def _pinned(inputs: Inputs, table: str) -> list[data_files.DataFile]:

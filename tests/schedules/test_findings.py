@@ -42,7 +42,7 @@ from windowlib.definition.definition import Definition
 from windowlib.erasure import forget
 from windowlib.erasure.certificates import certificates
 from windowlib.inspection.begun import migration_begun
-from windowlib.migrations.batch import Asked
+from windowlib.migrations.batch import MigrationRequest
 from windowlib.migrations.shadow import MigrationRefused, NothingToMigrate
 from windowlib.migrations.switch import build
 from windowlib.migrations.undo import finish, undo
@@ -65,9 +65,9 @@ QUIET, READ_TOO, GIVEN_UP, LOST = "quiet", "read too", "given up", "lost"  # eac
 BUILT_AGAIN, LEAVES_NOTHING = "built again", "nothing"
 KEPT, KEPT_TOO, MIGRATED_TOO, TWICE, FIRST = "kept", "kept too", "migrated too", "twice", "first"
 PLANNED: dict[str, tuple[str, str, Callable[[Definition], object]]] = {  # where, then by which gap, what is done
-    "forget": (BEGUN, OLD, lambda of: forget.forget(of, no_spark, forget.Asked([str(ERASED)], *BY))),
+    "forget": (BEGUN, OLD, lambda of: forget.forget(of, no_spark, forget.ForgetRequest([str(ERASED)], *BY))),
     "rollback": (BEGUN, OLD, lambda of: rollback(of, 1, *BY)),
-    "migrate_undo": (MIGRATED, NEW, lambda of: undo(of, no_spark, Asked(*BY))),
+    "migrate_undo": (MIGRATED, NEW, lambda of: undo(of, no_spark, MigrationRequest(*BY))),
 }
 
 
@@ -201,7 +201,7 @@ def test_a_migration_that_is_given_up_as_it_begins_says_so(folder: Path, monkeyp
 
     monkeypatch.setattr(disk, "sync", late)
     with pytest.raises(MigrationRefused, match="or windowlib forget has given this migration up meanwhile"):
-        build(definition, no_spark, Asked(*BY))
+        build(definition, no_spark, MigrationRequest(*BY))
 
 
 def test_a_migration_that_was_given_up_leaves_nothing_that_it_has_written(
@@ -221,7 +221,7 @@ def test_a_migration_that_was_given_up_leaves_nothing_that_it_has_written(
 
     monkeypatch.setattr(delta_commits, "commit_logged", late)
     with pytest.raises(MigrationRefused, match="or windowlib forget has given this migration up meanwhile"):
-        build(definition, no_spark, Asked(*BY))
+        build(definition, no_spark, MigrationRequest(*BY))
     assert done
     assert not list(definition.root.glob("_migration/*"))
 
@@ -239,7 +239,7 @@ def test_a_migration_that_is_given_up_while_it_builds_says_so(folder: Path, monk
 
     monkeypatch.setattr(disk, "sync", late)
     with pytest.raises(MigrationRefused, match="or windowlib forget has given this migration up meanwhile"):
-        build(definition, no_spark, Asked(*BY))
+        build(definition, no_spark, MigrationRequest(*BY))
 
 
 def test_a_migration_whose_log_is_given_up_and_begun_again_says_so(
@@ -262,7 +262,7 @@ def test_a_migration_whose_log_is_given_up_and_begun_again_says_so(
     done: list[str] = []
     monkeypatch.setattr(delta_commits, "commit_logged", late)
     with pytest.raises(MigrationRefused, match="or windowlib forget has given this migration up meanwhile"):
-        build(definition, no_spark, Asked(*BY))
+        build(definition, no_spark, MigrationRequest(*BY))
 
 
 @pytest.mark.fault(
@@ -278,10 +278,10 @@ def test_a_migration_that_was_kept_leaves_nothing_when_its_command_dies(folder: 
     (said,) = [one for one in tail(ledger.tables, ledger.tables["ledger"].version()).said if one.kind == FINISHED]
     assert (said.title, said.who, said.reason) == ("keep the migration of batch 3", *BY)
     with pytest.raises(NothingToMigrate, match="no migration can be undone"):
-        undo(definition, no_spark, Asked(*BY))
+        undo(definition, no_spark, MigrationRequest(*BY))
     assert not left.exists()
     with pytest.raises(NothingToMigrate, match="no migration waits to be finished"):
-        finish(definition, Asked(*BY))
+        finish(definition, MigrationRequest(*BY))
 
 
 def test_maintenance_deletes_what_is_left_of_a_migration_that_was_kept(folder: Path) -> None:
@@ -307,12 +307,12 @@ def test_of_finishing_and_undoing_one_is_done(folder: Path, monkeypatch: pytest.
 
     def late(*arguments: Any) -> Any:
         monkeypatch.setattr(prepare, "write", written)
-        finish(definition, Asked(*BY))
+        finish(definition, MigrationRequest(*BY))
         return written(*arguments)
 
     monkeypatch.setattr(prepare, "write", late)
     with pytest.raises(DecidedMeanwhile, match="was planned or decided about meanwhile"):
-        undo(definition, no_spark, Asked(*BY))
+        undo(definition, no_spark, MigrationRequest(*BY))
     state = ledger_of(definition).state()
     assert (state.plan, state.commit and state.commit.batch_id) == (None, 3)
 
@@ -352,7 +352,7 @@ def killed_as_it_finishes(definition: Definition) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(migration, "forget", die)
         with pytest.raises(Killed):
-            finish(definition, Asked(*BY))
+            finish(definition, MigrationRequest(*BY))
 
 
 @pytest.mark.fault(

@@ -20,7 +20,7 @@ from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.inspection.verify.asked import Asked as ToVerify
 from windowlib.inspection.verify.verify import verify
-from windowlib.migrations.batch import Asked
+from windowlib.migrations.batch import MigrationRequest
 from windowlib.migrations.undo import undo
 from windowlib.quality import validations
 from windowlib.reruns import previews
@@ -144,7 +144,7 @@ def test_a_dry_run_is_applied_and_a_migration_undone(spark: SparkSession, tmp_pa
     advance(definition, lambda: spark, clock=clock, rerun=shown.rerun.expecting(shown.preview_id))
     late = ("u1", START_MS + 70 * 60_000, START_MS + 95 * 60_000)
     assert truth.standing(definition).results[late] == (1, 2)
-    assert undo(definition, lambda: spark, Asked("ann", "another way", clock))
+    assert undo(definition, lambda: spark, MigrationRequest("ann", "another way", clock))
     assert migration.switched(ledger_of(definition)) is None
     definition.file.write_text(definition.file.read_text().replace('"25m"', '"10m"'))
     before = load_definition(definition.file)

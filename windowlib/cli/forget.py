@@ -21,7 +21,7 @@ from windowlib.runs.exits import load_pipeline
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
     from windowlib.erasure.certificates import Certificate
-    from windowlib.erasure.forget import Asked
+    from windowlib.erasure.forget import ForgetRequest
 
 SHOWN = 10  # files of the source
 Erased = Annotated[
@@ -56,7 +56,7 @@ def forget(
     [dim]windowlib forget clicks.toml --key u42 --dry-run[/dim]
     [dim]windowlib forget clicks.toml --key u42 --reason "request 1021"[/dim]
     """
-    from windowlib.erasure.forget import Asked
+    from windowlib.erasure.forget import ForgetRequest
 
     definition, wait_ms = load_pipeline(pipeline), duration_ms("--wait", wait)
     if key is None:
@@ -70,14 +70,14 @@ def forget(
         raise InvalidSpec('need --reason "…", which is kept, such as the number of a request; --dry-run needs none')
     if not (dry_run or yes or sys.stdin.isatty()):
         raise InvalidSpec("without a terminal nothing can be asked: say --dry-run to see it, or --yes to do it")
-    asked = Asked(key, who, reason, now, note=show_note)
+    asked = ForgetRequest(key, who, reason, now, note=show_note)
     if not yes:
         _forecast(definition, asked, dry_run, as_json)
     if not dry_run:
         _forget(definition, asked, yes, wait_ms, as_json)
 
 
-def _forecast(definition: Definition, asked: Asked, dry_run: bool, as_json: bool) -> None:
+def _forecast(definition: Definition, asked: ForgetRequest, dry_run: bool, as_json: bool) -> None:
     from windowlib.erasure.forget import forecast
     from windowlib.runs.start import with_spark
 
@@ -88,7 +88,7 @@ def _forecast(definition: Definition, asked: Asked, dry_run: bool, as_json: bool
     show_outcome({**asdict(found), "dry_run": dry_run}, "\n".join([*lines, "nothing was changed"]), as_json)
 
 
-def _forget(definition: Definition, asked: Asked, yes: bool, wait_ms: int, as_json: bool) -> None:
+def _forget(definition: Definition, asked: ForgetRequest, yes: bool, wait_ms: int, as_json: bool) -> None:
     from windowlib.erasure.forget import forget
     from windowlib.runs.deadline import bounded
     from windowlib.runs.start import waiting, with_spark_for_long

@@ -23,8 +23,8 @@ from windowlib.runs.exits import load_pipeline
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
-    from windowlib.migrations.batch import Asked, Done
-    from windowlib.migrations.difference import Difference
+    from windowlib.migrations.batch import Done, MigrationRequest
+    from windowlib.migrations.difference import MigrationDifference
     from windowlib.migrations.shadow import Shadow
 
 Build = Annotated[
@@ -58,7 +58,7 @@ def migrate(
     [dim]windowlib migrate clicks.toml --dry-run[/dim]
     [dim]windowlib migrate clicks.toml --reason "sessions were cut too early"[/dim]
     """
-    from windowlib.migrations.batch import Asked
+    from windowlib.migrations.batch import MigrationRequest
 
     if sum((dry_run, undo, finish)) > 1 or (dry_run and yes):
         raise InvalidSpec("--dry-run, --undo and --finish exclude one another; so do --yes and --dry-run")
@@ -67,7 +67,7 @@ def migrate(
     if not (dry_run or finish or yes or sys.stdin.isatty()):
         raise InvalidSpec("without a terminal nothing can be asked: say --dry-run to see it, or --yes to do it")
     definition, wait_ms = load_pipeline(pipeline), duration_ms("--wait", wait)
-    asked = Asked(who, reason, approve=approve, note=show_note)
+    asked = MigrationRequest(who, reason, approve=approve, note=show_note)
     if _a_killed_one_is_finished(definition, asked, as_json):
         return
     if finish:
@@ -78,7 +78,7 @@ def migrate(
         _migrate(definition, asked, dry_run, yes, wait_ms, as_json)
 
 
-def _a_killed_one_is_finished(definition: Definition, asked: Asked, as_json: bool) -> bool:
+def _a_killed_one_is_finished(definition: Definition, asked: MigrationRequest, as_json: bool) -> bool:
     """Whether a killed command had prepared a batch: it is published now. What was left lying is removed."""
     from windowlib.migrations.undo import finish_prepared, tidy
 
@@ -92,7 +92,7 @@ def _a_killed_one_is_finished(definition: Definition, asked: Asked, as_json: boo
     return done is not None
 
 
-def _finish(definition: Definition, asked: Asked, as_json: bool) -> None:
+def _finish(definition: Definition, asked: MigrationRequest, as_json: bool) -> None:
     from windowlib.migrations.undo import finish
 
     number = finish(definition, asked)
@@ -100,7 +100,9 @@ def _finish(definition: Definition, asked: Asked, as_json: bool) -> None:
     show_outcome(record, f"the migration of batch {number} is kept", as_json)
 
 
-def _migrate(definition: Definition, asked: Asked, dry_run: bool, yes: bool, wait_ms: int, as_json: bool) -> None:
+def _migrate(
+    definition: Definition, asked: MigrationRequest, dry_run: bool, yes: bool, wait_ms: int, as_json: bool
+) -> None:
     from windowlib.migrations.switch import switch
     from windowlib.runs.start import waiting, with_spark_for_long
     from windowlib.tables.kept import UNDO_MS
@@ -135,7 +137,7 @@ def _migrate(definition: Definition, asked: Asked, dry_run: bool, yes: bool, wai
     show_outcome({"batch_id": done.batch_id, **_about(done), "who": asked.who, "reason": asked.reason}, said, as_json)
 
 
-def _built(definition: Definition, asked: Asked, as_json: bool) -> tuple[Shadow, Difference]:
+def _built(definition: Definition, asked: MigrationRequest, as_json: bool) -> tuple[Shadow, MigrationDifference]:
     """The tables under the new definition, and what they change. What is refused is refused before an engine starts."""
     from windowlib.batches.planning import ledger_of
     from windowlib.migrations.shadow import check_can_migrate
@@ -146,14 +148,14 @@ def _built(definition: Definition, asked: Asked, as_json: bool) -> tuple[Shadow,
     with progress(console(quiet=as_json)) as show:
         check_can_migrate(definition, ledger, ledger.state())
 
-        def built(spark: Any) -> tuple[Shadow, Difference]:
+        def built(spark: Any) -> tuple[Shadow, MigrationDifference]:
             shadow = build(definition, lambda: spark, asked)
             return shadow, compare(definition, shadow, lambda: spark)
 
         return with_spark_for_long(definition, built, show)
 
 
-def _undo(definition: Definition, asked: Asked, yes: bool, wait_ms: int, as_json: bool) -> None:
+def _undo(definition: Definition, asked: MigrationRequest, yes: bool, wait_ms: int, as_json: bool) -> None:
     from windowlib.batches.planning import ledger_of
     from windowlib.migrations.undo import undo
     from windowlib.runs.start import waiting, with_spark_for_long
@@ -191,11 +193,11 @@ def _about(done: Done) -> dict[str, Any]:
     return {"difference": _plain(done.difference)} if done.difference else {}
 
 
-def _plain(found: Difference) -> dict[str, Any]:
+def _plain(found: MigrationDifference) -> dict[str, Any]:
     return dict(asdict(found))
 
 
-def _show(screen: Console, definition: Definition, shadow: Shadow, found: Difference) -> None:
+def _show(screen: Console, definition: Definition, shadow: Shadow, found: MigrationDifference) -> None:
     say(screen, f"[bold]{definition.name}[/bold]  {escape(shadow.migration.changed)}")
     before, after = found.results
     say(screen, f"  results   {before:,}, under the new definition {after:,}")

@@ -24,11 +24,11 @@ from windowlib.erasure import outside
 from windowlib.erasure import tables as of_tables
 from windowlib.erasure.certificates import Certificate, certificates, certified
 from windowlib.erasure.source import Held, Target, held
-from windowlib.erasure.tables import Found, Sought
+from windowlib.erasure.tables import Sought, TableErasure
 from windowlib.erasure.texts import Mention
 from windowlib.inspection.lineage.cuts import Key, check_key, cut, key_of
 from windowlib.migrations.batch import AtRest, settled, stands
-from windowlib.migrations.files import Standing
+from windowlib.migrations.files import PipelineSnapshot
 from windowlib.model.errors import WindowError
 from windowlib.plans.erased import is_hashable
 from windowlib.runs.decided import DecisionBatch, fixed
@@ -67,7 +67,7 @@ class NothingToForget(WindowError, LookupError):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ForgetRequest:
     """Which key is to be erased, given as texts, who asks for it and why, by which clock.
 
     With `now` old cuts are given up at once, and followers of `result_changes` get no rows about it.
@@ -82,7 +82,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class ErasureForecast:
     """What an erasure would remove: rows by table, files next to them; what the source holds; cuts that would go."""
 
     removed: Mapping[str, int]
@@ -94,18 +94,20 @@ class Forecast:
 # -- what there is ----------------------------------------------------------------------------------------------------
 
 
-def forecast(definition: Definition, spark: GetSpark, asked: Asked) -> Forecast:
+def forecast(definition: Definition, spark: GetSpark, asked: ForgetRequest) -> ErasureForecast:
     """What `forget` would do. Changes nothing. Raises as it does."""
     ledger = ledger_of(definition, asked.clock)
     state = ledger.state()
     key = _key(definition, ledger, state, asked)
     assert state.commit is not None, "`_key` raises where no batch is committed"
-    here = Standing(ledger.tables, state.commit.versions)
+    here = PipelineSnapshot(ledger.tables, state.commit.versions)
     looked = _look(_Place(definition, here, state.commit), key, spark, asked, None)
-    return Forecast(looked.removed, looked.kept.rows, looked.kept.not_looked_at, _cuts(ledger) if asked.now else ())
+    return ErasureForecast(
+        looked.removed, looked.kept.rows, looked.kept.not_looked_at, _cuts(ledger) if asked.now else ()
+    )
 
 
-def _key(definition: Definition, ledger: Ledger, state: LedgerState, asked: Asked) -> Key:
+def _key(definition: Definition, ledger: Ledger, state: LedgerState, asked: ForgetRequest) -> Key:
     """The key that is asked for. Raises where it cannot be erased now, or by this clock."""
     if not definition.source.key:
         raise ForgetRefused(f"{definition.name} has no key column: all its events are in the same windows")
@@ -147,7 +149,7 @@ class _Place:
     """Where a key is looked for: a pipeline's tables as they stand `here`, and its source as `commit` left it."""
 
     definition: Definition
-    here: Standing
+    here: PipelineSnapshot
     commit: Commit
 
 
@@ -155,9 +157,9 @@ class _Place:
 class _Looked:
     """What there is of a key: in tables as they stand `here`, next to them (`others`), in the source (`kept`)."""
 
-    here: Standing
+    here: PipelineSnapshot
     target: Target
-    found: Mapping[str, Found]
+    found: Mapping[str, TableErasure]
     others: Mapping[str, int]
     kept: Held
 
@@ -167,7 +169,7 @@ class _Looked:
         return {**{name: one.count for name, one in self.found.items()}, **self.others}
 
 
-def _look(place: _Place, key: Key, spark: GetSpark, asked: Asked, attempt: str | None) -> _Looked:
+def _look(place: _Place, key: Key, spark: GetSpark, asked: ForgetRequest, attempt: str | None) -> _Looked:
     """Looks; with an `attempt` the files without the key are written. Raises `NothingToForget`."""
     here, tables = place.here, place.here.tables
     secret = erasures.secret_of(erasures.erasures(tables.root))
@@ -197,7 +199,7 @@ def _cuts(ledger: Ledger) -> list[int]:
 # -- what is done -----------------------------------------------------------------------------------------------------
 
 
-def forget(definition: Definition, spark: GetSpark, asked: Asked) -> Certificate:
+def forget(definition: Definition, spark: GetSpark, asked: ForgetRequest) -> Certificate:
     """Erases a key. Gives the certificate.
 
     Raises `ForgetRefused`, `NothingToForget`, `CannotLook` for a key of another type, `HashesDiffer`, `Superseded`
@@ -220,7 +222,7 @@ def forget(definition: Definition, spark: GetSpark, asked: Asked) -> Certificate
     return replace(certificate, cuts_lost=lost)
 
 
-def _forgotten(definition: Definition, pipeline: AtRest, key: Key, spark: GetSpark, asked: Asked) -> Erasure:
+def _forgotten(definition: Definition, pipeline: AtRest, key: Key, spark: GetSpark, asked: ForgetRequest) -> Erasure:
     ledger, claim, state = pipeline.ledger, pipeline.claim, pipeline.state
     batch_id = state.last_batch_id + 1
     attempt = f"{batch_id}-{claim.epoch}"
@@ -246,7 +248,7 @@ def _forgotten(definition: Definition, pipeline: AtRest, key: Key, spark: GetSpa
     return made
 
 
-def _erasure(looked: _Looked, batch_id: int, asked: Asked) -> Erasure:
+def _erasure(looked: _Looked, batch_id: int, asked: ForgetRequest) -> Erasure:
     return Erasure(
         at=utc(asked.clock()),
         who=asked.who,
@@ -263,11 +265,11 @@ def _erasure(looked: _Looked, batch_id: int, asked: Asked) -> Erasure:
     )
 
 
-def _with(found: Found | None, removals: Sequence[DataFile]) -> Found:
-    return Found(add=[*(found.add if found else ()), *removals])
+def _with(found: TableErasure | None, removals: Sequence[DataFile]) -> TableErasure:
+    return TableErasure(add=[*(found.add if found else ()), *removals])
 
 
-def _newest_ms(here: Standing) -> int:
+def _newest_ms(here: PipelineSnapshot) -> int:
     """The time of the newest event that was ever admitted, at least."""
     times = [
         int(file.high["max_timestamp_ms"]) for file in here.files(SOURCE_FILES.name) if "max_timestamp_ms" in file.high

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from windowlib.erasure.texts import Mention
 from windowlib.inspection.lineage.cuts import Key
 from windowlib.inspection.lineage.key_events import raw_row
-from windowlib.migrations.files import Standing
+from windowlib.migrations.files import PipelineSnapshot
 from windowlib.tables import data_files, publish
 from windowlib.tables.change import logged
 from windowlib.tables.data_files import DataFile
@@ -34,7 +34,7 @@ KEYED = tuple(name for name, table in TABLES.items() if any(column.name == "<key
 
 
 @dataclass(slots=True)
-class Found:
+class TableErasure:
     """What a table holds of a key: rows that go, or lose words, and the files in place of those that held them.
 
     `rows` go from `results`, or from `result_changes` where they removed a result, by the partition of their file.
@@ -101,13 +101,13 @@ class Sought:
         return pa.array([self.key.is_of(row) if row else mention.is_in(raw) for raw, row in rows], pa.bool_())
 
 
-def find(here: Standing, sought: Sought, attempt: str | None) -> dict[str, Found]:
+def find(here: PipelineSnapshot, sought: Sought, attempt: str | None) -> dict[str, TableErasure]:
     """What every table holds of a key. With an `attempt` the files without it are written; no commit names them yet."""
-    found: dict[str, Found] = {}
+    found: dict[str, TableErasure] = {}
     try:
         for name in COMMIT_ORDER:
             if rule := sought.rule_of(name):
-                found[name] = Found()
+                found[name] = TableErasure()
                 _look(here, name, sought, rule, attempt, found[name])
     except BaseException:
         discard(here, found)
@@ -115,14 +115,16 @@ def find(here: Standing, sought: Sought, attempt: str | None) -> dict[str, Found
     return {name: one for name, one in found.items() if one.count}
 
 
-def discard(here: Standing, found: Mapping[str, Found]) -> None:
+def discard(here: PipelineSnapshot, found: Mapping[str, TableErasure]) -> None:
     """Deletes the files that were written and that no commit will name."""
     for name, one in found.items():
         for file in one.add:
             (here.tables[name].folder / file.path).unlink(missing_ok=True)
 
 
-def _look(here: Standing, name: str, sought: Sought, rule: Rule, attempt: str | None, found: Found) -> None:
+def _look(
+    here: PipelineSnapshot, name: str, sought: Sought, rule: Rule, attempt: str | None, found: TableErasure
+) -> None:
     folder, files = here.tables[name].folder, here.files(name)
     check_there(here.tables[name], files)
     for file in files:
@@ -151,7 +153,7 @@ def _written(folder: Path, of: DataFile, groups: list[pa.Table], attempt: str) -
     return data_files.data_file(folder, path, of.partition)
 
 
-def change(here: Standing, name: str, found: Found | None, removals: list[DataFile]) -> TableChange:
+def change(here: PipelineSnapshot, name: str, found: TableErasure | None, removals: list[DataFile]) -> TableChange:
     """What one commit does to a table; `removals` are the rows of `result_changes` that followers get."""
     start = here.versions.get(name)
     if found is None and not removals:
@@ -163,7 +165,7 @@ def change(here: Standing, name: str, found: Found | None, removals: list[DataFi
     )
 
 
-def removals(here: Standing, found: Mapping[str, Found], batch_id: int, attempt: str) -> list[DataFile]:
+def removals(here: PipelineSnapshot, found: Mapping[str, TableErasure], batch_id: int, attempt: str) -> list[DataFile]:
     """The results that are removed, or were by a row that goes, as removed ones of `result_changes`, by day.
 
     No commit names their files yet.

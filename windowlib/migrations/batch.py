@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from windowlib.batches.staging import Staging
 from windowlib.migrations import files
-from windowlib.migrations.difference import Difference
-from windowlib.migrations.files import Standing
+from windowlib.migrations.difference import MigrationDifference
+from windowlib.migrations.files import PipelineSnapshot
 from windowlib.plans.reruns import ADDED, CHANGED, REMOVED
 from windowlib.runs.deadline import FAILED
 from windowlib.runs.decided import NOTHING_READ
@@ -40,11 +40,11 @@ class Done:
     """A switch, or one back: its batch, and how `results` changed by it; None where a killed one was finished."""
 
     batch_id: int
-    difference: Difference | None = None
+    difference: MigrationDifference | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class MigrationRequest:
     """Who asks for a migration, why, and by which clock; `approve`: in spite of the checks."""
 
     who: str
@@ -95,12 +95,12 @@ def settled(ledger: Ledger, claim: Claim, before: LedgerState) -> AtRest:
     return AtRest(ledger, claim, state)
 
 
-def stands(pipeline: AtRest) -> Standing:
+def stands(pipeline: AtRest) -> PipelineSnapshot:
     """The tables as the newest batch left them. Raises `ForeignChange`, `LostRows`, `Superseded`."""
     tables, epoch = pipeline.ledger.tables, pipeline.claim.epoch
     versions = standing(tables, pipeline.commit.versions, lambda: pipeline.ledger.check(epoch))
     check_counts(tables, versions, pipeline.commit)
-    return Standing(tables, versions)
+    return PipelineSnapshot(tables, versions)
 
 
 def publication(
@@ -109,7 +109,7 @@ def publication(
     target: Commit,
     decision: Decision,
     changes: Sequence[TableChange],
-    found: Difference,
+    found: MigrationDifference,
 ) -> Publication:
     """What a switch publishes; `target` is the commit whose definition, watermark and position the pipeline gets."""
     assert state.commit is not None, "there is a batch to go on from"

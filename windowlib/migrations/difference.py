@@ -39,7 +39,7 @@ _DAY = window_day("coalesce(unix_millis(window_end) - 1, unix_millis(last_event_
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class MigrationDifference:
     """What differs: results before and after, by kind of change, sums (before, after) of counts and sums, examples."""
 
     results: tuple[int, int]
@@ -73,7 +73,9 @@ class Side:
         return self.tables.count("results")
 
 
-def difference(definition: Definition, before: Side, after: Side, staging: Staging, batch_id: int) -> Difference:
+def difference(
+    definition: Definition, before: Side, after: Side, staging: Staging, batch_id: int
+) -> MigrationDifference:
     """Writes what changes in `results` below `FEED` of the attempt, and sums it up. `definition` is one of the two.
 
     Its rows are those of `result_changes` for batch `batch_id`, with change and end_partition (the day).
@@ -83,14 +85,14 @@ def difference(definition: Definition, before: Side, after: Side, staging: Stagi
     identity, exact = _identity(definition.spec, before, after), definition.aggregates.exact
     parts = [part for part in _parts(old, new, identity, exact) if part is not None]
     if not parts:
-        return Difference((before.count, after.count))
+        return MigrationDifference((before.count, after.count))
     columns = _columns([frame.schema for frame in (old, new) if frame is not None])
     feed = _union([_as_of(part, kind, columns, batch_id) for kind, part in parts])
     staging.write(feed, FEED, "change", PARTITION)
     found = dict.fromkeys((ADDED, CHANGED, REMOVED), 0)
     for path, partition in staging.written(FEED):
         found[partition["change"]] += data_file(path.parent, path.name).rows
-    return Difference(
+    return MigrationDifference(
         (before.count, after.count),
         found,
         _sums(definition.aggregates.additive, old, new),

@@ -32,7 +32,7 @@ OF_BATCHES = ("batch_id", "readmitted_by", "contents_from")  # columns that name
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PipelineSnapshot:
     """A pipeline's tables, and the version at which a batch begins on each."""
 
     tables: Tables
@@ -46,7 +46,7 @@ class Standing:
         return None if version is None else self.tables[name].at(version).schema()
 
 
-def moved(of: Standing, name: str, into: Tables, attempt: str, after_batch: int) -> list[DataFile]:
+def moved(of: PipelineSnapshot, name: str, into: Tables, attempt: str, after_batch: int) -> list[DataFile]:
     """The files of a table in another pipeline's folder of that table; its batch 1 becomes `after_batch` + 1."""
     found = []
     for number, file in enumerate(of.files(name)):
@@ -74,7 +74,7 @@ def _renumber(path: Path, target: Path, after_batch: int) -> None:
             writer.write_table(rows)
 
 
-def replaced(name: str, here: Standing, add: Sequence[DataFile], schema: Schema | None) -> TableChange:
+def replaced(name: str, here: PipelineSnapshot, add: Sequence[DataFile], schema: Schema | None) -> TableChange:
     """A table whose files of now all go; `schema` is that of the rows that come, if there are any.
 
     Where its columns stay, so do files that come as they are.
@@ -93,7 +93,7 @@ def replaced(name: str, here: Standing, add: Sequence[DataFile], schema: Schema 
     )
 
 
-def appended(name: str, here: Standing, add: Sequence[DataFile], schema: Schema | None) -> TableChange:
+def appended(name: str, here: PipelineSnapshot, add: Sequence[DataFile], schema: Schema | None) -> TableChange:
     """A table that keeps its files, and its columns; `schema` is that of the rows that come."""
     start, known = here.versions.get(name), here.schema(name)
     if known is not None and schema is not None:
@@ -110,7 +110,7 @@ def appended(name: str, here: Standing, add: Sequence[DataFile], schema: Schema 
     )
 
 
-def feed(staging: Staging, here: Standing, results: Sequence[Schema]) -> TableChange:
+def feed(staging: Staging, here: PipelineSnapshot, results: Sequence[Schema]) -> TableChange:
     """What changed in `results`, moved into `result_changes`; `results` are the columns that rows of it may have."""
     add = []
     for path, partition in staging.written(FEED):

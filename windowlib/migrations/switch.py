@@ -25,9 +25,19 @@ from windowlib.batches.planning import ledger_of
 from windowlib.batches.staging import Staging
 from windowlib.definition.definition import Definition
 from windowlib.migrations import files
-from windowlib.migrations.batch import Asked, AtRest, Done, GetSpark, fix, publication, settled, staged, stands
-from windowlib.migrations.difference import Difference, Side, difference
-from windowlib.migrations.files import KEEP, Standing
+from windowlib.migrations.batch import (
+    AtRest,
+    Done,
+    GetSpark,
+    MigrationRequest,
+    fix,
+    publication,
+    settled,
+    staged,
+    stands,
+)
+from windowlib.migrations.difference import MigrationDifference, Side, difference
+from windowlib.migrations.files import KEEP, PipelineSnapshot
 from windowlib.migrations.shadow import (
     Shadow,
     approve_refused,
@@ -58,7 +68,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def build(definition: Definition, spark: GetSpark, asked: Asked) -> Shadow:
+def build(definition: Definition, spark: GetSpark, asked: MigrationRequest) -> Shadow:
     """Builds the tables under a definition as far as the source reaches now; what was built stays.
 
     Raises `NothingToMigrate`, `MigrationRefused`, `NewTablesRefused`, and as runs do. No table of the pipeline changes.
@@ -74,7 +84,9 @@ def build(definition: Definition, spark: GetSpark, asked: Asked) -> Shadow:
     return shadow
 
 
-def compare(definition: Definition, shadow: Shadow, spark: GetSpark, clock: Clock = wall_clock_ms) -> Difference:
+def compare(
+    definition: Definition, shadow: Shadow, spark: GetSpark, clock: Clock = wall_clock_ms
+) -> MigrationDifference:
     """How `results` of now differ from those that were built. Changes nothing."""
     ledger = ledger_of(definition, clock)
     commit = ledger.state().commit
@@ -86,9 +98,9 @@ def compare(definition: Definition, shadow: Shadow, spark: GetSpark, clock: Cloc
 
 def _compared(
     definition: Definition, ledger: Ledger, commit: Commit, shadow: Shadow, folder: Path, spark: GetSpark
-) -> Difference:
+) -> MigrationDifference:
     try:
-        here = Standing(ledger.tables, commit.versions)
+        here = PipelineSnapshot(ledger.tables, commit.versions)
         _check_types(here, shadow)
         staging = Staging(folder, "compared", definition.root, spark())
         sides = Side(Pinned(here.tables, here.versions, spark()), commit), _side(shadow, spark())
@@ -101,15 +113,18 @@ def _side(shadow: Shadow, spark: SparkSession) -> Side:
     return Side(Pinned(shadow.ledger.tables, shadow.commit.versions, spark), shadow.commit)
 
 
-def _check_types(here: Standing, shadow: Shadow) -> None:
+def _check_types(here: PipelineSnapshot, shadow: Shadow) -> None:
     """Raises `OtherType` before anything is computed from both."""
-    known, more = here.schema(RESULT_CHANGES.name), Standing(shadow.ledger.tables, shadow.commit.versions).schema
+    known, more = (
+        here.schema(RESULT_CHANGES.name),
+        PipelineSnapshot(shadow.ledger.tables, shadow.commit.versions).schema,
+    )
     new = more(RESULTS.name)
     if known is not None and new is not None:
         with_all_columns(known, new)
 
 
-def switch(definition: Definition, shadow: Shadow, spark: GetSpark, asked: Asked) -> Done:
+def switch(definition: Definition, shadow: Shadow, spark: GetSpark, asked: MigrationRequest) -> Done:
     """Reads what came since, then makes the tables that were built those of the pipeline, as one batch.
 
     Raises as `build` does, `Superseded` while a run is in progress, `ForeignChange`, `OtherType`.
@@ -130,7 +145,9 @@ def switch(definition: Definition, shadow: Shadow, spark: GetSpark, asked: Asked
     return done
 
 
-def _switched(definition: Definition, pipeline: AtRest, shadow: Shadow, spark: SparkSession, asked: Asked) -> Done:
+def _switched(
+    definition: Definition, pipeline: AtRest, shadow: Shadow, spark: SparkSession, asked: MigrationRequest
+) -> Done:
     ledger, commit, built = pipeline.ledger, pipeline.commit, shadow.commit
     check_read_all(definition, ledger, commit, shadow)
     here = stands(pipeline)
@@ -141,7 +158,7 @@ def _switched(definition: Definition, pipeline: AtRest, shadow: Shadow, spark: S
         with still_there(shadow):
             side = Side(Pinned(ledger.tables, here.versions, spark), commit)
             found = difference(definition, side, _side(shadow, spark), staging, batch_id)
-            new = Standing(shadow.ledger.tables, built.versions)
+            new = PipelineSnapshot(shadow.ledger.tables, built.versions)
             changes = [_from_shadow(name, here, new, staging, ledger.tables, after) for name in COMMIT_ORDER]
             check_there(new.tables[RESULTS.name], new.files(RESULTS.name))  # an engine may pass over one that has gone
         cuts = tuple(_cuts(shadow, after))
@@ -158,7 +175,7 @@ def _switched(definition: Definition, pipeline: AtRest, shadow: Shadow, spark: S
 
 
 def _from_shadow(
-    name: str, here: Standing, new: Standing, staging: Staging, into: Tables, after_batch: int
+    name: str, here: PipelineSnapshot, new: PipelineSnapshot, staging: Staging, into: Tables, after_batch: int
 ) -> TableChange:
     if name == RESULT_CHANGES.name:
         schemas = [one for one in (here.schema(RESULTS.name), new.schema(RESULTS.name)) if one is not None]

@@ -8,9 +8,19 @@ from windowlib.batches.pinned import Pinned
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.migrations import files
-from windowlib.migrations.batch import Asked, AtRest, Done, GetSpark, fix, publication, settled, staged, stands
+from windowlib.migrations.batch import (
+    AtRest,
+    Done,
+    GetSpark,
+    MigrationRequest,
+    fix,
+    publication,
+    settled,
+    staged,
+    stands,
+)
 from windowlib.migrations.difference import Side, difference
-from windowlib.migrations.files import Standing
+from windowlib.migrations.files import PipelineSnapshot
 from windowlib.migrations.shadow import NothingToMigrate
 from windowlib.runs.deadline import bounded
 from windowlib.runs.publication import publish
@@ -29,7 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def undo(definition: Definition, spark: GetSpark, asked: Asked) -> Done | None:
+def undo(definition: Definition, spark: GetSpark, asked: MigrationRequest) -> Done | None:
     """Makes the tables from before the newest migration those of the pipeline again, as one batch; None: nothing was
     switched yet, and what was built is deleted.
 
@@ -63,12 +73,12 @@ def _nothing_switched(definition: Definition) -> None:
 
 
 def _undone(
-    definition: Definition, pipeline: AtRest, done: tuple[int, Migration], spark: SparkSession, asked: Asked
+    definition: Definition, pipeline: AtRest, done: tuple[int, Migration], spark: SparkSession, asked: MigrationRequest
 ) -> Done:
     ledger, (number, undone) = pipeline.ledger, done
     base = max((one for one in commits_of(ledger.tables) if one.batch_id < number), key=lambda one: one.batch_id)
     check_kept(ledger.root, base.batch_id, f"no way back to before the migration of batch {number}")
-    here, then = stands(pipeline), Standing(ledger.tables, base.versions)
+    here, then = stands(pipeline), PipelineSnapshot(ledger.tables, base.versions)
     for name in COMMIT_ORDER:
         so_that = f"no way back to before the migration of batch {number}: of table {name}"
         check_files_exist(ledger.tables[name], then.files(name), so_that)
@@ -90,7 +100,7 @@ def _undone(
     return Done(batch_id, found)
 
 
-def finish(definition: Definition, asked: Asked) -> int:
+def finish(definition: Definition, asked: MigrationRequest) -> int:
     """Keeps the newest migration for good: it can no longer be undone. Gives its batch. The ledger keeps who and why.
 
     Raises `NothingToMigrate`, `DecidedMeanwhile`.
