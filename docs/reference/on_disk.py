@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from docs.reference.markdown import table
-from windowlib.inspection.verify.report import Difference
+from windowlib.inspection.verify.report import VerifyFinding
 from windowlib.quality.check import CheckResult
 from windowlib.reruns.previews import Summary
 from windowlib.source.marker import Marker
@@ -292,7 +292,7 @@ PARTS = (
             "expected": "the value, or all of the row's; null of an unexpected one",
             "found": "the same as it is in the table",
         },
-        Difference,
+        VerifyFinding,
     ),
 )
 

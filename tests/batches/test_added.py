@@ -34,7 +34,7 @@ from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import ADDED, PARTIALS, continues, is_of
 from windowlib.erasure.forget import ForgetRequest, forget
 from windowlib.inspection.lineage.explain_window import explain_window
-from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.migrations.batch import MigrationRequest
 from windowlib.migrations.difference import MigrationDifference
@@ -114,7 +114,7 @@ def test_windows_of_events_since_then_are_filled(spark: SparkSession, tmp_path: 
     assert results(definition, *SHOWN) == [(6, None, None), (13, None, None), (8, 8, "most")]
     feed = results(definition, "batch_id", "change", *SHOWN, table="result_changes")
     assert feed[:2] == [(1, "added", 5, None, None), (2, "changed" if window == "tumbling" else "added", 6, None, None)]
-    assert not verify(definition, Asked(), spark, clock).differs
+    assert not verify(definition, VerifyRequest(), spark, clock).differs
     arrive(tmp_path, 3, events(46, value=9))
     assert run(definition, spark) == []
     assert results(definition, *SHOWN) == [(6, None, None), (13, None, None), (17, 9, "most")]
@@ -128,7 +128,7 @@ def test_windows_of_events_since_then_are_filled(spark: SparkSession, tmp_path: 
     arrive(tmp_path, 4, events(3, value=70))  # the window in flight was filled, too
     run(definition, spark)
     assert results(definition, *SHOWN)[-1] == (76, 70, "most")
-    assert not verify(definition, Asked(), spark, clock).differs
+    assert not verify(definition, VerifyRequest(), spark, clock).differs
 
 
 IN_RANDOM_PIPELINES = pytest.mark.long("random pipelines add columns to these windows, too, in make test")
@@ -145,7 +145,7 @@ def test_windows_of_shared_slices_are_filled_once_all_of_their_slices_are(spark:
     arrive(tmp_path, 2, [*events(12, value=7), *events(22, value=8), *events(100)])
     run(definition, spark)
     assert results(definition, *SHOWN)[:4] == [(5, None, None), (12, None, None), (15, 8, "most"), (8, 8, "most")]
-    assert not verify(definition, Asked(), spark, clock).differs
+    assert not verify(definition, VerifyRequest(), spark, clock).differs
 
 
 @pytest.mark.spark
@@ -164,7 +164,7 @@ def test_a_session_that_joins_an_older_one_is_not_filled(spark: SparkSession, tm
     run(definition, spark)
     assert results(definition, *SHOWN) == [(13, None, None)]
     assert ("removed", 7, 7, "most") in results(definition, "change", *SHOWN, table="result_changes")
-    assert not verify(definition, Asked(), spark, clock).differs
+    assert not verify(definition, VerifyRequest(), spark, clock).differs
 
 
 @pytest.mark.spark
@@ -184,7 +184,7 @@ def test_count_windows_are_filled_by_their_events(spark: SparkSession, tmp_path:
         (18, 6, "most"),
         (18, 6, "most"),
     ]
-    assert not verify(definition, Asked(), spark, clock).differs
+    assert not verify(definition, VerifyRequest(), spark, clock).differs
 
 
 @pytest.mark.spark
@@ -224,12 +224,12 @@ def test_columns_are_added_again_and_over_what_is_stored(spark: SparkSession, tm
         (1, 1.0, 1, None, "most, mean"),
         (9, 9.0, 9, 0, "most, mean, span"),
     ]
-    found = verify(third, Asked(), spark, clock)
+    found = verify(third, VerifyRequest(), spark, clock)
     assert not found.differs
     assert "span of rows that lack it: it was added with batch 3" in found.not_compared
     run(third, spark, asked(0, 200))
     assert {row[0] for row in results(third, FILLED)} == {"most, mean, span"}
-    assert not verify(third, Asked(), spark, clock).differs
+    assert not verify(third, VerifyRequest(), spark, clock).differs
     kept = json.loads(newest(third).definition)
     assert kept[ADDED] == {"most": 2, "mean": 2, "span": 3}
     assert kept[PARTIALS] == [
@@ -292,7 +292,7 @@ def test_every_function_copes_with_state_that_lacks_it(spark: SparkSession, tmp_
         run(definition, spark)
         shown[name] = read_table(definition, "results").to_pylist()
         if ALL and name == "live" and window != "early":
-            assert not verify(definition, Asked(), spark, clock).differs
+            assert not verify(definition, VerifyRequest(), spark, clock).differs
     live = [row for row in shown["live"] if row[FILLED]]
     lacking = [row for row in shown["live"] if not row[FILLED] and row["user"] != "end"]
     assert {row["user"] for row in live if window == "session"} <= {"new", "end"}
@@ -335,7 +335,7 @@ def test_pipelines_that_run_together_share_slices_with_what_was_added(spark: Spa
             ends = advance_together([RunRequest.of(one, clock) for one in both], lambda: spark)
             assert [end.error for end in ends] == [None, None]
         shown.append([tables(one, ("results", "open_windows", "result_changes")) for one in both])
-        assert all(not verify(one, Asked(), spark, clock).differs for one in both)
+        assert all(not verify(one, VerifyRequest(), spark, clock).differs for one in both)
     assert shown[0] == shown[1]
 
 
@@ -356,7 +356,7 @@ def test_dry_runs_and_erasures_know_what_was_added(spark: SparkSession, tmp_path
     arrive(tmp_path, 3, events(130, 200, value=9))
     run(definition, spark)
     assert results(definition, "user", *SHOWN)[-1] == ("a", 10, 9, "most")
-    assert not verify(definition, Asked(), spark, clock).differs
+    assert not verify(definition, VerifyRequest(), spark, clock).differs
 
 
 @pytest.mark.spark
@@ -380,7 +380,7 @@ def test_a_wrong_value_is_found_where_a_row_says_that_it_is_filled(spark: SparkS
     assert len(rows) == len(wrong)
     with pytest.MonkeyPatch.context() as patch:
         _shows(patch, spark, pa.Table.from_pylist(rows, schema=other.schema), tmp_path)
-        found = verify(definition, Asked(), spark, clock)
+        found = verify(definition, VerifyRequest(), spark, clock)
     assert {one.column for one in found.differences} == {"most"}
     assert sorted(one.expected for one in found.differences) == [1, 7, 8, 9]
 
@@ -437,7 +437,7 @@ def test_a_batch_that_reads_no_file_adds_nothing(spark: SparkSession, tmp_path: 
         assert "aggregates.most is new: it comes with the next batch that reads files" in shown.output
     advance(definition, lambda: spark, clock=clock, finish=True)
     assert results(definition, "total") == [(5,), (5,)]
-    assert not verify(definition, Asked(), spark, clock).differs
+    assert not verify(definition, VerifyRequest(), spark, clock).differs
     commit = newest(definition)
     assert commit.fingerprint == first.fingerprint
     assert is_of(first, commit.stored, commit.fingerprint)
@@ -490,7 +490,7 @@ def test_a_rollback_takes_it_back(spark: SparkSession, tmp_path: Path) -> None:
     rollback(others, 1, "ann", "better not", clock)
     run(first, spark)
     assert results(first, "total") == [(1,), (4,)]
-    assert not verify(first, Asked(), spark, clock).differs
+    assert not verify(first, VerifyRequest(), spark, clock).differs
 
 
 @pytest.mark.spark
@@ -540,10 +540,10 @@ def test_a_source_column_may_be_used_that_earlier_files_lack(spark: SparkSession
     arrive(tmp_path, 2, rows, SCHEMA.append(pa.field("price", pa.int32())))
     run(definition, spark)
     assert results(definition, "cost", FILLED) == [(None, None), (None, None), (7, "cost")]
-    assert not verify(definition, Asked(), spark, clock).differs
+    assert not verify(definition, VerifyRequest(), spark, clock).differs
     run(definition, spark, asked(0, 10))
     assert results(definition, "cost", FILLED) == [(None, None), (7, "cost"), (None, "cost")]
-    assert not verify(definition, Asked(asked(0, 10).range), spark, clock).differs
+    assert not verify(definition, VerifyRequest(asked(0, 10).range), spark, clock).differs
 
 
 ELSEWHERE = pytest.mark.long("only between columns and rows is it another place; test_kill has these, in make test")
@@ -656,7 +656,7 @@ def test_a_migration_fills_all_of_the_past(spark: SparkSession, tmp_path: Path) 
         assert [one[0] for one in results(definition, "most")][:1] == [5]
         assert FILLED not in read_table(definition, "results").column_names
         assert ADDED not in json.loads(newest(definition).definition)
-        assert not verify(definition, Asked(), spark, clock).differs
+        assert not verify(definition, VerifyRequest(), spark, clock).differs
 
 
 @pytest.mark.spark
@@ -678,7 +678,7 @@ def test_maintenance_puts_files_of_before_and_after_together(
     maintain(first, "ann", clock)
     assert len(Table(first.root / "results").files(newest(first).versions["results"])) < files + 7
     assert [results(first, *SHOWN, "batch_id", table=table) for table in ("results", "result_changes")] == before
-    assert not verify(first, Asked(), spark, clock).differs
+    assert not verify(first, VerifyRequest(), spark, clock).differs
 
 
 def test_a_column_that_is_not_filled_has_not_gone_null() -> None:

@@ -15,7 +15,7 @@ from windowlib.batches.may_run import formulas_changed
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.cli.main import app
 from windowlib.definition.definition import Definition
-from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.model.errors import StateMismatch, WindowError
 from windowlib.runs.advance import advance
@@ -70,7 +70,7 @@ def test_a_formula_that_fails_when_windows_fire_is_corrected(spark: SparkSession
     expected = [(1, None), (2, 0.0), (2, 6.0)]
     assert sorted(results(corrected, "n", "mean"), key=str) == sorted(expected, key=str)
     assert formulas_changed(corrected, ledger_of(corrected).state().commit) == []
-    compared = verify(corrected, Asked(), spark, clock)
+    compared = verify(corrected, VerifyRequest(), spark, clock)
     assert not compared.differs
     assert any("mean: its formula was changed with batch 2" in what for what in compared.not_compared)
     run(corrected, spark, Rerun(START_MS - 60 * MINUTE_MS, START_MS + 90 * MINUTE_MS, "a test", "ann"))

@@ -23,7 +23,7 @@ from windowlib.cli.main import app
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import SINCE, WINDOW, continues, is_of
 from windowlib.inspection.lineage.explain_window import explain_window
-from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.migrations.shadow import NothingToMigrate, check_can_migrate
 from windowlib.runs.operations import rollback
@@ -101,7 +101,7 @@ def test_it_is_recorded_and_said(spark: SparkSession, tmp_path: Path) -> None:
     arrive(tmp_path, 3, events(60))  # it fires, late, and is kept
     assert run(raised, spark) == []
     assert minutes(raised, "results", "window_start") == [(0,), (60,)]
-    assert not verify(raised, Asked(), spark, clock).differs
+    assert not verify(raised, VerifyRequest(), spark, clock).differs
     window = explain_window(raised, ["a"], START_MS + 3 * MINUTE_MS).windows[0]
     assert (window.cleaned_up_by, window.cleanup_time_ms) == (1, None)
     assert [event.why is not None for event in window.excluded] == [True]
@@ -114,7 +114,7 @@ def test_it_is_recorded_and_said(spark: SparkSession, tmp_path: Path) -> None:
     assert minutes(lowered, "results", "window_start", "window_end") == [(0, 10), (60, 70)]
     assert in_flight(lowered) == [(68, 78), (80, 90)]
     assert late_up_to(lowered) == 75
-    assert not verify(lowered, Asked(), spark, clock).differs
+    assert not verify(lowered, VerifyRequest(), spark, clock).differs
     found = {row["batch_id"]: row for row in read_table(lowered, LEDGER.name).to_pylist() if row["kind"] == "commit"}
     assert [found[n]["late_in_ms"] <= found[n]["late_out_ms"] for n in found] == [True] * 4
 
@@ -122,7 +122,7 @@ def test_it_is_recorded_and_said(spark: SparkSession, tmp_path: Path) -> None:
     assert late_up_to(raised) == 45
     run(raised, spark)
     assert in_flight(raised) == [(60, 78), (80, 90)]
-    assert not verify(raised, Asked(), spark, clock).differs
+    assert not verify(raised, VerifyRequest(), spark, clock).differs
 
 
 @pytest.mark.spark
@@ -147,7 +147,7 @@ def test_a_session_in_flight_still_replaces_what_was_published(spark: SparkSessi
     assert minutes(none, "results", "window_start", "window_end") == [(0, 10), (17, 45)]
     feed = [(row["change"], row["cause"]) for row in read_table(none, "result_changes").to_pylist()]
     assert sorted(feed)[-1] == ("removed", "merge")
-    assert not verify(none, Asked(), spark, clock).differs
+    assert not verify(none, VerifyRequest(), spark, clock).differs
 
 
 @pytest.mark.spark
@@ -169,7 +169,7 @@ def test_a_rerun_can_be_the_first_batch_that_uses_it(spark: SparkSession, tmp_pa
     arrive(tmp_path, 2, events(5))
     assert run(lowered, spark) == []
     assert minutes(lowered, "late_events", "event_time") == [(5,)]
-    assert not verify(lowered, Asked(), spark, clock).differs
+    assert not verify(lowered, VerifyRequest(), spark, clock).differs
 
 
 def test_a_plan_under_the_old_lateness_is_made_again(tmp_path: Path) -> None:

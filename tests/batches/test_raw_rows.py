@@ -17,7 +17,7 @@ from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import time_of
 from windowlib.erasure.forget import ForgetRequest, forget
 from windowlib.inspection.lineage.explain_window import explain_window
-from windowlib.inspection.verify.asked import Asked as ToVerify
+from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.runs.advance import advance
 from windowlib.tables.read import read_table
@@ -108,7 +108,7 @@ def test_a_time_without_a_zone_is_read_back_as_it_was(
     for rerun in ({"late_only": True, "key": tuple(KEY)}, {"accept_gap": False}):
         shifts.run(**rerun)
         assert shifts.events() == {("ann", hour): 2, ("bob", hour): 1}
-    assert verify(shifts.definition, ToVerify(), spark, now).differing == {}
+    assert verify(shifts.definition, VerifyRequest(), spark, now).differing == {}
 
     forget(shifts.definition, lambda: spark, ForgetRequest(key=KEY, who="ann", reason="request 7", clock=now))
     assert [json.loads(row["raw"])["user"] for row in shifts.rows("quarantine")] == ["bob"]

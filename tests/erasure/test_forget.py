@@ -26,7 +26,7 @@ from windowlib.erasure.certificates import certificates
 from windowlib.erasure.forget import ForgetRefused, ForgetRequest, NothingToForget, forecast, forget
 from windowlib.inspection.lineage.cuts import CannotLook
 from windowlib.inspection.lineage.explain_window import explain_window
-from windowlib.inspection.verify.asked import Asked as ToVerify
+from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.migrations.batch import MigrationRequest
 from windowlib.migrations.switch import build, switch
@@ -92,7 +92,7 @@ def test_it_is_out_of_every_table_and_the_others_stay(spark: SparkSession, folde
     removals = [row for row in read_table(definition, "result_changes").to_pylist() if row["user"] == USER]
     assert {(row["change"], row["cause"], row["batch_id"]) for row in removals} == {("removed", "forget", 4)}
     check_a_stream_gets_nothing_else(definition)
-    assert verify(definition, ToVerify(), spark, clock).differing == {}
+    assert verify(definition, VerifyRequest(), spark, clock).differing == {}
     maintain_all(definition)
     assert places(definition.root, USER) == []
 
@@ -124,7 +124,7 @@ def test_whose_late_events_were_readmitted_by_key_is_out_of_the_ledger_too(spark
     mine = Rerun(START_MS, START_MS + 48 * HOUR_MS, "they called", "ann", late_only=True, key=(USER,))
     [report] = advance(definition, lambda: spark, clock=clock, rerun=mine)
     assert forget(definition, lambda: spark, asked()).is_published
-    assert verify(definition, ToVerify(), spark, clock).differing == {}
+    assert verify(definition, VerifyRequest(), spark, clock).differing == {}
     cut = ledger_of(definition).state().commit
     assert cut is not None
     assert cut.batch_id == report.batch_id + 1
@@ -154,7 +154,7 @@ def test_no_batch_brings_it_back_and_later_events_count(spark: SparkSession, fol
     span = Rerun(START_MS, START_MS + 48 * HOUR_MS, "look again", "ann")
     advance(definition, lambda: spark, clock=later, rerun=span)
     check_only_new(definition)
-    assert verify(definition, ToVerify(), spark, later).differing == {}
+    assert verify(definition, VerifyRequest(), spark, later).differing == {}
     explained = explain_window(definition, [USER], START_MS + 5 * HOUR_MS)
     assert not [event for window in explained.windows for event in window.events if event.time_ms < clock()]
     with pytest.raises(CannotUndo, match=r"batch 5 lies between, by which a key was erased: a rollback does not go"):
@@ -200,18 +200,18 @@ RARELY = pytest.mark.long("in make test it is killed between tables, and tests/s
 
 def test_half_erased_a_key_is_left_out_of_what_is_compared(spark: SparkSession, folder: Path) -> None:
     definition = clicks(folder, 0)
-    whole = verify(definition, ToVerify(), spark, clock)
+    whole = verify(definition, VerifyRequest(), spark, clock)
     with stopped("ledger:prepare"):
         forget(definition, lambda: spark, asked())
-    assert verify(definition, ToVerify(), spark, clock).compared["results"] < whole.compared["results"]
+    assert verify(definition, VerifyRequest(), spark, clock).compared["results"] < whole.compared["results"]
     for _ in range(2):
-        half = verify(definition, ToVerify(), spark, clock)
+        half = verify(definition, VerifyRequest(), spark, clock)
         assert half.differing == {}
         assert "1 key whose erasure is not finished: `windowlib status` says how to go on" in half.not_compared
         arrive(folder, 4, events(4))
         advance(definition, lambda: spark, clock=clock)
     forget(definition, lambda: spark, asked())
-    after = verify(definition, ToVerify(), spark, clock)
+    after = verify(definition, VerifyRequest(), spark, clock)
     assert (after.differing, [one for one in after.not_compared if "erasure" in one]) == ({}, [])
 
 
@@ -291,7 +291,7 @@ def test_at_once_no_file_of_before_is_left(spark: SparkSession, folder: Path) ->
         rollback(definition, 3, "ann", "why", clock)
     arrive(folder, 4, events(4))
     advance(definition, lambda: spark, clock=clock)
-    assert verify(definition, ToVerify(), spark, clock).differing == {}
+    assert verify(definition, VerifyRequest(), spark, clock).differing == {}
     check_only_new(definition)
 
 

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from tests.clicks import PLAN_TIME_MS, clicks, clock
 from tests.disks import in_memory, read_only
-from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.pages.site import site
 
@@ -24,7 +24,7 @@ def test_it_is_verified_and_has_pages_elsewhere(
         copy = Path(shutil.copytree(folder, disk / "pipeline"))
         definition = clicks(copy, 0)
         with read_only(disk):
-            found = verify(definition, Asked(), spark, clock)
+            found = verify(definition, VerifyRequest(), spark, clock)
             built = site([definition], tmp_path / "site", PLAN_TIME_MS)
     assert (found.files, found.differs, found.found_nothing_to_compare) == (3, False, False)
     assert (len(built.pages), built.errors) == (1, [])

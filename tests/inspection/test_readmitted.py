@@ -12,7 +12,7 @@ from tests.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks, clock
 from windowlib.definition.definition import Definition
 from windowlib.erasure.forget import ForgetRequest, forget
 from windowlib.inspection.lineage.explain_window import explain_window
-from windowlib.inspection.verify.asked import Asked as ToVerify
+from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.runs.advance import advance
 from windowlib.tables.rerun import Rerun
@@ -43,13 +43,13 @@ def readmitted(spark: SparkSession, tmp_path: Path) -> Definition:
     advance(definition, lambda: spark, clock=clock)
     readmit = Rerun(START_MS, START_MS + 24 * HOUR_MS, "a slow tracker", "ann", late_only=True, key=("u1",))
     advance(definition, lambda: spark, clock=clock, rerun=readmit)
-    assert verify(definition, ToVerify(), spark, clock).differing == {}
+    assert verify(definition, VerifyRequest(), spark, clock).differing == {}
     return definition
 
 
 def test_their_key_was_erased(spark: SparkSession, readmitted: Definition) -> None:
     forget(readmitted, lambda: spark, ForgetRequest(["u1"], "ann", "request 7", clock=clock))
-    assert verify(readmitted, ToVerify(), spark, clock).differing == {}
+    assert verify(readmitted, VerifyRequest(), spark, clock).differing == {}
 
 
 def test_their_file_was_rewritten(spark: SparkSession, readmitted: Definition) -> None:
@@ -60,7 +60,7 @@ def test_their_file_was_rewritten(spark: SparkSession, readmitted: Definition) -
     )
     repaired = Rerun(START_MS + 250 * MINUTE_MS, START_MS + 321 * MINUTE_MS, "more of it", "ann")
     advance(readmitted, lambda: spark, clock=clock, rerun=repaired)
-    assert verify(readmitted, ToVerify(), spark, clock).differing == {}
+    assert verify(readmitted, VerifyRequest(), spark, clock).differing == {}
 
 
 def test_explained_is_one_that_was_recomputed_and_one_that_was_not(readmitted: Definition) -> None:

@@ -12,7 +12,7 @@ from tests.clicks import CLICKS, START_MS, arrive, clicks, events
 from windowlib.batches.planning import plan
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.inspection.lineage.batch_runs import batches_of
-from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.runs.advance import advance
 
@@ -44,7 +44,7 @@ def test_the_newest_plan_of_a_batch_counts(spark: SparkSession, tmp_path: Path) 
         definition = with_skew(definition, number + 1)
         [done] = advance(definition, lambda: spark, clock=lambda now_ms=now_ms: now_ms)
         assert done.figures["quarantined_future"] == 0
-    assert verify(definition, Asked(), spark, lambda: now_ms).differences == []
+    assert verify(definition, VerifyRequest(), spark, lambda: now_ms).differences == []
     assert [one.plan_time_ms - START_MS for one in batches_of(definition)] == [
         number * DAY_MS for number in range(1, BATCHES + 1)
     ]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests import window_oracle as oracle
 from tests.strategies import examples
 from tests.window_oracle import MIN_WATERMARK, Event
-from windowlib.inspection.verify.settled import Part, Past, PastRerun, Time, settle
+from windowlib.inspection.verify.settled import LatenessBound, Past, PastRerun, SessionPart, settle
 from windowlib.model.rerun import TimeRange
 from windowlib.model.windows import TimeWindow, islands
 
@@ -17,24 +17,24 @@ BATCHES = st.lists(st.lists(st.integers(-30, 60), max_size=6), min_size=1, max_s
 LATENESSES = st.lists(st.sampled_from([0, 1, 7, 30]), min_size=5, max_size=5)  # of the batches, one after the other
 
 
-def parts_of(batches: list[list[int]]) -> list[Part]:
+def parts_of(batches: list[list[int]]) -> list[SessionPart]:
     """Each batch's events that touch, as one part."""
     return [
-        Part(number, 0, *window)
+        SessionPart(number, 0, *window)
         for number, times in enumerate(batches, 1)
         for window in islands(TimeWindow(time, time + GAP_MS) for time in times)
     ]
 
 
-def times(watermarks_ms: list[int], latenesses_ms: list[int]) -> list[Time]:
+def times(watermarks_ms: list[int], latenesses_ms: list[int]) -> list[LatenessBound]:
     """The times before each batch, and after the last, each of which has its own lateness."""
-    found, late_ms = list[Time](), 2 * MIN_WATERMARK
+    found, late_ms = list[LatenessBound](), 2 * MIN_WATERMARK
     *before, last = watermarks_ms
     for watermark_ms, after_ms, lateness_ms in zip(before, [*before[1:], last], latenesses_ms, strict=False):
         late_ms = max(late_ms, watermark_ms - lateness_ms)
-        found.append(Time(watermark_ms, late_ms))
+        found.append(LatenessBound(watermark_ms, late_ms))
         late_ms = max(late_ms, after_ms - lateness_ms)
-    return [*found, Time(last, late_ms)]
+    return [*found, LatenessBound(last, late_ms)]
 
 
 def watermarks(batches: list[list[int]], out_of_orderness_ms: int) -> list[int]:

@@ -28,8 +28,8 @@ from windowlib.definition.definition import Definition, InvalidDefinition, load_
 from windowlib.engines.sail import is_sail
 from windowlib.inspection.lineage.cuts import CannotLook, cut
 from windowlib.inspection.status import status
-from windowlib.inspection.verify.asked import Asked
-from windowlib.inspection.verify.report import DIFFERENT, MISSING, UNEXPECTED, Verified
+from windowlib.inspection.verify.asked import VerifyRequest
+from windowlib.inspection.verify.report import DIFFERENT, MISSING, UNEXPECTED, VerifyReport
 from windowlib.inspection.verify.verify import check_can_verify, verify
 from windowlib.model.assigners import Session, Sliding
 from windowlib.model.errors import StateMismatch
@@ -64,14 +64,14 @@ def test_a_healthy_pipeline_compares_equal(spark: Any, drawn: Drawn, data: st.Da
                 to_ms = from_ms + data.draw(st.integers(1, 60))
                 with suppress(RerunRefused):  # no late event in the range
                     played.correct(Rerun(from_ms, to_ms, "a test", "me", late_only=data.draw(st.booleans())))
-        whole = verify(played.definition, Asked(), spark, clock)
+        whole = verify(played.definition, VerifyRequest(), spark, clock)
         assert whole.differences == []
         assigner, events = drawn.assigner, [event for batch in order for event in batch]
         in_windows = not isinstance(assigner, Sliding) or any(assigner.assign(event.timestamp_ms) for event in events)
         assert whole.found_nothing_to_compare != in_windows  # all may lie in the holes between windows
         from_ms = data.draw(st.integers(-90, 70))
         span = TimeRange(from_ms, from_ms + data.draw(st.integers(1, 40)))
-        part = verify(played.definition, Asked(span, data.draw(st.sampled_from([1, 0.5])), 3), spark, clock)
+        part = verify(played.definition, VerifyRequest(span, data.draw(st.sampled_from([1, 0.5])), 3), spark, clock)
         assert part.differences == []
 
 
@@ -185,8 +185,8 @@ def loaded(folder: Path) -> Definition:
     return definition.model_copy(update={"root": folder / "warehouse" / "events"})
 
 
-def verified(definition: Definition, spark: Any, asked: Asked | None = None) -> Verified:
-    return verify(definition, asked or Asked(), spark, now)
+def verified(definition: Definition, spark: Any, asked: VerifyRequest | None = None) -> VerifyReport:
+    return verify(definition, asked or VerifyRequest(), spark, now)
 
 
 def edit(definition: Definition, table: str, change: Callable[[dict[str, Any]], list[dict[str, Any]]]) -> None:
@@ -200,7 +200,7 @@ def edit(definition: Definition, table: str, change: Callable[[dict[str, Any]], 
         pq.write_table(pa.Table.from_pylist(changed, schema=rows.schema), path)
 
 
-def kinds_of(found: Verified) -> set[tuple[str, str, str | None]]:
+def kinds_of(found: VerifyReport) -> set[tuple[str, str, str | None]]:
     return {(one.kind, one.table, one.column) for one in found.differences}
 
 
@@ -344,7 +344,7 @@ def test_files_that_are_gone_or_changed(spark: Any, pipeline: Pipeline, tmp_path
     assert found.differences == []
     assert 0 < found.compared["results"] < read_table(definition, "results").num_rows
     assert "events of 2.parquet, gone or changed since" in found.not_compared[0]
-    before = verified(definition, spark, Asked(TimeRange(-60, -30)))  # far from it
+    before = verified(definition, spark, VerifyRequest(TimeRange(-60, -30)))  # far from it
     assert (before.differences, [one for one in before.not_compared if "2.parquet" in one]) == ([], [])
     assert before.compared["results"] >= len(EVERYONE)
     (tmp_path / "incoming" / "3.parquet").unlink()  # its late event is as old as any
@@ -361,18 +361,19 @@ def test_count_windows_need_all_of_their_files(spark: Any, pipeline: Pipeline, t
     with pytest.raises(CannotLook, match=r"2\.parquet cannot be read as it was.*Nothing was compared"):
         verified(definition, spark)
     with pytest.raises(CannotLook, match="count windows, which have no bounds in time"):
-        verified(definition, spark, Asked(TimeRange(0, 10)))
+        verified(definition, spark, VerifyRequest(TimeRange(0, 10)))
 
 
 def test_a_sample_is_the_same_keys_on_both_sides(spark: Any, pipeline: Pipeline) -> None:
     definition = pipeline(SESSIONS)
     edit(definition, "results", lambda row: [])
     keys = [
-        {one.key["key"] for one in verified(definition, spark, Asked(None, 0.5, seed)).differences} for seed in (1, 2)
+        {one.key["key"] for one in verified(definition, spark, VerifyRequest(None, 0.5, seed)).differences}
+        for seed in (1, 2)
     ]
     assert len(set.union(*keys)) > max(map(len, keys))  # not the same ones for every seed
     assert all(one <= {"ann", "bob", "cid", "dan", "eve"} for one in keys)
-    assert {one.key["key"] for one in verified(definition, spark, Asked(None, 0.5, 1)).differences} == keys[0]
+    assert {one.key["key"] for one in verified(definition, spark, VerifyRequest(None, 0.5, 1)).differences} == keys[0]
 
 
 def test_the_command_lists_what_differs(spark: Any, pipeline: Pipeline, tmp_path: Path) -> None:
@@ -428,7 +429,7 @@ def test_what_the_operator_computes_is_not_compared(tmp_path: Path, engine: str)
     file.write_text(text.replace('kinds = "approx_count_distinct(value)"\n', ""))
     said = r"cannot be verified: its windows are computed by the operator.*run a copy of the definition under another"
     with pytest.raises(CannotLook, match=said):
-        check_can_verify(load_definition(file), Asked())
+        check_can_verify(load_definition(file), VerifyRequest())
     outcome = CliRunner().invoke(app, ["verify", str(file), "--engine", engine, "--last", "1d"])
     assert (outcome.exit_code, outcome.stdout) == (USER, "")
     assert "cannot be verified" in outcome.stderr
@@ -454,5 +455,5 @@ def test_an_event_just_before_a_session_is_missed(spark: Any, tmp_path: Path) ->
     assert played.standing().results == {("a", 15, 71): (7, 106)}
     start = datetime.fromtimestamp(0.021, UTC)
     edit(played.definition, "results", lambda row: [row | {"window_start": start, "events": 6, "total": 6}])
-    found = verify(played.definition, Asked(TimeRange(60, 90)), spark, clock)
+    found = verify(played.definition, VerifyRequest(TimeRange(60, 90)), spark, clock)
     assert kinds_of(found) == {(MISSING, "results", None), (UNEXPECTED, "results", None)}

@@ -21,7 +21,7 @@ from windowlib.definition.kept import RetentionPeriod
 from windowlib.inspection.begun import migration_begun
 from windowlib.inspection.lineage.cuts import CannotLook, cut
 from windowlib.inspection.lineage.explain_window import explain_window
-from windowlib.inspection.verify.asked import Asked as ToVerify
+from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.migrations import difference as migrations_difference
 from windowlib.migrations.batch import MigrationRequest
@@ -161,7 +161,7 @@ def test_what_is_looked_up_is_true_on_both_sides(spark: SparkSession, folder: Pa
     switch(new, shadow, lambda: spark, ASKED)
     arrive(folder, 5, events(5))
     run(new, spark)
-    assert verify(new, ToVerify(), spark, clock).differing == {}
+    assert verify(new, VerifyRequest(), spark, clock).differing == {}
     commit = ledger_of(new).state().commit
     assert commit is not None
     assert sorted(cut(new).batches) == [5, 6, 7]  # 6 is the migration, in two cuts; 1 to 4 were of the old definition
@@ -183,7 +183,7 @@ def test_what_is_looked_up_is_true_on_both_sides(spark: SparkSession, folder: Pa
     assert rollback(new, 6, "ann", "why", clock) == 8
     undo(new, lambda: spark, ASKED)
     old = clicks(folder, 0)
-    assert verify(run(old, spark), ToVerify(), spark, clock).differing == {}
+    assert verify(run(old, spark), VerifyRequest(), spark, clock).differing == {}
     assert sorted(cut(old).batches) == [1, 2, 3, 4, 9, 10]
 
 
@@ -219,7 +219,7 @@ def test_one_migration_after_another(spark: SparkSession, tmp_path: Path, seed: 
         cuts = [*cuts, *unread]
         assert outcome(now) == outcome(in_cuts(tmp_path / f"fresh {arrived}", text_of(now), cuts, spark))
         check_followers(now)
-        assert verify(now, ToVerify(), spark, clock).differing == {}
+        assert verify(now, VerifyRequest(), spark, clock).differing == {}
 
 
 def text_of(definition: Definition) -> str:

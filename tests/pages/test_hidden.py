@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from tests.clicks import CLICKS, PLAN_TIME_MS, START_MS, clicks, clock
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.mistakes import InvalidDefinition
-from windowlib.inspection.verify.report import Difference
+from windowlib.inspection.verify.report import VerifyFinding
 from windowlib.pages.looked import looked
 from windowlib.pages.pipeline import pipeline
 from windowlib.pages.site import report
@@ -113,9 +113,9 @@ def test_a_function_of_the_authors_own_may_show_any_column_in_use(
 def test_a_difference_has_no_value_of_a_hidden_column(tmp_path: Path) -> None:
     clicks(tmp_path, files=0)
     rows = [
-        Difference("different", "results", {"user": "ann"}, {"window_start_ms": 0}, "total", 4711, None),
-        Difference("different", "results", {"user": "ann"}, {"window_start_ms": 0}, "clicks", 2, 3),
-        Difference("missing", "open_windows", {"user": "ann"}, {"s": 0}, None, {"clicks": 5, "total": 4711}, None),
+        VerifyFinding("different", "results", {"user": "ann"}, {"window_start_ms": 0}, "total", 4711, None),
+        VerifyFinding("different", "results", {"user": "ann"}, {"window_start_ms": 0}, "clicks", 2, 3),
+        VerifyFinding("missing", "open_windows", {"user": "ann"}, {"s": 0}, None, {"clicks": 5, "total": 4711}, None),
     ]
     differences = [json.dumps(asdict(one)) for one in rows]
     at = datetime(2026, 3, 5, tzinfo=UTC)

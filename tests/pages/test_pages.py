@@ -23,7 +23,7 @@ from tests.page_samples import HOUR_MS, NAMES, NEW, NOW_MS, SCRIPT, TROUBLE, WAI
 from windowlib.cli.main import app
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import utc
-from windowlib.inspection.verify.report import Difference
+from windowlib.inspection.verify.report import VerifyFinding
 from windowlib.model.errors import InvalidSpec
 from windowlib.pages.looked import State, looked
 from windowlib.pages.overview import overviews
@@ -303,7 +303,7 @@ def test_what_verify_found_last_is_shown(
     assert (found.verified.outcome, found.overview.warns) == ("equal", False)
     assert len(found.verified.differences.cells) == 0
 
-    row = Difference("different", "results", {"user": SCRIPT}, {"start": 0, "end": 900_000}, "clicks", 2, 3)
+    row = VerifyFinding("different", "results", {"user": SCRIPT}, {"start": 0, "end": 900_000}, "clicks", 2, 3)
     last = verifications.last(copy / "warehouse" / WELL)
     assert last is not None
     wrong = replace(last, outcome="different", differing={"results": 1}, differences=[json.dumps(asdict(row))])

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import time_of
-from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.runs.advance import advance
 from windowlib.runs.attempt import BatchReport
@@ -141,4 +141,4 @@ class Hours:
 
     def differences(self) -> list[Any]:
         """What `windowlib verify` finds."""
-        return list(verify(self.definition, Asked(), self.spark, now).differences)
+        return list(verify(self.definition, VerifyRequest(), self.spark, now).differences)

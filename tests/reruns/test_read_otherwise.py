@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import time_of
-from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.model.errors import StateMismatch
 from windowlib.runs.advance import advance
@@ -103,7 +103,7 @@ def test_a_zone_that_was_forgotten(
     with pytest.raises(RerunRefused, match=r"2\.parquet would be read otherwise .* before readmitting late events"):
         rerun(definition, spark, DAY, DAY + timedelta(days=1), late_only=True)
     assert (shown(definition), shown(definition, "late_events")) == before
-    found = verify(definition, Asked(None), spark, lambda: NOW_MS)
+    found = verify(definition, VerifyRequest(None), spark, lambda: NOW_MS)
     assert found.files == 0
     assert "1.parquet, 2.parquet, gone or changed since it was read, or read otherwise now" in found.not_compared[0]
 
@@ -117,7 +117,7 @@ def test_a_zone_that_was_forgotten(
     }
     assert {row["window_start"]: row["values"] for row in shown(definition)} == expected
     assert shown(definition, "late_events") == shown(definition, "quarantine") == []
-    found = verify(definition, Asked(None), spark, lambda: NOW_MS)
+    found = verify(definition, VerifyRequest(None), spark, lambda: NOW_MS)
     assert (found.files, found.differences, found.not_compared) == (2, [], [])
     report = rerun(definition, spark, DAY + timedelta(hours=3), DAY + timedelta(hours=20))
     assert report.figures["files_changed"] == report.figures["windows_changed"] == 0
@@ -184,7 +184,7 @@ def test_columns_that_were_added(spark: SparkSession, tmp_path: Path) -> None:
     of_ann = Rerun(EARLY.from_ms, EARLY.to_ms, "a test", "ann", late_only=True, key=("ann",))
     with pytest.raises(RerunRefused, match=r"2\.json would be read otherwise .* before readmitting late events"):
         advance(harmless, lambda: spark, clock=lambda: NOW_MS, rerun=of_ann)
-    found = verify(harmless, Asked(None), spark, lambda: NOW_MS)
+    found = verify(harmless, VerifyRequest(None), spark, lambda: NOW_MS)
     assert (found.files, found.differences) == (1, [])
     rerun(harmless, spark, DAY + timedelta(hours=8), DAY + timedelta(hours=10))  # of the file that has no late events
     assert totals(harmless) == [4, 8]
@@ -195,7 +195,7 @@ def test_columns_that_were_added(spark: SparkSession, tmp_path: Path) -> None:
     rerun(typed, spark, DAY, DAY + timedelta(hours=10))
     assert totals(typed) == [1, 2, 4]
     assert [(row["reason"], row["source_row"]) for row in shown(typed, "quarantine")] == [("malformed", 0)]
-    assert verify(typed, Asked(None), spark, lambda: NOW_MS).differences == []
+    assert verify(typed, VerifyRequest(None), spark, lambda: NOW_MS).differences == []
 
 
 @pytest.mark.slow

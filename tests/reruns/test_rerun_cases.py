@@ -28,7 +28,7 @@ from windowlib.cli.main import main
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import instant, time_of
 from windowlib.inspection.status import status
-from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.model.errors import StateMismatch
 from windowlib.reruns import batch
@@ -695,7 +695,7 @@ def test_a_number_takes_the_place_of_what_is_none_and_one_of_the_source_of_one_t
     arrives(0, 5.0, 1_772_409_602.0)
     [report] = run(definition, spark, Rerun(0, 1000, "repaired again", "ann"))
     assert report.figures["windows_changed"] == 1
-    assert verify(definition, Asked(None), spark, clock).differences == []
+    assert verify(definition, VerifyRequest(None), spark, clock).differences == []
 
 
 # -- what cannot be rerun -----------------------------------------------------------------------------------------

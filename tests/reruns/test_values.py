@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.clicks import CLICKS, MINUTE_MS, MORE, START_MS, arrive, clicks, clock, without
-from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.runs.advance import advance
 from windowlib.tables.read import read_table
@@ -61,4 +61,4 @@ def test_a_struct_with_another_value_is_another_struct(spark: SparkSession, tmp_
     }
     changed = [row for row in read_table(definition, "result_changes").to_pylist() if row["batch_id"] == 2]
     assert sorted((row["user"], row["change"]) for row in changed) == sorted((user, "change") for user in VALUES)
-    assert not verify(definition, Asked(), spark, clock).differs
+    assert not verify(definition, VerifyRequest(), spark, clock).differs

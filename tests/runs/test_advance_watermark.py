@@ -12,7 +12,7 @@ from tests.clicks import CLICKS, MINUTE_MS, PLAN_TIME_MS, clicks, clock
 from tests.killed import stopped
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
-from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.model.errors import InvalidSpec, StateMismatch
 from windowlib.runs.advance import advance
@@ -79,7 +79,7 @@ def test_windows_that_end_by_then_fire(spark: SparkSession, kept: Path, tmp_path
         assert report.figures["windows_fired_on_time"]
         ends = [row["window_end"].timestamp() * 1000 for row in read_table(definition, "results").to_pylist()]
         assert max(ends) <= to_ms + 1
-    assert verify(definition, Asked(), spark, clock).differences == []
+    assert verify(definition, VerifyRequest(), spark, clock).differences == []
     commit = ledger_of(definition, clock).state().commit
     assert commit is not None
     assert commit.decision is not None
@@ -87,7 +87,7 @@ def test_windows_that_end_by_then_fire(spark: SparkSession, kept: Path, tmp_path
     [last] = advance(definition, lambda: spark, clock=clock)
     assert last.figures["rows_read"]
     assert watermark(definition) >= to_ms
-    assert verify(definition, Asked(), spark, clock).differences == []
+    assert verify(definition, VerifyRequest(), spark, clock).differences == []
 
 
 def test_the_forecast_counts_the_windows_that_are_due(definition: Definition) -> None:

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from windowlib.definition.definition import Definition, load_definition
-from windowlib.inspection.verify.asked import Asked
-from windowlib.inspection.verify.report import Verified
+from windowlib.inspection.verify.asked import VerifyRequest
+from windowlib.inspection.verify.report import VerifyReport
 from windowlib.inspection.verify.verify import verify
 from windowlib.runs.advance import advance
 from windowlib.runs.attempt import BatchReport
@@ -96,5 +96,5 @@ class Arriving:
             tuple(row[name] for name in columns) for row in read_table(self.definition, "results").to_pylist()
         )
 
-    def verified(self, spark: SparkSession) -> Verified:
-        return verify(self.definition, Asked(), spark, lambda: NOW_MS)
+    def verified(self, spark: SparkSession) -> VerifyReport:
+        return verify(self.definition, VerifyRequest(), spark, lambda: NOW_MS)

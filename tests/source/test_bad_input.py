@@ -22,7 +22,7 @@ from windowlib.batches import figures
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.definition.definition import Definition, InvalidDefinition
 from windowlib.definition.instants import iso_instant, time_of, utc
-from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.model.errors import InvalidSpec, StateMismatch, WindowError
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
@@ -421,7 +421,7 @@ def test_rows_that_cannot_be_read(spark: SparkSession, tmp_path: Path, text: str
         refused(SourceError, "cannot be read", str(broken), "Nothing was changed"),
         explained(definition.file, definition.expressions, definition.spark.master, of_a_batch=False),
     ):
-        verify(definition, Asked(), spark, clock)
+        verify(definition, VerifyRequest(), spark, clock)
     assert read_table(definition, "results").to_pylist() == before
     broken.write_bytes(content)
     assert run(definition, spark) == []  # the rerun was given up

@@ -15,7 +15,7 @@ from tests.clicks import MINUTE_MS, START_MS, clicks, clock
 from windowlib.batches.planning import plan
 from windowlib.definition.definition import Definition
 from windowlib.inspection.lineage.explain_window import explain_window
-from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.runs.advance import advance
 from windowlib.source.found import SourceError
@@ -68,7 +68,7 @@ def test_names_that_differ_in_case_between_files_are_one_column(
     [row] = read_table(definition, "results").to_pylist()
     assert (row["userId"], row["total"], row["most"]) == ("ann", 14, 8)
     assert {one["reason"] for one in read_table(definition, "quarantine").to_pylist()} == {"null_key"}
-    assert not [*verify(definition, Asked(), spark, clock).differences]
+    assert not [*verify(definition, VerifyRequest(), spark, clock).differences]
 
 
 @pytest.mark.spark

@@ -19,7 +19,7 @@ from tests.clicks import CLICKS, SCHEMA, START_MS, clicks, clock, events
 from tests.source import checkpoints_v2
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.definition.definition import Definition
-from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.runs.advance import advance
 from windowlib.runs.set_aside import set_aside, take_back
@@ -75,7 +75,7 @@ def test_the_log_before_the_cursor_may_be_cleaned_up(spark: SparkSession, tmp_pa
     span = Rerun(START_MS, START_MS + 3 * HOUR_MS, "a test", "ann")
     [report] = advance(definition, lambda: spark, clock=clock, rerun=span)
     assert report.figures["files_missing"] == 0
-    assert verify(definition, Asked(), spark, clock).differences == []
+    assert verify(definition, VerifyRequest(), spark, clock).differences == []
 
 
 def test_a_pipeline_begins_with_what_a_table_holds_whose_log_was_cleaned_up(
@@ -208,7 +208,7 @@ def test_checkpoints_v2_are_read(spark: SparkSession, tmp_path: Path, read_befor
     for version in range(newest):
         (entries / f"{version:020}.json").unlink()
     assert run(definition, spark) == rows(*range(1 + read_before, 1 + checkpoints_v2.FILES))
-    assert verify(definition, Asked(), spark, clock).differences == []
+    assert verify(definition, VerifyRequest(), spark, clock).differences == []
 
 
 def test_files_of_the_log_that_are_not_entries_are_left_to_the_library(spark: SparkSession, tmp_path: Path) -> None:

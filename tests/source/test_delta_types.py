@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from tests.clicks import MINUTE_MS, START_MS, clock
 from windowlib.batches.planning import plan
 from windowlib.definition.definition import Definition, load_definition
-from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.model.errors import StateMismatch
 from windowlib.runs.advance import advance
@@ -123,7 +123,7 @@ def test_narrow_files_are_read_by_the_wide_schema(spark: SparkSession, tmp_path:
         "paid": Decimal("2.5833"),
         "first": datetime(2026, 3, 2),
     }
-    assert not [*verify(definition, Asked(), spark, clock).differences]
+    assert not [*verify(definition, VerifyRequest(), spark, clock).differences]
 
 
 @pytest.mark.spark
@@ -143,7 +143,7 @@ def test_a_schema_that_is_widened_later_widens_what_was_recorded(spark: SparkSes
     advance(definition, lambda: spark, clock=clock, finish=True)
     [row] = read_table(definition, "results").to_pylist()
     assert (row["total"], row["mean"], row["prices"]) == (5_000_000_001, 2_500_000_000.5, 2)
-    assert not [*verify(definition, Asked(), spark, clock).differences]
+    assert not [*verify(definition, VerifyRequest(), spark, clock).differences]
 
 
 @pytest.mark.spark

@@ -17,7 +17,7 @@ from tests.clicks import CLICKS, MINUTE_MS, START_MS, clicks, clock, without
 from windowlib.batches.planning import plan
 from windowlib.definition.definition import Definition, InvalidDefinition, load_definition
 from windowlib.engines.sail import is_sail
-from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.model.errors import StateMismatch
 from windowlib.runs.advance import advance
@@ -76,7 +76,7 @@ def test_null_is_read_however_files_are_cut_into_batches(spark: SparkSession, tm
             rerun = Rerun(START_MS, START_MS + 10 * MINUTE_MS, "a test", "ann")
             advance(cut, lambda: spark, clock=clock, rerun=rerun)
             assert results(cut) == [("ann", 3, 3, 1.5)]
-        assert not [*verify(cut, Asked(), spark, clock).differences]
+        assert not [*verify(cut, VerifyRequest(), spark, clock).differences]
 
 
 @pytest.mark.parametrize("files", [1, 2, 0])
@@ -153,7 +153,7 @@ def test_a_column_that_a_delta_table_got_later_is_null_in_its_older_files(spark:
         write_deltalake(tmp_path / "incoming", table(number, columns), mode="append", schema_mode="merge")
     advance(definition, lambda: spark, clock=clock, finish=True)
     assert results(definition) == [("ann", 3, 3, 1.5)]
-    assert not [*verify(definition, Asked(), spark, clock).differences]
+    assert not [*verify(definition, VerifyRequest(), spark, clock).differences]
 
 
 @pytest.mark.spark

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.clicks import CLICKS, MINUTE_MS, START_MS, clicks, clock, without
-from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.runs.advance import advance
 from windowlib.source import footers
@@ -49,4 +49,4 @@ def test_a_footer_that_counts_too_few_nulls_publishes_no_null_key(spark: SparkSe
     assert (row["user"], row["clicks"], row["total"]) == ("ann", 2, 5)
     [refused] = read_table(definition, "quarantine").to_pylist()
     assert (refused["reason"], refused["source_row"]) == ("null_key", 1)
-    assert not [*verify(definition, Asked(), spark, clock).differences]
+    assert not [*verify(definition, VerifyRequest(), spark, clock).differences]

@@ -21,7 +21,7 @@ from windowlib.definition.definition import Definition, load_definition
 from windowlib.engines.sail import is_sail
 from windowlib.inspection.lineage.cuts import EVER, Key, cut
 from windowlib.inspection.lineage.source_events import read_events
-from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.model.errors import WindowError
 from windowlib.runs.advance import advance
@@ -129,7 +129,7 @@ def test_a_value_that_does_not_fit_its_type_refuses_every_row_of_its_file(spark:
         ]
         * 2
     )
-    found = verify(definition, Asked(), spark, clock)
+    found = verify(definition, VerifyRequest(), spark, clock)
     assert not found.differences
 
 
@@ -330,7 +330,7 @@ def test_reruns_explain_and_verify_need_no_log(spark: SparkSession, tmp_path: Pa
     day_ms = int(AT.timestamp() * 1_000) // 86_400_000 * 86_400_000
     advance(definition, lambda: spark, clock=clock, rerun=Rerun(day_ms, day_ms + 86_400_000, "again", "me"))
     assert results(definition, "store", "n") == [("a", 1), ("b", 1)]
-    assert not verify(definition, Asked(), spark, clock).differences
+    assert not verify(definition, VerifyRequest(), spark, clock).differences
     events = read_events(cut(definition), Key(("store",), ("a",), (pa.string(),)), EVER).events
     assert [event.row for event in events] == [0]
 

@@ -19,7 +19,7 @@ from tests.clicks import CLICKS, MINUTE_MS, SCHEMA, START_MS, clicks, clock, eve
 from windowlib.batches.planning import ledger_of, plan, rerun_plan
 from windowlib.definition.definition import Definition
 from windowlib.inspection.status import status
-from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.plans.partitions import DAY_MS
 from windowlib.reruns.dry_run import dry_run
@@ -97,7 +97,7 @@ def ms(moment: datetime) -> int:
 
 
 def check(definition: Definition, spark: SparkSession) -> None:
-    assert verify(definition, Asked(), spark, clock).differences == []
+    assert verify(definition, VerifyRequest(), spark, clock).differences == []
 
 
 def ended(definition: Definition, spark: SparkSession, truth: list[Window]) -> None:
@@ -330,7 +330,7 @@ def test_files_that_were_compacted_and_deleted(spark: SparkSession, tmp_path: Pa
     [bounds] = re.findall(r"--from (\S+) --to (\S+)", str(refused.value))
     whole = time_range(*bounds, clock())
     assert run(definition, spark, rerun=Rerun(whole.from_ms, whole.to_ms, "a test", "ann"))
-    found = verify(definition, Asked(), spark, clock)
+    found = verify(definition, VerifyRequest(), spark, clock)
     assert (found.differences, [one for one in found.not_compared if "gone" in one]) == ([], [])
     ended(definition, spark, sessions(tmp_path))
 

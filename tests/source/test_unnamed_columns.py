@@ -15,7 +15,7 @@ from tests.clicks import MINUTE_MS, START_MS, clicks, clock
 from tests.strategies import ALL
 from windowlib.definition.definition import Definition
 from windowlib.engines.sail import is_sail
-from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.plans import erased, names
 from windowlib.runs.advance import advance
@@ -90,7 +90,7 @@ def test_files_of_every_type_in_one_batch(spark: SparkSession, tmp_path: Path) -
     if ALL or is_sail(spark):  # which reads by the same reader
         rerun = Rerun(START_MS - MINUTE_MS, START_MS + 10 * MINUTE_MS, "a test", "ann")
         advance(definition, lambda: spark, clock=clock, rerun=rerun)
-    compared = verify(definition, Asked(), spark, clock)
+    compared = verify(definition, VerifyRequest(), spark, clock)
     assert not [*compared.differences]
     assert compared.rows_read == 2 * len(GIVEN)
 
@@ -109,7 +109,7 @@ def test_two_spellings_of_a_column_in_one_file_are_not_shown(spark: SparkSession
     raw = {row["source_file"]: json.loads(row["raw"]) for row in read_table(definition, "quarantine").to_pylist()}
     assert raw["one.parquet"] == {"at_ms": START_MS, "EXTRA": 4}
     assert raw["two.parquet"] == {"at_ms": START_MS}
-    assert not [*verify(definition, Asked(), spark, clock).differences]
+    assert not [*verify(definition, VerifyRequest(), spark, clock).differences]
 
 
 @pytest.mark.spark

@@ -20,7 +20,7 @@ from windowlib.batches.planning import plan
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import utc
 from windowlib.engines.sail import is_sail
-from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.model.errors import StateMismatch
 from windowlib.runs.advance import advance
@@ -161,7 +161,7 @@ def test_files_of_every_type_that_widens(spark: SparkSession, tmp_path: Path, fi
     if ALL or is_sail(spark):  # a rerun reads by the same reader; Spark's are in tests/reruns
         run(definition, spark, Rerun(START_MS - DAY, START_MS + DAY, "a test", "ann"))
         assert found(definition) == expected
-    compared = verify(definition, Asked(), spark, clock)
+    compared = verify(definition, VerifyRequest(), spark, clock)
     assert not [*compared.differences]
     assert compared.rows_read == 11
 

@@ -14,7 +14,7 @@ from tests.stopped.cases import CASES, stopped
 from tests.stopped.stories import STORIES
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.definition.definition import Definition, load_definition
-from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.model.errors import StateMismatch
 from windowlib.runs.advance import advance
@@ -59,7 +59,7 @@ def test_a_rerun_after_a_longer_life_leaves_the_windows_of_plain_python(
     assert should_be != truth.standing(definition)  # a late event is in it
     advance(definition, lambda: spark, clock=clock, rerun=truth.rerun_of(case))
     assert truth.standing(definition) == should_be
-    found = verify(definition, Asked(), spark, clock)
+    found = verify(definition, VerifyRequest(), spark, clock)
     assert not found.differs, found.differences
     assert all(found.compared[table] for table in ("results", "open_windows")), found.compared
     advance(definition, lambda: spark, clock=clock, finish=True)

@@ -18,7 +18,7 @@ from tests.stopped.stories import ERASED, LATE_NAME, SET_ASIDE
 from tests.stopped.test_stopped import a_minute_later
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition, load_definition
-from windowlib.inspection.verify.asked import Asked as ToVerify
+from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.migrations.batch import MigrationRequest
 from windowlib.migrations.undo import undo
@@ -150,6 +150,6 @@ def test_a_dry_run_is_applied_and_a_migration_undone(spark: SparkSession, tmp_pa
     before = load_definition(definition.file)
     advance(before, lambda: spark, clock=clock, max_batches=1)
     assert late not in truth.standing(before).results
-    found = verify(before, ToVerify(), spark, clock)
+    found = verify(before, VerifyRequest(), spark, clock)
     assert not found.differs, found.differences
     assert found.compared["results"] > 0

@@ -14,7 +14,7 @@ from windowlib.cli.outcomes import show_found
 from windowlib.runs.exits import load_pipeline
 
 if TYPE_CHECKING:
-    from windowlib.inspection.checks import Check, Checks
+    from windowlib.inspection.checks import Check, PipelineChecks
 
 VALUES_SHOWN = 10
 
@@ -46,7 +46,7 @@ def checks(
         show_found(check_named(found, explain), show_check, as_json)
 
 
-def show_checks(screen: Console, found: Checks) -> None:
+def show_checks(screen: Console, found: PipelineChecks) -> None:
     """A line for each check."""
     owner = f", owned by {escape(found.owner)}" if found.owner else ""
     newest = "no batch was judged yet" if found.batch_id is None else f"last judged: batch {found.batch_id}"

@@ -21,7 +21,7 @@ from windowlib.runs.exits import load_pipeline
 if TYPE_CHECKING:
     from windowlib.inspection.lineage.explain_window import Explained, ExplainedWindow
     from windowlib.inspection.lineage.key_events import EventOf
-    from windowlib.inspection.lineage.versions import Version
+    from windowlib.inspection.lineage.versions import ResultVersion
     from windowlib.plans.kinds.kind import Bounds
 
 INDENT = " " * 13
@@ -102,7 +102,7 @@ def _in_flight(window: ExplainedWindow) -> str:
     return "no"
 
 
-def _details(version: Version) -> list[str]:
+def _details(version: ResultVersion) -> list[str]:
     """When a version was made, of what, and who decided."""
     before, after = instant(version.watermark_in_ms), instant(version.watermark_out_ms)
     moved = f"watermark {before}" if before == after else f"watermark {before} to {after}"

@@ -25,7 +25,7 @@ from windowlib.runs.exits import load_pipeline
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
-    from windowlib.inspection.verify.report import Difference, Verified
+    from windowlib.inspection.verify.report import VerifyFinding, VerifyReport
     from windowlib.model.rerun import TimeRange
     from windowlib.tables.verifications import Outcome
 
@@ -62,17 +62,17 @@ def verify(
     [dim]windowlib verify clicks.toml[/dim]   or   [dim]windowlib verify clicks.toml --last 1d --sample 0.01[/dim]
     """
     from windowlib.inspection.lineage.cuts import CannotLook, cut
-    from windowlib.inspection.verify.asked import Asked
+    from windowlib.inspection.verify.asked import VerifyRequest
     from windowlib.inspection.verify.verify import check_can_verify
     from windowlib.inspection.verify.verify import verify as look
     from windowlib.runs.start import with_spark
     from windowlib.tables.ledger import wall_clock_ms
 
     definition = load_pipeline(pipeline).model_copy(update={"engine": engine.value} if engine else {})
-    check_can_verify(definition, Asked(sample=sample))
+    check_can_verify(definition, VerifyRequest(sample=sample))
     with notifying(definition, lambda: False):
         newest = cut(definition).batch.batch_id
-        asked = Asked(_span(definition, start, end, last), sample, newest if seed is None else seed)
+        asked = VerifyRequest(_span(definition, start, end, last), sample, newest if seed is None else seed)
         check_can_verify(definition, asked)
         _check_not_edited(definition)
         with progress(console(quiet=as_json)) as show:
@@ -93,14 +93,14 @@ def _check_not_edited(definition: Definition) -> None:
     check_fingerprint(definition, ledger_of(definition).state().commit)
 
 
-def _show(found: Verified, as_json: bool) -> None:
+def _show(found: VerifyReport, as_json: bool) -> None:
     record = asdict(found) | {"nothing_compared": found.found_nothing_to_compare}
     show_outcome(record, None, as_json)
     if not as_json:
         show_verified(console(), found)
 
 
-def _keep(root: Path, found: Verified) -> None:
+def _keep(root: Path, found: VerifyReport) -> None:
     """Keeps the outcome for `windowlib status`; a warehouse that takes no file is verified anyway."""
     from deltalake.exceptions import DeltaError
 
@@ -140,7 +140,7 @@ def _span(definition: Definition, start: str | None, end: str | None, last: str 
     return newest_windows(cut(definition), duration_ms("--last", last))
 
 
-def show_verified(screen: Console, found: Verified) -> None:
+def show_verified(screen: Console, found: VerifyReport) -> None:
     """What was compared, the differences as a table, and what was not compared."""
     from windowlib.inspection.lineage.cuts import EVER
 
@@ -167,7 +167,7 @@ def show_verified(screen: Console, found: Verified) -> None:
         say(screen, f"the first {ROWS_SHOWN} are shown (--json for more)")
 
 
-def _cells(one: Difference) -> list[str]:
+def _cells(one: VerifyFinding) -> list[str]:
     key = ", ".join(map(str, one.key.values()))
     return [one.kind, one.table, key, _window(one.window), one.column or "", _value(one.expected), _value(one.found)]
 
@@ -187,5 +187,5 @@ def _value(value: Any) -> str:
     return "" if value is None else readable(value)
 
 
-def _differing(found: Verified) -> str:
+def _differing(found: VerifyReport) -> str:
     return ", ".join(f"{counted(rows, 'difference')} in {table}" for table, rows in found.differing.items())

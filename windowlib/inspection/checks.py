@@ -33,7 +33,7 @@ NOT_SAID, NO_BOUND = "not said", "none yet"
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class CheckObservation:
     """What a check found in one batch; `value` is its number, None where it has none."""
 
     batch_id: int
@@ -58,7 +58,7 @@ class Check:
     high: float | None
     fails: str
     override: str
-    seen: list[Seen]
+    seen: list[CheckObservation]
 
     @property
     def outcome(self) -> str:
@@ -67,7 +67,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Checks:
+class PipelineChecks:
     """All checks of a pipeline in the order in which they are judged; `owner` is the pipeline's, None if not said."""
 
     pipeline: str
@@ -76,7 +76,7 @@ class Checks:
     checks: list[Check]
 
 
-def checks(definition: Definition, now_ms: int, *, as_judged: bool = False) -> Checks:
+def checks(definition: Definition, now_ms: int, *, as_judged: bool = False) -> PipelineChecks:
     """Every check, with the bounds of a batch planned at `now_ms`. Raises `InvalidSpec` where a suite is mistaken.
 
     `as_judged`: also where Great Expectations refuses one of the pipeline's own, which takes seconds to find out.
@@ -88,10 +88,10 @@ def checks(definition: Definition, now_ms: int, *, as_judged: bool = False) -> C
     if as_judged and (own.suites or own.figures_suite or own.results_suite):
         check_suites(suites)
     made = [_check(definition, one, bounds, seen) for one in _listed(suites)]
-    return Checks(definition.name, definition.owner, batches[0].batch_id if batches else None, made)
+    return PipelineChecks(definition.name, definition.owner, batches[0].batch_id if batches else None, made)
 
 
-def check_named(found: Checks, asked: str) -> Check:
+def check_named(found: PipelineChecks, asked: str) -> Check:
     """The check of a name, or of the end of one (`late_share` of `events.late_share`); raises `InvalidSpec`."""
     known = {one.name: one for one in found.checks}
     if asked in known:
@@ -138,7 +138,10 @@ def _listed(suites: Sequence[Suite]) -> Iterator[_Listed]:
 
 
 def _check(
-    definition: Definition, listed: _Listed, bounds: Mapping[str, float | None], seen: Sequence[Mapping[Identity, Seen]]
+    definition: Definition,
+    listed: _Listed,
+    bounds: Mapping[str, float | None],
+    seen: Sequence[Mapping[Identity, CheckObservation]],
 ) -> Check:
     suite, one, config = listed.suite, listed.one, listed.one.config
     filled = {key: _filled(value, bounds) for key, value in config["kwargs"].items()}
@@ -162,15 +165,15 @@ def _check(
     )
 
 
-def _seen(batches: Sequence[Validated]) -> Iterator[Mapping[Identity, Seen]]:
+def _seen(batches: Sequence[Validated]) -> Iterator[Mapping[Identity, CheckObservation]]:
     """Of each batch, newest first, what its checks found: by suite, expectation, and which of that name it is."""
     for batch in batches:
         raw = [one for suite in batch.suites for one in suite["results"]]
-        found = dict[Identity, Seen]()
+        found = dict[Identity, CheckObservation]()
         for (identity, result), outcome in zip(identified(in_words(batch.suites, batch.figures)), raw, strict=True):
             value = (outcome.get("result") or {}).get("observed_value")
             number = float(value) if isinstance(value, int | float) else None
-            found[identity] = Seen(batch.batch_id, result.success, result.observed, number)
+            found[identity] = CheckObservation(batch.batch_id, result.success, result.observed, number)
         yield found
 
 
@@ -193,11 +196,11 @@ def _observes(one: Expectation) -> list[str]:
     return named or [f"{name_of(one.config)} of Great Expectations"]
 
 
-def _fails(filled: Mapping[str, Any], judges: str, bound: str, newest: Sequence[Seen]) -> str:
+def _fails(filled: Mapping[str, Any], judges: str, bound: str, newest: Sequence[CheckObservation]) -> str:
     """What it would take to fail, and how far the newest value was from it.
 
     >>> share, figures = {"column": "late_share", "min_value": 0.0, "max_value": 0.1}, "figures of a batch"
-    >>> _fails(share, figures, "0 to 0.1", [Seen(7, True, "0.025", 0.025)])
+    >>> _fails(share, figures, "0 to 0.1", [CheckObservation(7, True, "0.025", 0.025)])
     'It fails where late_share is above 0.1. Batch 7 had 0.025: 25 % of that.'
     >>> _fails({"column": "rows_unaccounted", "min_value": 0.0, "max_value": 0.0}, figures, "0", [])
     'It fails where rows_unaccounted is not 0. No batch was judged by it yet.'
@@ -220,7 +223,7 @@ def _fails(filled: Mapping[str, Any], judges: str, bound: str, newest: Sequence[
     return f"{text}. {_newest(filled, judges, newest[0])}"
 
 
-def _newest(filled: Mapping[str, Any], judges: str, last: Seen) -> str:
+def _newest(filled: Mapping[str, Any], judges: str, last: CheckObservation) -> str:
     """What the newest batch had, and how near that was to the highest bound."""
     if not last.success:
         return f"Batch {last.batch_id} failed: observed {last.observed}."

@@ -43,7 +43,7 @@ from windowlib.tables.verifications import last as last_verification
 
 
 @dataclass(frozen=True, slots=True)
-class Time:
+class WatermarkStatus:
     """The watermark, the event that set it, and what would move it on. `explanation` says it in sentences."""
 
     watermark_ms: int
@@ -56,7 +56,7 @@ class Time:
 
 
 @dataclass(frozen=True, slots=True)
-class Checks:
+class CheckSummary:
     """What the checks of the newest batch found."""
 
     batch_id: int
@@ -78,7 +78,7 @@ class Unfinished:
 
 
 @dataclass(frozen=True, slots=True)
-class SetAside:
+class SetAsideFile:
     """A file that no run reads; `path` is relative to the source folder."""
 
     path: str
@@ -98,16 +98,16 @@ class Status:
     folder: str
     same_definition: bool
     commits: list[Committed]
-    time: Time | None
+    time: WatermarkStatus | None
     windows_in_flight: int
     oldest_window_start_ms: int | None
-    checks: Checks | None
+    checks: CheckSummary | None
     unfinished: Unfinished | None
     files_waiting: int | None
     source_problem: str | None
     removal: str | None
     left_out: list[str]
-    set_aside: list[SetAside]
+    set_aside: list[SetAsideFile]
     verified: Verification | None
     situations: list[ReportedSituation]
     migration: str | None = None  # one that is being built, or can be undone, and what can be done, in words
@@ -185,13 +185,13 @@ def _of_newest_batch(tables: Tables, of: TableSpec, commit: Commit | None) -> li
     return [] if newest is None else _rows(tables, of, commit, "batch_id", newest)
 
 
-def _time(definition: Definition, tables: Tables, commit: Commit | None) -> Time | None:
+def _time(definition: Definition, tables: Tables, commit: Commit | None) -> WatermarkStatus | None:
     if not (rows := _of_newest_batch(tables, WATERMARKS, commit)):
         return None
     [newest] = rows
     same = _rows(tables, WATERMARKS, commit, "applied_ms", newest["applied_ms"])
     setter = min(same, key=lambda row: row["batch_id"])
-    return Time(
+    return WatermarkStatus(
         watermark_ms=newest["applied_ms"],
         state=newest["state"],
         set_by_batch=setter["batch_id"],
@@ -233,12 +233,12 @@ def _moved_by(idle_timeout_ms: int | None, newest: dict[str, Any]) -> list[str]:
     return ["the source is idle: a run advances it with its plan time once that fires or retires a window"]
 
 
-def _checks(tables: Tables, commit: Commit | None) -> Checks | None:
+def _checks(tables: Tables, commit: Commit | None) -> CheckSummary | None:
     if not (rows := _of_newest_batch(tables, DQ_RESULTS, commit)):
         return None
     shown = ("suite", "severity", "sentence", "expected", "observed")
     failed = [{name: row[name] for name in shown} for row in rows if not row["success"]]
-    return Checks(rows[0]["batch_id"], len(rows) - len(failed), failed)
+    return CheckSummary(rows[0]["batch_id"], len(rows) - len(failed), failed)
 
 
 def _unfinished(file: Path, ledger: Ledger, state: LedgerState) -> Unfinished | None:
@@ -266,7 +266,7 @@ def _waiting(definition: Definition, tables: Tables, commit: Commit | None) -> t
         return None, str(error)
 
 
-def _set_aside(root: Path) -> list[SetAside]:
+def _set_aside(root: Path) -> list[SetAsideFile]:
     """What operators have set aside, by path."""
     found = sorted(files_set_aside(root).values(), key=lambda one: one.path)
-    return [SetAside(one.path, time_of(one.at), one.who, one.reason) for one in found]
+    return [SetAsideFile(one.path, time_of(one.at), one.who, one.reason) for one in found]

@@ -24,7 +24,7 @@ class Verification:
     """One comparison, of the windows that meet `[from_ms, to_ms)` (None: all) of a `sample` of keys.
 
     `batch_id` is the newest batch then; `compared` and `differing` count rows by table. `differences` are the first of
-    them as JSON with the fields of `windowlib.inspection.verify.report.Difference`, `not_compared` sentences.
+    them as JSON with the fields of `windowlib.inspection.verify.report.VerifyFinding`, `not_compared` sentences.
     """
 
     at: datetime

@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape
 
 from windowlib.definition.durations import format_duration
 from windowlib.definition.plurals import counted
-from windowlib.inspection.late.what_if import Kept, WhatIf
+from windowlib.inspection.late.what_if import AllowanceEffect, WhatIf
 
 WIDTH, LEFT, RIGHT, BAR, HEAD, FOOT = 760, 110, 470, 30, 78, 34  # px; the figures stand right of RIGHT
 BASE_STYLE = """
@@ -33,8 +33,8 @@ STYLE = (
 def picture(found: WhatIf) -> str:
     """The table of `windowlib late what-if` as SVG.
 
-    >>> found = WhatIf("clicks", 0, 4, None, [Kept(300_000, 1, 0.25, 1, None), Kept(3_600_000, 4, 1.0, 3, None)], [])
-    >>> picture(found).count('class="kept"')
+    >>> effects = [AllowanceEffect(300_000, 1, 0.25, 1, None), AllowanceEffect(3_600_000, 4, 1.0, 3, None)]
+    >>> picture(WhatIf("clicks", 0, 4, None, effects, [])).count('class="kept"')
     2
     """
     bottom = HEAD + BAR * len(found.rows)
@@ -70,7 +70,7 @@ def _grid(bottom: int) -> Iterator[str]:
         yield f'<text class="quiet middle" x="{x}" y="{bottom + 18}">{percent} %</text>'
 
 
-def _bar(row: Kept, y: int) -> Iterator[str]:
+def _bar(row: AllowanceEffect, y: int) -> Iterator[str]:
     windows = f"{counted(row.windows, 'window')} would differ"
     yield f'<text class="end" x="{LEFT - 10}" y="{y + 17}">{format_duration(row.allowed_lateness_ms)}</text>'
     yield f'<path class="all" d="M{LEFT} {y + 3} H{RIGHT} v18 H{LEFT} z"/>'
@@ -96,5 +96,5 @@ def percent(share: float) -> str:
     return "> 99 %" if 0.99 < share < 1 else f"{share * 100:.0f} %"
 
 
-def _in_words(row: Kept) -> str:
+def _in_words(row: AllowanceEffect) -> str:
     return f"{format_duration(row.allowed_lateness_ms)}: {row.events:,} kept, {counted(row.windows, 'window')}."

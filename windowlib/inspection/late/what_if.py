@@ -28,7 +28,7 @@ BOUNDS = ("window_start", "window_end")
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class AllowanceEffect:
     """What an allowance would have kept: `events` of all late ones, which are part of `windows` other results.
 
     `windows_kept`: published windows that would still be kept for late events after the newest batch.
@@ -49,7 +49,7 @@ class WhatIf:
     allowed_lateness_ms: int
     late: int
     windows_kept: int | None
-    rows: list[Kept]
+    rows: list[AllowanceEffect]
     notes: list[str]
 
 
@@ -98,7 +98,7 @@ def what_if(cut: Cut, asked_ms: Sequence[int], span: TimeRange = EVER, *, publis
         events = sum(row["window_start"] is not None and _past_ms(row) < allowed_ms for row in rows)
         changed = {window for row in rows for window in _windows(cut, row, allowed_ms)}
         share = events / len(rows) if rows else 0.0
-        found.append(Kept(allowed_ms, events, share, len(changed), published(allowed_ms)))
+        found.append(AllowanceEffect(allowed_ms, events, share, len(changed), published(allowed_ms)))
     notes = list(_notes(cut, rows))
     return WhatIf(definition.name, present_ms, len(rows), published(present_ms), found, notes)
 

@@ -21,10 +21,10 @@ from windowlib.definition.plurals import counted
 from windowlib.inspection.late.events import late_rows
 from windowlib.inspection.lineage.batch_runs import BatchRun
 from windowlib.inspection.lineage.cuts import EVER, CannotLook, Cut, Key, check_key, cut, key_of
-from windowlib.inspection.lineage.key_events import EventOf, Events, events_of, is_raw_of
+from windowlib.inspection.lineage.key_events import EventOf, WindowEvents, events_of, is_raw_of
 from windowlib.inspection.lineage.key_windows import UNBOUNDED, KeyWindows, span_of
 from windowlib.inspection.lineage.lacking import not_filled
-from windowlib.inspection.lineage.versions import Version, values_of, version_of
+from windowlib.inspection.lineage.versions import ResultVersion, values_of, version_of
 from windowlib.model.lateness import cleanup_time_ms
 from windowlib.model.rerun import TimeRange
 from windowlib.model.windows import TimeWindow
@@ -52,7 +52,7 @@ class ExplainedWindow:
     in_flight: InFlight | None
     cleanup_time_ms: int | None
     cleaned_up_by: int | None
-    versions: list[Version]
+    versions: list[ResultVersion]
     events: list[EventOf]
     excluded: list[EventOf]
     notes: list[str]
@@ -139,7 +139,7 @@ def _explained(windows: KeyWindows, bounds: Bounds, place: str, at_ms: int, newe
         until_batch = max((row["batch_id"] for row in published), default=None)
         notes.append(f"it will be replaced by the window in flight {in_words(replaced_by)} when that fires")
     notes += not_filled(definition, newest, published)
-    events = Events()
+    events = WindowEvents()
     if bounds != UNBOUNDED and (published or in_flight):
         events = events_of(windows, bounds, until_batch=until_batch)
     cleanup_ms = _cleanup_ms(definition, bounds)

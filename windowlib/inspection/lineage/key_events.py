@@ -36,7 +36,7 @@ class EventOf(SourceEvent):
 
 
 @dataclass(slots=True)
-class Events:
+class WindowEvents:
     """The events of a window, the others in its bounds, and what could not be looked at, in sentences."""
 
     inside: list[EventOf] = field(default_factory=list)
@@ -44,7 +44,7 @@ class Events:
     problems: list[str] = field(default_factory=list)
 
 
-def events_of(windows: KeyWindows, bounds: Bounds, *, until_batch: int | None = None) -> Events:
+def events_of(windows: KeyWindows, bounds: Bounds, *, until_batch: int | None = None) -> WindowEvents:
     """The events in a window's bounds. `until_batch`: what came later is not in it, but in a window in flight."""
     cut, key, span = windows.cut, windows.key, span_of(bounds)
     by_event_time = cut.definition.spec.time == "event"
@@ -52,7 +52,7 @@ def events_of(windows: KeyWindows, bounds: Bounds, *, until_batch: int | None = 
     said = [*_late(cut, key, span), *_refused(cut, key, span, read.events)] if by_event_time else []
     known, rest = _matched(read.events, said)
     candidates, again = [bounds, *_rivals(windows, bounds)], _recomputed_by(cut, bounds)
-    found = Events(problems=read.problems)
+    found = WindowEvents(problems=read.problems)
     judged = [_judged(cut, event, said_of, candidates, until_batch, again) for event, said_of in known]
     for one in [*judged, *rest]:
         (found.inside if one.why is None else found.excluded).append(one)

@@ -51,19 +51,19 @@ class SourceEvent:
 
 
 @dataclass(slots=True)
-class Read:
+class ReadEvents:
     """What `read_events` has found, and what it could not look at, in sentences."""
 
     events: list[SourceEvent] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
-def read_events(cut: Cut, key: Key, span: TimeRange, *, by_event_time: bool = True) -> Read:
+def read_events(cut: Cut, key: Key, span: TimeRange, *, by_event_time: bool = True) -> ReadEvents:
     """The rows with this key and an event time in the span, admitted or not, of files read up to the cut.
 
     Without `by_event_time` the time of an event is the plan time of the batch that read it.
     """
-    found = Read()
+    found = ReadEvents()
     rows = _files(cut, span, by_event_time)
     batches = {row["path"]: row["batch_id"] for row in rows}
     files = dict[str, KnownFile]()

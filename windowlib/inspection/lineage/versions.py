@@ -22,7 +22,7 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class ResultVersion:
     """One change of a window's result. `why` in a sentence; `who` and `reason` of a rerun, or of an approval."""
 
     batch_id: int
@@ -40,7 +40,7 @@ class Version:
     reason: str | None = None
 
 
-def version_of(tables: Cut, row: Mapping[str, Any], changes: Sequence[Mapping[str, Any]]) -> Version:
+def version_of(tables: Cut, row: Mapping[str, Any], changes: Sequence[Mapping[str, Any]]) -> ResultVersion:
     """A row of `result_changes` in words; `changes` are those of the key's windows around it."""
     run = tables.batches[row["batch_id"]]
     together = [one for one in changes if one["batch_id"] == row["batch_id"] and one["bounds"] != row["bounds"]]
@@ -56,7 +56,7 @@ def version_of(tables: Cut, row: Mapping[str, Any], changes: Sequence[Mapping[st
         who, reason = run.rerun.who, run.rerun.reason
     if row["cause"] == "migrate" and run.decision is not None:
         who, reason = run.decision.who, run.decision.reason
-    return Version(
+    return ResultVersion(
         batch_id=run.batch_id,
         change=row["change"],
         cause=row["cause"],

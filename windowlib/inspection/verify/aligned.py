@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.events import BATCH, IS_LATE, LATE_IN, READMITTED_BY, Counted
 from windowlib.inspection.verify.expected import Expected, meets_any
 from windowlib.inspection.verify.recorded import Recorded
@@ -33,7 +33,9 @@ SLICE, FIRST, LAST, NEVER = map(names.internal, ("slice", "first", "last", "neve
 GROUPS = (SLICE, FIRST, LAST, BATCH, LATE_IN, READMITTED_BY)
 
 
-def expected(inputs: Inputs, given: Counted, recorded: Recorded, asked: Asked, unsure: Sequence[TimeRange]) -> Expected:
+def expected(
+    inputs: Inputs, given: Counted, recorded: Recorded, asked: VerifyRequest, unsure: Sequence[TimeRange]
+) -> Expected:
     """The windows and slices that meet what is asked for, and none of the `unsure` spans."""
     step, past, grid = given.step, recorded.past, Grid.of(given.step.assigner)
     slices = inputs.staged.write_and_read(_slices(given, grid, past.reruns), inputs.staged.unused("slices"))

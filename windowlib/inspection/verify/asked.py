@@ -22,13 +22,13 @@ MOST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class VerifyRequest:
     """The windows that meet `span` (None: all there ever were), of the share `sample` of keys, 0 < sample <= 1.
 
-    >>> Asked(sample=1.5)
+    >>> VerifyRequest(sample=1.5)
     Traceback (most recent call last):
     windowlib.model.errors.InvalidSpec: need a sample > 0 and <= 1, such as 0.01 for one key in a hundred, got 1.5
-    >>> Asked(sample=0.5, seed=2**63)  # doctest: +ELLIPSIS
+    >>> VerifyRequest(sample=0.5, seed=2**63)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     windowlib.model.errors.InvalidSpec: need a seed of at most 9223372036854775807, ...
     """

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from windowlib.batches.inputs import Inputs
 from windowlib.engines.collected import collected
-from windowlib.inspection.verify.report import DIFFERENT, MISSING, UNEXPECTED, Difference
+from windowlib.inspection.verify.report import DIFFERENT, MISSING, UNEXPECTED, VerifyFinding
 from windowlib.plans.added import FILLED
 from windowlib.plans.engine import Engine
 from windowlib.plans.functions import F, quoted
@@ -28,12 +28,12 @@ LISTED = 1_000  # differing rows that are listed; all are counted
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class TableComparison:
     """How a table compares: rows that there should be or are, rows that differ, and the first of those."""
 
     rows: int = 0
     differing: int = 0
-    differences: Sequence[Difference] = ()
+    differences: Sequence[VerifyFinding] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +58,10 @@ class Shape:
 
 def compare(
     inputs: Inputs, engine: Engine, shape: Shape, expected: DataFrame | None, found: DataFrame | None
-) -> Compared:
+) -> TableComparison:
     """Compares the rows that there should be with those that there are; None: no row."""
     if expected is None and found is None:
-        return Compared()
+        return TableComparison()
     given = found if found is not None else expected
     assert given is not None
     types = {field.name: field.dataType for field in given.schema}
@@ -84,11 +84,11 @@ def compare(
     inputs.staged.write(counters.over(judged, sums).where(some), name)
     counted = counters.values()
     if not counted["differing"]:
-        return Compared(counted["rows"])
+        return TableComparison(counted["rows"])
     rows = inputs.spark.read.schema(judged.schema).parquet(str(inputs.staging / name))
     first = collected(rows.orderBy(*map(quoted, shape.identity)).limit(LISTED))
     differences = [difference for row in first for difference in _differences(row, shape)]
-    return Compared(counted["rows"], counted["differing"], differences)
+    return TableComparison(counted["rows"], counted["differing"], differences)
 
 
 def _differs(shape: Shape, name: str, kind: Any) -> Column:
@@ -115,36 +115,38 @@ def _side(rows: DataFrame, shape: Shape, types: Mapping[str, Any], expected: int
     return rows.select(*columns, *marks)
 
 
-def _differences(row: Mapping[str, Any], shape: Shape) -> Iterator[Difference]:
+def _differences(row: Mapping[str, Any], shape: Shape) -> Iterator[VerifyFinding]:
     key, window = {k: row[k] for k in shape.keys}, {b: row[b] for b in shape.bounds}
     expected, found = row["_expected_rows"], row["_found_rows"]
     if not expected:
-        yield Difference(UNEXPECTED, shape.table, key, window, None, None, row["_found"])
+        yield VerifyFinding(UNEXPECTED, shape.table, key, window, None, None, row["_found"])
     elif not found:
-        yield Difference(MISSING, shape.table, key, window, None, row["_expected"], None)
+        yield VerifyFinding(MISSING, shape.table, key, window, None, row["_expected"], None)
     else:
         if found != expected:
-            yield Difference(UNEXPECTED, shape.table, key, window, "rows of this window", expected, found)
+            yield VerifyFinding(UNEXPECTED, shape.table, key, window, "rows of this window", expected, found)
         for n, name in enumerate(shape.values):
             if row[f"_differs_{n}"]:
-                yield Difference(DIFFERENT, shape.table, key, window, name, row["_expected"][name], row["_found"][name])
+                yield VerifyFinding(
+                    DIFFERENT, shape.table, key, window, name, row["_expected"][name], row["_found"][name]
+                )
 
 
-def compare_late(inputs: Inputs, step: Step, late: DataFrame | None) -> Compared:
+def compare_late(inputs: Inputs, step: Step, late: DataFrame | None) -> TableComparison:
     """Compares how many events of each window are, and should be, in `late_events` and in no window."""
     if late is None:
-        return Compared()
+        return TableComparison()
     counters, name = step.engine.counters(), inputs.staged.unused("late")
     sums = {"rows": "greatest(should_be, is)", "differing": "abs(should_be - is)"}
     inputs.staged.write(counters.over(late, sums).where("should_be <> is"), name)
     counted = counters.values()
     if not counted["differing"]:
-        return Compared(counted["rows"])
+        return TableComparison(counted["rows"])
     rows = inputs.spark.read.schema(late.schema).parquet(str(inputs.staging / name))
     bounds = ["window_start_ms", "window_end_ms", "batch_id"]
     shape = Shape("late_events", step.keys, bounds, ())
     found = [
-        Difference(
+        VerifyFinding(
             MISSING if row["should_be"] > row["is"] else UNEXPECTED,
             "late_events",
             {key: row[key] for key in step.keys},
@@ -155,4 +157,4 @@ def compare_late(inputs: Inputs, step: Step, late: DataFrame | None) -> Compared
         )
         for row in collected(rows.orderBy(*map(quoted, shape.identity)).limit(LISTED))
     ]
-    return Compared(counted["rows"], counted["differing"], found)
+    return TableComparison(counted["rows"], counted["differing"], found)

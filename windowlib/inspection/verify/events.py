@@ -14,7 +14,7 @@ from windowlib.batches.inputs import Inputs
 from windowlib.batches.reading import admission_of
 from windowlib.batches.steps import scratch
 from windowlib.engines.spark import size_tasks
-from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.recorded import ReadFile, Recorded
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.plans import admission, names
@@ -46,7 +46,7 @@ class Counted:
     step: Step
 
 
-def counted(inputs: Inputs, files: Sequence[ReadFile], recorded: Recorded, asked: Asked) -> Counted | None:
+def counted(inputs: Inputs, files: Sequence[ReadFile], recorded: Recorded, asked: VerifyRequest) -> Counted | None:
     """The rows of these files that count; None without any file."""
     if not files:
         return None

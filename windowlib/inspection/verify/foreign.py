@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from windowlib.inspection.verify.compared import Compared
-from windowlib.inspection.verify.report import UNEXPECTED, Difference
+from windowlib.inspection.verify.compared import TableComparison
+from windowlib.inspection.verify.report import UNEXPECTED, VerifyFinding
 from windowlib.tables import log
 from windowlib.tables.delta import Tables
 from windowlib.tables.ledger_rows import Commit
@@ -25,14 +25,14 @@ def foreign(tables: Tables, commit: Commit) -> dict[str, log.LogEntry]:
     return found
 
 
-def as_compared(entries: dict[str, log.LogEntry], commit: Commit) -> dict[str, Compared]:
+def as_compared(entries: dict[str, log.LogEntry], commit: Commit) -> dict[str, TableComparison]:
     """Such commits as differences: the next run stops at each of them."""
     return {
-        f"the log of {name}": Compared(
+        f"the log of {name}": TableComparison(
             1,
             1,
             [
-                Difference(
+                VerifyFinding(
                     UNEXPECTED,
                     name,
                     {},

@@ -14,7 +14,7 @@ from windowlib.definition.definition import Definition
 from windowlib.definition.terms import is_read_alike
 from windowlib.inspection.lineage.cuts import EVER, Cut
 from windowlib.inspection.lineage.recomputed import recomputed
-from windowlib.inspection.verify.settled import Past, PastRerun, Time
+from windowlib.inspection.verify.settled import LatenessBound, Past, PastRerun
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MAX_WATERMARK
 from windowlib.reruns.events import BY_NUMBER
@@ -59,8 +59,8 @@ def recorded(definition: Definition, tables: Tables, commit: Commit, cut: Cut) -
     batches = cut.batches
     reruns = _reruns(cut)
     past = Past(
-        {number: Time(batch.watermark_in_ms, batch.late_in_ms) for number, batch in batches.items()},
-        Time(cut.batch.watermark_out_ms, cut.batch.late_out_ms),
+        {number: LatenessBound(batch.watermark_in_ms, batch.late_in_ms) for number, batch in batches.items()},
+        LatenessBound(cut.batch.watermark_out_ms, cut.batch.late_out_ms),
         reruns,
     )
     files, read_twice = _files(definition, tables, commit, cut, reruns)

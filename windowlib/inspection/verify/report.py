@@ -10,7 +10,7 @@ MISSING, UNEXPECTED, DIFFERENT = "missing", "unexpected", "different"
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class VerifyFinding:
     """One way in which a table is not as the source says.
 
     `kind`: a row is missing, unexpected, or a value is different. `key`: the values of the key columns. `window`: the
@@ -28,7 +28,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class VerifyReport:
     """A pipeline verified as of its newest batch.
 
     `compared`: how many rows there should be and how many there are, whichever is more, by table. `differing`: how many
@@ -45,7 +45,7 @@ class Verified:
     rows_read: int
     compared: Mapping[str, int]
     differing: Mapping[str, int]
-    differences: Sequence[Difference] = field(default_factory=tuple)
+    differences: Sequence[VerifyFinding] = field(default_factory=tuple)
     not_compared: Sequence[str] = field(default_factory=tuple)
 
     @property

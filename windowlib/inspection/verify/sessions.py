@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.events import BATCH, IS_LATE, LATE_IN, READMITTED_BY, Counted
 from windowlib.inspection.verify.expected import Expected, meets_any
 from windowlib.inspection.verify.recorded import Recorded
-from windowlib.inspection.verify.settled import Part, Past, Time, settle
+from windowlib.inspection.verify.settled import LatenessBound, Past, SessionPart, settle
 from windowlib.model.assigners import DynamicSession, Session
 from windowlib.model.rerun import TimeRange
 from windowlib.plans import names
@@ -87,7 +87,9 @@ def chains_of(inputs: Inputs, parts: DataFrame, step: Step) -> DataFrame:
     return inputs.staged.write_and_read(summed, inputs.staged.unused("chains"))
 
 
-def expected(inputs: Inputs, found: Chained, recorded: Recorded, asked: Asked, unsure: Sequence[TimeRange]) -> Expected:
+def expected(
+    inputs: Inputs, found: Chained, recorded: Recorded, asked: VerifyRequest, unsure: Sequence[TimeRange]
+) -> Expected:
     """The sessions that meet what is asked for, but for those of chains that touch an `unsure` span."""
     step, chains, past = found.step, found.chains, recorded.past
     spans = [rerun.span for rerun in past.reruns if not rerun.late_only]
@@ -115,7 +117,7 @@ def expected(inputs: Inputs, found: Chained, recorded: Recorded, asked: Asked, u
     )
 
 
-def _simple(chains: DataFrame, step: Step, now: Time) -> DataFrame:
+def _simple(chains: DataFrame, step: Step, now: LatenessBound) -> DataFrame:
     """What became of chains of one part."""
     known = step.engine.with_values(chains, {"_watermark": now.watermark_ms, "_late_out": now.late_up_to_ms})
     says = (
@@ -169,7 +171,7 @@ class SettleChains:
             yield pa.RecordBatch.from_arrays([*kept, pa.array(found, type=_SAID)], names=[*self.keys, "_all"])
 
     def _said(self, members: Sequence[dict[str, int]]) -> list[dict[str, Any]]:
-        parts = [Part(m["batch"], m["readmitted_by"], m["start"], m["end"]) for m in members]
+        parts = [SessionPart(m["batch"], m["readmitted_by"], m["start"], m["end"]) for m in members]
         found = settle(parts, self.past)
         said: list[tuple[int, str, int, int]] = []
         for name, sessions in ((RESULT, found.results), (IN_FLIGHT, found.in_flight)):

@@ -18,7 +18,7 @@ from windowlib.model.rerun import TimeRange
 from windowlib.model.windows import TimeWindow, cover, touches
 
 
-class Part(NamedTuple):
+class SessionPart(NamedTuple):
     """Events of one key and batch that touch: `[start_ms, end_ms)`. `readmitted_by`: a rerun that names them, or 0."""
 
     batch_id: int
@@ -40,7 +40,7 @@ class PastRerun:
     late_only: bool = False
 
 
-class Time(NamedTuple):
+class LatenessBound(NamedTuple):
     """A watermark, and the greatest max_timestamp_ms of a window that is late then."""
 
     watermark_ms: int
@@ -51,8 +51,8 @@ class Time(NamedTuple):
 class Past:
     """What decides about sessions: time before each batch (reruns too), after the newest one, and the reruns."""
 
-    before: Mapping[int, Time]
-    now: Time
+    before: Mapping[int, LatenessBound]
+    now: LatenessBound
     reruns: Sequence[PastRerun] = ()
 
 
@@ -78,12 +78,13 @@ class _Session:
     due: bool = True  # it fires when the watermark reaches its end
 
 
-def settle(parts: Sequence[Part], past: Past) -> Settled:
+def settle(parts: Sequence[SessionPart], past: Past) -> Settled:
     """What became of the parts of one key.
 
-    >>> parts = [Part(1, 0, 0, 10), Part(2, 0, 5, 20), Part(3, 0, 12, 22)]
-    >>> found = settle(parts, Past({1: Time(-1, -1), 2: Time(5, 5), 3: Time(30, 30)}, Time(30, 30)))
-    >>> found.results, found.late
+    >>> parts = [SessionPart(1, 0, 0, 10), SessionPart(2, 0, 5, 20), SessionPart(3, 0, 12, 22)]
+    >>> bounds = {1: LatenessBound(-1, -1), 2: LatenessBound(5, 5), 3: LatenessBound(30, 30)}
+    >>> sessions = settle(parts, Past(bounds, bounds[3]))
+    >>> sessions.results, sessions.late
     ({TimeWindow(start_ms=0, end_ms=20): frozenset({0, 1})}, {2})
     """
     key = _Key(parts)
@@ -106,13 +107,13 @@ def settle(parts: Sequence[Part], past: Past) -> Settled:
 class _Key:
     """One key while batches go by."""
 
-    def __init__(self, parts: Sequence[Part]) -> None:
+    def __init__(self, parts: Sequence[SessionPart]) -> None:
         self.all_parts = parts
         self.in_flight: list[_Session] = []
         self.retired: dict[TimeWindow, Parts] = {}  # published, and out of flight
         self.late: set[int] = set()
 
-    def move(self, now: Time) -> None:
+    def move(self, now: LatenessBound) -> None:
         """Time moves: what it has reached is published, what is past its cleanup time is out of flight."""
         kept = []
         for session in self.in_flight:
@@ -124,7 +125,7 @@ class _Key:
                 kept.append(session)
         self.in_flight = kept
 
-    def batch(self, numbers: Iterable[int], now: Time) -> None:
+    def batch(self, numbers: Iterable[int], now: LatenessBound) -> None:
         """A batch brings parts."""
         new = [_Session(self.all_parts[n].window, frozenset([n])) for n in numbers]
         joined = [_merged(together) for together in _chains([*self.in_flight, *new])]
@@ -135,7 +136,7 @@ class _Key:
             else:
                 self.in_flight.append(session)
 
-    def rerun(self, rerun: PastRerun, now: Time) -> None:
+    def rerun(self, rerun: PastRerun, now: LatenessBound) -> None:
         """A rerun begins again with the chains that it concerns."""
         own = [n for n, part in enumerate(self.all_parts) if part.batch_id <= rerun.batch_id]
         chosen = {n for n in self.late if self.all_parts[n].readmitted_by == rerun.batch_id}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from windowlib.batches.inputs import Inputs
-from windowlib.inspection.verify.asked import Asked
+from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.compared import Shape
 from windowlib.inspection.verify.expected import Expected, meets_any
 from windowlib.model.rerun import TimeRange
@@ -32,7 +32,7 @@ def shape_of(table: str, step: Step, *, by_time: bool) -> Shape:
     return Shape(table, step.keys, (START, END) if by_time else ("slice_index",), ["elements", *values], exact)
 
 
-def results(inputs: Inputs, step: Step, asked: Asked) -> DataFrame | None:
+def results(inputs: Inputs, step: Step, asked: VerifyRequest) -> DataFrame | None:
     """The rows of `results` that are asked for."""
     files = inputs.tables.files_in("results", asked.span) if asked.span else None
     rows = inputs.tables.rows("results", files)
@@ -44,7 +44,7 @@ def results(inputs: Inputs, step: Step, asked: Asked) -> DataFrame | None:
     return asked.sampled(rows.selectExpr(*columns), step.keys)
 
 
-def in_flight(inputs: Inputs, step: Step, asked: Asked) -> DataFrame | None:
+def in_flight(inputs: Inputs, step: Step, asked: VerifyRequest) -> DataFrame | None:
     """The rows of `open_windows` that are asked for; of aligned windows START and END are those of the slice."""
     by_time, bounds = inputs.definition.plan.windows_end, inputs.definition.plan.bounds
     files = inputs.tables.files("open_windows")
@@ -65,7 +65,9 @@ def finished(rows: DataFrame, shape: Shape, step: Step, *, whole: bool = False) 
     )
 
 
-def chosen(rows: DataFrame | None, asked: Asked, expected: Expected, unsure: Sequence[TimeRange]) -> DataFrame | None:
+def chosen(
+    rows: DataFrame | None, asked: VerifyRequest, expected: Expected, unsure: Sequence[TimeRange]
+) -> DataFrame | None:
     """The rows that meet the range that is asked for, without those that cannot be compared."""
     if rows is None or START not in rows.columns:
         return rows

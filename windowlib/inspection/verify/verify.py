@@ -28,13 +28,13 @@ from windowlib.engines.choice import check_engine
 from windowlib.inspection.begun import unfinished_erasures
 from windowlib.inspection.lineage.cuts import EVER, CannotLook, cut
 from windowlib.inspection.verify import aligned, counts, sessions, tables
-from windowlib.inspection.verify.asked import Asked
-from windowlib.inspection.verify.compared import Compared, compare, compare_late
+from windowlib.inspection.verify.asked import VerifyRequest
+from windowlib.inspection.verify.compared import TableComparison, compare, compare_late
 from windowlib.inspection.verify.events import Counted, counted
 from windowlib.inspection.verify.expected import Expected
 from windowlib.inspection.verify.foreign import as_compared, foreign
 from windowlib.inspection.verify.recorded import ReadFile, Recorded, recorded
-from windowlib.inspection.verify.report import UNEXPECTED, Difference, Verified
+from windowlib.inspection.verify.report import UNEXPECTED, VerifyFinding, VerifyReport
 from windowlib.model.assigners import Session, Sliding, Tumbling
 from windowlib.model.errors import StateMismatch
 from windowlib.model.rerun import TimeRange, first_slack_ms, needed, touching
@@ -56,7 +56,7 @@ NAMED = 3  # files that a sentence names
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class SourceCoverage:
     """What was read of the source: the files that could be, and the spans of time of those that could not."""
 
     files: Sequence[ReadFile]
@@ -64,7 +64,7 @@ class Read:
     unsure: Sequence[TimeRange]
 
 
-def check_can_verify(definition: Definition, asked: Asked) -> None:
+def check_can_verify(definition: Definition, asked: VerifyRequest) -> None:
     """Raises `CannotLook` where a pipeline's windows cannot be verified, or not as asked; `NotOnThisEngine`.
 
     Reads nothing.
@@ -84,7 +84,7 @@ def check_can_verify(definition: Definition, asked: Asked) -> None:
     check_engine(definition.engine, definition.source, definition.uses)
 
 
-def verify(definition: Definition, asked: Asked, spark: SparkSession, clock: Clock) -> Verified:
+def verify(definition: Definition, asked: VerifyRequest, spark: SparkSession, clock: Clock) -> VerifyReport:
     """Compares a pipeline's windows with those computed from its source. Raises `CannotLook` where that cannot be."""
     check_can_verify(definition, asked)
     commit = ledger_of(definition, clock).state().commit
@@ -126,8 +126,8 @@ def _staging(root: Path) -> Path:
 
 
 def _verified(
-    inputs: Inputs, past: Recorded, asked: Asked, others: Mapping[str, Compared], half: Sequence[Erasure]
-) -> Verified:
+    inputs: Inputs, past: Recorded, asked: VerifyRequest, others: Mapping[str, TableComparison], half: Sequence[Erasure]
+) -> VerifyReport:
     read, expected = _expected(inputs, past, asked)
     step, by_time = expected.step, inputs.definition.plan.windows_end
     stored: dict[str, Any] = inputs.plan.stored
@@ -145,7 +145,7 @@ def _verified(
         found[table] = compare(inputs, step.engine, shape, _without(half, should_be), _without(half, shown))
     found["late_events"] = compare_late(inputs, step, _without(half, expected.late))
     found["source_files"] = _read_once(past)
-    return Verified(
+    return VerifyReport(
         pipeline=inputs.definition.name,
         batch_id=inputs.plan.batch_id,
         from_ms=asked.span.from_ms if asked.span else None,
@@ -169,7 +169,7 @@ def _without(half: Sequence[Erasure], rows: DataFrame | None) -> DataFrame | Non
     return rows
 
 
-def _expected(inputs: Inputs, past: Recorded, asked: Asked) -> tuple[Read, Expected]:
+def _expected(inputs: Inputs, past: Recorded, asked: VerifyRequest) -> tuple[SourceCoverage, Expected]:
     """The windows that there should be, and what was read for that."""
     assigner = inputs.definition.spec.assigner
     if not inputs.definition.plan.windows_end:
@@ -188,7 +188,7 @@ def _expected(inputs: Inputs, past: Recorded, asked: Asked) -> tuple[Read, Expec
     return _sessions(inputs, past, asked)
 
 
-def _sessions(inputs: Inputs, past: Recorded, asked: Asked) -> tuple[Read, Expected]:
+def _sessions(inputs: Inputs, past: Recorded, asked: VerifyRequest) -> tuple[SourceCoverage, Expected]:
     """Reads around the range until no chain of sessions reaches further than what has been read."""
     assigner = inputs.definition.spec.assigner
     slack_ms = first_slack_ms(assigner)
@@ -225,13 +225,15 @@ def _nothing(inputs: Inputs) -> Expected:
     return Expected(typed_step(inputs, inputs.watermark_in_ms, None), None, None)
 
 
-def _read(inputs: Inputs, past: Recorded, span: TimeRange) -> Read:
+def _read(inputs: Inputs, past: Recorded, span: TimeRange) -> SourceCoverage:
     """The files that may hold an event of the span."""
     by_path = {file.known.path: file for file in past.files}
     of, files = inputs.definition, [file.known for file in past.files]
     near = [by_path[known.path] for known in reading(of.source, of.spec.assigner, files, span)]
     lost = [file for file in near if not file.is_as_read and file.known.events_then]
-    return Read([file for file in near if file.is_as_read], lost, [_reach(inputs.definition, file) for file in lost])
+    return SourceCoverage(
+        [file for file in near if file.is_as_read], lost, [_reach(inputs.definition, file) for file in lost]
+    )
 
 
 def _reach(definition: Definition, file: ReadFile) -> TimeRange:
@@ -243,16 +245,16 @@ def _reach(definition: Definition, file: ReadFile) -> TimeRange:
     return TimeRange(events.from_ms, EVER.to_ms) if assigner.merges else events
 
 
-def _read_once(past: Recorded) -> Compared:
+def _read_once(past: Recorded) -> TableComparison:
     """Files that two batches read: their events are in the windows twice."""
     found = [
-        Difference(UNEXPECTED, "source_files", {"path": path}, {}, "batches", [batches[0]], list(batches))
+        VerifyFinding(UNEXPECTED, "source_files", {"path": path}, {}, "batches", [batches[0]], list(batches))
         for path, batches in sorted(past.read_twice.items())
     ]
-    return Compared(len(past.files), len(found), found)
+    return TableComparison(len(past.files), len(found), found)
 
 
-def _not_compared(inputs: Inputs, read: Read, half_erased: int) -> list[str]:
+def _not_compared(inputs: Inputs, read: SourceCoverage, half_erased: int) -> list[str]:
     definition, stored = inputs.definition, inputs.plan.stored
     found = [f"{name}: its formula was changed with batch {n}" for name, n in stored.get(REFORMULATED, {}).items()]
     found += [f"{name} of rows that lack it: it was added with batch {n}" for name, n in stored.get(ADDED, {}).items()]
