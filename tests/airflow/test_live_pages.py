@@ -27,7 +27,7 @@ from tests.page_samples import NEW, SCRIPT, TROUBLE, WAITING, WELL
 from windowlib.definition.definition import load_definition
 from windowlib.pages.looked import looked
 from windowlib.pages.pipeline import pipeline
-from windowlib.pages.render import Place, pipeline_page
+from windowlib.pages.render import PageLinks, pipeline_page
 from windowlib.reruns.page import BEGIN, END, UNCHANGED
 from windowlib.tables import last_error
 from windowlib.tables.ledger import Ledger, wall_clock_ms
@@ -288,7 +288,7 @@ def test_a_batch_links_to_the_run_of_airflow_that_made_it_and_one_made_by_hand_t
     links = re.findall(r'made by <a href="([^"]*)">([^<]*)</a> of the DAG windows_clicks', page)
     assert (shown[0], len(links)) == ("2", 1)
     assert links == [("../../dags/windows_clicks/runs/a%2Fb%20%3Ci%3E%26%3F", "a/b &lt;i&gt;&amp;?")]
-    of_file = pipeline_page(pipeline(looked(made, wall_clock_ms())), Place(pipeline=str, home=None))
+    of_file = pipeline_page(pipeline(looked(made, wall_clock_ms())), PageLinks(pipeline=str, home=None))
     assert "made by a/b &lt;i&gt;&amp;? of the DAG windows_clicks" in of_file
 
 

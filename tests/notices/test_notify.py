@@ -24,7 +24,7 @@ from windowlib.cli.main import app
 from windowlib.definition.commands import to_paste
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import instant, utc
-from windowlib.notices.notify import Ended, notify
+from windowlib.notices.notify import CommandOutcome, notify
 from windowlib.notices.situations import situations
 from windowlib.pages.looked import looked
 from windowlib.pages.overview import overview
@@ -41,7 +41,7 @@ from windowlib.tables.set_aside import SetAsideDecision
 from windowlib.tables.set_aside import decide as set_aside
 
 NOW_MS, HOUR_MS = 1_763_700_000_000, 3_600_000
-WELL, UNKNOWN = Ended(is_well=True), Ended()
+WELL, UNKNOWN = CommandOutcome(is_well=True), CommandOutcome()
 TOKEN = "not-to-be-written-anywhere"
 MANY_LATE = {**FIGURES, "rows_late": 98, "late_rows_written": 98, "events_in_state_after": 782}
 
@@ -104,7 +104,7 @@ def clicks(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> D
     return made
 
 
-def notes_of(clicks: Definition, ended: Ended = WELL, now_ms: int = NOW_MS) -> list[str]:
+def notes_of(clicks: Definition, ended: CommandOutcome = WELL, now_ms: int = NOW_MS) -> list[str]:
     """Sends what is due; gives the notes."""
     notes = list[str]()
     notify(clicks, ended, now_ms, None, notes.append)
@@ -147,7 +147,7 @@ def test_a_batch_that_waits_is_reported_once_and_when_it_no_longer_waits(clicks,
 
 def test_an_error_is_reported_until_another_comes_or_a_run_ends_well(clicks, server):
     for sentence in ("file 17 is cut off", "file 18 is cut off", "the disk is full"):
-        notes_of(clicks, Ended(sentence))
+        notes_of(clicks, CommandOutcome(sentence))
     notes_of(clicks, UNKNOWN)
     assert server.said == [("failure", "began"), ("failure", "changed")]
     notes_of(clicks)
@@ -160,23 +160,25 @@ def test_what_cannot_be_delivered_is_kept_and_sent_again(clicks, server, answer,
     quick = clicks.model_copy(update={"notify": clicks.notify.model_copy(update={"timeout_ms": 300})})
     server.answer, server.waits_s = answer, waits_s
     began = time.monotonic()
-    [note] = notes_of(quick, Ended("the disk is full"))
+    [note] = notes_of(quick, CommandOutcome("the disk is full"))
     assert time.monotonic() - began < 3
     assert "the webhook at 127.0.0.1" in note
     kept = reported(clicks.root).newest["failure"]
     assert (kept.delivered, kept.what) == (False, "began")
     server.answer, server.waits_s, server.got = 200, 0, []
-    assert notes_of(quick, Ended("the disk is full")) == notes_of(quick, Ended("the disk is full")) == []
+    assert (
+        notes_of(quick, CommandOutcome("the disk is full")) == notes_of(quick, CommandOutcome("the disk is full")) == []
+    )
     assert server.said == [("failure", "began")]
 
 
 def test_no_secret_is_written_or_said(clicks, server, monkeypatch):
     server.answer = 500
-    notes = notes_of(clicks, Ended("the disk is full"))
+    notes = notes_of(clicks, CommandOutcome("the disk is full"))
     monkeypatch.setenv("HOOK", f"ftp://{TOKEN}")
-    notes += notes_of(clicks, Ended("the disk is full"))
+    notes += notes_of(clicks, CommandOutcome("the disk is full"))
     monkeypatch.delenv("HOOK")
-    notes += notes_of(clicks, Ended("the disk is full"))
+    notes += notes_of(clicks, CommandOutcome("the disk is full"))
     assert "notify.webhook_variable: the environment variable HOOK is not set" in notes[-1]
     assert not any(TOKEN in note for note in notes)
     written = [file for file in clicks.root.rglob("*") if file.is_file()]
@@ -544,7 +546,7 @@ def test_a_run_that_is_not_over_in_time_reports_what_is_not_fresh(clicks, server
 
 def test_without_notify_nothing_is_judged_or_written(tmp_path):
     plain = definition(tmp_path)
-    notes_of(plain, Ended("the disk is full"))
+    notes_of(plain, CommandOutcome("the disk is full"))
     assert not plain.root.exists()
 
 
@@ -568,7 +570,7 @@ def test_mistakes_are_named(tmp_path, line, mistake):
 
 
 def test_since_is_when_it_began(clicks, server):
-    notes_of(clicks, Ended("the disk is full"))
-    notes_of(clicks, Ended("no such column"), now_ms=NOW_MS + HOUR_MS)
+    notes_of(clicks, CommandOutcome("the disk is full"))
+    notes_of(clicks, CommandOutcome("no such column"), now_ms=NOW_MS + HOUR_MS)
     assert [one["since"] for one in server.got] == ["2025-11-21T04:40:00Z"] * 2
     assert reported(clicks.root).open["failure"].at == utc(NOW_MS + HOUR_MS)

@@ -11,7 +11,7 @@ from deltalake import Schema
 
 from windowlib.pages import changes as module
 from windowlib.pages.changes import Replaced, changes
-from windowlib.pages.newest import Run
+from windowlib.pages.newest import RecentRun
 from windowlib.tables import data_files, delta_commits
 from windowlib.tables.decision import Decision
 from windowlib.tables.delta import Tables
@@ -21,7 +21,7 @@ SCHEMA = pa.schema([("window_day", pa.date32()), ("cause", pa.string()), ("chang
 
 
 @pytest.fixture
-def fed(tmp_path: Path) -> tuple[Tables, list[Run]]:
+def fed(tmp_path: Path) -> tuple[Tables, list[RecentRun]]:
     """Batches a minute apart, newest first, each of which changes as many results as its number says."""
     tables = Tables(tmp_path)
     table = tables["result_changes"]
@@ -37,7 +37,7 @@ def fed(tmp_path: Path) -> tuple[Tables, list[Run]]:
         (table.folder / file.path).rename(table.folder / folder / file.path)
         version = delta_commits.commit(table, version, add=[moved(file, folder, partition)])
         at_ms = NOW_MS - (BATCHES - number) * MINUTE_MS
-        runs.append(Run(number, at_ms, at_ms, 1.0, 1, 0, {}, {"result_changes": version}))
+        runs.append(RecentRun(number, at_ms, at_ms, 1.0, 1, 0, {}, {"result_changes": version}))
     return tables, runs[::-1]
 
 
@@ -45,7 +45,7 @@ def moved(file: data_files.DataFile, folder: str, partition: dict[str, str]) -> 
     return replace(file, path=f"{folder}/{file.path}", partition=partition)
 
 
-def test_all_batches_of_the_day_are_counted(fed: tuple[Tables, list[Run]]) -> None:
+def test_all_batches_of_the_day_are_counted(fed: tuple[Tables, list[RecentRun]]) -> None:
     found = changes(*fed, NOW_MS)
     assert found is not None
     assert (found.batches, found.total("changed"), found.is_cut) == (6, 21, False)
@@ -53,7 +53,7 @@ def test_all_batches_of_the_day_are_counted(fed: tuple[Tables, list[Run]]) -> No
 
 
 def test_a_day_of_more_commits_than_are_read_says_since_when_it_is(
-    fed: tuple[Tables, list[Run]], monkeypatch: pytest.MonkeyPatch
+    fed: tuple[Tables, list[RecentRun]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "COMMITS_READ", 3)
     found = changes(*fed, NOW_MS)
@@ -62,7 +62,7 @@ def test_a_day_of_more_commits_than_are_read_says_since_when_it_is(
     assert found.since_ms == NOW_MS - 2 * MINUTE_MS
 
 
-def test_a_ledger_that_is_not_read_back_for_a_day_says_so_too(fed: tuple[Tables, list[Run]]) -> None:
+def test_a_ledger_that_is_not_read_back_for_a_day_says_so_too(fed: tuple[Tables, list[RecentRun]]) -> None:
     """What the oldest batch found there was is not known, so it is not counted."""
     tables, runs = fed
     found = changes(tables, runs[:4], NOW_MS, is_whole=False)
@@ -71,7 +71,7 @@ def test_a_ledger_that_is_not_read_back_for_a_day_says_so_too(fed: tuple[Tables,
 
 
 def test_what_a_rollback_made_of_results_is_not_known_where_their_old_version_is_gone(
-    fed: tuple[Tables, list[Run]],
+    fed: tuple[Tables, list[RecentRun]],
 ) -> None:
     tables, runs = fed
     delta_commits.create(tables["results"], Schema.from_arrow(SCHEMA))

@@ -16,7 +16,7 @@ from windowlib.definition.definition import Definition, load_definition
 from windowlib.pages.looked import looked
 from windowlib.pages.metrics import samples
 from windowlib.pages.pipeline import pipeline
-from windowlib.pages.render import Place, pipeline_page
+from windowlib.pages.render import PageLinks, pipeline_page
 from windowlib.tables import data_files, row_groups
 from windowlib.tables.ledger import Ledger, wall_clock_ms
 
@@ -28,7 +28,7 @@ def cost(definition: Definition) -> tuple[float, int]:
     commit = Ledger(definition.root, wall_clock_ms).state().commit
     assert commit is not None
     started = time.process_time()
-    page = pipeline_page(pipeline(looked(definition, commit.at_ms)), Place(pipeline=lambda name: name, home=None))
+    page = pipeline_page(pipeline(looked(definition, commit.at_ms)), PageLinks(pipeline=lambda name: name, home=None))
     return time.process_time() - started, len(page)
 
 

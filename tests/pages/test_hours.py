@@ -18,7 +18,7 @@ from windowlib.definition.instants import utc
 from windowlib.pages import hour_counts
 from windowlib.pages.gaps import HOUR_MS, step_ms
 from windowlib.pages.hours import Counting, Hour, hour_notes, hours
-from windowlib.pages.newest import Run
+from windowlib.pages.newest import RecentRun
 from windowlib.pages.plots import days, gaps
 from windowlib.tables import data_files, delta_commits
 from windowlib.tables.delta import Tables
@@ -49,7 +49,7 @@ def shown(
     bounds = [(name, pa.int64()) for name in ("window_start_ms", "window_end_ms", "elements")]
     versions["open_windows"] = put(tables, "open_windows", pa.schema(bounds), [(*one, 1) for one in flying])
     figures = {"watermark_candidate_ms": 50 * HOUR_MS - made.watermark.out_of_orderness_ms - 1}
-    run = Run(1, 0, 0, 1.0, 1, watermark_ms, figures, versions)
+    run = RecentRun(1, 0, 0, 1.0, 1, watermark_ms, figures, versions)
     found = hours(made, tables, [run])
     step = step_ms(made.spec)
     assert step is not None or not any(hour.is_gap for hour in found)
@@ -130,10 +130,10 @@ def test_the_page_says_when_events_by_hour_are_not_known(
     assert said in " ".join(hour_notes(definition(tmp_path, window, aggregates)))
 
 
-def newest_run(tables: Tables, made: Definition, watermark_ms: int) -> Run:
+def newest_run(tables: Tables, made: Definition, watermark_ms: int) -> RecentRun:
     versions = {name: tables[name].version() or 0 for name in ("results", "open_windows")}
     figures = {"watermark_candidate_ms": 50 * HOUR_MS - made.watermark.out_of_orderness_ms - 1}
-    return Run(1, 0, 0, 1.0, 1, watermark_ms, figures, versions)
+    return RecentRun(1, 0, 0, 1.0, 1, watermark_ms, figures, versions)
 
 
 @pytest.mark.parametrize("damage", [None, "", "{}", '{"terms": 1}', "[1]"])

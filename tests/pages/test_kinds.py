@@ -13,7 +13,7 @@ from tests.stopped.stories import STORIES
 from windowlib.definition.definition import load_definition
 from windowlib.pages.looked import State, looked
 from windowlib.pages.pipeline import pipeline
-from windowlib.pages.render import Place, pipeline_page
+from windowlib.pages.render import PageLinks, pipeline_page
 from windowlib.tables.ledger import wall_clock_ms
 from windowlib.tables.read import read_table
 
@@ -59,5 +59,5 @@ def check_pages(file: Path, case: Case, expected: State) -> None:
     put_away = sum(refused.count for refused in found.refused) - read_table(definition, "quarantine").num_rows
     assert put_away >= 0 if case.erases else put_away == 0  # what batches refused, erased rows among it
     assert sum(hour.count for hour in found.late) <= read_table(definition, "late_events").num_rows
-    page = pipeline_page(found, Place(pipeline=lambda name: name, home=None))
+    page = pipeline_page(found, PageLinks(pipeline=lambda name: name, home=None))
     assert f"<title>{definition.name}: {expected.value}</title>" in page

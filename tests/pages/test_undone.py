@@ -18,7 +18,7 @@ from windowlib.inspection.status import status
 from windowlib.pages.hours import newest_event_ms
 from windowlib.pages.looked import looked
 from windowlib.pages.metrics import samples
-from windowlib.pages.newest import Run
+from windowlib.pages.newest import RecentRun
 from windowlib.pages.pipeline import Pipeline, pipeline
 from windowlib.pages.site import report
 from windowlib.runs.advance import advance
@@ -76,9 +76,9 @@ def test_the_newest_event_is_an_event_though_the_watermark_was_moved(moved: Defi
 
 def test_a_batch_of_an_earlier_release_says_its_newest_event_by_what_it_made_of_the_watermark(folder: Path) -> None:
     definition = of(folder)
-    old = Run(1, 0, 0, 1.0, 1, 0, {"watermark_candidate_ms": 700_000 - 1})
+    old = RecentRun(1, 0, 0, 1.0, 1, 0, {"watermark_candidate_ms": 700_000 - 1})
     decided = Decision("advance_watermark", "ann", "closed", to_ms=900_000)
-    said = Run(2, 0, 0, 1.0, 1, 0, {"watermark_candidate_ms": 900_000}, decision=decided)
+    said = RecentRun(2, 0, 0, 1.0, 1, 0, {"watermark_candidate_ms": 900_000}, decision=decided)
     assert newest_event_ms(definition, [said, old]) == 700_000 + 5 * 60_000
     assert newest_event_ms(definition, [said]) is None
 

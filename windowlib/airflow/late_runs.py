@@ -41,7 +41,7 @@ def judge(file: str, context: Mapping[str, Any]) -> None:
     from windowlib.airflow.notifiers import send
     from windowlib.cli.outcomes import to_notifier
     from windowlib.definition.definition import load_definition
-    from windowlib.notices.notify import Ended, notify
+    from windowlib.notices.notify import CommandOutcome, notify
     from windowlib.tables.ledger import wall_clock_ms
 
     definition = load_definition(Path(file))
@@ -49,4 +49,4 @@ def judge(file: str, context: Mapping[str, Any]) -> None:
     def hand_over(notice: Mapping[str, Any]) -> None:
         send(to_notifier(definition, notice), cast(Context, context), log.warning)
 
-    notify(definition, Ended(), wall_clock_ms(), hand_over, log.warning)
+    notify(definition, CommandOutcome(), wall_clock_ms(), hand_over, log.warning)

@@ -22,17 +22,17 @@ from windowlib.model.errors import WindowError
 from windowlib.pages.looked import looked
 from windowlib.pages.overview import Overview, overviews, unreadable
 from windowlib.pages.pipeline import pipeline
-from windowlib.pages.render import Found, Place, home_page, pipeline_page, results_page
-from windowlib.pages.rows import LookedFor, Rows, results
+from windowlib.pages.render import PageLinks, SearchResult, home_page, pipeline_page, results_page
+from windowlib.pages.rows import LookedFor, TextRows, results
 from windowlib.tables import last_error
 from windowlib.tables.delta import Tables
 
 FRESH_MS = 30_000
 DAGS = "../../dags"  # from the page of a pipeline
 KEY = "key."  # of the form's fields for key columns
-HOME = Place(pipeline=lambda name: f"{name}/", home=None, airflow="../", is_static=False)
-PIPELINE = Place(pipeline=lambda name: f"../{name}/", home="../", results="results", dags=DAGS, is_static=False)
-RESULTS = Place(pipeline=lambda name: f"../{name}/", home="./", is_static=False)
+HOME = PageLinks(pipeline=lambda name: f"{name}/", home=None, airflow="../", is_static=False)
+PIPELINE = PageLinks(pipeline=lambda name: f"../{name}/", home="../", results="results", dags=DAGS, is_static=False)
+RESULTS = PageLinks(pipeline=lambda name: f"../{name}/", home="./", is_static=False)
 
 Kept = TypeVar("Kept")
 
@@ -108,7 +108,7 @@ def page_of_broken(broken: Broken, now_ms: int) -> str:
 def look_for(definition: Definition, asked: Mapping[str, str], now_ms: int) -> str:
     """The page of results by key and time; `asked` are the fields of its form."""
     since, until = asked.get("from", "").strip(), asked.get("to", "").strip()
-    shown, rows, problem = definition, Rows((), ()), None
+    shown, rows, problem = definition, TextRows((), ()), None
     try:
         if commit := ledger_of(definition).state().commit:
             shown = of_tables(definition, commit.stored)
@@ -119,7 +119,7 @@ def look_for(definition: Definition, asked: Mapping[str, str], now_ms: int) -> s
             rows = replace(rows, commands=())  # which would be refused
     except WindowError as error:
         problem = str(error)
-    return results_page(definition.name, Found(_key(shown, asked), since, until, rows, problem), now_ms, RESULTS)
+    return results_page(definition.name, SearchResult(_key(shown, asked), since, until, rows, problem), now_ms, RESULTS)
 
 
 def _key(definition: Definition, asked: Mapping[str, str]) -> dict[str, str]:

@@ -67,13 +67,13 @@ def notify_of(
         _remember(definition, error, command, is_well=is_well)
     if not (definition.notify.has_webhook or definition.notify.airflow):
         return
-    from windowlib.notices.notify import Ended, notify
+    from windowlib.notices.notify import CommandOutcome, notify
     from windowlib.tables.ledger import wall_clock_ms
 
     code = None if error is None else exit_code(error)
     passes = code in (SUPERSEDED, REJECTED) or (code == UNEXPECTED and _tries_left())
     failed = None if error is None or passes else in_a_sentence(error)
-    if notify(definition, Ended(failed, is_well), wall_clock_ms(), handed_over(definition), show_note):
+    if notify(definition, CommandOutcome(failed, is_well), wall_clock_ms(), handed_over(definition), show_note):
         keep_metrics(definition)
 
 

@@ -23,14 +23,14 @@ DUPLICATE_SHARE, UNUSABLE_SHARE = 0.01, 0.0005
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class DemoRows:
     """What arrives: a table for each file, and how many of all rows no window can use, by reason."""
 
     files: list[pa.Table]
     unusable: dict[str, int]
 
 
-def make_rows(arrivals: Arrivals, value: pa.Array, rng: np.random.Generator) -> Rows:
+def make_rows(arrivals: Arrivals, value: pa.Array, rng: np.random.Generator) -> DemoRows:
     """Clicks with their ``value``, second copies and unusable rows, by file, in the order of arrival."""
     files = len(arrivals.watermark_ms) - 1
     clicks = _clicks(arrivals, value, rng)
@@ -47,10 +47,10 @@ def make_rows(arrivals: Arrivals, value: pa.Array, rng: np.random.Generator) -> 
     bounds = np.searchsorted(file[order], np.arange(files + 1))
     sorted_table = table.take(order)
     tables = [sorted_table.slice(start, end - start) for start, end in pairwise(bounds)]
-    return Rows(tables, {"duplicate": len(again), **unusable})
+    return DemoRows(tables, {"duplicate": len(again), **unusable})
 
 
-def write_files(rows: Rows, folder: Path) -> None:
+def write_files(rows: DemoRows, folder: Path) -> None:
     """Write ``clicks-00.parquet`` and so on, dated as they arrive."""
     folder.mkdir(parents=True, exist_ok=True)
     for number, table in enumerate(rows.files):

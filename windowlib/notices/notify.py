@@ -28,7 +28,7 @@ TRIES = 5  # to be the process that sends, while others add notices
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class CommandOutcome:
     """How a command ended: the sentence of its `error`, if any; `is_well` where it did all that there was to do."""
 
     error: str | None = None
@@ -36,7 +36,7 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PendingNotice:
     """A notice to be sent, and the command that looks at what it is about."""
 
     notice: Notice
@@ -44,7 +44,7 @@ class Step:
 
 
 def notify(
-    definition: Definition, ended: Ended, now_ms: int, hand_over: HandOver | None, note: Callable[[str], None]
+    definition: Definition, ended: CommandOutcome, now_ms: int, hand_over: HandOver | None, note: Callable[[str], None]
 ) -> bool:
     """Sends what has begun, changed or ended since the last notices: whether there was anything.
 
@@ -73,7 +73,7 @@ def keep(root: Path, outcomes: Sequence[Notice]) -> None:
             return
 
 
-def message(definition: Definition, step: Step) -> dict[str, Any]:
+def message(definition: Definition, step: PendingNotice) -> dict[str, Any]:
     """A notice as it is sent. Its `text` is what a chat shows."""
     one = step.notice
     about = {"began": "", "changed": " has changed", "over": " is over. It was"}[one.what]
@@ -93,7 +93,7 @@ def message(definition: Definition, step: Step) -> dict[str, Any]:
     }
 
 
-def _claimed(definition: Definition, ended: Ended, now_ms: int) -> list[Step]:
+def _claimed(definition: Definition, ended: CommandOutcome, now_ms: int) -> list[PendingNotice]:
     """What this process is to send: no other does, as the rows that say so were written in one commit."""
     for _ in range(TRIES):
         before = reported(definition.root)
@@ -103,7 +103,7 @@ def _claimed(definition: Definition, ended: Ended, now_ms: int) -> list[Step]:
     return []  # others were faster again and again: they have sent it, or the next run does
 
 
-def _steps(definition: Definition, before: Reported, ended: Ended, now_ms: int) -> Iterator[Step]:
+def _steps(definition: Definition, before: Reported, ended: CommandOutcome, now_ms: int) -> Iterator[PendingNotice]:
     """What there is to send, as rows that are not delivered yet; and what need not be sent, as delivered."""
     holding = {one.key: one for one in situations(definition, now_ms)}
     if ended.error is not None:
@@ -119,7 +119,7 @@ def _steps(definition: Definition, before: Reported, ended: Ended, now_ms: int) 
             yield from _of_gone(past, calm, now_ms)
 
 
-def _of_holding(one: Situation, past: Notice | None, now_ms: int) -> Iterator[Step]:
+def _of_holding(one: Situation, past: Notice | None, now_ms: int) -> Iterator[PendingNotice]:
     at = utc(now_ms)
     if past is None:
         made = Notice(at, at, one.key, "began", one.signature, one.sentence, one.batch_id)
@@ -129,20 +129,20 @@ def _of_holding(one: Situation, past: Notice | None, now_ms: int) -> Iterator[St
         made = replace(past, at=at, sentence=one.sentence, batch_id=one.batch_id, delivered=None, error=None)
     else:
         return
-    yield Step(made, one.command)
+    yield PendingNotice(made, one.command)
 
 
-def _of_gone(past: Notice, calm: Mapping[str, Acknowledged], now_ms: int) -> Iterator[Step]:
+def _of_gone(past: Notice, calm: Mapping[str, Acknowledged], now_ms: int) -> Iterator[PendingNotice]:
     if past.what == "over":
         if not past.is_settled(now_ms):
-            yield Step(replace(past, at=utc(now_ms), delivered=None, error=None))
+            yield PendingNotice(replace(past, at=utc(now_ms), delivered=None, error=None))
         return
     was_never_reported = past.what == "began" and not past.delivered
     need_not = True if was_never_reported or quiet(calm, past.situation) else None
-    yield Step(replace(past, at=utc(now_ms), what="over", delivered=need_not, error=None))
+    yield PendingNotice(replace(past, at=utc(now_ms), what="over", delivered=need_not, error=None))
 
 
-def _sent(definition: Definition, steps: Sequence[Step], to_airflow: HandOver | None) -> Iterator[Notice]:
+def _sent(definition: Definition, steps: Sequence[PendingNotice], to_airflow: HandOver | None) -> Iterator[Notice]:
     """What became of each; after the first that fails no other is tried, so that a run waits for one timeout only."""
     failed: str | None = None
     for step in steps:

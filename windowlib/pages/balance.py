@@ -20,7 +20,7 @@ REFUSED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AccountEntry:
     """One line of an account: so many rows; `reason` where they lie in quarantine."""
 
     what: str
@@ -33,14 +33,15 @@ class Account:
     """What came in, and where it is. Both sides have the same sum, else something is lost or counted twice."""
 
     title: str
-    came: Sequence[Entry]
-    went: Sequence[Entry]
+    came: Sequence[AccountEntry]
+    went: Sequence[AccountEntry]
 
     @property
     def difference(self) -> int:
         """By how much the sides differ; 0 where the account adds up.
 
-        >>> Account("rows", [Entry("read", 3)], [Entry("in windows", 2), Entry("late", 1)]).difference
+        >>> went = [AccountEntry("in windows", 2), AccountEntry("late", 1)]
+        >>> Account("rows", [AccountEntry("read", 3)], went).difference
         0
         """
         return self.total - sum(entry.rows for entry in self.went)
@@ -70,31 +71,39 @@ def accounts(figures: Mapping[str, int | None]) -> list[Account]:
 def _rows(figures: Mapping[str, int]) -> Account:
     late = figures.get("rows_late", 0)
     refused = [
-        Entry(f"quarantined, {REFUSED[reason]}", rows, reason)
+        AccountEntry(f"quarantined, {REFUSED[reason]}", rows, reason)
         for reason in REASONS
         if (rows := figures.get(f"quarantined_{reason}", 0))
     ]
-    admitted = Entry("in a window", figures.get("rows_admitted", 0) - late)
-    return Account("rows read", [Entry("read", figures["rows_read"])], [admitted, Entry("late", late), *refused])
+    admitted = AccountEntry("in a window", figures.get("rows_admitted", 0) - late)
+    return Account(
+        "rows read", [AccountEntry("read", figures["rows_read"])], [admitted, AccountEntry("late", late), *refused]
+    )
 
 
 def _events(figures: Mapping[str, int]) -> Account:
     came = [
-        Entry("in flight before", figures.get("events_in_state_before", 0)),
-        Entry("in a window, new", figures.get("rows_admitted", 0) - figures.get("rows_late", 0)),
+        AccountEntry("in flight before", figures.get("events_in_state_before", 0)),
+        AccountEntry("in a window, new", figures.get("rows_admitted", 0) - figures.get("rows_late", 0)),
     ]
-    left = Entry("left with their windows", figures.get("events_retired", 0))
+    left = AccountEntry("left with their windows", figures.get("events_retired", 0))
     return Account(
         "events of the windows it worked on",
         came,
-        [Entry("in flight now", figures.get("events_in_state_after", 0)), left],
+        [AccountEntry("in flight now", figures.get("events_in_state_after", 0)), left],
     )
 
 
 def _results(figures: Mapping[str, int]) -> Account:
-    came = [Entry("before", figures.get("results_rows_before", 0)), Entry("added", figures.get("windows_added", 0))]
+    came = [
+        AccountEntry("before", figures.get("results_rows_before", 0)),
+        AccountEntry("added", figures.get("windows_added", 0)),
+    ]
     return Account(
         "results",
         came,
-        [Entry("now", figures["results_rows_after"]), Entry("removed", figures.get("windows_removed", 0))],
+        [
+            AccountEntry("now", figures["results_rows_after"]),
+            AccountEntry("removed", figures.get("windows_removed", 0)),
+        ],
     )

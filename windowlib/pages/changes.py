@@ -17,7 +17,7 @@ from deltalake.exceptions import DeltaError
 
 from windowlib.definition.durations import UNITS
 from windowlib.model.errors import WindowError
-from windowlib.pages.newest import Run
+from windowlib.pages.newest import RecentRun
 from windowlib.tables import log
 from windowlib.tables.delta import Table, Tables
 from windowlib.tables.foreign import RowChange, rows_changed
@@ -51,7 +51,7 @@ class Replaced:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class RecentChanges:
     """What happened since `since_ms` (inclusive): `days` newest first; `first_firings` are rows that fired first.
 
     Of both, what was undone since is not counted; `replaced`, newest first, says what that made of results.
@@ -70,15 +70,15 @@ class Changes:
         return sum(getattr(one, what) for one in self.days)
 
 
-def changes(tables: Tables, runs: Sequence[Run], now_ms: int, *, is_whole: bool = True) -> Changes | None:
+def changes(tables: Tables, runs: Sequence[RecentRun], now_ms: int, *, is_whole: bool = True) -> RecentChanges | None:
     """Since a day ago, of batches newest first (`is_whole`: of all); None where the log is no longer there."""
     since_ms = now_ms - DAY_MS
     recent = [run for run in runs if run.at_ms >= since_ms]
     if not recent:
-        return Changes(since_ms, 0, 0, ())
+        return RecentChanges(since_ms, 0, 0, ())
     newest = recent[0].versions.get("result_changes")
     if newest is None:
-        return Changes(since_ms, len(recent), 0, ())
+        return RecentChanges(since_ms, len(recent), 0, ())
     counted, before = _counted(runs, len(recent), newest, is_whole=is_whole)
     is_cut = counted < len(recent)
     try:
@@ -88,10 +88,10 @@ def changes(tables: Tables, runs: Sequence[Run], now_ms: int, *, is_whole: bool 
     first = sum(count for (_, cause, change), count in rows.items() if (cause, change) == (FIRST_FIRING, ADDED))
     if is_cut:
         since_ms = recent[counted - 1].at_ms if counted else now_ms
-    return Changes(since_ms, counted, first, _days(rows), is_cut, [*_replaced(tables["results"], runs, counted)])
+    return RecentChanges(since_ms, counted, first, _days(rows), is_cut, [*_replaced(tables["results"], runs, counted)])
 
 
-def last_changed_ms(runs: Sequence[Run]) -> int | None:
+def last_changed_ms(runs: Sequence[RecentRun]) -> int | None:
     """When results changed last, of batches newest first; None where none of them has changed any."""
     for run, before in zip(runs, [*runs[1:], None], strict=False):
         if run.figures.get("changes_rows_written") or (_replaces(run) and before and _moved(before, run)):
@@ -99,22 +99,22 @@ def last_changed_ms(runs: Sequence[Run]) -> int | None:
     return None
 
 
-def _replaces(run: Run) -> bool:
+def _replaces(run: RecentRun) -> bool:
     return run.decision is not None and run.decision.kind in REPLACING
 
 
-def _moved(before: Run, run: Run) -> bool:
+def _moved(before: RecentRun, run: RecentRun) -> bool:
     return before.versions.get("results") != run.versions.get("results")
 
 
-def _replaced(results: Table, runs: Sequence[Run], counted: int) -> Iterator[Replaced]:
+def _replaced(results: Table, runs: Sequence[RecentRun], counted: int) -> Iterator[Replaced]:
     """What rollbacks and adoptions among the newest batches made of results."""
     for run, before in zip(runs[:counted], [*runs[1:], None], strict=False):
         if run.decision and _replaces(run):
             yield Replaced(run.batch_id, run.decision.title, _compared(results, before, run))
 
 
-def _compared(results: Table, before: Run | None, run: Run) -> RowChange | None:
+def _compared(results: Table, before: RecentRun | None, run: RecentRun) -> RowChange | None:
     if before is None:
         return None
     try:
@@ -124,7 +124,7 @@ def _compared(results: Table, before: Run | None, run: Run) -> RowChange | None:
     return rows_changed(results, then, now, ROWS_COMPARED)
 
 
-def _counted(runs: Sequence[Run], recent: int, newest: int, *, is_whole: bool) -> tuple[int, int]:
+def _counted(runs: Sequence[RecentRun], recent: int, newest: int, *, is_whole: bool) -> tuple[int, int]:
     """How many of the recent batches are counted, and the version of the feed before them.
 
     Fewer than there are where the feed has more than `COMMITS_READ` commits of them, or where what came before the

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Any
 
 from windowlib.definition.definition import Definition
-from windowlib.pages.rows import Rows, shown
+from windowlib.pages.rows import TextRows, shown
 from windowlib.quality.check import CheckResult, Identity, column_of, identified, in_words, is_of_rows, without_examples
 from windowlib.quality.figures import BY_DESIGN
 from windowlib.quality.offending import WINDOW, rows_of
@@ -23,7 +23,7 @@ GONE_NULL = "results_gone_null"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CheckOutcome:
     """One check of one batch. `value` is the number that was judged, `low` and `high` its bounds; None: there is none.
 
     `rows` are a few of the results that were wrong, with key and window.
@@ -34,7 +34,7 @@ class Outcome:
     value: float | None = None
     low: float | None = None
     high: float | None = None
-    rows: Rows = field(default_factory=lambda: Rows((), ()))
+    rows: TextRows = field(default_factory=lambda: TextRows((), ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PageAnchor:
     """Where a page has rows that a check is about: the id of a part of it, and what they are."""
 
     anchor: str
@@ -66,15 +66,15 @@ class CheckHistory:
     suite: str
     sentence: str
     severity: str
-    outcomes: Sequence[Outcome]
-    places: Sequence[Place] = ()
+    outcomes: Sequence[CheckOutcome]
+    places: Sequence[PageAnchor] = ()
 
     @property
     def newest(self) -> CheckResult:
         return self.outcomes[-1].result
 
     @property
-    def failures(self) -> Sequence[Outcome]:
+    def failures(self) -> Sequence[CheckOutcome]:
         """Those that did not hold, newest first."""
         return [one for one in reversed(self.outcomes) if not one.result.success]
 
@@ -92,7 +92,7 @@ def results_of(batch: Validated, *, examples: bool) -> Sequence[CheckResult]:
     return tuple(found if examples else map(_without_examples, found))
 
 
-def outcomes_of(definition: Definition, batch: Validated) -> list[Outcome]:
+def outcomes_of(definition: Definition, batch: Validated) -> list[CheckOutcome]:
     """The checks of a batch; what `[pages]` hides is not shown, nor are then values that a check has met."""
     results = results_of(batch, examples=not definition.pages.hide)
     given = [(suite, one) for suite in batch.suites for one in suite["results"]]
@@ -107,7 +107,7 @@ def histories(definition: Definition, batches: Iterable[Validated], on_page: Col
 
     `on_page`: the ids of the parts of the page that have rows.
     """
-    found: dict[Identity, list[Outcome]] = {}
+    found: dict[Identity, list[CheckOutcome]] = {}
     for batch in batches:
         outcomes = outcomes_of(definition, batch)
         for (identity, _), one in zip(identified([one.result for one in outcomes]), outcomes, strict=True):
@@ -130,7 +130,7 @@ def anchor_of(reason: str) -> str:
     return f"quarantine-{reason}"
 
 
-def places(figure: str, on_page: Collection[str]) -> Iterator[Place]:
+def places(figure: str, on_page: Collection[str]) -> Iterator[PageAnchor]:
     """Where the rows are that a figure counts.
 
     >>> here = ["quarantine-null_key", "quarantine-duplicate", "late"]
@@ -145,11 +145,11 @@ def places(figure: str, on_page: Collection[str]) -> Iterator[Place]:
         **{f"{REFUSED}{one}": [one] for one in reasons},
     }
     for reason in by_figure.get(figure, ()):
-        yield Place(anchor_of(reason), f"rows refused as {reason}")
+        yield PageAnchor(anchor_of(reason), f"rows refused as {reason}")
     if figure.startswith(OF_LATE):
-        yield Place("late", "late events")
+        yield PageAnchor("late", "late events")
     if figure == GONE_NULL:
-        yield Place("results", "the newest results")
+        yield PageAnchor("results", "the newest results")
 
 
 def _without_examples(result: CheckResult) -> CheckResult:
@@ -170,23 +170,23 @@ def _said(result: CheckResult) -> tuple[bool, str, str, str, str]:
 
 def _outcome(
     definition: Definition, batch_id: int, result: CheckResult, given: Mapping[str, Any], *, hides: bool
-) -> Outcome:
+) -> CheckOutcome:
     arguments, seen = given["expectation_config"]["kwargs"], given["result"]
     value = None if hides else _number(seen.get("observed_value"))
     low, high = arguments.get("min_value"), arguments.get("max_value")
     if "observed_value" not in seen and "unexpected_count" in seen:
         value, low, high = _number(seen["unexpected_count"]), None, None if "mostly" in arguments else 0
-    return Outcome(batch_id, result, value, _number(low), _number(high), _wrong(definition, given))
+    return CheckOutcome(batch_id, result, value, _number(low), _number(high), _wrong(definition, given))
 
 
 def _number(value: Any) -> float | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _wrong(definition: Definition, given: Mapping[str, Any]) -> Rows:
+def _wrong(definition: Definition, given: Mapping[str, Any]) -> TextRows:
     """The wrong rows that an outcome names."""
     if not (rows := rows_of(given)):
-        return Rows((), ())
+        return TextRows((), ())
     named = dict.fromkeys([*definition.source.key, *WINDOW, *(name for row in rows for name in row)])
     return shown(definition, [{**row, **_times(row)} for row in rows], list(named))
 

@@ -28,7 +28,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class HourCounts:
     """`hours` has (hour, windows, events) of each hour in which windows start, in ms.
 
     `reached` has spans of hours, the first and the last of each in ms, in which windows have events.
@@ -38,17 +38,17 @@ class Counts:
     reached: Sequence[tuple[int, int]] = ()
 
 
-def counts(start_ms: Ints, events: Ints, last_ms: Ints | None = None) -> Counts:
+def counts(start_ms: Ints, events: Ints, last_ms: Ints | None = None) -> HourCounts:
     """Windows by the hour of their start; `last_ms` is where each has an event for certain, as it has in between.
 
     >>> one, two = np.array([5, HOUR_MS, 7]), np.array([1, 2, 4])
     >>> counts(one, two).hours, counts(one, two, np.array([5, 3 * HOUR_MS, 9])).reached
     (((0, 2, 5), (3600000, 1, 2)), ((3600000, 10800000),))
     >>> counts(np.array([], np.int64), np.array([], np.int64))
-    Counts(hours=(), reached=())
+    HourCounts(hours=(), reached=())
     """
     if not len(start_ms):
-        return Counts()
+        return HourCounts()
     hour = start_ms // HOUR_MS
     first = int(hour.min())
     if int(hour.max()) - first < MOST_HOURS:
@@ -59,12 +59,12 @@ def counts(start_ms: Ints, events: Ints, last_ms: Ints | None = None) -> Counts:
     sums = np.bincount(place, weights=events, minlength=len(known))
     found = [(int(known[at]) * HOUR_MS, int(windows[at]), int(sums[at])) for at in np.flatnonzero(windows)]
     if last_ms is None:
-        return Counts(tuple(found))
+        return HourCounts(tuple(found))
     last, reached = last_ms // HOUR_MS, known.copy()
     long = np.flatnonzero(last > hour)
     np.maximum.at(reached, place[long], last[long])
     spans = [(int(known[at]) * HOUR_MS, int(reached[at]) * HOUR_MS) for at in np.flatnonzero(reached > known)]
-    return Counts(tuple(found), tuple(_joined(spans)))
+    return HourCounts(tuple(found), tuple(_joined(spans)))
 
 
 def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -94,16 +94,16 @@ def numbers(column: pa.Array | pa.ChunkedArray) -> Ints:
 
 
 @dataclass(slots=True)
-class Kept:
+class HourCountCache:
     """The counts of files that a page asks for, on some `terms`; `known` are those of the last page."""
 
     root: Path
     terms: str
-    known: dict[str, Counts] = field(default_factory=dict)
-    asked: dict[str, Counts] = field(default_factory=dict)
+    known: dict[str, HourCounts] = field(default_factory=dict)
+    asked: dict[str, HourCounts] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, root: Path, terms: str) -> Kept:
+    def read(cls, root: Path, terms: str) -> HourCountCache:
         """Those that were kept on the same terms; none where there is no such file, or it cannot be read."""
         found = cls(root, terms)
         with suppress(OSError, ValueError, TypeError, KeyError):
@@ -112,7 +112,7 @@ class Kept:
                 found.known = {name: _counts(one) for name, one in kept["files"].items()}
         return found
 
-    def of(self, name: str, count: Callable[[], Counts]) -> Counts:
+    def of(self, name: str, count: Callable[[], HourCounts]) -> HourCounts:
         """The counts of a file, which `count` gives where they are not known."""
         if name not in self.asked:
             self.asked[name] = self.known[name] if name in self.known else count()
@@ -127,9 +127,9 @@ class Kept:
             disk.put(self.root / FILE, json.dumps({"terms": self.terms, "files": files}))
 
 
-def _counts(kept: Any) -> Counts:
+def _counts(kept: Any) -> HourCounts:
     hours, reached = kept
-    return Counts(
+    return HourCounts(
         tuple((int(hour), int(windows), int(events)) for hour, windows, events in hours),
         tuple((int(first), int(last)) for first, last in reached),
     )

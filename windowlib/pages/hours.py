@@ -18,8 +18,8 @@ from windowlib.model.assigners import Session, Sliding, Staggered
 from windowlib.model.rerun import TimeRange
 from windowlib.model.spec import WindowSpec
 from windowlib.pages.gaps import HOUR_MS, must_have_ended, notes, step_ms
-from windowlib.pages.hour_counts import Counts, Kept, counts, numbers, times_ms
-from windowlib.pages.newest import Run
+from windowlib.pages.hour_counts import HourCountCache, HourCounts, counts, numbers, times_ms
+from windowlib.pages.newest import RecentRun
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.delta import Tables
 from windowlib.tables.statistics import overlapping, overlapping_ms
@@ -41,7 +41,7 @@ class ByHour:
     def __contains__(self, hour_ms: int) -> bool:
         return bool(self.rows[hour_ms]) or hour_ms in self.reached
 
-    def add(self, counts: Counts, span: TimeRange) -> None:
+    def add(self, counts: HourCounts, span: TimeRange) -> None:
         """Adds those of a file; of the hours that its windows reach, those in the span."""
         for hour_ms, windows, events in counts.hours:
             self.rows[hour_ms] += windows
@@ -73,7 +73,7 @@ class Counting:
         """What the counts of a file depend on, apart from the file."""
         return f"1 {self.gap_ms} {self.counted}"
 
-    def results(self, file: DataFile) -> Counts:
+    def results(self, file: DataFile) -> HourCounts:
         """The results in a file. Where they end is read only if they may reach an hour in which none starts."""
         stored = pq.ParquetFile(self.tables["results"].folder / file.path)
         data = stored.read(columns=["window_start", *([self.counted] if self.counted else [])])
@@ -87,7 +87,7 @@ class Counting:
         end = stored.read(columns=["window_end"])["window_end"]
         return counts(start_ms, events, times_ms(end if known is None else end.filter(known)) - self.gap_ms)
 
-    def _reaches_none(self, file: DataFile, found: Counts) -> bool:
+    def _reaches_none(self, file: DataFile, found: HourCounts) -> bool:
         """Whether windows start in every hour that those of a file reach, by its statistics."""
         if self.gap_ms is None or "window_end" not in file.high:
             return False
@@ -95,13 +95,13 @@ class Counting:
         last_ms = time_of(file.high["window_end"]) - self.gap_ms
         return hours.issuperset(range(min(hours), last_ms + 1, HOUR_MS))
 
-    def in_flight(self, file: DataFile, watermark_ms: int | None) -> Counts:
+    def in_flight(self, file: DataFile, watermark_ms: int | None) -> HourCounts:
         """The windows, or slices, in a file that a watermark has not passed: results have none of them."""
         stored = pq.ParquetFile(self.tables["open_windows"].folder / file.path)
         names = stored.schema_arrow.names
         start = next((one for one in STARTS if one in names), None)
         if start is None or "elements" not in names:
-            return Counts()
+            return HourCounts()
         end = start.replace("start", "end")
         data = stored.read(columns=[start, end, "elements"])
         if watermark_ms is not None:
@@ -111,7 +111,7 @@ class Counting:
         last_ms = None if self.gap_ms is None else numbers(data[end]) - self.gap_ms
         return counts(numbers(data[start]), events, last_ms)
 
-    def late(self, file: DataFile) -> Counts:
+    def late(self, file: DataFile) -> HourCounts:
         """The late events in a file that no rerun has readmitted."""
         data = pq.ParquetFile(self.tables["late_events"].folder / file.path).read(
             columns=["event_time", "readmitted_by"]
@@ -138,7 +138,7 @@ class Hour:
     is_gap: bool = False
 
 
-def hours(definition: Definition, tables: Tables, runs: Sequence[Run], *, keep: bool = False) -> list[Hour]:
+def hours(definition: Definition, tables: Tables, runs: Sequence[RecentRun], *, keep: bool = False) -> list[Hour]:
     """The newest hours, oldest first; none before the first event, and where windows have no bounds in time.
 
     With `keep` the next look finds what was counted of each file.
@@ -151,7 +151,7 @@ def hours(definition: Definition, tables: Tables, runs: Sequence[Run], *, keep: 
     files = {name: tables[name].files(versions.get(name)) for name in ("results", "late_events", "open_windows")}
     span, chosen = _span(files["results"], end_ms)
     counting = Counting.of(definition, tables, span)
-    kept = Kept.read(definition.root, counting.terms)
+    kept = HourCountCache.read(definition.root, counting.terms)
     found, flying, late = ByHour(), ByHour(), ByHour()
     for file in chosen:
         found.add(kept.of(f"results/{file.path}", partial(counting.results, file)), span)
@@ -199,7 +199,7 @@ def _span(results: Sequence[DataFile], end_ms: int) -> tuple[TimeRange, Sequence
     return span, chosen
 
 
-def newest_event_ms(definition: Definition, runs: Sequence[Run]) -> int | None:
+def newest_event_ms(definition: Definition, runs: Sequence[RecentRun]) -> int | None:
     """The newest event time that some batches have admitted; None where they have none."""
     newest = (run.figures.get("newest_event_ms") for run in runs)
     return max((time_ms for time_ms in newest if time_ms is not None), default=None)

@@ -14,7 +14,7 @@ from pathlib import Path
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.inspection.reported import situations
-from windowlib.pages.newest import Run, Tail, tail
+from windowlib.pages.newest import RecentRun, Tail, tail
 from windowlib.quality.firings import windows_fired
 from windowlib.tables import disk
 from windowlib.tables.delta import Tables
@@ -75,7 +75,7 @@ def _newest(tables: Tables, version: int | None) -> Tail:
     return found if found.is_whole or any(_reading(found)) else tail(tables, version)
 
 
-def _reading(newest: Tail) -> Iterator[Run]:
+def _reading(newest: Tail) -> Iterator[RecentRun]:
     """The batches that are neither reruns nor decisions and were not undone since, the newest first."""
     return (one for one in newest.in_force if one.rerun is None and one.decision is None)
 
@@ -102,7 +102,7 @@ def write(found: Iterable[Sample], folder: Path) -> Path:
     return disk.put(folder / FILE, exposed(found))
 
 
-def _of_newest(run: Run) -> dict[str, float | None]:
+def _of_newest(run: RecentRun) -> dict[str, float | None]:
     """What the newest batch left, whatever it was."""
     return {
         "last_commit_timestamp_seconds": run.at_ms / 1000,
@@ -112,7 +112,7 @@ def _of_newest(run: Run) -> dict[str, float | None]:
     }
 
 
-def _of_reading(run: Run) -> dict[str, float | None]:
+def _of_reading(run: RecentRun) -> dict[str, float | None]:
     """What the newest batch did that was neither a rerun nor a decision nor undone since."""
     figures = run.figures
     return {

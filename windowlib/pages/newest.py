@@ -36,7 +36,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RecentRun:
     """A batch that exists. `seconds` passed from its plan, or its run's start if that came later, to its commit."""
 
     batch_id: int
@@ -89,13 +89,13 @@ class Said:
 class Tail:
     """The newest batches, newest first, and what operators said since the oldest of them."""
 
-    runs: Sequence[Run] = ()
+    runs: Sequence[RecentRun] = ()
     said: Sequence[Said] = ()
     refused_at_ms: int | None = None  # when the checks refused the batch that was prepared last
     is_whole: bool = True  # nothing came before
 
     @property
-    def in_force(self) -> Sequence[Run]:
+    def in_force(self) -> Sequence[RecentRun]:
         """The batches whose outcome the tables hold, newest first: not those that were undone since."""
         kept = {*in_force({run.batch_id: run.decision for run in self.runs})}
         return [run for run in self.runs if run.batch_id in kept]
@@ -104,7 +104,7 @@ class Tail:
 def tail(tables: Tables, version: int | None, at_most: int = LEDGER_ROWS) -> Tail:
     """The end of the ledger as of a version, `at_most` so many rows; None: there is no ledger yet."""
     rows = _ledger_rows(tables[LEDGER.name], version, at_most)
-    runs, said, refused_at_ms = list[Run](), list[Said](), None
+    runs, said, refused_at_ms = list[RecentRun](), list[Said](), None
     claim, plan, approved = dict[str, Any](), dict[str, Any](), dict[str, Any]()
     for row in rows:
         at_ms = at_ms_of(row)
@@ -124,12 +124,14 @@ def tail(tables: Tables, version: int | None, at_most: int = LEDGER_ROWS) -> Tai
     return Tail(runs[::-1], said[::-1], refused_at_ms, not rows or rows[0]["sequence"] <= 2)
 
 
-def _run(row: Mapping[str, Any], plan: Mapping[str, Any], claim: Mapping[str, Any], approved: Mapping[str, Any]) -> Run:
+def _run(
+    row: Mapping[str, Any], plan: Mapping[str, Any], claim: Mapping[str, Any], approved: Mapping[str, Any]
+) -> RecentRun:
     began = [at_ms_of(one) for one in (plan, claim) if one]
     figures, rerun = dict(row["counts"] or ()), rerun_of(row)
     files = plan["to_sequence"] - plan["from_sequence"] if plan else 0
     mine = approved if approved.get("batch_id") == row["batch_id"] else {}
-    return Run(
+    return RecentRun(
         batch_id=row["batch_id"],
         at_ms=at_ms_of(row),
         plan_time_ms=row["plan_time_ms"],

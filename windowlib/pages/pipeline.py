@@ -13,16 +13,16 @@ from windowlib.inspection.lineage.cuts import EVER, CannotLook, Cut
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.pages.balance import Account, accounts
-from windowlib.pages.changes import Changes, changes
+from windowlib.pages.changes import RecentChanges, changes
 from windowlib.pages.gaps import step_ms
-from windowlib.pages.history import CheckHistory, Outcome, anchor_of, histories, outcomes_of
+from windowlib.pages.history import CheckHistory, CheckOutcome, anchor_of, histories, outcomes_of
 from windowlib.pages.hours import Hour, hour_notes, hours, newest_event_ms
 from windowlib.pages.looked import Looked
-from windowlib.pages.newest import RUNS_SHOWN, Run
+from windowlib.pages.newest import RUNS_SHOWN, RecentRun
 from windowlib.pages.overview import Mark, Overview, mark, overview
-from windowlib.pages.rows import LateHour, Refused, Rows, in_flight, late_hours, refused, results
+from windowlib.pages.rows import LateHour, Refused, TextRows, in_flight, late_hours, refused, results
 from windowlib.pages.trends import Trend, trends
-from windowlib.pages.verified import Verified, verified
+from windowlib.pages.verified import LastVerification, verified
 from windowlib.pages.waiting import put_away
 from windowlib.reruns.words import HIDDEN, title
 from windowlib.tables.ledger_rows import BY_ITSELF
@@ -34,24 +34,24 @@ WHAT_IF_DAYS = (30, 7, 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingBatch:
     """A batch that its checks refused. `approve` and `abandon` are commands to be pasted."""
 
     batch_id: int
     since_ms: int | None
     files: Sequence[str]
-    failed: Sequence[Outcome]
+    failed: Sequence[CheckOutcome]
     accounts: Sequence[Account]
-    put_away: Sequence[Rows]
+    put_away: Sequence[TextRows]
     approve: str
     abandon: str
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedRun:
     """A run in the list: its accounts, its checks, and what it was (`title`) where it did not just read what is new."""
 
-    run: Run
+    run: RecentRun
     mark: Mark | None
     accounts: Sequence[Account]
     title: str | None
@@ -68,7 +68,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class OperatorDecision:
     """Something an operator asked for or decided."""
 
     at_ms: int
@@ -86,21 +86,21 @@ class Pipeline:
     definition: Definition
     newest_event_ms: int | None
     in_flight_count: int
-    in_flight: Rows
-    waiting: Waiting | None
-    changes: Changes | None
+    in_flight: TextRows
+    waiting: WaitingBatch | None
+    changes: RecentChanges | None
     hours: Sequence[Hour]
     hour_notes: Sequence[str]
     gap_step_ms: int | None
     trends: Sequence[Trend]
-    runs: Sequence[Listed]
+    runs: Sequence[ListedRun]
     checks: Sequence[CheckHistory]
     refused: Sequence[Refused]
     late: Sequence[LateHour]
     what_if: WhatIf | None
-    decided: Sequence[Decided]
-    results: Rows
-    verified: Verified | None
+    decided: Sequence[OperatorDecision]
+    results: TextRows
+    verified: LastVerification | None
     runs_looked_at: int
     set_aside: Sequence[str]
     situations: Sequence[str]
@@ -140,32 +140,32 @@ def pipeline(found: Looked, *, keep: bool = False) -> Pipeline:
     )
 
 
-def _listed(definition: Definition, run: Run, found: Mark | None) -> Listed:
+def _listed(definition: Definition, run: RecentRun, found: Mark | None) -> ListedRun:
     what = _title(definition, run) or ("the end of the input: every window fires" if run.finished else None)
-    return Listed(run, found, accounts(run.figures), what)
+    return ListedRun(run, found, accounts(run.figures), what)
 
 
-def _title(definition: Definition, run: Run) -> str | None:
+def _title(definition: Definition, run: RecentRun) -> str | None:
     """What an operator asked for or decided, without what `[pages]` hides."""
     if run.rerun:
         return title(run.rerun, definition.source.key, definition.hidden)
     return run.decision.title if run.decision else None
 
 
-def _results(found: Looked, versions: Mapping[str, int]) -> Rows:
+def _results(found: Looked, versions: Mapping[str, int]) -> TextRows:
     """The newest results; without commands where the definition was edited, which would be refused."""
     made = results(found.definition, found.tables, versions)
     return made if found.status.same_definition else replace(made, commands=())
 
 
-def _waiting(found: Looked) -> Waiting | None:
+def _waiting(found: Looked) -> WaitingBatch | None:
     if (plan := found.waiting) is None:
         return None
     checked = next((one for one in found.checked if one.batch_id == plan.batch_id), None)
     outcomes = outcomes_of(found.definition, checked) if checked else []
     failed = [one for one in outcomes if not one.result.success]
     approve, abandon = found.commands(plan)
-    return Waiting(
+    return WaitingBatch(
         batch_id=plan.batch_id,
         since_ms=found.tail.refused_at_ms,
         files=[file.path for file in plan.files],
@@ -177,15 +177,15 @@ def _waiting(found: Looked) -> Waiting | None:
     )
 
 
-def _decided(found: Looked) -> list[Decided]:
+def _decided(found: Looked) -> list[OperatorDecision]:
     """Reruns and decisions, newest first. Why a run gave up a rerun may list windows."""
     hides = bool(found.definition.pages.hide)
     said = [
-        Decided(one.at_ms, one.title, one.who, HIDDEN if hides and one.who == BY_ITSELF else one.reason)
+        OperatorDecision(one.at_ms, one.title, one.who, HIDDEN if hides and one.who == BY_ITSELF else one.reason)
         for one in found.tail.said
     ]
     asked = [
-        Decided(run.at_ms, what, asked.who, asked.reason)
+        OperatorDecision(run.at_ms, what, asked.who, asked.reason)
         for run in found.tail.runs
         if (asked := run.rerun or run.decision) and (what := _title(found.definition, run))
     ]
@@ -208,7 +208,7 @@ def _what_if(found: Looked) -> WhatIf | None:
     return made if made.late else None
 
 
-def _late_span(found: Looked, run: Run) -> TimeRange:
+def _late_span(found: Looked, run: RecentRun) -> TimeRange:
     """The event times whose late events are few enough to be looked at one by one."""
     files = found.tables["late_events"].files(run.versions.get("late_events"))
     newest_ms = newest_event_ms(found.definition, found.tail.in_force[:RUNS_SHOWN])

@@ -56,7 +56,7 @@ class Plot:
 
 
 @dataclass(frozen=True, slots=True)
-class Day:
+class DayPlot:
     """The hours of one day of event time. `words` and `total` say what the bars show."""
 
     name: str
@@ -118,7 +118,7 @@ def _kind(trend: Trend, number: int) -> str:
     return "newest" if number == len(trend.points) - 1 else ""
 
 
-def days(hours: Sequence[Hour]) -> list[Day]:
+def days(hours: Sequence[Hour]) -> list[DayPlot]:
     """The hours day by day, newest day first; all days have the same scale."""
     highest, by_day = highest_hour(hours), dict[int, list[Hour]]()
     for hour in hours:
@@ -152,7 +152,7 @@ def _from_to(start_ms: int, end_ms: int) -> str:
     return f"{start:%Y-%m-%d %H:%M} to {end:{'%H:%M' if same_day else '%Y-%m-%d %H:%M'}}"
 
 
-def _day(start_ms: int, hours: Sequence[Hour], highest: int) -> Day:
+def _day(start_ms: int, hours: Sequence[Hour], highest: int) -> DayPlot:
     bars = list[Bar]()
     for hour in hours:
         x, y = DAY_STEP * ((hour.start_ms - start_ms) // HOUR_MS) + 0.5, float(DAY_HEIGHT)
@@ -166,7 +166,7 @@ def _day(start_ms: int, hours: Sequence[Hour], highest: int) -> Day:
             if amount:
                 bars.append(Bar(x, round(y, 2), DAY_STEP - 1, round(height, 2), kind, title))
     name = f"{utc(start_ms):%a %-d %b}"
-    return Day(name, bars, f"{name}: {_in_words(hours)}", _in_words(hours, short=True))
+    return DayPlot(name, bars, f"{name}: {_in_words(hours)}", _in_words(hours, short=True))
 
 
 def _parts(hour: Hour) -> list[tuple[str, int, str]]:

@@ -25,7 +25,7 @@ from windowlib.pages.history import CheckHistory, anchor_of
 from windowlib.pages.overview import Mark, Overview
 from windowlib.pages.pipeline import Pipeline
 from windowlib.pages.plots import check_plot, days, gaps, highest_hour, plot
-from windowlib.pages.rows import Rows
+from windowlib.pages.rows import TextRows
 from windowlib.pages.trends import Measure, Trend
 from windowlib.quality.check import number_in_words
 
@@ -46,7 +46,7 @@ CHECKS_MARKED = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PageLinks:
     """Where pages are shown: how they link to one another. None: there is no such page.
 
     `airflow`: Airflow's own pages, for those shown among them; `dags`: the folder of its pages of DAGs; `dag`: that of
@@ -64,19 +64,19 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """What was looked for, as it was written (`key` has a text for each column that may be asked for), and what was
     found; or why nothing can be."""
 
     key: Mapping[str, str]
     since: str
     until: str
-    rows: Rows
+    rows: TextRows
     problem: str | None = None
 
 
 def home_page(
-    rows: Sequence[Overview], as_of_ms: int, place: Place, next_runs: Mapping[str, str] = MappingProxyType({})
+    rows: Sequence[Overview], as_of_ms: int, place: PageLinks, next_runs: Mapping[str, str] = MappingProxyType({})
 ) -> str:
     """The page with a row for each pipeline; `next_runs` says by name when each runs next, where that is known."""
     return _page(
@@ -84,7 +84,7 @@ def home_page(
     )
 
 
-def pipeline_page(facts: Pipeline, place: Place) -> str:
+def pipeline_page(facts: Pipeline, place: PageLinks) -> str:
     """The page of one pipeline."""
     plots = [(trend, plot(trend, lambda value, trend=trend: measure(value, trend.measure))) for trend in facts.trends]  # type: ignore[misc]
     sections = [("decision", "Decide"), *SECTIONS] if facts.waiting else SECTIONS
@@ -110,7 +110,7 @@ def pipeline_page(facts: Pipeline, place: Place) -> str:
     )
 
 
-def results_page(name: str, found: Found, as_of_ms: int, place: Place) -> str:
+def results_page(name: str, found: SearchResult, as_of_ms: int, place: PageLinks) -> str:
     """The page that looks for results by key and time."""
     return _page("results.html.jinja", as_of_ms, place, name=name, home=place.home, found=found)
 
@@ -121,7 +121,7 @@ def policy() -> str:
     return f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; form-action 'self'; base-uri 'none'"
 
 
-def _page(template: str, as_of_ms: int, place: Place, **values: Any) -> str:
+def _page(template: str, as_of_ms: int, place: PageLinks, **values: Any) -> str:
     return (
         _environment()
         .get_template(template)

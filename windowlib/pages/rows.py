@@ -21,7 +21,7 @@ from windowlib.inspection.late.events import how_late
 from windowlib.inspection.lineage.cuts import Key, key_text, within
 from windowlib.model.rerun import TimeRange
 from windowlib.model.windows import MAX_TIME_MS, MIN_TIME_MS
-from windowlib.pages.newest import Run, parts_of_newest, rows_of_newest
+from windowlib.pages.newest import RecentRun, parts_of_newest, rows_of_newest
 from windowlib.plans.added import FILLED
 from windowlib.plans.admission import REASONS
 from windowlib.reruns.words import HIDDEN
@@ -39,7 +39,7 @@ WINDOWS = ("window", "state_window")  # whichever bounds a row of state has, the
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class TextRows:
     """Some rows of a table as text: the columns and, for each row, a cell for each.
 
     `commands`: for each row what explains it, to be pasted; empty where none can.
@@ -83,7 +83,7 @@ class Refused:
 
     reason: str
     count: int
-    examples: Rows
+    examples: TextRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +94,12 @@ class LateHour:
     count: int
     median_late_ms: int
     most_late_ms: int
-    examples: Rows
+    examples: TextRows
 
 
 def results(
     definition: Definition, tables: Tables, versions: Mapping[str, int], looked_for: LookedFor | None = None
-) -> Rows:
+) -> TextRows:
     """The results that were written last, of those that are looked for, each with what explains it.
 
     Raises `CannotLook` where a text is not a value of its key column.
@@ -125,7 +125,7 @@ def explain_commands(definition: Definition, found: Sequence[Mapping[str, Any]])
     return [to_paste("explain", definition.file, *key, "--at", at) for key, at in zip(keys, times, strict=True)]
 
 
-def refused(definition: Definition, tables: Tables, runs: Sequence[Run]) -> list[Refused]:
+def refused(definition: Definition, tables: Tables, runs: Sequence[RecentRun]) -> list[Refused]:
     """The reasons of the batches shown, the most frequent first, each with its newest rows."""
     found = []
     for reason in REASONS:
@@ -166,14 +166,14 @@ def _late_words(row: Mapping[str, Any]) -> dict[str, str]:
     return {"late by": how_late(row["late_by_ms"]), "readmitted by": again}
 
 
-def in_flight(definition: Definition, tables: Tables, versions: Mapping[str, int]) -> Rows:
+def in_flight(definition: Definition, tables: Tables, versions: Mapping[str, int]) -> TextRows:
     """The windows, or slices, in flight that end first, of those that were looked at."""
     keys, files = definition.source.key, tables["open_windows"].files(versions.get("open_windows"))
     asked = [*keys, *(f"{name}_{side}_ms" for name in WINDOWS for side in ("start", "end")), "elements"]
     parts = parts_of_newest(tables, "open_windows", files, IN_FLIGHT_LOOKED_AT, columns=asked)
     rows = [row for _, part in parts for row in data_files.rows_of(_first_to_end(part))]
     if not rows:
-        return Rows((), ())
+        return TextRows((), ())
     bounds = _bounds(rows[0])
     first = sorted(rows, key=lambda row: row[f"{bounds}_end_ms"] if bounds else 0)[:IN_FLIGHT_SHOWN]
     named = [
@@ -211,7 +211,7 @@ def _first_to_end(part: pa.Table) -> pa.Table:
     return part.take(np.sort(first))
 
 
-def shown(definition: Definition, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Rows:
+def shown(definition: Definition, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> TextRows:
     """Rows as text, of these columns. What `[pages]` hides is not shown; then no row as it came is, either.
 
     A key stands as it is to be given where a key is asked for.
@@ -224,7 +224,7 @@ def shown(definition: Definition, rows: Sequence[Mapping[str, Any]], columns: Se
             return HIDDEN
         return _text(value if value is None or name not in keys else key_text(value))
 
-    return Rows(columns, [[cell(name, row.get(name)) for name in columns] for row in rows])
+    return TextRows(columns, [[cell(name, row.get(name)) for name in columns] for row in rows])
 
 
 def _text(value: Any) -> str:

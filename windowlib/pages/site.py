@@ -17,14 +17,14 @@ from windowlib.pages import metrics
 from windowlib.pages.looked import Looked, looked
 from windowlib.pages.overview import Overview, in_order, unreadable
 from windowlib.pages.pipeline import pipeline
-from windowlib.pages.render import Place, home_page, pipeline_page
+from windowlib.pages.render import PageLinks, home_page, pipeline_page
 from windowlib.quality.stores import store
 from windowlib.tables import disk
 from windowlib.tables.ledger import Ledger
 
 FOLDER = "pages"
 PAGE = "index.html"
-WITHIN = Place(pipeline=lambda name: PAGE, home=f"../{PAGE}")  # the page of a pipeline, below the home page
+WITHIN = PageLinks(pipeline=lambda name: PAGE, home=f"../{PAGE}")  # the page of a pipeline, below the home page
 
 
 def report(definition: Definition, now_ms: int, ledger: Ledger | None = None) -> Path:
@@ -32,7 +32,7 @@ def report(definition: Definition, now_ms: int, ledger: Ledger | None = None) ->
 
     `ledger` is that of a run that has just ended: its tables are open.
     """
-    place, found = Place(pipeline=lambda name: PAGE, home=None), looked(definition, now_ms, ledger)
+    place, found = PageLinks(pipeline=lambda name: PAGE, home=None), looked(definition, now_ms, ledger)
     _store(found)
     metrics.write(_samples(found), definition.root)
     return disk.put(definition.root / FOLDER / PAGE, pipeline_page(pipeline(found, keep=True), place))
@@ -88,7 +88,7 @@ def site(
     for row in broken:
         disk.put(folder / folders[row.name] / PAGE, home_page([row], now_ms, WITHIN))
     metrics.write(samples, folder)
-    place = Place(pipeline=lambda name: f"{quote(folders[name])}/{PAGE}", home=None)
+    place = PageLinks(pipeline=lambda name: f"{quote(folders[name])}/{PAGE}", home=None)
     built.pages.append(disk.put(folder / PAGE, home_page(in_order([*rows, *broken]), now_ms, place)))
     return built
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from windowlib.definition.durations import LONGEST_MS, UNITS
-from windowlib.pages.newest import Run
+from windowlib.pages.newest import RecentRun
 from windowlib.plans.admission import REASONS
 from windowlib.quality.bands import usual
 
@@ -52,7 +52,7 @@ class Trend:
         return self.usual is not None and not self.usual[0] <= self.newest.value <= self.usual[1]
 
 
-def trends(runs: Sequence[Run], troubled: Collection[int] = ()) -> list[Trend]:
+def trends(runs: Sequence[RecentRun], troubled: Collection[int] = ()) -> list[Trend]:
     """Every trend that the batches (newest first) have at least two values of; reruns have other figures.
 
     What is usual is not learned from `troubled` batches, those that a check failed for.
@@ -62,18 +62,18 @@ def trends(runs: Sequence[Run], troubled: Collection[int] = ()) -> list[Trend]:
     return [trend for trend in made if trend is not None]
 
 
-def late_share(runs: Sequence[Run]) -> float | None:
+def late_share(runs: Sequence[RecentRun]) -> float | None:
     """Late events of those admitted, of some batches together; None where none was."""
     late, admitted = (sum(run.figures.get(name, 0) for run in runs) for name in ("rows_late", "rows_admitted"))
     return late / admitted if admitted else None
 
 
 def _trend(
-    runs: Sequence[Run],
+    runs: Sequence[RecentRun],
     troubled: Collection[int],
     title: str,
     measure: Measure,
-    value: Callable[[Run], float | None],
+    value: Callable[[RecentRun], float | None],
     explains: str,
 ) -> Trend | None:
     points = [Point(run.batch_id, run.at_ms, found) for run in runs if (found := value(run)) is not None]
@@ -83,30 +83,30 @@ def _trend(
     return Trend(title, measure, points, usual(before), explains)
 
 
-def _figure(name: str) -> Callable[[Run], float | None]:
+def _figure(name: str) -> Callable[[RecentRun], float | None]:
     return lambda run: run.figures.get(name)
 
 
-def _how_late(name: str) -> Callable[[Run], float | None]:
+def _how_late(name: str) -> Callable[[RecentRun], float | None]:
     """A figure of how late events were, in ms; where the input was declared to be complete, it says nothing."""
 
-    def late_ms(run: Run) -> float | None:
+    def late_ms(run: RecentRun) -> float | None:
         found = run.figures.get(name)
         return None if found is None or found > LONGEST_MS else found
 
     return late_ms
 
 
-def _lag_ms(run: Run) -> float | None:
+def _lag_ms(run: RecentRun) -> float | None:
     """How far the watermark was behind the plan time, of live data."""
     return run.lag_ms if run.lag_ms is not None and 0 <= run.lag_ms <= LIVE_MS else None
 
 
-def _run_time_ms(run: Run) -> float | None:
+def _run_time_ms(run: RecentRun) -> float | None:
     return None if run.seconds is None else run.seconds * 1000
 
 
-def _throughput(run: Run) -> float | None:
+def _throughput(run: RecentRun) -> float | None:
     rows = run.figures.get("rows_read")
     return rows / run.seconds if rows and run.seconds and run.seconds > 0 else None
 
@@ -115,7 +115,7 @@ _EARLY = "results that a trigger fired before the end of their window"
 _ON_TIME = "results that fired when the watermark reached the end of their window"
 _LATE = "results that a late event changed, within the allowed lateness"
 _NO_LATER = "no later than this after the cleanup time of their window"
-_FIGURES: Sequence[tuple[str, Measure, Callable[[Run], float | None], str]] = (
+_FIGURES: Sequence[tuple[str, Measure, Callable[[RecentRun], float | None], str]] = (
     ("Late share", Measure.SHARE, lambda run: late_share([run]), "late events of those admitted"),
     ("How late, median", Measure.DURATION, _how_late("late_by_p50_ms"), f"half of the late events came {_NO_LATER}"),
     ("How late, 95 %", Measure.DURATION, _how_late("late_by_p95_ms"), f"of late events, 95 % came {_NO_LATER}"),

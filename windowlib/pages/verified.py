@@ -10,7 +10,7 @@ from typing import Any
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant, time_of
 from windowlib.definition.plurals import counted
-from windowlib.pages.rows import Rows, shown
+from windowlib.pages.rows import TextRows, shown
 from windowlib.reruns.words import HIDDEN
 from windowlib.tables.verifications import Verification
 
@@ -18,16 +18,16 @@ SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class LastVerification:
     """The last comparison with the source: `outcome` is equal, different or nothing compared; `about` says of what."""
 
     at_ms: int
     outcome: str
     about: str
-    differences: Rows
+    differences: TextRows
 
 
-def verified(definition: Definition, last: Verification | None) -> Verified | None:
+def verified(definition: Definition, last: Verification | None) -> LastVerification | None:
     """The last comparison; None without any."""
     if last is None:
         return None
@@ -36,12 +36,12 @@ def verified(definition: Definition, last: Verification | None) -> Verified | No
     rows = ", ".join(counted(count, f"row of {table}") for table, count in last.compared.items())
     wrong = ", ".join(f"{count:,} of {table}" for table, count in last.differing.items() if count)
     about = f"as of batch {last.batch_id}: {which}{share}; {rows or 'no rows'} compared"
-    return Verified(
+    return LastVerification(
         time_of(last.at), last.outcome, f"{about}; {wrong} differ" if wrong else about, _differences(definition, last)
     )
 
 
-def _differences(definition: Definition, last: Verification) -> Rows:
+def _differences(definition: Definition, last: Verification) -> TextRows:
     keys = definition.source.key
     found = [_row(json.loads(one), definition.hidden) for one in last.differences[:SHOWN]]
     return shown(definition, found, ["difference", "table", *keys, "window", "column", "expected", "found"])

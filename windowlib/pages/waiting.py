@@ -13,7 +13,7 @@ from windowlib.definition.definition import Definition
 from windowlib.inspection.late.events import how_late
 from windowlib.pages.history import outcomes_of
 from windowlib.pages.newest import rows_of_newest
-from windowlib.pages.rows import EXAMPLES, Rows, shown
+from windowlib.pages.rows import EXAMPLES, TextRows, shown
 from windowlib.quality.validations import kept_of
 from windowlib.tables import prepare
 from windowlib.tables.data_files import DataFile
@@ -23,7 +23,7 @@ from windowlib.tables.ledger_rows import LedgerState
 WHY = "why"
 
 
-def put_away(definition: Definition, tables: Tables, state: LedgerState) -> list[Rows]:
+def put_away(definition: Definition, tables: Tables, state: LedgerState) -> list[TextRows]:
     """A few of its refused rows and of its late events, each with file and row; nothing where no batch is prepared.
 
     They are of the files that its publication would add, so nothing is computed. Columns that `[pages]` hides are not
@@ -46,12 +46,14 @@ def put_away(definition: Definition, tables: Tables, state: LedgerState) -> list
     return found
 
 
-def wrong_results(definition: Definition, batch_id: int) -> list[Rows]:
+def wrong_results(definition: Definition, batch_id: int) -> list[TextRows]:
     """A few of its results for each check that keeps it from being published, with key and window."""
     checked = kept_of(definition.root, batch_id)
     found = outcomes_of(definition, checked) if checked else []
     return [
-        Rows([WHY, *one.rows.columns], [[one.result.sentence.removesuffix("."), *cells] for cells in one.rows.cells])
+        TextRows(
+            [WHY, *one.rows.columns], [[one.result.sentence.removesuffix("."), *cells] for cells in one.rows.cells]
+        )
         for one in found
         if one.rows and not one.result.success and one.result.severity == "critical"
     ]
@@ -68,10 +70,10 @@ def _why(row: Mapping[str, Any]) -> str:
     return row["reason"] if "reason" in row else f"late by {how_late(row['late_by_ms'])}"
 
 
-def lines(rows: Rows) -> Iterator[str]:
+def lines(rows: TextRows) -> Iterator[str]:
     """Each row in a line of text.
 
-    >>> list(lines(Rows(["why", "source_file", "source_row", "raw"], [["null_key", "4.parquet", "3", "{}"]])))
+    >>> list(lines(TextRows(["why", "source_file", "source_row", "raw"], [["null_key", "4.parquet", "3", "{}"]])))
     ['null_key: source_file 4.parquet, source_row 3, raw {}']
     """
     for cells in rows.cells:
