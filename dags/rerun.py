@@ -14,7 +14,7 @@ from airflow.sdk import DAG, Param
 from windowlib.airflow.dag_docs import rerun_page
 from windowlib.airflow.pipelines import files_for_reruns, pipelines_folder
 from windowlib.airflow.pools import BY_WEIGHT, LIGHT, RERUNS
-from windowlib.airflow.rerun_operators import Apply, Check, PreviewRerun, ReportRerun, Review
+from windowlib.airflow.rerun_operators import Apply, CheckRerun, PreviewRerun, ReportRerun, Review
 from windowlib.definition.reasons import LONGEST
 
 AT_ONCE = 256  # runs: one whose question is open holds no slot; what computes is bounded by its pool
@@ -87,7 +87,7 @@ def rerun_dag(pipelines: dict[str, str]) -> DAG:
         },
         default_args={"pool": LIGHT.name, "retries": 0, "retry_delay": timedelta(minutes=1), **BY_WEIGHT},
     ) as dag:
-        check = Check(task_id="check", pipelines=pipelines)
+        check = CheckRerun(task_id="check", pipelines=pipelines)
         preview = PreviewRerun(task_id="preview", pipelines=pipelines, pool=RERUNS.name)
         review = Review(task_id="review", pipelines=pipelines, params=Review.FORM, pool="default_pool")
         apply = Apply(task_id="apply", pipelines=pipelines, retries=2, pool=RERUNS.name)

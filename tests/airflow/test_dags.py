@@ -1069,7 +1069,7 @@ def test_nothing_planned_skips_advance(tmp_path: Path, capfd: pytest.CaptureFixt
     from windowlib.airflow.job import LOG_WIDTH
 
     records = [{"batch_id": None, "files": 0}]
-    plan = job(tmp_path, outcomes(*records), "Plan", file=tmp_path / "one.toml")
+    plan = job(tmp_path, outcomes(*records), "PlanBatch", file=tmp_path / "one.toml")
     assert done(plan, PlanSays(None)) == (records, ["advance", "decide", "report"])
     _, begins, said = capfd.readouterr().out.partition("nothing was planned: nothing was changed. The results")
     first, *others = said.partition(" [airflow.task")[0].splitlines()
@@ -1186,7 +1186,7 @@ def test_what_ran_together_is_reported_by_the_task_of_each(tmp_path: Path) -> No
         {"pipeline": "four", "batches": 0, "exit_code": 3, "waits": 2},
     ]
     program = outcomes(*lines) + "import sys; sys.exit(3)"
-    records, skipped = done(job(tmp_path, program, "Together"), TogetherSays(None))
+    records, skipped = done(job(tmp_path, program, "AdvanceTogether"), TogetherSays(None))
     assert (records, skipped) == (lines, ["advance_two", "decide_two", "report_two"])
 
     refused = "import sys; print('error: batch 9 was refused', file=sys.stderr); sys.exit(3)"
@@ -1215,7 +1215,7 @@ def test_when_the_common_run_breaks_each_runs_alone(tmp_path: Path) -> None:
     from airflow.sdk.exceptions import AirflowException
 
     with pytest.raises(AirflowException, match="killed by SIGKILL"):
-        job(tmp_path, "import os; os.kill(os.getpid(), 9)", "Together").execute({})
+        job(tmp_path, "import os; os.kill(os.getpid(), 9)", "AdvanceTogether").execute({})
     program = outcomes({"batch_id": 1, **RECORD})
     advance = job(tmp_path, program, "AfterTogether", pipeline="one", file=tmp_path / "one.toml")
     assert done(advance, TogetherSays(None), outlet_events=Events()) == (ONE_BATCH, ["decide_one"])

@@ -322,9 +322,9 @@ def test_a_later_run_says_that_the_batch_waits(refused: Definition, capfd: pytes
     from airflow.sdk.exceptions import DownstreamTasksSkipped
 
     from windowlib.airflow.commands import of_pipeline
-    from windowlib.airflow.operators import Plan
+    from windowlib.airflow.operators import PlanBatch
 
-    plan = Plan(task_id="plan", file=refused.file, command=of_pipeline("plan", refused))
+    plan = PlanBatch(task_id="plan", file=refused.file, command=of_pipeline("plan", refused))
     pushed: dict[str, Any] = {}
     with pytest.raises(DownstreamTasksSkipped) as ended:
         plan.execute(Planning(2, pushed))
@@ -359,9 +359,9 @@ def test_a_later_run_leads_to_the_question_of_the_run_that_asks(
     from airflow.sdk.exceptions import DownstreamTasksSkipped
 
     from windowlib.airflow.commands import of_pipeline
-    from windowlib.airflow.operators import Plan
+    from windowlib.airflow.operators import PlanBatch
 
-    plan = Plan(task_id="plan", file=refused.file, command=of_pipeline("plan", refused))
+    plan = PlanBatch(task_id="plan", file=refused.file, command=of_pipeline("plan", refused))
     [_, button] = plan.operator_extra_links
     assert button.get_link(plan, ti_key=None) == ""
     with pytest.raises(DownstreamTasksSkipped):

@@ -55,9 +55,9 @@ def clicks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Definition:
 
 def plan(clicks: Definition) -> Any:
     from windowlib.airflow.commands import of_pipeline
-    from windowlib.airflow.operators import Plan
+    from windowlib.airflow.operators import PlanBatch
 
-    return Plan(task_id="plan", file=clicks.file, command=of_pipeline("plan", clicks))
+    return PlanBatch(task_id="plan", file=clicks.file, command=of_pipeline("plan", clicks))
 
 
 class Ti:

@@ -73,12 +73,12 @@ def test_a_retry_reports_what_the_try_before_has_committed(
     from airflow.sdk.exceptions import AirflowSkipException
 
     from windowlib.airflow.commands import advance_command
-    from windowlib.airflow.operators import AfterTogether, Together
+    from windowlib.airflow.operators import AdvanceTogether, AfterTogether
 
     # The first try was killed when it had committed the batch of `clicks`: nothing says how that one ended.
     members = definitions(after_one, tmp_path, monkeypatch)
     together = Ti(try_number=2)
-    skipped = ended(Together(task_id="together", command=advance_command(*members)), context(together, {}))
+    skipped = ended(AdvanceTogether(task_id="together", command=advance_command(*members)), context(together, {}))
     assert skipped == []  # whether a pipeline had news before, its own task finds out
 
     for one in members[:2]:

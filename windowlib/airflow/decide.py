@@ -36,7 +36,7 @@ from windowlib.airflow.approval import (
 from windowlib.airflow.asking import BATCH, Question, asking_run, question_at
 from windowlib.airflow.commands import advance_command, of_pipeline, verify_command
 from windowlib.airflow.job import Job, Record, in_lines, is_retry, skip
-from windowlib.airflow.operators import Advance, Report, Verify
+from windowlib.airflow.operators import Advance, BuildReport, Verify
 from windowlib.airflow.sentences import Final
 from windowlib.definition.commands import naming
 from windowlib.definition.definition import Definition
@@ -189,7 +189,7 @@ class Publish(Advance):
         return self.run_pipeline(context)
 
 
-def followed(one: Definition, advance: Advance, report: Report, suffix: str = "") -> None:
+def followed(one: Definition, advance: Advance, report: BuildReport, suffix: str = "") -> None:
     """What comes after advance: the decision about a refused batch, the check of a sample, and report as a teardown.
 
     The run is as good as its end: done where advance or publish is, skipped where nothing was to do or what waited was

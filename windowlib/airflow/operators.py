@@ -51,7 +51,7 @@ def done_without(context: Context, returned: object, *tasks: str) -> NoReturn:
     raise DownstreamTasksSkipped(tasks=list(tasks))  # type: ignore[no-untyped-call]
 
 
-class Plan(Job):
+class PlanBatch(Job):
     """Fixes what the next batch reads, or finds that there is nothing to do, or that a refused batch waits.
 
     Where one waits, nothing is broken: this task says so and is done, `advance` is skipped, and `decide` asks.
@@ -132,7 +132,7 @@ class Advance(Traced, Job):
         return line
 
 
-class Together(Advance):
+class AdvanceTogether(Advance):
     """Runs several pipelines with one command, and returns its outcomes. The task of each pipeline says what became of
     it, so this one fails only where the command did not get so far; pipelines without new input have none.
 
@@ -155,7 +155,7 @@ class Together(Advance):
 
 
 class AfterTogether(Advance):
-    """One of several pipelines: done where `Together` has run it to its end, skipped where a batch of it waits
+    """One of several pipelines: done where `AdvanceTogether` has run it to its end, skipped where a batch of it waits
     for a decision, else it runs alone."""
 
     operator_extra_links = (Page(), Question())
@@ -191,7 +191,7 @@ class Verify(Job):
         return records
 
 
-class Report(Job):
+class BuildReport(Job):
     """Builds the page of the pipeline in `root`; skipped before the first batch was checked."""
 
     operator_extra_links = (Page(),)

@@ -44,7 +44,7 @@ SHOWN = "preview_id"  # the key of the preview that review has asked about
 DID_SOMETHING = "success", "failed"
 
 
-class Check(BaseOperator):
+class CheckRerun(BaseOperator):
     """Refuses a form, or a range, that cannot be rerun, before anything starts; says in words what will be done.
 
     An empty from or to is the data's own: what is proposed is said here, and in the text that is approved.

@@ -16,7 +16,7 @@ from windowlib.definition.durations import ALLOWED, parse_duration
 from windowlib.model.errors import InvalidSpec
 
 
-class Engine(StrEnum):
+class EngineChoice(StrEnum):
     """What computes a run."""
 
     SPARK = "spark"
@@ -85,7 +85,7 @@ To = Annotated[
     ),
 ]
 OnEngine = Annotated[
-    Engine | None,
+    EngineChoice | None,
     typer.Option(
         "--engine",
         help="Compute this with [b]spark[/b], or in this process without Java with [b]sail[/b];"

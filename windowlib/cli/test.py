@@ -14,7 +14,7 @@ from rich.markup import escape
 
 from windowlib.cli.display import console, say
 from windowlib.cli.json_text import as_json as text
-from windowlib.cli.options import Engine, Json, Pipeline
+from windowlib.cli.options import EngineChoice, Json, Pipeline
 from windowlib.definition.plurals import counted
 from windowlib.model.errors import InvalidSpec, WindowsDiffer
 from windowlib.runs.exits import load_pipeline
@@ -36,7 +36,7 @@ def test(
     ] = None,
     show: Annotated[bool, typer.Option("--show", help="Print what each step gave, as it is written there.")] = False,
     engine: Annotated[
-        Engine | None,
+        EngineChoice | None,
         typer.Option(
             help="What computes them; without it [b]sail[/b] in this process, where it can, else [b]spark[/b].",
             show_default=False,
@@ -66,13 +66,13 @@ def test(
         raise WindowsDiffer(f"{wrong} of {counted(len(scenarios), 'scenario')} gave something else")
 
 
-def _tried(definition: Definition, engine: Engine | None) -> Definition:
+def _tried(definition: Definition, engine: EngineChoice | None) -> Definition:
     """The definition on the engine of its scenarios, and on this machine."""
     from windowlib.engines.choice import refusal
 
     as_parquet = {"source": definition.source.model_copy(update={"format": "parquet"})}
     fits = refusal(as_parquet["source"], definition.uses) is None
-    chosen = engine.value if engine else Engine.SAIL.value if fits else Engine.SPARK.value
+    chosen = engine.value if engine else EngineChoice.SAIL.value if fits else EngineChoice.SPARK.value
     here = definition.spark.master.startswith("local")
     spark = definition.spark if here else definition.spark.model_copy(update={"master": "local[*]"})
     return definition.model_copy(update={**as_parquet, "engine": chosen, "spark": spark})

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from windowlib.cli.json_text import as_json as text
-from windowlib.cli.options import Engine
+from windowlib.cli.options import EngineChoice
 from windowlib.definition.commands import to_paste
 from windowlib.model.errors import InvalidSpec
 
@@ -33,7 +33,7 @@ def demo(
         str | None, typer.Option(help="Own files: the event time's column.", show_default=False)
     ] = None,
     engine: Annotated[
-        Engine | None,
+        EngineChoice | None,
         typer.Option(
             help="The engine of both pipelines. Without it sessions run on [b]spark[/b] and sliding windows on"
             " [b]sail[/b], which needs no Java; own files on [b]spark[/b].",
