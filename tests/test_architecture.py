@@ -251,6 +251,27 @@ def test_planted_errors_in_maps_are_noticed(tmp_path: Path) -> None:
     ]
 
 
+def repeated_classes(root: Path) -> dict[str, list[str]]:
+    """Names of public classes that several modules define, each with the files."""
+    places: dict[str, list[str]] = {}
+    for file in sorted((root / "windowlib").rglob("*.py")):
+        for node in ast.walk(parsed(file.read_text())):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(str(file.relative_to(root / "windowlib")))
+    return {name: files for name, files in places.items() if len(files) > 1}
+
+
+def test_no_public_class_name_occurs_twice() -> None:
+    assert repeated_classes(ROOT) == {}
+
+
+def test_a_planted_class_name_that_occurs_twice_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "windowlib" / "source").mkdir(parents=True)
+    for name in ("read.py", "source/rows.py"):
+        (tmp_path / "windowlib" / name).write_text("class Rows:\n    class _Row: ...\n")
+    assert repeated_classes(tmp_path) == {"Rows": ["read.py", "source/rows.py"]}
+
+
 def test_there_is_no_drawer_for_everything() -> None:
     assert {file.stem for file in FILES} & {"utils", "util", "helpers", "common", "misc"} == set()
 
