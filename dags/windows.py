@@ -71,7 +71,7 @@ def together_dag(name: str, members: Sequence[Definition]) -> DAG:
     return dag
 
 
-def broken_dag(broken: pipelines.Broken) -> DAG:
+def broken_dag(broken: pipelines.BrokenPipelines) -> DAG:
     """A DAG in the place of one whose definition cannot be used."""
     with DAG(
         dag_id=broken.dag_id,
@@ -85,9 +85,9 @@ def broken_dag(broken: pipelines.Broken) -> DAG:
     return dag
 
 
-def dag_of(group: Sequence[Definition] | pipelines.Broken) -> DAG:
+def dag_of(group: Sequence[Definition] | pipelines.BrokenPipelines) -> DAG:
     match group:
-        case pipelines.Broken():
+        case pipelines.BrokenPipelines():
             return broken_dag(group)
         case [one, *_] if one.airflow.together:
             return together_dag(one.airflow.together, group)

@@ -24,7 +24,7 @@ from docs.gallery.entries import (
 from docs.gallery.rows import in_words
 from docs.gallery.story import STORY, Outcome, clock, outcome_of, watermarks
 from windowlib.definition.durations import ALLOWED
-from windowlib.definition.sections import Chosen
+from windowlib.definition.sections import KindSection
 from windowlib.definition.windows import EVICTOR_SECTIONS, TRIGGER_SECTIONS
 from windowlib.model import operator
 
@@ -74,14 +74,14 @@ def _overview() -> str:
     return _table(head, rows)
 
 
-def _kinds(what: str, sections: Iterable[type[Chosen]]) -> str:
+def _kinds(what: str, sections: Iterable[type[KindSection]]) -> str:
     """What the registry says of every trigger or evictor, and what its class does."""
     rows = ((f"`{one.kind.name}`", _keys(one), one.kind.meaning) for one in sections)
     table = _table((what, f"`[window.{what}]`", "meaning"), rows)
     return table.replace("Code of your own", "[Code of your own](#code-of-your-own)")
 
 
-def _keys(section: type[Chosen]) -> str:
+def _keys(section: type[KindSection]) -> str:
     """The keys of a section, what is allowed for each, and what it is where it is left out."""
     lines = [f'`type = "{section.kind.name}"`']
     for name in section.kind.parameters:

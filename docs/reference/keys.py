@@ -16,7 +16,7 @@ from windowlib.definition import windows
 from windowlib.definition.durations import ALLOWED, format_duration
 from windowlib.definition.fields import Section
 from windowlib.definition.file import DefinitionFile
-from windowlib.definition.sections import Chosen
+from windowlib.definition.sections import KindSection
 from windowlib.plans.aggregate_functions import ALIASES, CALLABLE, WRITTEN_OUT
 
 HEAD = Path(__file__).with_name("definition-head.txt").read_text(encoding="utf-8")
@@ -128,7 +128,7 @@ def _shared() -> str:
     )
 
 
-def _of_kind(model: type[Chosen]) -> str:
+def _of_kind(model: type[KindSection]) -> str:
     shown = _table(model, _keys(model.__base__))
     return f'\n### `type = "{model.kind.name}"`\n\n{model.kind.meaning}\n' + (f"\n{shown}" if shown else "")
 

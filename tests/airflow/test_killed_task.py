@@ -17,7 +17,7 @@ import pytest
 from tests.clicks import CLICKS, clicks, events
 from windowlib.batches.planning import ledger_of
 from windowlib.runs.committed import committed_since
-from windowlib.tables.owner import Life, Owner
+from windowlib.tables.owner import Owner, ProcessState
 
 pytestmark = [
     pytest.mark.airflow,
@@ -79,7 +79,7 @@ def test_the_retry_reports_what_the_orphan_has_done(tmp_path: Path, monkeypatch:
     task.kill()
     task.wait()
     orphan = Owner.of_json(claim.owner)
-    assert orphan.life() is Life.AT_WORK  # nothing has ended it
+    assert orphan.life() is ProcessState.AT_WORK  # nothing has ended it
     try:
         given = context(2)
         with pytest.raises(DownstreamTasksSkipped):  # it is done, and nothing is to be decided
@@ -87,7 +87,7 @@ def test_the_retry_reports_what_the_orphan_has_done(tmp_path: Path, monkeypatch:
         assert given["ti"].return_value.startswith("1 batch, ")
         records = given["ti"].batches
     finally:
-        if orphan.life() is Life.AT_WORK and psutil.pid_exists(orphan.pid):
+        if orphan.life() is ProcessState.AT_WORK and psutil.pid_exists(orphan.pid):
             os.kill(orphan.pid, signal.SIGKILL)
     assert [(record["rows_read"], record["watermark"] is not None) for record in records] == [(len(events(1)), True)]
     assert records[0]["seconds"] > 0  # of what the killed try has computed, too

@@ -52,7 +52,7 @@ from windowlib.tables import compaction, delta_commits, lease
 from windowlib.tables.change import FileChange
 from windowlib.tables.data_files import DataFile
 from windowlib.tables.delta import Table
-from windowlib.tables.publish import OtherType
+from windowlib.tables.publish import ColumnTypeChanged
 from windowlib.tables.read import read_table
 from windowlib.tables.rerun import Rerun
 
@@ -622,9 +622,13 @@ def test_a_name_that_the_feed_has_with_another_type_or_in_another_case_is_refuse
     in_capitals = {**PLAIN, "MOST": "max(cast(value as string))"}
     assert plan(defined(tmp_path, in_capitals), clock) is None  # no file, no column
     arrive(tmp_path, 2, events(130))
-    with pytest.raises(OtherType, match="column MOST differs in case only from most, which result_changes has from"):
+    with pytest.raises(
+        ColumnTypeChanged, match="column MOST differs in case only from most, which result_changes has from"
+    ):
         plan(defined(tmp_path, in_capitals), clock)
-    with pytest.raises(OtherType, match=r"column most was string, and is long .* Give the new one another name"):
+    with pytest.raises(
+        ColumnTypeChanged, match=r"column most was string, and is long .* Give the new one another name"
+    ):
         run(defined(tmp_path, MORE), spark)
     said = run(defined(tmp_path, texts), spark)
     assert re.search("most was added, from batch 3 on", "".join(said))

@@ -10,7 +10,7 @@ from time import monotonic, sleep
 import pytest
 
 from windowlib.engines import words
-from windowlib.engines.words import Words, listening
+from windowlib.engines.words import ProcessStderr, listening
 
 MORE = b"a line of a log\n" * 10_000  # than a pipe holds
 
@@ -38,7 +38,7 @@ def test_what_is_kept_comes_out_first_and_the_rest_as_it_is_said(monkeypatch: py
 @pytest.mark.fault("a JVM says something, and the error output is full, closed or not read", "the run goes on")
 def test_where_nothing_can_be_said_the_process_goes_on(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
     monkeypatch.setattr(words, "STDERR", os.open("/dev/full", os.O_WRONLY) if place == "full" else -1)
-    made = Words()
+    made = ProcessStderr()
     os.write(made.given, b"kept")
     until(lambda: made._kept == [b"kept"])
     made.pass_on()

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from windowlib.erasure import outside
-from windowlib.erasure.tables import Sought
+from windowlib.erasure.tables import ErasureQuery
 from windowlib.inspection.lineage.cuts import Key
 from windowlib.tables import last_error, notices, verifications
 from windowlib.tables.delta import Tables
@@ -29,7 +29,7 @@ USER = Key(("user",), ("ann",), (pa.string(),))
 
 
 def stays(key: Key, table: str, column: str, texts: list[str | None]) -> list[Any]:
-    rule = Sought(key).rule_of(table)
+    rule = ErasureQuery(key).rule_of(table)
     assert rule is not None
     return list(rule.remains(pa.table({column: pa.array(texts, pa.string())}))[column].to_pylist())
 

@@ -37,7 +37,7 @@ from windowlib.runs.operations import rollback
 from windowlib.runs.verdicts import abandon
 from windowlib.tables.foreign import CannotUndo
 from windowlib.tables.migration import migrations
-from windowlib.tables.publish import OtherType
+from windowlib.tables.publish import ColumnTypeChanged
 from windowlib.tables.read import read_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
@@ -372,7 +372,11 @@ REFUSED: dict[str, tuple[Callable[[Path], None], type[Exception], str]] = {
     "files are gone": (_gone, MigrationRefused, r"no longer holds 1 file with 82 rows .*\n  2.parquet: 82 rows"),
     "files are left out": (_left_out, MigrationRefused, r"1 file whose rows .* leave them out:\n  2.parquet: 82 rows"),
     "nothing differs": (_same, NothingToMigrate, "is of this definition already"),
-    "another type": (_other_type, OtherType, "column total was long, and is double .* Give the new one another name"),
+    "another type": (
+        _other_type,
+        ColumnTypeChanged,
+        "column total was long, and is double .* Give the new one another name",
+    ),
     "processing time": (_by_clock, MigrationRefused, "built again, all of the past would be in today's windows"),
 }
 
@@ -395,7 +399,9 @@ def test_a_column_that_differs_in_case_only_is_refused_before_anything_is_built(
 ) -> None:
     new = clicks(folder, 0, CLICKS.replace(was, now))
     before = outcome(clicks(folder, 0))
-    with pytest.raises(OtherType, match=r"column (Total|User) differs in case only from (total|user), which result_ch"):
+    with pytest.raises(
+        ColumnTypeChanged, match=r"column (Total|User) differs in case only from (total|user), which result_ch"
+    ):
         build(new, lambda: spark, ASKED)
     assert migrations(new.root) == []
     assert outcome(clicks(folder, 0)) == before

@@ -7,12 +7,14 @@ from pathlib import Path
 import jinja2
 import pytest
 
-from windowlib.pages.compiled import Compiled
+from windowlib.pages.compiled import TemplateCache
 
 
 def rendered(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, int]:
     """What a template says, and how often it was compiled."""
-    made = jinja2.Environment(loader=jinja2.DictLoader({"one": text}), bytecode_cache=Compiled(folder), autoescape=True)
+    made = jinja2.Environment(
+        loader=jinja2.DictLoader({"one": text}), bytecode_cache=TemplateCache(folder), autoescape=True
+    )
     compiled: list[str] = []
     real = jinja2.Environment._generate
     monkeypatch.setattr(made, "_generate", lambda *given, **more: compiled.append("one") or real(made, *given, **more))

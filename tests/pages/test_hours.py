@@ -17,7 +17,7 @@ from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import utc
 from windowlib.pages import hour_counts
 from windowlib.pages.gaps import HOUR_MS, step_ms
-from windowlib.pages.hours import Counting, Hour, hour_notes, hours
+from windowlib.pages.hours import CountingRule, Hour, hour_notes, hours
 from windowlib.pages.newest import RecentRun
 from windowlib.pages.plots import days, gaps
 from windowlib.tables import data_files, delta_commits
@@ -150,10 +150,10 @@ def test_a_file_is_counted_once_and_again_where_the_counts_are_damaged(
     if damage is not None:
         kept.write_text(damage)
     counted: list[int] = []
-    results, flying = Counting.results, Counting.in_flight
-    monkeypatch.setattr(Counting, "results", lambda self, file: counted.append(file.rows) or results(self, file))
+    results, flying = CountingRule.results, CountingRule.in_flight
+    monkeypatch.setattr(CountingRule, "results", lambda self, file: counted.append(file.rows) or results(self, file))
     monkeypatch.setattr(
-        Counting, "in_flight", lambda self, file, *more: counted.append(file.rows) or flying(self, file, *more)
+        CountingRule, "in_flight", lambda self, file, *more: counted.append(file.rows) or flying(self, file, *more)
     )
     assert hours(made, tables, [run]) == first
     assert counted == ([] if damage is None else [2, 1])

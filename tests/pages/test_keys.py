@@ -16,7 +16,7 @@ from tests.clicks import clicks
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import utc
 from windowlib.inspection.lineage.cuts import CannotLook
-from windowlib.pages.rows import LookedFor, results
+from windowlib.pages.rows import ResultFilter, results
 from windowlib.tables import data_files, delta_commits
 from windowlib.tables.delta import Tables
 
@@ -55,7 +55,7 @@ def test_a_key_that_is_copied_from_a_page_is_found(tmp_path: Path, kind: pa.Data
     tables, versions = with_results(made, kind, keys)
     shown = results(made, tables, versions)
     assert [cells[0] for cells in shown.cells][:1] == [text]
-    found = results(made, tables, versions, LookedFor(key={"user": text}))
+    found = results(made, tables, versions, ResultFilter(key={"user": text}))
     assert [(cells[0], cells[3]) for cells in found.cells] == [(text, "1,234,567")]
     [command] = found.commands
     assert shlex.split(command)[1:] == ["explain", str(made.file), "--key", text, "--at", "1970-01-01T00:00:00Z"]
@@ -65,7 +65,7 @@ def test_a_text_that_is_not_such_a_key_is_refused_with_a_sentence(tmp_path: Path
     made = clicks(tmp_path, files=0)
     tables, versions = with_results(made, pa.int64(), [1])
     with pytest.raises(CannotLook, match="column user is int64, which this value is not"):
-        results(made, tables, versions, LookedFor(key={"user": "ann"}))
+        results(made, tables, versions, ResultFilter(key={"user": "ann"}))
 
 
 def test_no_command_shows_a_hidden_key(tmp_path: Path) -> None:

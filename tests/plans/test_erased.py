@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from windowlib.model.errors import StateMismatch
 from windowlib.plans import names
-from windowlib.plans.erased import Erased, ErasedOf, digest, digest_of, without
+from windowlib.plans.erased import ErasedDigests, ErasedKeys, digest, digest_of, without
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 SECRET = "0f" * 32
@@ -41,7 +41,7 @@ def test_every_engine_hashes_as_python_does(spark: SparkSession) -> None:
 def test_rows_of_erased_keys_are_left_out_up_to_their_time(spark: SparkSession) -> None:
     known = {("ann", 1): 10, ("bob", 1): 20, ("eve", 2): 5}
     keys = tuple((digest(SECRET, key), up_to_ms) for key, up_to_ms in known.items())
-    erased = Erased(SECRET, (ErasedOf(("user", "shop"), keys, ((digest(SECRET, ["ann", 1]), 99),)),))
+    erased = ErasedKeys(SECRET, (ErasedDigests(("user", "shop"), keys, ((digest(SECRET, ["ann", 1]), 99),)),))
     times = [None, 5, 6, 10, 11, 20, 21, 99]
     rows = [(user, shop, at) for user in ("ann", "bob", "eve", None) for shop in (1, 2) for at in times]
     frame = spark.createDataFrame(rows, f"user string, shop bigint, {names.TIMESTAMP_MS} bigint").withColumns(

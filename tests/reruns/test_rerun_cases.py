@@ -46,7 +46,7 @@ from windowlib.source.found import SourceError
 from windowlib.tables.ledger import Rejected, Superseded
 from windowlib.tables.meaning import COMMIT_ORDER
 from windowlib.tables.read import read_table
-from windowlib.tables.rerun import DoneAlready, Rerun, RerunRefused
+from windowlib.tables.rerun import Rerun, RerunAlreadyDone, RerunRefused
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.embedded]
 FILES = 3
@@ -234,7 +234,7 @@ def test_a_preview_that_a_dead_run_was_applying_is_finished_for_the_next_rerun(
     [report] = run(definition, spark, replace(wanted, who="ben"))
     assert report.batch_id == 4
     before = tables(definition), versions(definition)
-    with pytest.raises(DoneAlready, match=f"done already: batch 4 did what preview {wanted.preview_id} said"):
+    with pytest.raises(RerunAlreadyDone, match=f"done already: batch 4 did what preview {wanted.preview_id} said"):
         run(definition, spark, replace(wanted, who="ben"))
     with pytest.raises(SystemExit) as ended:
         main("rerun", str(definition.file), "--apply", str(wanted.preview_id))

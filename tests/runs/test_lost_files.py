@@ -23,7 +23,7 @@ from windowlib.runs.verdicts import abandon
 from windowlib.tables import log
 from windowlib.tables.delta import Tables
 from windowlib.tables.delta_commits import LostFiles
-from windowlib.tables.lost import Closely, check_all, check_there
+from windowlib.tables.lost import InspectionDepth, check_all, check_there
 from windowlib.tables.meaning import TABLES
 from windowlib.tables.read import read_table
 
@@ -172,7 +172,7 @@ def test_the_way_back_is_to_a_batch_that_was_committed(spark: SparkSession, pipe
     assert [one.batch_id for one in advance(pipeline, lambda: spark, clock=clock)] == [4]
     lose(pipeline, "results")
     with pytest.raises(LostFiles, match=r"a batch before 4, .*`\S*windowlib rollback PIPELINE.toml --to-batch 2 "):
-        check_all(Tables(pipeline.root), Closely())
+        check_all(Tables(pipeline.root), InspectionDepth())
     results = Tables(pipeline.root)["results"]
     for file in (pipeline.root / "ledger").glob("*.parquet"):  # then there is no way back
         file.unlink()

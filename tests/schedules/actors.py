@@ -51,7 +51,7 @@ from windowlib.tables.foreign import CannotUndo
 from windowlib.tables.kept import CutExpired
 from windowlib.tables.lease import Overtaken
 from windowlib.tables.ledger import DecidedMeanwhile, NothingToDecide, Rejected, Superseded
-from windowlib.tables.rerun import DoneAlready, Rerun, RerunRefused
+from windowlib.tables.rerun import Rerun, RerunAlreadyDone, RerunRefused
 from windowlib.tables.roll_forward import ForeignChange
 
 Actor = Callable[[Path, str], object]  # acts on the pipeline in a folder, whose definition has this gap
@@ -68,7 +68,7 @@ OUTCOMES = (
         CannotUndo,
         CutExpired,
     ),
-    *(DoneAlready, StateMismatch, MigrationRefused, NothingToMigrate, ForgetRefused),
+    *(RerunAlreadyDone, StateMismatch, MigrationRefused, NothingToMigrate, ForgetRefused),
 )
 ERASED, UNREAD = 11, 30  # of a file that was read, and of one that was not
 

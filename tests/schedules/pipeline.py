@@ -21,8 +21,8 @@ from tests.runs import schedules
 from windowlib.batches.inputs import ComputedBatch, Inputs
 from windowlib.definition.definition import Definition
 from windowlib.definition.terms import read_as
-from windowlib.erasure.source import Held, Target
-from windowlib.migrations.difference import MigrationDifference, Side
+from windowlib.erasure.source import SourceHoldings, Target
+from windowlib.migrations.difference import MigrationDifference, MigrationSide
 from windowlib.source.contents import Checksums
 from windowlib.source.intake import BatchIntake, read_files
 from windowlib.tables import data_files, erasures
@@ -128,13 +128,17 @@ def _values(definition: Definition, path: str) -> list[int]:
     return found
 
 
-def held_in_source(definition: Definition, tables: Tables, commit: Commit, target: Target, *_: object) -> Held:
+def held_in_source(
+    definition: Definition, tables: Tables, commit: Commit, target: Target, *_: object
+) -> SourceHoldings:
     """What the source holds of a key, as `windowlib.erasure.source.held` finds it."""
     wanted, files = target.key.python_values()["value"], sorted(definition.source.path.glob("*.parquet"))
-    return Held({file.name: 1 for file in files if wanted in _values(definition, file.name)})
+    return SourceHoldings({file.name: 1 for file in files if wanted in _values(definition, file.name)})
 
 
-def not_compared(definition: Definition, before: Side, after: Side, *_: object) -> MigrationDifference:
+def not_compared(
+    definition: Definition, before: MigrationSide, after: MigrationSide, *_: object
+) -> MigrationDifference:
     """What a migration comes to, without the rows that differ."""
     return MigrationDifference((before.count, after.count))
 

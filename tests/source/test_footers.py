@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from windowlib.model.assigners import DynamicSession, Session, Sliding, Tumbling
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS, Admission
 from windowlib.source import footers
-from windowlib.source.intake import FileFigures, Newest
+from windowlib.source.intake import FileFigures, NewestEvent
 from windowlib.tables.ledger_rows import SourceFile
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -86,7 +86,7 @@ def test_every_unit(tmp_path: Path, times: pa.Array, unit: str | None) -> None:
     written(tmp_path, "a.parquet", times)
     seen = look(tmp_path, "a.parquet", timestamp_unit=unit)
     assert seen is not None
-    assert seen.newest == Newest(2000, "a.parquet", 1)
+    assert seen.newest == NewestEvent(2000, "a.parquet", 1)
 
 
 @pytest.mark.parametrize("assigner", [Tumbling(size_ms=10), Sliding(size_ms=20, slide_ms=10)])
@@ -123,7 +123,7 @@ def test_row_groups_without_rows_are_counted(tmp_path: Path) -> None:
     assert pq.read_metadata(tmp_path / "a.parquet").num_row_groups == 4
     seen = look(tmp_path, "a.parquet")
     assert seen is not None
-    assert (seen.newest, seen.row_groups) == (Newest(9, "a.parquet", 1), 2)
+    assert (seen.newest, seen.row_groups) == (NewestEvent(9, "a.parquet", 1), 2)
 
 
 def test_files_without_rows(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_the_newest_row_is_counted_in_its_file(tmp_path: Path) -> None:
     written(tmp_path, "b.parquet", micros(4_000, 9_000), rows_per_group=1)  # as new, but in the later file
     seen = look(tmp_path, "b.parquet", "a.parquet")
     assert seen is not None
-    assert (seen.newest, seen.row_groups) == (Newest(9, "a.parquet", 3), 5)
+    assert (seen.newest, seen.row_groups) == (NewestEvent(9, "a.parquet", 3), 5)
 
 
 def test_windows_of_processing_time_need_the_rows() -> None:

@@ -19,7 +19,7 @@ import pytest
 from tests.killed import dead_owner
 from windowlib.tables import owner as owners
 from windowlib.tables.ledger import Ledger, Superseded, wall_clock_ms
-from windowlib.tables.owner import Life, Owner, this_process
+from windowlib.tables.owner import Owner, ProcessState, this_process
 
 ROOT = Path(__file__).parents[2]
 SOON_MS = 900
@@ -93,15 +93,15 @@ def test_a_defunct_process_holds_nothing(tmp_path: Path) -> None:
 def test_another_process_of_the_same_number_holds_nothing() -> None:
     here = this_process()
     assert here.ticks is not None
-    assert replace(here, ticks=here.ticks - 1).life() is Life.ENDED
-    assert replace(here, ticks=None, started=here.started - 60).life() is Life.ENDED
+    assert replace(here, ticks=here.ticks - 1).life() is ProcessState.ENDED
+    assert replace(here, ticks=None, started=here.started - 60).life() is ProcessState.ENDED
 
 
 @pytest.mark.fault("the machine's clock is corrected by an hour while a run is at work", "the run keeps its claim")
 def test_a_clock_that_was_corrected_ends_no_process() -> None:
     here = this_process()
     before = replace(here, started=here.started - 3_600, boot=here.boot - 3_600)
-    assert before.life() is Life.AT_WORK
+    assert before.life() is ProcessState.AT_WORK
     assert before.is_same(here)
     assert not replace(here, ticks=0).is_same(here)
     assert not replace(here, pid=1).is_same(here)
@@ -124,7 +124,7 @@ def test_a_process_that_is_hidden_is_out_of_sight(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(owners, "this_process", lambda: owner)
     monkeypatch.setattr(owners.psutil, "Process", hide)
     monkeypatch.setattr(owners.os, "kill", refuse)
-    assert owner.life() is Life.OUT_OF_SIGHT
+    assert owner.life() is ProcessState.OUT_OF_SIGHT
 
 
 @pytest.mark.fault(
@@ -155,15 +155,15 @@ def test_a_lease_of_exactly_its_timeout_has_ended(tmp_path: Path, age_ms: int, h
 @pytest.mark.parametrize("other", [{"boot_id": "another"}, {"namespace": "pid:[1]"}, {"namespace": None}])
 def test_of_another_boot_or_namespace_nothing_is_known(other: dict[str, str | None]) -> None:
     """Whatever process has that number here, and though the host has the same name."""
-    assert replace(this_process(), pid=1, **other).life() is Life.OUT_OF_SIGHT
+    assert replace(this_process(), pid=1, **other).life() is ProcessState.OUT_OF_SIGHT
 
 
 def test_a_claim_of_an_earlier_release_is_read() -> None:
     here = this_process()
     text = f'{{"host": "{here.host}", "boot": {here.boot}, "pid": {here.pid}, "started": {here.started}}}'
-    assert Owner.of_json(text).life() is Life.AT_WORK
+    assert Owner.of_json(text).life() is ProcessState.AT_WORK
     assert Owner.of_json(text.replace("}", ', "of_a_newer_release": 1}')).pid == here.pid
-    assert Owner.of_json(text.replace(here.host, "elsewhere")).life() is Life.OUT_OF_SIGHT
+    assert Owner.of_json(text.replace(here.host, "elsewhere")).life() is ProcessState.OUT_OF_SIGHT
 
 
 @pytest.mark.fault("two containers share a host name", "they judge each other by heartbeats only")

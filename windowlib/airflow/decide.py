@@ -37,13 +37,13 @@ from windowlib.airflow.asking import BATCH, Question, asking_run, question_at
 from windowlib.airflow.commands import advance_command, of_pipeline, verify_command
 from windowlib.airflow.job import Job, Record, in_lines, is_retry, skip
 from windowlib.airflow.operators import Advance, BuildReport, Verify
-from windowlib.airflow.sentences import Final
+from windowlib.airflow.sentences import FinalFailure
 from windowlib.definition.commands import naming
 from windowlib.definition.definition import Definition
 from windowlib.definition.reasons import LONGEST
 
 if TYPE_CHECKING:
-    from windowlib.pages.newest import Said
+    from windowlib.pages.newest import OperatorAction
     from windowlib.tables.ledger_rows import LedgerState
 
 APPROVE, ABANDON, LEAVE = "approve", "abandon", "leave waiting"
@@ -140,7 +140,7 @@ class Decide(Job, HITLOperator):
             self.log.info("no one has decided about batch %s yet, here or elsewhere: asked again", batch_id)
             return self._look_again(context, definition, batch_id)
         if choice == LEAVE:
-            raise Final(in_lines(_left_waiting(definition.name, batch_id, who, reason)))
+            raise FinalFailure(in_lines(_left_waiting(definition.name, batch_id, who, reason)))
         why_not = in_the_reason(reason) or refused_answer(definition, who, context)
         if why_not or who is None:
             self.log.warning("%s", in_lines(f"{choice} by {who} is not taken: {why_not}; asked again"))
@@ -153,7 +153,7 @@ class Decide(Job, HITLOperator):
             return self._already(definition, batch_id)
         except WindowError as error:
             again = "nothing is decided; clear this task to be asked again"
-            raise Final(in_lines(f"{naming(str(error), definition.file)}\n{again}")) from None
+            raise FinalFailure(in_lines(f"{naming(str(error), definition.file)}\n{again}")) from None
         said = f"batch {batch_id} is {DONE[choice]} by {who}: {reason}"
         if choice == ABANDON:
             skip(f"{said}\nthis run publishes nothing; the next one plans again")
@@ -234,7 +234,7 @@ def _failed(definition: Definition, batch_id: int, rejection: str) -> list[str]:
     return [line.removeprefix("- ") for line in said.splitlines()] or ["The report says which."]
 
 
-def _said(definition: Definition) -> Sequence[Said]:
+def _said(definition: Definition) -> Sequence[OperatorAction]:
     """What operators decided about batches, newest first."""
     from windowlib.batches.planning import ledger_of
     from windowlib.pages.newest import tail
@@ -243,7 +243,7 @@ def _said(definition: Definition) -> Sequence[Said]:
     return [one for one in tail(ledger.tables, ledger.state().version).said if one.kind in DONE]
 
 
-def _decided(definition: Definition, batch_id: int) -> Said | None:
+def _decided(definition: Definition, batch_id: int) -> OperatorAction | None:
     return next((one for one in _said(definition) if one.batch_id == batch_id), None)
 
 
@@ -260,7 +260,7 @@ def _nothing_waits(definition: Definition, context: Context) -> str:
     return "no batch waits for a decision: why advance published nothing is in its log"
 
 
-def _in_words(said: Said) -> str:
+def _in_words(said: OperatorAction) -> str:
     return f"batch {said.batch_id} is already {DONE[said.kind]} by {said.who}: {said.reason}"
 
 

@@ -23,7 +23,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from windowlib.airflow.commands import OWN_PYTHON
 from windowlib.airflow.notifiers import send
 from windowlib.airflow.processes import ProcessGroup
-from windowlib.airflow.sentences import Final, Foreseen
+from windowlib.airflow.sentences import ExpectedFailure, FinalFailure
 from windowlib.cli.notifying import TRIES_LEFT
 from windowlib.cli.outcomes import NOTICE, OUTCOMES
 from windowlib.definition.commands import commands_in
@@ -171,13 +171,13 @@ def raise_for(code: int, why: str, *, retried: bool = False) -> None:
         case TaskState.SKIPPED:
             skip(why)
         case TaskState.FAILED if code == REJECTED:
-            raise Final(in_lines(why if REFUSED in why else f"{REFUSED}: {why}"))
+            raise FinalFailure(in_lines(why if REFUSED in why else f"{REFUSED}: {why}"))
         case TaskState.FAILED if code == DIFFERS:
-            raise Final(in_lines(f"verified, and found to differ: {why}"))
+            raise FinalFailure(in_lines(f"verified, and found to differ: {why}"))
         case TaskState.FAILED:
-            raise Final(in_lines(f"an error that a retry cannot fix: {why}"))
+            raise FinalFailure(in_lines(f"an error that a retry cannot fix: {why}"))
         case TaskState.RETRY:
-            raise Foreseen(in_lines(f"{_ended(code)}: {why}"))
+            raise ExpectedFailure(in_lines(f"{_ended(code)}: {why}"))
 
 
 def _ended(code: int) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 from urllib.parse import quote
 
-from windowlib.airflow.pipelines import Broken, dag_id
+from windowlib.airflow.pipelines import BrokenPipelines, dag_id
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import continues, of_tables
@@ -23,7 +23,7 @@ from windowlib.pages.looked import looked
 from windowlib.pages.overview import Overview, overviews, unreadable
 from windowlib.pages.pipeline import pipeline
 from windowlib.pages.render import PageLinks, SearchResult, home_page, pipeline_page, results_page
-from windowlib.pages.rows import LookedFor, TextRows, results
+from windowlib.pages.rows import ResultFilter, TextRows, results
 from windowlib.tables import last_error
 from windowlib.tables.delta import Tables
 
@@ -81,7 +81,9 @@ def _page(definition: Definition, now_ms: int) -> str:
 _ROWS, _PAGES = Cache(_row), Cache(_page)
 
 
-def home(definitions: Sequence[Definition], broken: Sequence[Broken], now_ms: int, next_runs: Mapping[str, str]) -> str:
+def home(
+    definitions: Sequence[Definition], broken: Sequence[BrokenPipelines], now_ms: int, next_runs: Mapping[str, str]
+) -> str:
     """The home page of these pipelines; `next_runs` says by name when each runs next."""
     rows = [unreadable(one.name, one.message) for one in broken]
     for one in definitions:
@@ -100,7 +102,7 @@ def page(definition: Definition, now_ms: int) -> str:
         return home_page([_row(definition, now_ms)], now_ms, PIPELINE)
 
 
-def page_of_broken(broken: Broken, now_ms: int) -> str:
+def page_of_broken(broken: BrokenPipelines, now_ms: int) -> str:
     """The page in the place of a pipeline that cannot be scheduled."""
     return home_page([unreadable(broken.name, broken.message)], now_ms, PIPELINE)
 
@@ -113,7 +115,7 @@ def look_for(definition: Definition, asked: Mapping[str, str], now_ms: int) -> s
         if commit := ledger_of(definition).state().commit:
             shown = of_tables(definition, commit.stored)
         span, key = asked_range(since or None, until or None), _key(shown, asked)
-        wanted = LookedFor(None if span == EVER else span, {name: text for name, text in key.items() if text})
+        wanted = ResultFilter(None if span == EVER else span, {name: text for name, text in key.items() if text})
         rows = results(shown, Tables(definition.root), commit.versions if commit else {}, wanted)
         if commit and not continues(definition, commit.stored, commit.fingerprint):
             rows = replace(rows, commands=())  # which would be refused

@@ -17,7 +17,7 @@ from windowlib.airflow.lineage import Traced
 from windowlib.airflow.outcome import in_a_line
 from windowlib.airflow.outlets import extra_of
 from windowlib.airflow.pools import FIRST
-from windowlib.airflow.sentences import Final
+from windowlib.airflow.sentences import FinalFailure
 from windowlib.airflow.statistics import count
 from windowlib.runs.exits import TaskState, task_state
 
@@ -216,4 +216,4 @@ class BrokenDefinition(BaseOperator):
         self.message = message
 
     def execute(self, context: Context) -> None:
-        raise Final(f"this definition cannot be used:\n{in_lines(self.message)}")
+        raise FinalFailure(f"this definition cannot be used:\n{in_lines(self.message)}")

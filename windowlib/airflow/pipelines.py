@@ -28,7 +28,7 @@ LIGHT_TIMEOUT = timedelta(hours=1)  # of a task that computes nothing: one that 
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class BrokenPipelines:
     """A pipeline, or several that run together, that cannot be scheduled: the DAG in its place, and why."""
 
     dag_id: str
@@ -45,7 +45,7 @@ def pipelines_folder(dags: Path) -> Path:
     return Path(os.environ.get("WINDOWLIB_PIPELINES") or dags / "pipelines")
 
 
-def definitions(folder: Path) -> Iterator[Definition | Broken]:
+def definitions(folder: Path) -> Iterator[Definition | BrokenPipelines]:
     """Each definition of the folder, by file name. Whatever is wrong with one file costs its own DAG alone.
 
     Of several with one name counts that whose file has it, else the first: a copy does not replace its original, not
@@ -60,10 +60,10 @@ def definitions(folder: Path) -> Iterator[Definition | Broken]:
     taken = {f"windows_{name}" for name, file in named.items() if isinstance(found[file], Definition)}
     for file, one in found.items():
         if isinstance(one, str):
-            yield Broken(_dag_id(file, taken), one)
+            yield BrokenPipelines(_dag_id(file, taken), one)
         elif (other := named[one.name]) != file:
             already = f"{file}: name: {one.name} is the name of {other} already; choose another"
-            yield Broken(_dag_id(file, taken), already)
+            yield BrokenPipelines(_dag_id(file, taken), already)
         else:
             yield one
 
@@ -96,15 +96,15 @@ def _dag_id(file: Path, taken: set[str]) -> str:
     return free
 
 
-def dag_groups(folder: Path) -> Iterator[list[Definition] | Broken]:
+def dag_groups(folder: Path) -> Iterator[list[Definition] | BrokenPipelines]:
     """What is to become a DAG each: one pipeline, the pipelines of one `airflow.together`, or a broken definition."""
     together: dict[str, list[Definition]] = {}
     for found in definitions(folder):
         match found:
-            case Broken():
+            case BrokenPipelines():
                 yield found
             case Definition() if mistake := schedule_mistake(found):
-                yield Broken(f"windows_{found.name}", mistake)
+                yield BrokenPipelines(f"windows_{found.name}", mistake)
             case Definition(airflow=airflow) if airflow.together:
                 together.setdefault(airflow.together, []).append(found)
             case Definition():
@@ -114,16 +114,16 @@ def dag_groups(folder: Path) -> Iterator[list[Definition] | Broken]:
             check_together(members)
             check_one_schedule(members)
         except WindowError as error:
-            yield Broken(f"together_{name}", str(error))
+            yield BrokenPipelines(f"together_{name}", str(error))
         else:
             yield members
 
 
-def cannot_be_made(group: Sequence[Definition] | Broken, error: Exception) -> Broken:
+def cannot_be_made(group: Sequence[Definition] | BrokenPipelines, error: Exception) -> BrokenPipelines:
     """What stands in the place of a DAG that could not be made of its definitions."""
-    if isinstance(group, Broken):
+    if isinstance(group, BrokenPipelines):
         raise error
-    return Broken(dag_id(group[0]), f"{group[0].file}: {type(error).__name__}: {error}")
+    return BrokenPipelines(dag_id(group[0]), f"{group[0].file}: {type(error).__name__}: {error}")
 
 
 def dag_id(definition: Definition) -> str:

@@ -21,7 +21,7 @@ from windowlib.airflow.addresses import PREFIX, home_page, outside
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from windowlib.airflow.pipelines import Broken
+    from windowlib.airflow.pipelines import BrokenPipelines
     from windowlib.definition.definition import Definition
 
 NO_LOGIN = HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN  # none, or one that this Airflow did not give
@@ -144,16 +144,16 @@ def _pipeline(name: str, user: Any) -> Definition:
 
 def _definitions() -> list[Definition]:
     """The pipelines of this Airflow; those that are broken are not among them."""
-    from windowlib.airflow.pipelines import Broken, definitions
+    from windowlib.airflow.pipelines import BrokenPipelines, definitions
 
-    return [found for found in definitions(_folder()) if not isinstance(found, Broken)]
+    return [found for found in definitions(_folder()) if not isinstance(found, BrokenPipelines)]
 
 
-def _broken() -> Iterator[Broken]:
+def _broken() -> Iterator[BrokenPipelines]:
     """What stands in the place of pipelines, alone or together, that cannot be scheduled."""
-    from windowlib.airflow.pipelines import Broken, dag_groups
+    from windowlib.airflow.pipelines import BrokenPipelines, dag_groups
 
-    return (found for found in dag_groups(_folder()) if isinstance(found, Broken))
+    return (found for found in dag_groups(_folder()) if isinstance(found, BrokenPipelines))
 
 
 def _folder() -> Path:

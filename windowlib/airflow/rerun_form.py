@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from windowlib.airflow.sentences import Final
+from windowlib.airflow.sentences import FinalFailure
 from windowlib.definition.reasons import wrong_with
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ def refuse_unknown(given: Collection[str], fields: Collection[str]) -> None:
 
 
 def file_of(pipelines: Mapping[str, str], name: str) -> str:
-    """Where a pipeline is defined. Raises `Final` for one that the form does not offer."""
+    """Where a pipeline is defined. Raises `FinalFailure` for one that the form does not offer."""
     if name not in pipelines:
-        raise Final(f"no pipeline {name!r} can be rerun; allowed: {', '.join(sorted(pipelines))}")
+        raise FinalFailure(f"no pipeline {name!r} can be rerun; allowed: {', '.join(sorted(pipelines))}")
     return str(Path(pipelines[name]))
 
 

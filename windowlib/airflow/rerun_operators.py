@@ -30,7 +30,7 @@ from windowlib.airflow.outlets import OF_RERUNS, changes_results, extra_of
 from windowlib.airflow.pipelines import results_asset
 from windowlib.airflow.pools import FIRST
 from windowlib.airflow.rerun_form import asked_for, file_of, preview_named, refuse_unknown
-from windowlib.airflow.sentences import Final
+from windowlib.airflow.sentences import FinalFailure
 from windowlib.definition.commands import to_paste
 from windowlib.definition.reasons import LONGEST
 
@@ -69,7 +69,7 @@ class CheckRerun(BaseOperator):
             check_can_rerun(definition.source, definition.never_rerun, wanted)
             policy(definition)
         except WindowError as error:
-            raise Final(in_lines(str(error))) from None
+            raise FinalFailure(in_lines(str(error))) from None
         what = title(wanted, definition.source.key, definition.hidden)
         for one in [*proposed, f"{definition.name}: {what}"]:
             self.log.info("%s", one)
@@ -170,7 +170,7 @@ class Review(ApprovalOperator):
             self.log.warning("%s", in_lines(f"{choice} by {who} is not taken: {why_not}; asked again"))
             return self._ask(context, not_taken(choice, who, why_not))
         if choice == self.REJECT:
-            raise Final(in_lines(f"rejected by {who}: {why}\nnothing was changed"))
+            raise FinalFailure(in_lines(f"rejected by {who}: {why}\nnothing was changed"))
         return answer
 
     def _ask(self, context: Context, before: str = "") -> Any:
@@ -247,10 +247,10 @@ class ReportRerun(OfPipeline):
 
 
 def _outcome_of(task: str, context: Context) -> Any:
-    """What a task before this one has returned. Raises `Final` where it has not: it was marked as success."""
+    """What a task before this one has returned. Raises `FinalFailure` where it has not: it was marked as success."""
     found = context["ti"].xcom_pull(task_ids=task)
     if not found:
-        raise Final(f"there is no outcome of {task}: clear it, with what comes after it")
+        raise FinalFailure(f"there is no outcome of {task}: clear it, with what comes after it")
     return found
 
 
@@ -269,7 +269,7 @@ def _to_apply(file: str, context: Context) -> str:
 
 
 def _refuse_unapproved(file: str, preview_id: str, answer: Mapping[str, Any] | None, context: Context) -> None:
-    """Raises `Final` where an approval is asked for and the answer of *review* does not count for it."""
+    """Raises `FinalFailure` where an approval is asked for and the answer of *review* does not count for it."""
     from windowlib.definition.definition import load_definition
 
     why_not = lacks_approval(load_definition(Path(file)), answer, context)
@@ -277,7 +277,7 @@ def _refuse_unapproved(file: str, preview_id: str, answer: Mapping[str, Any] | N
     if answer and not why_not and shown != preview_id:
         why_not = f"the answer is about the preview {shown}, and this is {preview_id}"
     if why_not:
-        raise Final(
+        raise FinalFailure(
             in_lines(
                 f"this rerun needs an approval, and has none that counts: {why_not}. Nothing was changed; clear"
                 " review, with what comes after it: it asks again"

@@ -13,7 +13,7 @@ import structlog
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 
-class Foreseen(AirflowException):
+class ExpectedFailure(AirflowException):
     """Ends a task with a sentence that says all there is to know. Airflow tries again."""
 
     def __init__(self, sentence: str) -> None:
@@ -21,16 +21,16 @@ class Foreseen(AirflowException):
         _log_sentences()
 
 
-class Final(Foreseen, AirflowFailException):
+class FinalFailure(ExpectedFailure, AirflowFailException):
     """The same, and trying again would not help."""
 
 
 def as_sentence(_: Any, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """The line of a log about a `Foreseen` error that is being handled: its sentence, and no traceback.
+    """The line of a log about a `ExpectedFailure` error that is being handled: its sentence, and no traceback.
 
     >>> try:
-    ...     raise Foreseen("no such column")
-    ... except Foreseen as error:
+    ...     raise ExpectedFailure("no such column")
+    ... except ExpectedFailure as error:
     ...     as_sentence(None, "error", {"event": "Task failed with exception", "exc_info": error})
     {'event': 'no such column'}
     >>> as_sentence(None, "error", {"event": "Failed", "exc_info": True})
@@ -40,7 +40,7 @@ def as_sentence(_: Any, __: str, event: structlog.typing.EventDict) -> structlog
     error = sys.exc_info()[1] if given is True else given
     if isinstance(error, tuple):
         error = error[1]
-    if not isinstance(error, Foreseen):
+    if not isinstance(error, ExpectedFailure):
         return event
     return {name: value for name, value in event.items() if name != "exc_info"} | {"event": str(error)}
 

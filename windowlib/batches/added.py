@@ -24,7 +24,7 @@ def widened(inputs: Inputs, rows: DataFrame | None) -> Inputs:
     """The same with the schemas of the tables that the batch adds columns to; runs no job.
 
     rows: the source's columns, TIMESTAMP_MS (ARRIVAL where it matters), of the batch; None where it reads no file
-    Raises `OtherType`.
+    Raises `ColumnTypeChanged`.
     """
     if rows is None or not added_with(inputs.plan.stored, inputs.plan.batch_id):
         return inputs

@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from windowlib.batches import added, figures, reading, rejects, replacement, watermarks, windows_job
 from windowlib.batches.inputs import ComputedBatch, Inputs
-from windowlib.batches.reading import Admitted
+from windowlib.batches.reading import AdmittedRows
 from windowlib.batches.steps import typed_step
 from windowlib.definition.terms import read_as
 from windowlib.source import intake
@@ -52,7 +52,7 @@ def _lacks_keys(inputs: Inputs, changes: Mapping[str, StagedChanges]) -> bool:
     return any(file.nulls.get(key) for file in files for key in inputs.source.key)
 
 
-def _computed(inputs: Inputs, given: Admitted | None, looked: BatchIntake, checksums: Checksums) -> ComputedBatch:
+def _computed(inputs: Inputs, given: AdmittedRows | None, looked: BatchIntake, checksums: Checksums) -> ComputedBatch:
     """What to commit of the rows that are given, after a look at them."""
     inputs = added.widened(inputs, given.rows if given else None)
     policy, last = watermarks.policy_of(inputs.definition.watermark), watermarks.last(inputs.opened, inputs.before)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class SharedInputs:
     """What the batches of several pipelines have in common: one read of the source, one look at it, one set of slices.
 
     `rows` are the source's, or those of them that a pipeline may turn away, with the source's own `columns`; `folder`
@@ -67,7 +67,7 @@ class Inputs:
     opened: Tables
     attempt: str
     staging: Path
-    shared: Shared | None = None
+    shared: SharedInputs | None = None
     wider: Mapping[str, Schema] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -108,7 +108,7 @@ def _check_apart(source: Source, root: Path) -> None:
 
 
 def check_spelling(tables: Tables, commit: Commit, names: Collection[str]) -> None:
-    """Raises `OtherType` where a column differs in case only from one of `result_changes`: those all stay."""
+    """Raises `ColumnTypeChanged` where a column differs in case only from one of `result_changes`: those all stay."""
     table = RESULT_CHANGES.name
     if names and table in commit.versions:
         publish.check_spelling((one.name for one in tables[table].at(commit.versions[table]).schema().fields), names)

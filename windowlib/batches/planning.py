@@ -67,7 +67,7 @@ def plan(
 
     Raises `ApprovalPending` while a refused batch waits for an operator, `StateMismatch` when the warehouse was written
     by another definition, `SourceError` when the source cannot be read, `ClockRefused` when the clock must be wrong,
-    `OtherType` when a column that it adds differs in case only from one that was there before.
+    `ColumnTypeChanged` when a column that it adds differs in case only from one that was there before.
     """
     ledger = ledger_of(definition, clock)
     state, found = ledger.freeze(lambda state: next_plan(definition, ledger.tables, state, clock, finish, look))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Admitted:
+class AdmittedRows:
     """Every row of a batch's files with TIMESTAMP_MS, REASON, and ARRIVAL where something needs the order of arrival.
 
     `columns` are the source's own; `uris` gives a file's path, relative to the source, for its URI.
@@ -46,14 +46,14 @@ class Admitted:
         return events.coalesce(1) if seen.rows <= ROWS_PER_TASK or seen.row_groups == 1 else events
 
 
-def read(inputs: Inputs) -> Admitted | None:
+def read(inputs: Inputs) -> AdmittedRows | None:
     """The rows of the plan's files; None without files."""
     if inputs.shared:
-        return Admitted(inputs.shared.rows, inputs.shared.columns, inputs.shared.uris)
+        return AdmittedRows(inputs.shared.rows, inputs.shared.columns, inputs.shared.uris)
     if not inputs.plan.files:
         return None
     raw = source.rows(inputs.spark, inputs.source, inputs.plan.files, inputs.staging, inputs.source_types)
-    return Admitted(_admitted(inputs, raw), raw.columns, raw.paths)
+    return AdmittedRows(_admitted(inputs, raw), raw.columns, raw.paths)
 
 
 def _admitted(inputs: Inputs, raw: source.SourceRows) -> DataFrame:
@@ -68,7 +68,7 @@ def _admitted(inputs: Inputs, raw: source.SourceRows) -> DataFrame:
     return rows
 
 
-def look(inputs: Inputs, given: Admitted | None) -> BatchIntake:
+def look(inputs: Inputs, given: AdmittedRows | None) -> BatchIntake:
     """What the batch holds: by its files' footers where they suffice, else by the figures job."""
     if given is None:
         return BatchIntake()
@@ -82,7 +82,7 @@ def look(inputs: Inputs, given: Admitted | None) -> BatchIntake:
     return look_at_rows(inputs, given)
 
 
-def look_at_rows(inputs: Inputs, given: Admitted) -> BatchIntake:
+def look_at_rows(inputs: Inputs, given: AdmittedRows) -> BatchIntake:
     """What the batch holds, by the figures job."""
     return intake.look(given.rows, admission_of(inputs), inputs.definition.storage.state_partition_ms, given.uris)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from windowlib.batches.inputs import Inputs
-from windowlib.batches.reading import Admitted
+from windowlib.batches.reading import AdmittedRows
 from windowlib.batches.windows_job import Windows
 from windowlib.model.windows import MAX_TIME_MS, MIN_TIME_MS
 from windowlib.plans import names
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def rejected(
-    inputs: Inputs, step: Step, given: Admitted, events: DataFrame | None, seen: BatchIntake, windows: Windows
+    inputs: Inputs, step: Step, given: AdmittedRows, events: DataFrame | None, seen: BatchIntake, windows: Windows
 ) -> dict[str, StagedChanges]:
     """The changes to `quarantine`, `late_events` and `seen_ids`."""
     return {
@@ -34,7 +34,7 @@ def rejected(
     }
 
 
-def _quarantine(inputs: Inputs, step: Step, given: Admitted, seen: BatchIntake, windows: Windows) -> StagedChanges:
+def _quarantine(inputs: Inputs, step: Step, given: AdmittedRows, seen: BatchIntake, windows: Windows) -> StagedChanges:
     if not any(seen.reasons.values()):
         return StagedChanges()
     rows, holes = given.rows, windows.rows(inputs.spark, HOLE)
@@ -45,7 +45,7 @@ def _quarantine(inputs: Inputs, step: Step, given: Admitted, seen: BatchIntake, 
 
 
 def _late_events(
-    inputs: Inputs, step: Step, given: Admitted, events: DataFrame | None, seen: BatchIntake, windows: Windows
+    inputs: Inputs, step: Step, given: AdmittedRows, events: DataFrame | None, seen: BatchIntake, windows: Windows
 ) -> StagedChanges:
     if events is None:
         return StagedChanges()

@@ -228,7 +228,7 @@ def in_ms(column: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
+class OwnRows:
     """Rows that the batch made, with their bounds and newest event in ms, and the checksums of their keys.
 
     `timing` is a scalar where all of them have the same.
@@ -242,7 +242,7 @@ class Own:
     keys: Sums
 
 
-def _own(rows: Rows, constant: Mapping[str, Any], step: Step, keys: Sums) -> Own:
+def _own(rows: Rows, constant: Mapping[str, Any], step: Step, keys: Sums) -> OwnRows:
     """Those among the rows of a file, whose columns that are `constant` were not read."""
     batch = constant.get("batch_id")
     mine = pc.equal(rows["batch_id"] if batch is None else batch, step.batch_id)
@@ -252,10 +252,10 @@ def _own(rows: Rows, constant: Mapping[str, Any], step: Step, keys: Sums) -> Own
         rows, keys = rows.filter(mine), keys[mine.combine_chunks().to_numpy(zero_copy_only=False)]
     start, end, newest = (in_ms(rows[name]) for name in OWN[:3])
     timing = constant.get("timing")
-    return Own(rows, start, end, newest, rows["timing"] if timing is None else timing, keys)
+    return OwnRows(rows, start, end, newest, rows["timing"] if timing is None else timing, keys)
 
 
-def of_own_rows(inputs: Inputs, step: Step, own: Own) -> dict[str, int]:
+def of_own_rows(inputs: Inputs, step: Step, own: OwnRows) -> dict[str, int]:
     """How many there are, fit no window, fired too early, too late, or under a wrong name."""
     found, last = {ROWS: own.rows.num_rows}, pc.subtract(own.end, 1)
     found["results_off_window"] = _count(off_window(inputs, step, own.start, own.end, own.newest))

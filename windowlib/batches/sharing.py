@@ -19,8 +19,8 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from windowlib.batches.inputs import Inputs, Shared
-from windowlib.batches.reading import Admitted, admission_of, folders_fit, footers_suffice, in_files, without_guard
+from windowlib.batches.inputs import Inputs, SharedInputs
+from windowlib.batches.reading import AdmittedRows, admission_of, folders_fit, footers_suffice, in_files, without_guard
 from windowlib.definition.several import sharing_refusal
 from windowlib.engines.choice import engine_of
 from windowlib.engines.spark import ROWS_PER_TASK, size_tasks
@@ -39,13 +39,13 @@ MOST_SLICES = 0.5  # for each event, in a batch that is worth more than one task
 FOLDER = "_shared"  # in the folder of one of the pipelines: text that was parsed for all of them
 
 
-def not_worth_sharing(shared: Shared) -> bool:
+def not_worth_sharing(shared: SharedInputs) -> bool:
     """Whether so many slices were made of so many events that each plan had better slice the events itself."""
     admitted = shared.seen.admitted
     return admitted > ROWS_PER_TASK and shared.slice_rows > MOST_SLICES * admitted
 
 
-def release(shared: Shared) -> None:
+def release(shared: SharedInputs) -> None:
     """Gives up what Spark has kept, and what was written for all."""
     shared.slices.unpersist()
     shared.rows.unpersist()
@@ -67,7 +67,7 @@ def sharing_key(batch: Inputs) -> Hashable | None:
     return of.format, of.path, of.key, of.timestamp, of.timestamp_unit, admission.earliest_ms, columns, files
 
 
-def share(batches: Sequence[Inputs]) -> Shared | None:
+def share(batches: Sequence[Inputs]) -> SharedInputs | None:
     """Reads and slices the source once for batches of one sharing key; None where they had better go alone."""
     from windowlib.plans import admission, names, shared
 
@@ -86,7 +86,7 @@ def share(batches: Sequence[Inputs]) -> Shared | None:
     seen = _look(batches, rows, raw.paths, strictest)
     if seen.reasons["future"] and len({one.future_after_ms for one in admissions}) > 1:
         return None
-    events = Admitted(rows, raw.columns, raw.paths).events(seen)
+    events = AdmittedRows(rows, raw.columns, raw.paths).events(seen)
     if events is None:
         return None
     slicing = _slicing(batches, rows)
@@ -100,7 +100,7 @@ def share(batches: Sequence[Inputs]) -> Shared | None:
         # No window ends before its event's time + 1.
         may_be_late = f" OR {names.TIMESTAMP_MS} <= {max(late_up_to_ms)}" if late_up_to_ms else ""
         rows = rows.where(f"{names.REASON} IS NOT NULL{may_be_late}").persist()
-    return Shared(rows, raw.columns, raw.paths, seen, slicing, slices, slices.count(), folder)
+    return SharedInputs(rows, raw.columns, raw.paths, seen, slicing, slices, slices.count(), folder)
 
 
 def _is_as_recorded(batch: Inputs) -> bool:

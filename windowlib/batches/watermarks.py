@@ -38,7 +38,7 @@ def last(tables: Tables, before: Commit | None) -> dict[str, Any] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class WatermarkMove:
     """How a batch moves time: `row` is its row in `watermarks`."""
 
     row: Mapping[str, Any]
@@ -53,7 +53,7 @@ class Moved:
         return found
 
 
-def move(policy: WatermarkPolicy, plan: Plan, earlier: Mapping[str, Any] | None, seen: BatchIntake) -> Moved:
+def move(policy: WatermarkPolicy, plan: Plan, earlier: Mapping[str, Any] | None, seen: BatchIntake) -> WatermarkMove:
     """The watermark after a batch; `earlier` is the row of `watermarks` before it.
 
     A source is idle only where nothing is left to read: a batch of files without an event may be followed by others.
@@ -88,4 +88,4 @@ def move(policy: WatermarkPolicy, plan: Plan, earlier: Mapping[str, Any] | None,
         "source_row": seen.newest.row if seen.newest else None,
         "active_at_ms": now.heard_ms,
     }
-    return Moved(row)
+    return WatermarkMove(row)

@@ -58,7 +58,7 @@ class Windows:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredElements:
     """The files of stored elements in the partitions that a batch reads, and the partitions it writes again in full."""
 
     files: Sequence[DataFile] = ()
@@ -80,7 +80,7 @@ def run(inputs: Inputs, step: Step, events: DataFrame | None, seen: BatchIntake)
     fresh, rows = (shared.slices, shared.slice_rows) if shared else (events, seen.rows)
     rows += sum(file.rows for file in (*reached.rewritten, *reached.read))
     size_tasks(inputs.spark, rows, inputs.definition.spark.conf)
-    stored = _stored(inputs, reached) if kind.stored_columns(step) else Stored()
+    stored = _stored(inputs, reached) if kind.stored_columns(step) else StoredElements()
     given = Given(
         events=fresh if events is not None else None,
         rewritten=inputs.tables.rows("open_windows", reached.rewritten),
@@ -103,12 +103,12 @@ def run(inputs: Inputs, step: Step, events: DataFrame | None, seen: BatchIntake)
     return Windows(changes, {**elements.values(), **parts.values()}, left, made.schema, results, reached)
 
 
-def _stored(inputs: Inputs, reached: Reach[DataFile]) -> Stored:
+def _stored(inputs: Inputs, reached: Reach[DataFile]) -> StoredElements:
     """The stored elements that a batch reads."""
     partitions = {file.partition[PARTITION] for file in reached.rewritten}
     files = [file for file in inputs.tables.files("state_windows") if file.partition[PARTITION] in partitions]
     counts = {p: sum(f.partition[PARTITION] == p for f in files) for p in partitions}
-    return Stored(files, {partition for partition, count in counts.items() if count >= COMPACT_AFTER})
+    return StoredElements(files, {partition for partition, count in counts.items() if count >= COMPACT_AFTER})
 
 
 def _schemas(inputs: Inputs, step: Step, made: DataFrame) -> dict[str, StagedChanges]:

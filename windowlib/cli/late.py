@@ -50,7 +50,7 @@ SPREAD = ("late by, least", "median", "most", "first event (UTC)", "last event (
 BAR = 20  # characters
 
 
-class By(StrEnum):
+class LateGrouping(StrEnum):
     """What late events are counted by."""
 
     REASON = "reason"
@@ -91,7 +91,9 @@ def late_list(
     pipeline: Pipeline,
     start: From = None,
     end: To = None,
-    by: Annotated[By | None, typer.Option(help="Count them by reason, key or hour.", show_default=False)] = None,
+    by: Annotated[
+        LateGrouping | None, typer.Option(help="Count them by reason, key or hour.", show_default=False)
+    ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Include those that a rerun has readmitted since.")] = False,
     as_json: Json = False,
 ) -> None:

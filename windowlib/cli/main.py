@@ -54,7 +54,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {  # the module of each, and the panel
 }
 
 
-class Imported(Mapping[str, Any]):
+class LazyCommands(Mapping[str, Any]):
     """The commands by their names, each made when it is asked for: a function of its module, or a `typer.Typer`."""
 
     def __getitem__(self, name: str) -> Any:
@@ -79,7 +79,7 @@ class Commands(TyperGroup):
     """The group `windowlib`: the command line asks it for one command, `--help` for all."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(**{**settings, "commands": Imported()})
+        super().__init__(**{**settings, "commands": LazyCommands()})
 
 
 app = typer.Typer(

@@ -23,7 +23,7 @@ from windowlib.runs.exits import load_pipeline
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
-    from windowlib.migrations.batch import Done, MigrationRequest
+    from windowlib.migrations.batch import MigrationOutcome, MigrationRequest
     from windowlib.migrations.difference import MigrationDifference
     from windowlib.migrations.shadow import Shadow
 
@@ -125,7 +125,7 @@ def _migrate(
         typer.confirm("Switch to these tables?", abort=True)
     with progress(console(quiet=as_json)) as show:
 
-        def switched(spark: Any) -> Done:
+        def switched(spark: Any) -> MigrationOutcome:
             return waiting(lambda: switch(definition, shadow, lambda: spark, asked), wait_ms, show)
 
         done = with_spark_for_long(definition, switched, show)
@@ -173,7 +173,7 @@ def _undo(definition: Definition, asked: MigrationRequest, yes: bool, wait_ms: i
         return
     with progress(console(quiet=as_json)) as show:
 
-        def undone(spark: Any) -> Done | None:
+        def undone(spark: Any) -> MigrationOutcome | None:
             return waiting(lambda: undo(definition, lambda: spark, asked), wait_ms, show)
 
         done = with_spark_for_long(definition, undone, show)
@@ -189,7 +189,7 @@ def _no_spark() -> Any:
     raise AssertionError("nothing is computed where nothing was switched")
 
 
-def _about(done: Done) -> dict[str, Any]:
+def _about(done: MigrationOutcome) -> dict[str, Any]:
     return {"difference": _plain(done.difference)} if done.difference else {}
 
 

@@ -51,7 +51,7 @@ class Output:
         )
 
 
-class Errors(Output):
+class ErrorStream(Output):
     """Standard error: what it refuses is lost, and nothing else. The command goes on, and its exit code stays."""
 
     def _refused(self, error: OSError) -> None:
@@ -68,7 +68,7 @@ def _to_nowhere(stream: TextIO) -> None:
 def output() -> Iterator[None]:
     """Has the block print to such streams; also what a command prints that is none of ours, such as `--help`."""
     before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = Output(before[0]), Errors(before[1])
+    sys.stdout, sys.stderr = Output(before[0]), ErrorStream(before[1])
     try:
         yield
     except CannotPrint as error:

@@ -143,7 +143,7 @@ def _apply(definition: Definition, preview_id: str, who: str, wait: str, as_json
 def _rerun(definition: Definition, wanted: Rerun, wait: str, as_json: bool) -> None:
     from windowlib.runs.run import RunRequest
     from windowlib.runs.start import rerun
-    from windowlib.tables.rerun import DoneAlready
+    from windowlib.tables.rerun import RerunAlreadyDone
 
     wait_ms = duration_ms("--wait", wait)
     with progress(console(quiet=as_json)) as show, notifying(definition, lambda: False):
@@ -153,7 +153,7 @@ def _rerun(definition: Definition, wanted: Rerun, wait: str, as_json: bool) -> N
                 wait_ms=wait_ms,
                 on_batch=lambda report: show_outcome(batch_record(report), batch_line(report), as_json),
             )
-        except DoneAlready as done:
+        except RerunAlreadyDone as done:
             show_outcome({"batch_id": done.batch_id, "done_already": True}, str(done), as_json)
 
 

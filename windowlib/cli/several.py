@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Unusable:
+class UnusableDefinition:
     """The file of a definition that cannot be used, the sentence that says why not, and the exit code of that."""
 
     file: Path
@@ -23,11 +23,11 @@ class Unusable:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedDefinitions:
     """The definitions that can be used, and the others."""
 
     definitions: list[Definition] = field(default_factory=list)
-    unusable: list[Unusable] = field(default_factory=list)
+    unusable: list[UnusableDefinition] = field(default_factory=list)
 
     @property
     def codes(self) -> list[int]:
@@ -37,7 +37,7 @@ class Loaded:
 
 def load_each(
     pipelines: Sequence[Path], command: str, as_asked: Callable[[Definition], Definition] = lambda one: one
-) -> Loaded:
+) -> LoadedDefinitions:
     """Loads each definition by itself, and prints the error of one that cannot be used; raises that of a single one.
 
     `as_asked` makes of a definition what the command asks for, or raises what is wrong with it.
@@ -45,13 +45,13 @@ def load_each(
     from windowlib.definition.definition import load_definition
 
     if len(pipelines) == 1:
-        return Loaded([as_asked(load_pipeline(pipelines[0]))])
-    found = Loaded()
+        return LoadedDefinitions([as_asked(load_pipeline(pipelines[0]))])
+    found = LoadedDefinitions()
     for file in pipelines:
         try:
             found.definitions.append(as_asked(load_definition(file)))
         except Exception as error:  # anything at all: the other pipelines must go on
-            found.unusable.append(Unusable(file, in_a_sentence(error), print_error(error, command)))
+            found.unusable.append(UnusableDefinition(file, in_a_sentence(error), print_error(error, command)))
     if found.definitions:
         about(found.definitions[-1], found.definitions[-1].file)
     return found

@@ -13,7 +13,7 @@ from windowlib.definition.aggregate_sql import read_aggregates
 from windowlib.definition.mistakes import Mistake, given, listed
 from windowlib.definition.own_code import StandIn
 from windowlib.definition.registry import TRIGGERS
-from windowlib.definition.sections import Chosen
+from windowlib.definition.sections import KindSection
 from windowlib.definition.spec import Parts, plan_of, spec_of
 from windowlib.definition.windows import AnyWindow, own_classes, why_element_by_element
 from windowlib.model.assigners import Global
@@ -83,7 +83,7 @@ def _fits(model: Any, kind: str, merges: bool) -> bool:
     return fits_kind and (not merges or _asks_inner(model, "merges") or model.merges)
 
 
-def _blamed(section: Chosen, capability: str) -> tuple[str, Chosen]:
+def _blamed(section: KindSection, capability: str) -> tuple[str, KindSection]:
     """The trigger that answers for a capability, itself or inside others that pass the question on, and its key."""
     key = "window.trigger"
     while _asks_inner(section.kind.model, capability):

@@ -18,7 +18,7 @@ Code = Callable[[Role, str, Mapping[str, Any]], Any]
 """Makes an object that can play a role, of a "module:Class" and its parameters."""
 
 
-class Chosen(Section):
+class KindSection(Section):
     """A section whose ``type`` names a kind; the kind's parameters are its other fields."""
 
     kind: ClassVar[Kind]
@@ -48,10 +48,10 @@ class Chosen(Section):
         return (*own, *(name for inner in self.inner for name in inner.columns))
 
     @property
-    def inner(self) -> Iterator[Chosen]:
+    def inner(self) -> Iterator[KindSection]:
         """The sections inside it."""
         values = (getattr(self, name) for name in self.kind.parameters)
-        return (value for value in values if isinstance(value, Chosen))
+        return (value for value in values if isinstance(value, KindSection))
 
     def _shown(self, name: str) -> str:
         value = getattr(self, name)
@@ -59,10 +59,10 @@ class Chosen(Section):
 
 
 def _made(value: Any, code: Code) -> Any:
-    return value.made(code) if isinstance(value, Chosen) else value
+    return value.made(code) if isinstance(value, KindSection) else value
 
 
-S = TypeVar("S", bound=Chosen)
+S = TypeVar("S", bound=KindSection)
 
 
 def section(kind: Kind, base: type[S]) -> type[S]:

@@ -72,7 +72,7 @@ class Dialect(Section):
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class SourceOrigin:
     """The file and the pipeline of a source: it is the same one wherever it is written."""
 
     file: Path = field(default=Path(), compare=False)
@@ -153,7 +153,7 @@ class Source(Section):
         default={}, description='"column" = "name": what columns of the files are called here, and in the tables'
     )
 
-    _written: Written = PrivateAttr(default=Written())
+    _written: SourceOrigin = PrivateAttr(default=SourceOrigin())
 
     @field_validator("timestamp_unit", mode="before")
     @classmethod
@@ -169,7 +169,7 @@ class Source(Section):
     def model_post_init(self, context: Any) -> None:
         """Keeps where it is written."""
         known = context or {}
-        self._written = Written(known.get("file", Path()), known.get("name", ""))
+        self._written = SourceOrigin(known.get("file", Path()), known.get("name", ""))
 
     @property
     def file(self) -> Path:

@@ -76,14 +76,14 @@ def read_as(source: Source) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Otherwise:
+class ReadingDifference:
     """How a file is read otherwise now than it was, in words. `columns_alone`: all else is as it was."""
 
     words: str
     columns_alone: bool
 
 
-def read_otherwise(source: Source, then: str | None) -> Otherwise | None:
+def read_otherwise(source: Source, then: str | None) -> ReadingDifference | None:
     """How the source is read otherwise now than a file of it was; None where it is not, or not known."""
     if then is None:
         return None
@@ -91,7 +91,7 @@ def read_otherwise(source: Source, then: str | None) -> Otherwise | None:
     words = "; ".join(differences(before, now))
     columns = [one.pop(COLUMNS, None) for one in (before, now)]
     alone = before == now and all(isinstance(one, dict) for one in columns)
-    return Otherwise(words, alone) if words else None
+    return ReadingDifference(words, alone) if words else None
 
 
 def is_read_alike(one: str, other: str) -> bool:

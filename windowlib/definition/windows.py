@@ -15,19 +15,19 @@ from windowlib.definition.fields import Columns, NotNegative, OutputName, Python
 from windowlib.definition.kinds import MADE_WITH
 from windowlib.definition.own_code import Role
 from windowlib.definition.registry import AN_EXAMPLE, EVICTORS, TRIGGERS, WINDOWS
-from windowlib.definition.sections import Chosen, any_of, section
+from windowlib.definition.sections import KindSection, any_of, section
 from windowlib.model.assigners import Global
 from windowlib.model.spec import WindowSpec
 from windowlib.model.triggers import EventTimeTrigger
 
 
-class TriggerSection(Chosen):
+class TriggerSection(KindSection):
     """`[window.trigger]`: when a window fires."""
 
     role: ClassVar[Role] = "trigger"
 
 
-class EvictorSection(Chosen):
+class EvictorSection(KindSection):
     """`[window.evictor]`: what an evaluation sees."""
 
     role: ClassVar[Role] = "evictor"
@@ -43,7 +43,7 @@ else:
     AnyTrigger, AnyEvictor = any_of(TRIGGER_SECTIONS), any_of(EVICTOR_SECTIONS)
 
 
-class WithFunction(Chosen):
+class WithFunction(KindSection):
     """What every kind of window may have: custom code for its results."""
 
     role: ClassVar[Role] = "assigner"
@@ -104,7 +104,7 @@ def own_classes(section: Section, at: str = "window") -> Iterator[tuple[str, str
 def uses_processing_time(window: AnyWindow) -> bool:
     """Whether windows, or one of their triggers, use processing time."""
 
-    def asks(trigger: Chosen) -> bool:
+    def asks(trigger: KindSection) -> bool:
         return trigger.kind.by_clock or any(map(asks, trigger.inner))
 
     return window.time == "processing" or bool(window.own_trigger and asks(window.own_trigger))

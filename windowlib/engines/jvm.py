@@ -36,7 +36,7 @@ from pathlib import Path
 
 from windowlib.engines.cache import cache_folder
 from windowlib.engines.setup_java import look_for_java
-from windowlib.engines.words import Words, listening
+from windowlib.engines.words import ProcessStderr, listening
 from windowlib.model.errors import WindowError
 
 SETTLED_ELSEWHERE = (
@@ -144,7 +144,7 @@ class Gateway:
 
     process: subprocess.Popen[bytes]
     connection_file: Path  # where it writes its port and its secret
-    words: Words
+    words: ProcessStderr
 
     def variables(self, within_seconds: float = 120) -> dict[str, str]:
         """The variables by which PySpark finds it, once it is up; raises `NoJvm` when it ends or takes too long."""

@@ -95,7 +95,7 @@ def _check_texts(path: str | Path, batch: pa.RecordBatch) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class RowGroup:
     """One row group of a file, and the number of its first row."""
 
     path: str
@@ -103,11 +103,11 @@ class Piece:
     first_row: int
 
 
-def _pieces(path: str) -> Iterator[Piece]:
+def _pieces(path: str) -> Iterator[RowGroup]:
     footer = pq.read_metadata(path)
     first = 0
     for number in range(footer.num_row_groups):
-        yield Piece(path, number, first)
+        yield RowGroup(path, number, first)
         first += footer.row_group(number).num_rows
 
 
@@ -115,7 +115,7 @@ def _pieces(path: str) -> Iterator[Piece]:
 class FileScan:
     """Reads the pieces whose numbers it is given, as batches of `schema`."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[RowGroup, ...]
     schema: pa.Schema
     elsewhere: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
     values: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -124,7 +124,7 @@ class FileScan:
         for number in itertools.chain.from_iterable(batch.column(0).to_pylist() for batch in batches):
             yield from self._read(self.pieces[number])
 
-    def _read(self, piece: Piece) -> Iterator[pa.RecordBatch]:
+    def _read(self, piece: RowGroup) -> Iterator[pa.RecordBatch]:
         file = parquet_file(piece.path)
         of_file = self.values.get(piece.path, NOTHING)
         known = {*map(str.casefold, self.schema.names)}  # Spark, too, looks for names in any case
@@ -143,7 +143,7 @@ class FileScan:
             )
             row += rows
 
-    def _read_as(self, piece: Piece, name: str) -> str | None:
+    def _read_as(self, piece: RowGroup, name: str) -> str | None:
         column: str | None = self.elsewhere.get(piece.path, NOTHING).get(name, name)
         return column.casefold() if column else None
 

@@ -21,7 +21,7 @@ _BEFORE = re.compile(
 _AFTER = re.compile(r"\s*SQLSTATE: \w+$")
 
 
-class Words:
+class ProcessStderr:
     """The standard error of one process: `given` is what that process is started with."""
 
     def __init__(self) -> None:
@@ -61,9 +61,9 @@ class Words:
 
 
 @contextmanager
-def listening() -> Iterator[Words]:
+def listening() -> Iterator[ProcessStderr]:
     """The words of a process that the block starts; of none, if it fails to."""
-    words = Words()
+    words = ProcessStderr()
     try:
         yield words
     finally:

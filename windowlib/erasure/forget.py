@@ -23,11 +23,11 @@ from windowlib.definition.instants import utc
 from windowlib.erasure import outside
 from windowlib.erasure import tables as of_tables
 from windowlib.erasure.certificates import Certificate, certificates, certified
-from windowlib.erasure.source import Held, Target, held
-from windowlib.erasure.tables import Sought, TableErasure
+from windowlib.erasure.source import SourceHoldings, Target, held
+from windowlib.erasure.tables import ErasureQuery, TableErasure
 from windowlib.erasure.texts import Mention
 from windowlib.inspection.lineage.cuts import Key, check_key, cut, key_of
-from windowlib.migrations.batch import AtRest, settled, stands
+from windowlib.migrations.batch import ClaimedPipeline, settled, stands
 from windowlib.migrations.files import PipelineSnapshot
 from windowlib.model.errors import WindowError
 from windowlib.plans.erased import is_hashable
@@ -161,7 +161,7 @@ class _Looked:
     target: Target
     found: Mapping[str, TableErasure]
     others: Mapping[str, int]
-    kept: Held
+    kept: SourceHoldings
 
     @property
     def removed(self) -> dict[str, int]:
@@ -176,7 +176,7 @@ def _look(place: _Place, key: Key, spark: GetSpark, asked: ForgetRequest, attemp
     target = Target(key, secret, max(asked.clock(), _newest_ms(here)))
     kept = held(place.definition, tables, place.commit, target, spark())
     others = outside.find(tables, key, remove=False)
-    found = of_tables.find(here, Sought(key, kept.ids, asked.now), attempt)
+    found = of_tables.find(here, ErasureQuery(key, kept.ids, asked.now), attempt)
     of_key = others.keys() - {PREVIEWS.name} or outside.is_in_previews(tables.root, key)  # all of them are deleted
     if not (found or of_key or kept.rows or _is_begun(place.definition, target)):
         raise NothingToForget(
@@ -222,7 +222,9 @@ def forget(definition: Definition, spark: GetSpark, asked: ForgetRequest) -> Cer
     return replace(certificate, cuts_lost=lost)
 
 
-def _forgotten(definition: Definition, pipeline: AtRest, key: Key, spark: GetSpark, asked: ForgetRequest) -> Erasure:
+def _forgotten(
+    definition: Definition, pipeline: ClaimedPipeline, key: Key, spark: GetSpark, asked: ForgetRequest
+) -> Erasure:
     ledger, claim, state = pipeline.ledger, pipeline.claim, pipeline.state
     batch_id = state.last_batch_id + 1
     attempt = f"{batch_id}-{claim.epoch}"

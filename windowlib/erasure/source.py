@@ -57,7 +57,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class SourceHoldings:
     """The rows of a key by file of the source, the ids of its events, and their times after that which was asked for.
 
     `not_looked_at` are the files that could not be read, in sentences.
@@ -69,12 +69,12 @@ class Held:
     not_looked_at: Sequence[str] = ()
 
 
-def held(definition: Definition, tables: Tables, commit: Commit, target: Target, spark: SparkSession) -> Held:
+def held(definition: Definition, tables: Tables, commit: Commit, target: Target, spark: SparkSession) -> SourceHoldings:
     """What the source holds of a key, in files that were read and in new ones. Raises `HashesDiffer`."""
     types: Mapping[str, str] | None = commit.stored.get("source_types")
     files, not_looked_at = _files(definition, tables, commit, types)
     if not files:
-        return Held(not_looked_at=not_looked_at)
+        return SourceHoldings(not_looked_at=not_looked_at)
     staging = staging_folder(definition.root) / f"forget-{secrets.token_hex(4)}"
     try:
         raw = source.rows(spark, definition.source, files, staging, types)
@@ -108,7 +108,9 @@ def _files(
     return fits, not_looked_at
 
 
-def _held(definition: Definition, raw: source.SourceRows, target: Target, not_looked_at: Sequence[str]) -> Held:
+def _held(
+    definition: Definition, raw: source.SourceRows, target: Target, not_looked_at: Sequence[str]
+) -> SourceHoldings:
     values, event_id = target.key.python_values(), definition.source.event_id
     equal = (F.col(quoted(name)) == literal(value) for name, value in values.items())
     by_value = F.coalesce(reduce(and_, equal), F.lit(False))
@@ -132,7 +134,7 @@ def _held(definition: Definition, raw: source.SourceRows, target: Target, not_lo
             f"the engine hashes the key {target.key} otherwise than this process, so its events could not be left out;"
             " nothing was changed. Please report this, with the type of the key's columns"
         )
-    return Held(
+    return SourceHoldings(
         {raw.paths[row[names.SOURCE_FILE]]: row["rows"] for row in found},
         frozenset(one for row in found for one in row["ids"] or ()),
         frozenset(one for row in found for one in row["later_ms"]),

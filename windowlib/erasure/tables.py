@@ -47,7 +47,7 @@ class TableErasure:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ErasureRule:
     """What of some rows of a table stays, maybe in other words, and the columns that it depends on."""
 
     remains: Callable[[pa.Table], pa.Table]
@@ -55,7 +55,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Sought:
+class ErasureQuery:
     """What is looked for: the rows of a key, the ids of its events, its values among examples of checks.
 
     With `announcements` also the rows that informed followers of an earlier erasure of it.
@@ -65,19 +65,23 @@ class Sought:
     ids: Collection[str] = ()
     announcements: bool = False
 
-    def rule_of(self, name: str) -> Rule | None:
+    def rule_of(self, name: str) -> ErasureRule | None:
         """What stays of a table; None where nothing of the key can be in it."""
         if name in KEYED:
-            return Rule(self._without_key, self.key.columns)
+            return ErasureRule(self._without_key, self.key.columns)
         mention = Mention.of(self.key)
         match name:
             case QUARANTINE.name:
-                return Rule(lambda rows: _without(rows, self._refused(rows["raw"].to_pylist(), mention)), ("raw",))
+                return ErasureRule(
+                    lambda rows: _without(rows, self._refused(rows["raw"].to_pylist(), mention)), ("raw",)
+                )
             case SEEN_IDS.name if self.ids:
                 ids = pa.array(sorted(self.ids), pa.string())
-                return Rule(lambda rows: _without(rows, pc.is_in(rows["event_id"].cast(ids.type), ids)), ("event_id",))
+                return ErasureRule(
+                    lambda rows: _without(rows, pc.is_in(rows["event_id"].cast(ids.type), ids)), ("event_id",)
+                )
             case DQ_RESULTS.name:
-                return Rule(lambda rows: _in_other_words(rows, "observed", mention), ("observed",))
+                return ErasureRule(lambda rows: _in_other_words(rows, "observed", mention), ("observed",))
         return None
 
     def may_be_in(self, name: str, file: DataFile, schema: pa.Schema) -> bool:
@@ -101,7 +105,7 @@ class Sought:
         return pa.array([self.key.is_of(row) if row else mention.is_in(raw) for raw, row in rows], pa.bool_())
 
 
-def find(here: PipelineSnapshot, sought: Sought, attempt: str | None) -> dict[str, TableErasure]:
+def find(here: PipelineSnapshot, sought: ErasureQuery, attempt: str | None) -> dict[str, TableErasure]:
     """What every table holds of a key. With an `attempt` the files without it are written; no commit names them yet."""
     found: dict[str, TableErasure] = {}
     try:
@@ -123,7 +127,7 @@ def discard(here: PipelineSnapshot, found: Mapping[str, TableErasure]) -> None:
 
 
 def _look(
-    here: PipelineSnapshot, name: str, sought: Sought, rule: Rule, attempt: str | None, found: TableErasure
+    here: PipelineSnapshot, name: str, sought: ErasureQuery, rule: ErasureRule, attempt: str | None, found: TableErasure
 ) -> None:
     folder, files = here.tables[name].folder, here.files(name)
     check_there(here.tables[name], files)

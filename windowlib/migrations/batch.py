@@ -36,7 +36,7 @@ _AS_COUNTED = {meaning.ADDED: ADDED, meaning.CHANGED: CHANGED, meaning.REMOVED: 
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class MigrationOutcome:
     """A switch, or one back: its batch, and how `results` changed by it; None where a killed one was finished."""
 
     batch_id: int
@@ -55,7 +55,7 @@ class MigrationRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class AtRest:
+class ClaimedPipeline:
     """A claimed pipeline in which no batch is half published: what its ledger says then."""
 
     ledger: Ledger
@@ -70,7 +70,7 @@ class AtRest:
 
 
 @contextmanager
-def staged(pipeline: AtRest, batch_id: int, spark: SparkSession) -> Iterator[Staging]:
+def staged(pipeline: ClaimedPipeline, batch_id: int, spark: SparkSession) -> Iterator[Staging]:
     """Where the files of a switch are written until it is prepared; none of them stays where the block fails."""
     attempt, root = f"{batch_id}-{pipeline.claim.epoch}", pipeline.ledger.root
     staging = Staging(staging_folder(root) / attempt, attempt, root, spark)
@@ -84,7 +84,7 @@ def staged(pipeline: AtRest, batch_id: int, spark: SparkSession) -> Iterator[Sta
         shutil.rmtree(staging.folder, ignore_errors=True)
 
 
-def settled(ledger: Ledger, claim: Claim, before: LedgerState) -> AtRest:
+def settled(ledger: Ledger, claim: Claim, before: LedgerState) -> ClaimedPipeline:
     """The pipeline once a batch that waits prepared, and was not refused, is published."""
     if before.left_by_a_dead_run and before.prepared is None:
         fence(ledger.tables, before.versions)
@@ -92,10 +92,10 @@ def settled(ledger: Ledger, claim: Claim, before: LedgerState) -> AtRest:
     if state.prepared and not state.is_refused:
         publish(ledger, claim, prepare.read(ledger.root, state.prepared))
         state = ledger.state()
-    return AtRest(ledger, claim, state)
+    return ClaimedPipeline(ledger, claim, state)
 
 
-def stands(pipeline: AtRest) -> PipelineSnapshot:
+def stands(pipeline: ClaimedPipeline) -> PipelineSnapshot:
     """The tables as the newest batch left them. Raises `ForeignChange`, `LostRows`, `Superseded`."""
     tables, epoch = pipeline.ledger.tables, pipeline.claim.epoch
     versions = standing(tables, pipeline.commit.versions, lambda: pipeline.ledger.check(epoch))
@@ -138,7 +138,7 @@ def publication(
     )
 
 
-def fix(pipeline: AtRest, made: Publication) -> Publication:
+def fix(pipeline: ClaimedPipeline, made: Publication) -> Publication:
     """Writes a publication down, with its plan, in one commit of the ledger; a plan that was open is abandoned."""
     ledger, state, rows = pipeline.ledger, pipeline.state, list[dict[str, Any]]()
     if state.plan:

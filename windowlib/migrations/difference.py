@@ -53,7 +53,7 @@ class MigrationDifference:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class MigrationSide:
     """The results of one definition: where they are, and what its commit keeps of the definition."""
 
     tables: Pinned
@@ -74,7 +74,7 @@ class Side:
 
 
 def difference(
-    definition: Definition, before: Side, after: Side, staging: Staging, batch_id: int
+    definition: Definition, before: MigrationSide, after: MigrationSide, staging: Staging, batch_id: int
 ) -> MigrationDifference:
     """Writes what changes in `results` below `FEED` of the attempt, and sums it up. `definition` is one of the two.
 
@@ -100,7 +100,7 @@ def difference(
     )
 
 
-def _identity(spec: WindowSpec, before: Side, after: Side) -> list[str] | None:
+def _identity(spec: WindowSpec, before: MigrationSide, after: MigrationSide) -> list[str] | None:
     """The columns by which a result of one definition is that of the other; None where none is."""
     one, other = before.stored, after.stored
     kinds = [{k: v for k, v in of["window"].items() if k not in _SAME_KIND} for of in (one, other)]

@@ -171,7 +171,7 @@ def is_finished(state: LedgerState) -> bool:
 
 
 def check_can_migrate(definition: Definition, ledger: Ledger, state: LedgerState) -> None:
-    """Raises `NothingToMigrate`, `MigrationRefused`, `OtherType`, `Rejected` where a migration cannot begin."""
+    """Raises `NothingToMigrate`, `MigrationRefused`, `ColumnTypeChanged`, `Rejected` where a migration cannot begin."""
     commit = state.commit
     if commit is None:
         raise NothingToMigrate(

@@ -26,9 +26,9 @@ from windowlib.batches.staging import Staging
 from windowlib.definition.definition import Definition
 from windowlib.migrations import files
 from windowlib.migrations.batch import (
-    AtRest,
-    Done,
+    ClaimedPipeline,
     GetSpark,
+    MigrationOutcome,
     MigrationRequest,
     fix,
     publication,
@@ -36,7 +36,7 @@ from windowlib.migrations.batch import (
     staged,
     stands,
 )
-from windowlib.migrations.difference import MigrationDifference, Side, difference
+from windowlib.migrations.difference import MigrationDifference, MigrationSide, difference
 from windowlib.migrations.files import KEEP, PipelineSnapshot
 from windowlib.migrations.shadow import (
     Shadow,
@@ -103,18 +103,18 @@ def _compared(
         here = PipelineSnapshot(ledger.tables, commit.versions)
         _check_types(here, shadow)
         staging = Staging(folder, "compared", definition.root, spark())
-        sides = Side(Pinned(here.tables, here.versions, spark()), commit), _side(shadow, spark())
+        sides = MigrationSide(Pinned(here.tables, here.versions, spark()), commit), _side(shadow, spark())
         return difference(definition, *sides, staging, 0)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _side(shadow: Shadow, spark: SparkSession) -> Side:
-    return Side(Pinned(shadow.ledger.tables, shadow.commit.versions, spark), shadow.commit)
+def _side(shadow: Shadow, spark: SparkSession) -> MigrationSide:
+    return MigrationSide(Pinned(shadow.ledger.tables, shadow.commit.versions, spark), shadow.commit)
 
 
 def _check_types(here: PipelineSnapshot, shadow: Shadow) -> None:
-    """Raises `OtherType` before anything is computed from both."""
+    """Raises `ColumnTypeChanged` before anything is computed from both."""
     known, more = (
         here.schema(RESULT_CHANGES.name),
         PipelineSnapshot(shadow.ledger.tables, shadow.commit.versions).schema,
@@ -124,10 +124,10 @@ def _check_types(here: PipelineSnapshot, shadow: Shadow) -> None:
         with_all_columns(known, new)
 
 
-def switch(definition: Definition, shadow: Shadow, spark: GetSpark, asked: MigrationRequest) -> Done:
+def switch(definition: Definition, shadow: Shadow, spark: GetSpark, asked: MigrationRequest) -> MigrationOutcome:
     """Reads what came since, then makes the tables that were built those of the pipeline, as one batch.
 
-    Raises as `build` does, `Superseded` while a run is in progress, `ForeignChange`, `OtherType`.
+    Raises as `build` does, `Superseded` while a run is in progress, `ForeignChange`, `ColumnTypeChanged`.
     """
     ledger = ledger_of(definition, asked.clock)
     check_can_migrate(definition, ledger, ledger.state())
@@ -146,8 +146,8 @@ def switch(definition: Definition, shadow: Shadow, spark: GetSpark, asked: Migra
 
 
 def _switched(
-    definition: Definition, pipeline: AtRest, shadow: Shadow, spark: SparkSession, asked: MigrationRequest
-) -> Done:
+    definition: Definition, pipeline: ClaimedPipeline, shadow: Shadow, spark: SparkSession, asked: MigrationRequest
+) -> MigrationOutcome:
     ledger, commit, built = pipeline.ledger, pipeline.commit, shadow.commit
     check_read_all(definition, ledger, commit, shadow)
     here = stands(pipeline)
@@ -156,7 +156,7 @@ def _switched(
     batch_id = after + built.batch_id
     with staged(pipeline, batch_id, spark) as staging:
         with still_there(shadow):
-            side = Side(Pinned(ledger.tables, here.versions, spark), commit)
+            side = MigrationSide(Pinned(ledger.tables, here.versions, spark), commit)
             found = difference(definition, side, _side(shadow, spark), staging, batch_id)
             new = PipelineSnapshot(shadow.ledger.tables, built.versions)
             changes = [_from_shadow(name, here, new, staging, ledger.tables, after) for name in COMMIT_ORDER]
@@ -171,7 +171,7 @@ def _switched(
         target = replace(built, definition=stored)
         made = fix(pipeline, publication(batch_id, pipeline.state, target, decision, changes, found))
     publish(ledger, pipeline.claim, made)
-    return Done(batch_id, found)
+    return MigrationOutcome(batch_id, found)
 
 
 def _from_shadow(

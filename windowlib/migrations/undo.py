@@ -9,9 +9,9 @@ from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.migrations import files
 from windowlib.migrations.batch import (
-    AtRest,
-    Done,
+    ClaimedPipeline,
     GetSpark,
+    MigrationOutcome,
     MigrationRequest,
     fix,
     publication,
@@ -19,7 +19,7 @@ from windowlib.migrations.batch import (
     staged,
     stands,
 )
-from windowlib.migrations.difference import Side, difference
+from windowlib.migrations.difference import MigrationSide, difference
 from windowlib.migrations.files import PipelineSnapshot
 from windowlib.migrations.shadow import NothingToMigrate
 from windowlib.runs.deadline import bounded
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def undo(definition: Definition, spark: GetSpark, asked: MigrationRequest) -> Done | None:
+def undo(definition: Definition, spark: GetSpark, asked: MigrationRequest) -> MigrationOutcome | None:
     """Makes the tables from before the newest migration those of the pipeline again, as one batch; None: nothing was
     switched yet, and what was built is deleted.
 
@@ -73,8 +73,12 @@ def _nothing_switched(definition: Definition) -> None:
 
 
 def _undone(
-    definition: Definition, pipeline: AtRest, done: tuple[int, Migration], spark: SparkSession, asked: MigrationRequest
-) -> Done:
+    definition: Definition,
+    pipeline: ClaimedPipeline,
+    done: tuple[int, Migration],
+    spark: SparkSession,
+    asked: MigrationRequest,
+) -> MigrationOutcome:
     ledger, (number, undone) = pipeline.ledger, done
     base = max((one for one in commits_of(ledger.tables) if one.batch_id < number), key=lambda one: one.batch_id)
     check_kept(ledger.root, base.batch_id, f"no way back to before the migration of batch {number}")
@@ -85,7 +89,7 @@ def _undone(
     batch_id = pipeline.state.last_batch_id + 1
     with staged(pipeline, batch_id, spark) as staging:
         both = (here, pipeline.commit), (then, base)
-        sides = [Side(Pinned(ledger.tables, at.versions, spark), of) for at, of in both]
+        sides = [MigrationSide(Pinned(ledger.tables, at.versions, spark), of) for at, of in both]
         found = difference(definition, sides[0], sides[1], staging, batch_id)
         schemas = [one for at in (then, here) if (one := at.schema(RESULTS.name)) is not None]
         changes = [
@@ -97,7 +101,7 @@ def _undone(
         decision = Decision("migrate_undo", asked.who, asked.reason, to_batch_id=base.batch_id, migration=undone.id)
         made = fix(pipeline, publication(batch_id, pipeline.state, base, decision, changes, found))
     publish(ledger, pipeline.claim, made)
-    return Done(batch_id, found)
+    return MigrationOutcome(batch_id, found)
 
 
 def finish(definition: Definition, asked: MigrationRequest) -> int:
@@ -112,7 +116,9 @@ def finish(definition: Definition, asked: MigrationRequest) -> int:
     return number
 
 
-def finish_prepared(definition: Definition, clock: Clock = wall_clock_ms, note: Note = silent) -> Done | None:
+def finish_prepared(
+    definition: Definition, clock: Clock = wall_clock_ms, note: Note = silent
+) -> MigrationOutcome | None:
     """Publishes a switch, or one back, that was prepared and then killed; None without one."""
     ledger = ledger_of(definition, clock)
     plan = ledger.state().plan
@@ -124,7 +130,7 @@ def finish_prepared(definition: Definition, clock: Clock = wall_clock_ms, note: 
         if state.prepared is None:
             return None  # it was finished meanwhile
         publish(ledger, claim, prepare.read(ledger.root, state.prepared))
-    return Done(plan.batch_id)
+    return MigrationOutcome(plan.batch_id)
 
 
 def tidy(definition: Definition, clock: Clock = wall_clock_ms) -> None:

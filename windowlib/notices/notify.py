@@ -21,7 +21,7 @@ from windowlib.notices.situations import Situation, failure, situations
 from windowlib.notices.webhook import Undelivered, post
 from windowlib.tables.acknowledged import Acknowledged, acknowledged, quiet
 from windowlib.tables.delta import Tables
-from windowlib.tables.notices import Notice, Reported, add, reported
+from windowlib.tables.notices import Notice, ReportedNotices, add, reported
 
 HandOver = Callable[[Mapping[str, Any]], None]
 TRIES = 5  # to be the process that sends, while others add notices
@@ -103,7 +103,9 @@ def _claimed(definition: Definition, ended: CommandOutcome, now_ms: int) -> list
     return []  # others were faster again and again: they have sent it, or the next run does
 
 
-def _steps(definition: Definition, before: Reported, ended: CommandOutcome, now_ms: int) -> Iterator[PendingNotice]:
+def _steps(
+    definition: Definition, before: ReportedNotices, ended: CommandOutcome, now_ms: int
+) -> Iterator[PendingNotice]:
     """What there is to send, as rows that are not delivered yet; and what need not be sent, as delivered."""
     holding = {one.key: one for one in situations(definition, now_ms)}
     if ended.error is not None:

@@ -14,7 +14,7 @@ from jinja2.bccache import Bucket, FileSystemBytecodeCache
 from windowlib.engines.cache import cache_folder
 
 
-class Compiled(FileSystemBytecodeCache):
+class TemplateCache(FileSystemBytecodeCache):
     """Those of a folder. Where it cannot be read or written, templates are compiled again."""
 
     def __init__(self, folder: Path | None = None) -> None:

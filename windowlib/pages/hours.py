@@ -51,7 +51,7 @@ class ByHour:
 
 
 @dataclass(frozen=True, slots=True)
-class Counting:
+class CountingRule:
     """How windows are counted: the output that has their events, and the gap of sessions, which with one below an hour
     have an event in each hour up to their last. None: not known."""
 
@@ -61,7 +61,7 @@ class Counting:
     gap_ms: int | None
 
     @classmethod
-    def of(cls, definition: Definition, tables: Tables, span: TimeRange) -> Counting:
+    def of(cls, definition: Definition, tables: Tables, span: TimeRange) -> CountingRule:
         """How those of a pipeline are counted; hours that sessions reach matter in a span alone."""
         assigner = definition.spec.assigner
         reaches = isinstance(assigner, Session) and step_ms(definition.spec) is not None
@@ -150,7 +150,7 @@ def hours(definition: Definition, tables: Tables, runs: Sequence[RecentRun], *, 
     versions, watermark_ms = runs[0].versions, runs[0].watermark_out_ms
     files = {name: tables[name].files(versions.get(name)) for name in ("results", "late_events", "open_windows")}
     span, chosen = _span(files["results"], end_ms)
-    counting = Counting.of(definition, tables, span)
+    counting = CountingRule.of(definition, tables, span)
     kept = HourCountCache.read(definition.root, counting.terms)
     found, flying, late = ByHour(), ByHour(), ByHour()
     for file in chosen:

@@ -33,7 +33,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class ObservedPipeline:
     """A pipeline as it was found at `now_ms`: what an overview, and more, is made from.
 
     `definition` has the key and the columns that the tables have; those that are new come with a later batch.
@@ -66,13 +66,13 @@ class Looked:
         return approve, abandon
 
 
-def looked(definition: Definition, now_ms: int, ledger: Ledger | None = None) -> Looked:
+def looked(definition: Definition, now_ms: int, ledger: Ledger | None = None) -> ObservedPipeline:
     """A pipeline as it is now; `ledger` is that of a caller who has its tables open. Raises `WindowError` where they
     cannot be read.
     """
     ledger = ledger or ledger_of(definition, lambda: now_ms)
     state = ledger.state()
-    return Looked(
+    return ObservedPipeline(
         definition=of_tables(definition, state.commit.stored) if state.commit else definition,
         now_ms=now_ms,
         tables=ledger.tables,
@@ -84,7 +84,7 @@ def looked(definition: Definition, now_ms: int, ledger: Ledger | None = None) ->
     )
 
 
-def state_of(found: Looked) -> tuple[State, str]:
+def state_of(found: ObservedPipeline) -> tuple[State, str]:
     """What a pipeline does, and why."""
     status, unfinished = found.status, found.status.unfinished
     if not status.same_definition:
@@ -102,7 +102,7 @@ def state_of(found: Looked) -> tuple[State, str]:
     return State.IDLE, _arrived(status.files_waiting, "there is nothing left to read")
 
 
-def _stands(found: Looked, unfinished: Unfinished | None) -> Iterator[str]:
+def _stands(found: ObservedPipeline, unfinished: Unfinished | None) -> Iterator[str]:
     """Why nothing goes on, though no operator has to decide."""
     if given_up := _given_up(found, unfinished):
         yield given_up
@@ -112,7 +112,7 @@ def _stands(found: Looked, unfinished: Unfinished | None) -> Iterator[str]:
         yield error.words
 
 
-def _given_up(found: Looked, unfinished: Unfinished | None) -> str | None:
+def _given_up(found: ObservedPipeline, unfinished: Unfinished | None) -> str | None:
     """That a run has begun a batch and ended; one that none has begun waits for the next, however long ago it was
     planned: its DAG may be paused, or its plan was made by hand."""
     if unfinished is None or not found.ledger.is_begun:
@@ -120,7 +120,7 @@ def _given_up(found: Looked, unfinished: Unfinished | None) -> str | None:
     return f"the run that worked on batch {unfinished.batch_id} ended without finishing it"
 
 
-def _planned(found: Looked, unfinished: Unfinished) -> str:
+def _planned(found: ObservedPipeline, unfinished: Unfinished) -> str:
     """What waits for a run, and for how long, where that is a minute or more."""
     approved = (one.at_ms for one in found.tail.said if one.kind == "approve" and unfinished.approved_by)
     since_ms = max(unfinished.planned_at_ms, next(approved, unfinished.planned_at_ms))

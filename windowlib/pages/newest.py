@@ -68,7 +68,7 @@ class RecentRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class OperatorAction:
     """What an operator said about a batch, or of none: `kind` is one of `SAID`."""
 
     kind: str
@@ -90,7 +90,7 @@ class Tail:
     """The newest batches, newest first, and what operators said since the oldest of them."""
 
     runs: Sequence[RecentRun] = ()
-    said: Sequence[Said] = ()
+    said: Sequence[OperatorAction] = ()
     refused_at_ms: int | None = None  # when the checks refused the batch that was prepared last
     is_whole: bool = True  # nothing came before
 
@@ -104,7 +104,7 @@ class Tail:
 def tail(tables: Tables, version: int | None, at_most: int = LEDGER_ROWS) -> Tail:
     """The end of the ledger as of a version, `at_most` so many rows; None: there is no ledger yet."""
     rows = _ledger_rows(tables[LEDGER.name], version, at_most)
-    runs, said, refused_at_ms = list[RecentRun](), list[Said](), None
+    runs, said, refused_at_ms = list[RecentRun](), list[OperatorAction](), None
     claim, plan, approved = dict[str, Any](), dict[str, Any](), dict[str, Any]()
     for row in rows:
         at_ms = at_ms_of(row)
@@ -119,7 +119,7 @@ def tail(tables: Tables, version: int | None, at_most: int = LEDGER_ROWS) -> Tai
                 runs.append(_run(row, plan if plan.get("batch_id") == row["batch_id"] else {}, claim, approved))
                 approved = {}
             case kind if kind in SAID:
-                said.append(Said(kind, at_ms, row["batch_id"], row["who"] or "", row["reason"] or ""))
+                said.append(OperatorAction(kind, at_ms, row["batch_id"], row["who"] or "", row["reason"] or ""))
                 approved = row if kind == "approve" else approved
     return Tail(runs[::-1], said[::-1], refused_at_ms, not rows or rows[0]["sequence"] <= 2)
 

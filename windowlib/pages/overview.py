@@ -11,7 +11,7 @@ from windowlib.model.errors import WindowError
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
 from windowlib.pages.changes import last_changed_ms
-from windowlib.pages.looked import Looked, State, looked, state_of
+from windowlib.pages.looked import ObservedPipeline, State, looked, state_of
 from windowlib.pages.newest import RUNS_SHOWN
 from windowlib.pages.trends import late_share
 from windowlib.pages.warned import warned
@@ -23,7 +23,7 @@ STRIP, RECENT = 20, 5  # batches
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class CheckMark:
     """One batch in a strip of checks: `worst` is met, warning (or less) or critical, of what its checks found."""
 
     batch_id: int
@@ -32,10 +32,10 @@ class Mark:
     critical: int = 0
 
     @classmethod
-    def of(cls, batch_id: int, failed: Sequence[str]) -> Mark:
+    def of(cls, batch_id: int, failed: Sequence[str]) -> CheckMark:
         """That of a batch; `failed` has the severity of each check that did not hold.
 
-        >>> [Mark.of(7, failed).worst for failed in ([], ["info"], ["warning", "critical"])]
+        >>> [CheckMark.of(7, failed).worst for failed in ([], ["info"], ["warning", "critical"])]
         ['met', 'warning', 'critical']
         """
         critical = failed.count("critical")
@@ -45,7 +45,7 @@ class Mark:
     def said(self) -> str:
         """What failed.
 
-        >>> Mark(7, "critical", 3, 1).said, Mark(8, "warning", 1).said
+        >>> CheckMark(7, "critical", 3, 1).said, CheckMark(8, "warning", 1).said
         ('1 critical, 2 warnings', '1 warning')
         """
         warnings = self.failed - self.critical
@@ -72,7 +72,7 @@ class Overview:
     run_ms: int | None = None
     data: TimeRange | None = None
     late_share: float | None = None
-    strip: Sequence[Mark] = ()
+    strip: Sequence[CheckMark] = ()
     schedule: str | None = None
     warnings: Sequence[str] = ()
     description: str = ""
@@ -96,7 +96,7 @@ class Overview:
         return list(State).index(self.state), not self.warns, -self.weight, self.name
 
 
-def overview(found: Looked) -> Overview:
+def overview(found: ObservedPipeline) -> Overview:
     """The row of a pipeline."""
     state, why = state_of(found)
     commit, time, runs = found.ledger.commit, found.status.time, found.tail.in_force[:RUNS_SHOWN]
@@ -156,12 +156,12 @@ def final_up_to(commit: Commit | None) -> int | None:
     return last_ms if last_ms in (MIN_WATERMARK, MAX_WATERMARK) else last_ms + 1
 
 
-def mark(batch: Validated) -> Mark:
+def mark(batch: Validated) -> CheckMark:
     """A batch in a strip."""
-    return Mark.of(batch.batch_id, [one["expectation_config"]["severity"] for one in batch.failed])
+    return CheckMark.of(batch.batch_id, [one["expectation_config"]["severity"] for one in batch.failed])
 
 
-def _warnings(found: Looked, newest: Sequence[Mark]) -> Iterator[str]:
+def _warnings(found: ObservedPipeline, newest: Sequence[CheckMark]) -> Iterator[str]:
     """What an operator should look at, although nothing stands still."""
     if found.status.error and state_of(found)[0] is not State.FAILING:
         yield found.status.error.words

@@ -17,10 +17,10 @@ from windowlib.pages.changes import RecentChanges, changes
 from windowlib.pages.gaps import step_ms
 from windowlib.pages.history import CheckHistory, CheckOutcome, anchor_of, histories, outcomes_of
 from windowlib.pages.hours import Hour, hour_notes, hours, newest_event_ms
-from windowlib.pages.looked import Looked
+from windowlib.pages.looked import ObservedPipeline
 from windowlib.pages.newest import RUNS_SHOWN, RecentRun
-from windowlib.pages.overview import Mark, Overview, mark, overview
-from windowlib.pages.rows import LateHour, Refused, TextRows, in_flight, late_hours, refused, results
+from windowlib.pages.overview import CheckMark, Overview, mark, overview
+from windowlib.pages.rows import LateHour, RefusedRows, TextRows, in_flight, late_hours, refused, results
 from windowlib.pages.trends import Trend, trends
 from windowlib.pages.verified import LastVerification, verified
 from windowlib.pages.waiting import put_away
@@ -52,7 +52,7 @@ class ListedRun:
     """A run in the list: its accounts, its checks, and what it was (`title`) where it did not just read what is new."""
 
     run: RecentRun
-    mark: Mark | None
+    mark: CheckMark | None
     accounts: Sequence[Account]
     title: str | None
 
@@ -95,7 +95,7 @@ class Pipeline:
     trends: Sequence[Trend]
     runs: Sequence[ListedRun]
     checks: Sequence[CheckHistory]
-    refused: Sequence[Refused]
+    refused: Sequence[RefusedRows]
     late: Sequence[LateHour]
     what_if: WhatIf | None
     decided: Sequence[OperatorDecision]
@@ -106,7 +106,7 @@ class Pipeline:
     situations: Sequence[str]
 
 
-def pipeline(found: Looked, *, keep: bool = False) -> Pipeline:
+def pipeline(found: ObservedPipeline, *, keep: bool = False) -> Pipeline:
     """All about a pipeline that was looked at; with `keep` the next look finds what was counted (`hour_counts`)."""
     definition, tables, runs = found.definition, found.tables, found.tail.runs
     shown, versions = found.tail.in_force[:RUNS_SHOWN], runs[0].versions if runs else {}
@@ -140,7 +140,7 @@ def pipeline(found: Looked, *, keep: bool = False) -> Pipeline:
     )
 
 
-def _listed(definition: Definition, run: RecentRun, found: Mark | None) -> ListedRun:
+def _listed(definition: Definition, run: RecentRun, found: CheckMark | None) -> ListedRun:
     what = _title(definition, run) or ("the end of the input: every window fires" if run.finished else None)
     return ListedRun(run, found, accounts(run.figures), what)
 
@@ -152,13 +152,13 @@ def _title(definition: Definition, run: RecentRun) -> str | None:
     return run.decision.title if run.decision else None
 
 
-def _results(found: Looked, versions: Mapping[str, int]) -> TextRows:
+def _results(found: ObservedPipeline, versions: Mapping[str, int]) -> TextRows:
     """The newest results; without commands where the definition was edited, which would be refused."""
     made = results(found.definition, found.tables, versions)
     return made if found.status.same_definition else replace(made, commands=())
 
 
-def _waiting(found: Looked) -> WaitingBatch | None:
+def _waiting(found: ObservedPipeline) -> WaitingBatch | None:
     if (plan := found.waiting) is None:
         return None
     checked = next((one for one in found.checked if one.batch_id == plan.batch_id), None)
@@ -177,7 +177,7 @@ def _waiting(found: Looked) -> WaitingBatch | None:
     )
 
 
-def _decided(found: Looked) -> list[OperatorDecision]:
+def _decided(found: ObservedPipeline) -> list[OperatorDecision]:
     """Reruns and decisions, newest first. Why a run gave up a rerun may list windows."""
     hides = bool(found.definition.pages.hide)
     said = [
@@ -192,7 +192,7 @@ def _decided(found: Looked) -> list[OperatorDecision]:
     return sorted([*said, *asked], key=lambda one: -one.at_ms)[:LISTED]
 
 
-def _what_if(found: Looked) -> WhatIf | None:
+def _what_if(found: ObservedPipeline) -> WhatIf | None:
     """The newest late events under other allowances; None where none is late, or no larger allowance is usual."""
     if not (runs := found.tail.runs):
         return None
@@ -208,7 +208,7 @@ def _what_if(found: Looked) -> WhatIf | None:
     return made if made.late else None
 
 
-def _late_span(found: Looked, run: RecentRun) -> TimeRange:
+def _late_span(found: ObservedPipeline, run: RecentRun) -> TimeRange:
     """The event times whose late events are few enough to be looked at one by one."""
     files = found.tables["late_events"].files(run.versions.get("late_events"))
     newest_ms = newest_event_ms(found.definition, found.tail.in_force[:RUNS_SHOWN])

@@ -20,9 +20,9 @@ from windowlib.definition.plurals import counted
 from windowlib.inspection.late.events import how_late
 from windowlib.model.rerun import TimeRange
 from windowlib.pages.balance import REFUSED
-from windowlib.pages.compiled import Compiled
+from windowlib.pages.compiled import TemplateCache
 from windowlib.pages.history import CheckHistory, anchor_of
-from windowlib.pages.overview import Mark, Overview
+from windowlib.pages.overview import CheckMark, Overview
 from windowlib.pages.pipeline import Pipeline
 from windowlib.pages.plots import check_plot, days, gaps, highest_hour, plot
 from windowlib.pages.rows import TextRows
@@ -143,7 +143,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
-        bytecode_cache=Compiled(),
+        bytecode_cache=TemplateCache(),
     )
     made.filters |= {
         "at": instant,
@@ -251,10 +251,10 @@ def measure(value: float, kind: Measure) -> str:
     return f"{value:,.0f}" if value >= 100 or float(value).is_integer() else f"{value:.2g}"
 
 
-def strip_words(marks: Sequence[Mark]) -> str:
+def strip_words(marks: Sequence[CheckMark]) -> str:
     """A strip for those who do not see it.
 
-    >>> strip_words([Mark(1, "met", 0), Mark(2, "warning", 2)])
+    >>> strip_words([CheckMark(1, "met", 0), CheckMark(2, "warning", 2)])
     'checks of 2 batches: 1 met, 1 with warnings, 0 refused; the newest with warnings'
     """
     words = {"met": "met", "warning": "with warnings", "critical": "refused"}
@@ -282,9 +282,9 @@ def check_words(history: CheckHistory) -> str:
     )
 
 
-def check_strip(history: CheckHistory) -> list[Mark]:
+def check_strip(history: CheckHistory) -> list[CheckMark]:
     """The newest outcomes of one check."""
     return [
-        Mark.of(one.batch_id, [] if one.result.success else [one.result.severity])
+        CheckMark.of(one.batch_id, [] if one.result.success else [one.result.severity])
         for one in history.outcomes[-CHECKS_MARKED:]
     ]

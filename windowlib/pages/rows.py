@@ -54,7 +54,7 @@ class TextRows:
 
 
 @dataclass(frozen=True, slots=True)
-class LookedFor:
+class ResultFilter:
     """Results whose window ends in a span, and whose key columns have these values (as texts)."""
 
     span: TimeRange | None = None
@@ -78,7 +78,7 @@ class LookedFor:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedRows:
     """Rows that were refused for one reason in the batches shown: how many, and the newest of them."""
 
     reason: str
@@ -98,13 +98,13 @@ class LateHour:
 
 
 def results(
-    definition: Definition, tables: Tables, versions: Mapping[str, int], looked_for: LookedFor | None = None
+    definition: Definition, tables: Tables, versions: Mapping[str, int], looked_for: ResultFilter | None = None
 ) -> TextRows:
     """The results that were written last, of those that are looked for, each with what explains it.
 
     Raises `CannotLook` where a text is not a value of its key column.
     """
-    wanted, found = looked_for or LookedFor(), list[dict[str, Any]]()
+    wanted, found = looked_for or ResultFilter(), list[dict[str, Any]]()
     window = [*definition.source.key, "window_start", "window_end"]
     columns = [*window, *definition.outputs, FILLED, "timing", "firing", "batch_id"]
     if files := tables["results"].files(versions.get("results")):
@@ -125,7 +125,7 @@ def explain_commands(definition: Definition, found: Sequence[Mapping[str, Any]])
     return [to_paste("explain", definition.file, *key, "--at", at) for key, at in zip(keys, times, strict=True)]
 
 
-def refused(definition: Definition, tables: Tables, runs: Sequence[RecentRun]) -> list[Refused]:
+def refused(definition: Definition, tables: Tables, runs: Sequence[RecentRun]) -> list[RefusedRows]:
     """The reasons of the batches shown, the most frequent first, each with its newest rows."""
     found = []
     for reason in REASONS:
@@ -134,7 +134,7 @@ def refused(definition: Definition, tables: Tables, runs: Sequence[RecentRun]) -
             files = tables["quarantine"].files(runs[0].versions.get("quarantine"))
             rows = rows_of_newest(tables, "quarantine", files, EXAMPLES, pc.starts_with(pc.field("reason"), reason))
             columns = ["source_file", "source_row", "event_time", "raw", "batch_id"]
-            found.append(Refused(reason, count, shown(definition, rows, columns)))
+            found.append(RefusedRows(reason, count, shown(definition, rows, columns)))
     return sorted(found, key=lambda one: (-one.count, one.reason))
 
 

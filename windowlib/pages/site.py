@@ -14,7 +14,7 @@ from urllib.parse import quote
 from windowlib.definition.definition import Definition
 from windowlib.model.errors import InvalidSpec
 from windowlib.pages import metrics
-from windowlib.pages.looked import Looked, looked
+from windowlib.pages.looked import ObservedPipeline, looked
 from windowlib.pages.overview import Overview, in_order, unreadable
 from windowlib.pages.pipeline import pipeline
 from windowlib.pages.render import PageLinks, home_page, pipeline_page
@@ -39,16 +39,16 @@ def report(definition: Definition, now_ms: int, ledger: Ledger | None = None) ->
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class SiteBuild:
     """The pages to open, and what was wrong with the pipelines that could not be looked at."""
 
     pages: list[Path] = field(default_factory=list)
     errors: list[tuple[Definition, Exception]] = field(default_factory=list)
 
 
-def reports(definitions: Sequence[Definition], now_ms: int, say: Callable[[str], None]) -> Built:
+def reports(definitions: Sequence[Definition], now_ms: int, say: Callable[[str], None]) -> SiteBuild:
     """As `report`, of each pipeline; `say` is called with what is being done."""
-    built = Built()
+    built = SiteBuild()
     for one in definitions:
         say(f"building the page of {one.name}")
         try:
@@ -60,7 +60,7 @@ def reports(definitions: Sequence[Definition], now_ms: int, say: Callable[[str],
 
 def site(
     definitions: Sequence[Definition], folder: Path, now_ms: int, mistakes: Mapping[Path, str] = MappingProxyType({})
-) -> Built:
+) -> SiteBuild:
     """Writes a home page, a page of each pipeline, and their metrics into a folder; gives the home page.
 
     A pipeline that cannot be looked at, or whose definition cannot be used (`mistakes`: by its file, why), has a row
@@ -69,7 +69,7 @@ def site(
     names = [one.name for one in definitions]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise InvalidSpec(f"two of the definitions have the name {twice}, and pages are named like it; leave one out")
-    samples, rows, built = list[metrics.Sample](), list[Overview](), Built()
+    samples, rows, built = list[metrics.Sample](), list[Overview](), SiteBuild()
     broken = [unreadable(name, why) for name, why in zip(_names(mistakes, names), mistakes.values(), strict=True)]
     folders = _folders([*names, *(one.name for one in broken)])
     for one in definitions:
@@ -121,11 +121,11 @@ def _folders(names: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def _samples(found: Looked) -> list[metrics.Sample]:
+def _samples(found: ObservedPipeline) -> list[metrics.Sample]:
     return metrics.samples_of(found.definition, found.now_ms, found.tables, found.ledger, found.tail)
 
 
-def _store(found: Looked) -> None:
+def _store(found: ObservedPipeline) -> None:
     """Brings Great Expectations' stores of a pipeline's outcomes up to date."""
     if found.checked:
         store(found.definition.root, found.checked)

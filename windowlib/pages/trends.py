@@ -24,7 +24,7 @@ class Measure(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class TrendPoint:
     """One batch in a trend."""
 
     batch_id: int
@@ -38,12 +38,12 @@ class Trend:
 
     title: str
     measure: Measure
-    points: Sequence[Point]
+    points: Sequence[TrendPoint]
     usual: tuple[float, float] | None
     explains: str
 
     @property
-    def newest(self) -> Point:
+    def newest(self) -> TrendPoint:
         return self.points[-1]
 
     @property
@@ -76,7 +76,7 @@ def _trend(
     value: Callable[[RecentRun], float | None],
     explains: str,
 ) -> Trend | None:
-    points = [Point(run.batch_id, run.at_ms, found) for run in runs if (found := value(run)) is not None]
+    points = [TrendPoint(run.batch_id, run.at_ms, found) for run in runs if (found := value(run)) is not None]
     if len(points) < 2 or not any(point.value for point in points):
         return None
     before = [point.value for point in points[:-1] if point.batch_id not in troubled]

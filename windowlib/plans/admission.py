@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from windowlib.model.assigners import Assigner, DynamicSession, Session, Sliding, Staggered, Tumbling
 from windowlib.plans import erased, names
-from windowlib.plans.erased import MALFORMED, Erased
+from windowlib.plans.erased import MALFORMED, ErasedKeys
 from windowlib.plans.functions import F, quoted
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Admission:
     late_up_to_ms: int
     future_after_ms: int | None = None
     by_event_time: bool = True
-    erased: Erased | None = None
+    erased: ErasedKeys | None = None
     time_zone: str | None = None
 
     @property

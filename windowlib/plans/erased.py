@@ -35,7 +35,7 @@ MALFORMED = "malformed"  # the reason of rows whose time, if any, is not valid
 
 
 @dataclass(frozen=True, slots=True)
-class ErasedOf:
+class ErasedDigests:
     """The erased keys of some columns: of each its digest, and the time up to which its events are erased.
 
     `later` are pairs of a digest and a time after that: of events which the source held when the key was erased.
@@ -47,14 +47,14 @@ class ErasedOf:
 
 
 @dataclass(frozen=True, slots=True)
-class Erased:
+class ErasedKeys:
     """All erased keys of a pipeline. `secret` is hexadecimal.
 
     With `hides_lines` the text of lines that cannot be parsed is not kept: no hash shows which key they name.
     """
 
     secret: str
-    keys: tuple[ErasedOf, ...]
+    keys: tuple[ErasedDigests, ...]
     hides_lines: bool = True
 
     def may_be_in(self, from_ms: int, to_ms: int) -> bool:
@@ -143,7 +143,7 @@ def _text_of(column: Column, kind: str) -> Column:
     return F.hex(column) if kind == "binary" else column.cast("string")
 
 
-def without(rows: DataFrame, erased: Erased) -> DataFrame:
+def without(rows: DataFrame, erased: ErasedKeys) -> DataFrame:
     """`rows` without those of erased keys. Raises `StateMismatch` where the source lacks a column of such keys.
 
     rows: the source's columns, TIMESTAMP_MS, REASON, CORRUPT
@@ -168,7 +168,7 @@ def without_keys(rows: DataFrame, columns: Sequence[str], digests: Sequence[str]
     return rows.where(~digest_of(rows, columns, secret).isin(*digests))
 
 
-def _is_erased(rows: DataFrame, of: ErasedOf, secret: str) -> Column:
+def _is_erased(rows: DataFrame, of: ErasedDigests, secret: str) -> Column:
     """True or false, never null. Times are compared first: the hash of a row that is newer than all is not made."""
     time, times = F.col(names.TIMESTAMP_MS), dict(of.up_to_ms)
     found = digest_of(rows, of.columns, secret)

@@ -119,7 +119,7 @@ def _list(column: pa.Array, name: str) -> list[Any]:
     return values
 
 
-def elements_of(segments: Iterable[Segment], key: Any, out: Out) -> Iterator[Element]:
+def elements_of(segments: Iterable[Segment], key: Any, out: OutputRows) -> Iterator[Element]:
     """The batch's elements of a key."""
     for segment in segments:
         names = segment.columns.names
@@ -131,7 +131,7 @@ def elements_of(segments: Iterable[Segment], key: Any, out: Out) -> Iterator[Ele
             yield make(Element, (key, values[times], dict(zip(names, values)), values[arrivals]))  # noqa: B905
 
 
-class Out:
+class OutputRows:
     """Rows to be written, part by part: a part has few of the columns, the others are null."""
 
     def __init__(self, schema: pa.Schema, keys: Sequence[str]) -> None:

@@ -31,7 +31,7 @@ from windowlib.plans.step import CONTENTS, DROPPED, GONE, HOLE, LATE, ON_TIME, O
 from windowlib.plans.stream import (
     ELEMENT,
     MAP,
-    Out,
+    OutputRows,
     Segment,
     bounds_of,
     element_row,
@@ -64,14 +64,14 @@ class Worker:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         decimal.getcontext().prec = 76  # sums of decimals are exact: Spark's have at most 38 digits
         gc.set_threshold(200_000, 20, 100)  # rows come and go by the ten thousand, and hardly any form cycles
-        out = Out(self.made, self.keys)
+        out = OutputRows(self.made, self.keys)
         for key, segments in groupby(segments_of(batches, self.keys), key=lambda segment: segment.key):
             yield from self._key(key, segments, out)
             yield from out.full()
         out.add(TASK, None, **{names.internal(name): count for name, count in out.counters.items()})
         yield from out.rest()
 
-    def _key(self, key: Any, segments: Iterator[Segment], out: Out) -> Iterator[pa.RecordBatch]:
+    def _key(self, key: Any, segments: Iterator[Segment], out: OutputRows) -> Iterator[pa.RecordBatch]:
         rows: list[Row] = []
         stored: list[Row] = []
         first: list[Segment] = []
@@ -112,7 +112,7 @@ class Worker:
     def over_up_to_ms(self) -> int:
         return self.instant.over_up_to_ms(self.spec)
 
-    def _write(self, run: KeyRun, given: Outcome, out: Out) -> None:
+    def _write(self, run: KeyRun, given: Outcome, out: OutputRows) -> None:
         match given:
             case Result():
                 self._write_result(run, given, out)
@@ -125,7 +125,7 @@ class Worker:
                 out.counters["n_holes"] += 1
                 out.add(HOLE, run.key, end_partition=0, arrival=element.arrival)
 
-    def _write_result(self, run: KeyRun, result: Result, out: Out) -> None:
+    def _write_result(self, run: KeyRun, result: Result, out: OutputRows) -> None:
         """The rows of a result; where a function gave none, what it replaces goes without another in its place."""
         window, replaced = result.window, [bounds_of(old) for old in result.replaced]
         shared = {
@@ -184,7 +184,7 @@ class Worker:
             ],
         }
 
-    def _keep(self, key: Any, row: Row, held: _Stored, out: Out) -> None:
+    def _keep(self, key: Any, row: Row, held: _Stored, out: OutputRows) -> None:
         """A row of the state after the run into the map, and what is new of its contents."""
         if "key_state" in row:
             self._keep_key_state(key, row["key_state"], out)
@@ -221,7 +221,7 @@ class Worker:
             next_processing_ms=processing_ms,
         )
 
-    def _keep_key_state(self, key: Any, key_state: Any, out: Out) -> None:
+    def _keep_key_state(self, key: Any, key_state: Any, out: OutputRows) -> None:
         """Stores what functions remember of the key itself: a row of its own, under the global window."""
         bounds = {**bounds_of(GLOBAL_WINDOW), **bounds_of(GLOBAL_WINDOW, "state_")}
         never = {"next_event_ms": MAX_TIME_MS, "next_processing_ms": MAX_TIME_MS}
@@ -262,7 +262,7 @@ class _Stored:
         """[timestamp_ms, value, arrival] of each element, in order of arrival."""
         return list(self.live[state_window])
 
-    def keep(self, state_window: TimeWindow, elements: Sequence[Sequence[Any]], out: Out) -> int:
+    def keep(self, state_window: TimeWindow, elements: Sequence[Sequence[Any]], out: OutputRows) -> int:
         """Writes what is not stored yet; gives the batch from which on the chunks of this state window count."""
         before = self.live.get(state_window, [])
         grown = before and [e[2] for e in elements[: len(before)]] == [e[2] for e in before]
@@ -272,7 +272,7 @@ class _Stored:
         self._write(state_window, elements, out)
         return self.worker.batch_id
 
-    def pass_on(self, out: Out) -> None:
+    def pass_on(self, out: OutputRows) -> None:
         """The key as it was; where its partition is compacted, its contents once more."""
         for row in self.rows:
             state_window = window_of(row, "state_")
@@ -284,7 +284,7 @@ class _Stored:
             out.counters["n_after"] += row["elements"] or 0
             out.add(OPEN, self.key, **columns, end_partition=partition)
 
-    def _write(self, state_window: TimeWindow, elements: Sequence[Sequence[Any]], out: Out) -> None:
+    def _write(self, state_window: TimeWindow, elements: Sequence[Sequence[Any]], out: OutputRows) -> None:
         for first in range(0, len(elements), CHUNK):
             chunk = [stored_element(*element) for element in elements[first : first + CHUNK]]
             bounds = bounds_of(state_window, "state_")

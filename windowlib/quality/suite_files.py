@@ -51,7 +51,7 @@ class Suite:
 
 
 @dataclass(frozen=True, slots=True)
-class Blanks:
+class SuitePlaceholders:
     """What the files leave open: conditions under which an expectation holds, columns, and bounds by parameter."""
 
     conditions: Mapping[str, bool]
@@ -59,7 +59,7 @@ class Blanks:
     parameters: Mapping[str, float | None]
 
     @classmethod
-    def of(cls, terms: Terms, parameters: Mapping[str, float | None]) -> Blanks:
+    def of(cls, terms: Terms, parameters: Mapping[str, float | None]) -> SuitePlaceholders:
         """Those of a pipeline and batch."""
         return cls(
             conditions={
@@ -74,7 +74,7 @@ class Blanks:
 
 def suites_of(terms: Terms, parameters: Mapping[str, float | None]) -> list[Suite]:
     """All suites of a pipeline, in the order of their files' names, then those of `figures_suite`, `results_suite`."""
-    blanks = Blanks.of(terms, parameters)
+    blanks = SuitePlaceholders.of(terms, parameters)
     ours = _in_folder(resources.files("windowlib.quality") / "suites")
     files = ours | (_in_folder(terms.suites) if terms.suites else {})
     for reserved in (OWN_FIGURES, OWN_RESULTS):
@@ -96,7 +96,7 @@ def _in_folder(folder: Traversable) -> dict[str, Traversable]:
     return {file.name: file for file in folder.iterdir() if file.name.endswith(".json")}
 
 
-def _suite(file: Traversable, blanks: Blanks, header: tuple[str, str] | None = None) -> Suite:
+def _suite(file: Traversable, blanks: SuitePlaceholders, header: tuple[str, str] | None = None) -> Suite:
     """The suite in a file, which says its name and what it judges unless `header` does."""
     contents = _contents(file)
     name, judges = _given(file, contents, *header) if header else _header(file, contents)
@@ -183,7 +183,7 @@ def _ours(place: str, config: Mapping[str, Any], keys: Collection[str]) -> dict[
 # -- filling in ---------------------------------------------------------------------------------------------------
 
 
-def _holds(one: Expectation, blanks: Blanks) -> bool:
+def _holds(one: Expectation, blanks: SuitePlaceholders) -> bool:
     condition = one.ours.get("only_if")
     if condition is None:
         return True
@@ -191,7 +191,7 @@ def _holds(one: Expectation, blanks: Blanks) -> bool:
     return blanks.conditions[condition]
 
 
-def _filled(one: Expectation, blanks: Blanks) -> Expectation:
+def _filled(one: Expectation, blanks: SuitePlaceholders) -> Expectation:
     """An expectation with a pipeline's columns and the numbers of its sentence; bounds Great Expectations fills in."""
     kwargs, parameters = dict(one.config["kwargs"]), blanks.parameters
     for name, bound in kwargs.items():

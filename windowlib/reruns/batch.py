@@ -12,7 +12,7 @@ from windowlib.batches.inputs import ComputedBatch, Inputs
 from windowlib.plans.reruns import ADDED, CHANGED, REMOVED
 from windowlib.reruns.expected import check_expected
 from windowlib.reruns.findings import Findings, look
-from windowlib.reruns.publish import Published, publish
+from windowlib.reruns.publish import RerunPublication, publish
 from windowlib.source.listing import check_unchanged
 
 
@@ -25,7 +25,7 @@ def compute(inputs: Inputs) -> ComputedBatch:
     return ComputedBatch(published.changes, inputs.watermark_in_ms, figures_of(inputs, found, published))
 
 
-def figures_of(inputs: Inputs, found: Findings, published: Published) -> dict[str, int | None]:
+def figures_of(inputs: Inputs, found: Findings, published: RerunPublication) -> dict[str, int | None]:
     """Every figure of a rerun by name."""
     changes, files = published.changes, found.read.files
     return {

@@ -41,7 +41,7 @@ class LateChanges:
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class RerunPublication:
     """What a rerun is to commit, and what it did to late events."""
 
     changes: Mapping[str, StagedChanges]
@@ -49,7 +49,7 @@ class Published:
     late_gone: int
 
 
-def publish(inputs: Inputs, found: Findings) -> Published:
+def publish(inputs: Inputs, found: Findings) -> RerunPublication:
     """Moves what was found into tables."""
     results, in_flight, late = dict[str, StagedChanges](), StagedChanges(), LateChanges(StagedChanges())
     if not found.closure.is_empty:
@@ -62,7 +62,7 @@ def publish(inputs: Inputs, found: Findings) -> Published:
     if sources or not found.closure.is_empty:
         late = _late_events(inputs, found)
     changes = joined([results, {"open_windows": in_flight, "late_events": late.changes}, sources])
-    return Published(changes, late.readmitted, late.gone)
+    return RerunPublication(changes, late.readmitted, late.gone)
 
 
 def _results(inputs: Inputs, found: Findings) -> dict[str, StagedChanges]:

@@ -15,7 +15,7 @@ from windowlib.definition.commands import OPEN, to_paste
 from windowlib.definition.instants import instant, iso_instant
 from windowlib.definition.plurals import counted
 from windowlib.definition.source import Source
-from windowlib.definition.terms import Otherwise, read_otherwise
+from windowlib.definition.terms import ReadingDifference, read_otherwise
 from windowlib.definition.uses import Uses
 from windowlib.definition.visible import in_a_line
 from windowlib.model.assigners import Assigner, DynamicSession
@@ -52,7 +52,7 @@ class KnownFile:
     repeats: TimeRange | None = None  # of rows that were refused as duplicates, where these are judged again
     replaced: bool = False
     read_as: str | None = None  # how its rows were read (`windowlib.definition.terms`); None: not known
-    otherwise: Otherwise | None = None  # how they are read now, where that is another way
+    otherwise: ReadingDifference | None = None  # how they are read now, where that is another way
 
     @property
     def path(self) -> str:

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from windowlib.engines.connect import EngineLost
-from windowlib.runs.attempt import Attempt, BatchReport, GivenUp, begin, complete, explaining, roll_forward
+from windowlib.runs.attempt import Attempt, BatchReport, RerunAbandoned, begin, complete, explaining, roll_forward
 from windowlib.runs.deadline import within
-from windowlib.runs.run import PLANS, Due, RunRequest, claimed_in_time, due_in_time, first_plan, looking
+from windowlib.runs.run import PLANS, DueBatch, RunRequest, claimed_in_time, due_in_time, first_plan, looking
 from windowlib.source.found import SourceError
 from windowlib.source.listing import FilesChanged
 from windowlib.tables import disk
@@ -25,7 +25,7 @@ from windowlib.tables.lost import losses_named
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from windowlib.batches.inputs import Shared
+    from windowlib.batches.inputs import SharedInputs
 
 
 OnLost = Callable[[], bool]
@@ -44,10 +44,10 @@ def has_work(run: RunRequest) -> bool:
 
 
 @contextmanager
-def at_work(run: RunRequest, spark: Callable[[], SparkSession], on_lost: OnLost) -> Iterator[AtWork]:
+def at_work(run: RunRequest, spark: Callable[[], SparkSession], on_lost: OnLost) -> Iterator[BegunBatch]:
     """Holds the claim of a pipeline within the block. Raises `Superseded` when another run holds it."""
     with named(run), claimed_in_time(run) as claim:
-        yield AtWork(run, claim, spark, on_lost)
+        yield BegunBatch(run, claim, spark, on_lost)
 
 
 @contextmanager
@@ -58,7 +58,7 @@ def named(run: RunRequest) -> Iterator[None]:
 
 
 @dataclass(slots=True)
-class AtWork:
+class BegunBatch:
     """A pipeline that is claimed, and the batch that it has begun: an attempt, or what an earlier one has prepared.
 
     `spark` is asked for a session once for each batch that is computed.
@@ -68,7 +68,7 @@ class AtWork:
     claim: Claim
     spark: Callable[[], SparkSession]
     on_lost: OnLost
-    begun: Attempt | Due | None = None
+    begun: Attempt | DueBatch | None = None
     plans_left: int = PLANS
     replacements_left: int = 1
 
@@ -96,11 +96,11 @@ class AtWork:
                 return True
         return False
 
-    def completes(self, shared: Shared | None = None) -> BatchReport | None:
+    def completes(self, shared: SharedInputs | None = None) -> BatchReport | None:
         """The report of the batch that it has begun; None where that is to be begun again."""
         begun, self.begun = self.begun, None
         assert begun is not None, "a batch is begun"
-        if isinstance(begun, Due):
+        if isinstance(begun, DueBatch):
             with self._step(begun):
                 return roll_forward(self.run, self.claim, begun)
         with self._step(begun.due, [begun.inputs.spark]):
@@ -110,13 +110,13 @@ class AtWork:
         return None
 
     @contextmanager
-    def _step(self, due: Due, engines: Sequence[SparkSession] = ()) -> Iterator[None]:
+    def _step(self, due: DueBatch, engines: Sequence[SparkSession] = ()) -> Iterator[None]:
         """Raises what the block fails at as what it means, unless the batch is to be planned or done once more."""
         limit_ms, what = self.run.definition.batch_timeout_ms, f"batch {due.plan.batch_id}"
         try:
             with explaining(self.run, self.claim, due), within(limit_ms, what, engines):
                 yield
-        except GivenUp:
+        except RerunAbandoned:
             return
         except FilesChanged:
             self.plans_left -= 1

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from windowlib.batches import batch, taking
 from windowlib.batches.finished import late_after_finish
-from windowlib.batches.inputs import ComputedBatch, Inputs, Shared
+from windowlib.batches.inputs import ComputedBatch, Inputs, SharedInputs
 from windowlib.batches.may_run import columns_added, columns_to_add, lateness_changed, why_it_waits
 from windowlib.batches.result_figures import made_by
 from windowlib.definition.plurals import counted
@@ -33,7 +33,7 @@ from windowlib.reruns.words import size
 from windowlib.runs.deadline import FAILED
 from windowlib.runs.history import history
 from windowlib.runs.publication import fix, publication, publish
-from windowlib.runs.run import Due, RunRequest, saying
+from windowlib.runs.run import DueBatch, RunRequest, saying
 from windowlib.runs.spark_errors import NOT_UTF8, explained
 from windowlib.source import listing as source
 from windowlib.source.parquet_rows import check_texts
@@ -57,12 +57,12 @@ class Attempt:
 
     run: RunRequest
     claim: Claim
-    due: Due
+    due: DueBatch
     inputs: Inputs
     versions: Mapping[str, int]
 
 
-class GivenUp(WindowError):
+class RerunAbandoned(WindowError):
     """A rerun that another run had left cannot be done; its batch is abandoned, and this run goes on."""
 
 
@@ -77,7 +77,7 @@ class BatchReport:
     checks: list[CheckResult] = field(default_factory=list)
 
 
-def begin(run: RunRequest, claim: Claim, due: Due, spark: SparkSession) -> Attempt:
+def begin(run: RunRequest, claim: Claim, due: DueBatch, spark: SparkSession) -> Attempt:
     """Brings the tables to where the batch begins, and gives what it computes from."""
     definition, plan, commit = run.definition, due.plan, due.state.commit
     if changed := lateness_changed(plan, commit):
@@ -98,7 +98,7 @@ def begin(run: RunRequest, claim: Claim, due: Due, spark: SparkSession) -> Attem
     return Attempt(run, claim, due, inputs, versions)
 
 
-def complete(attempt: Attempt, shared: Shared | None = None) -> BatchReport:
+def complete(attempt: Attempt, shared: SharedInputs | None = None) -> BatchReport:
     """Computes the batch, judges it, prepares and publishes it. Raises `Rejected` when the checks refuse it.
 
     One that fails before it is prepared leaves no files: on a full disk each retry would take more of it.
@@ -160,7 +160,7 @@ def _remove_staging(attempt: Attempt) -> None:
         attempt.inputs.staging.parent.rmdir()  # unless another attempt has files there
 
 
-def roll_forward(run: RunRequest, claim: Claim, due: Due) -> BatchReport:
+def roll_forward(run: RunRequest, claim: Claim, due: DueBatch) -> BatchReport:
     """Publishes the batch that an earlier attempt has prepared; nothing is computed."""
     assert due.state.prepared is not None, "the batch is prepared"
     started = time.monotonic()
@@ -174,11 +174,11 @@ def _report(made: Publication, started: float) -> BatchReport:
     return BatchReport(made.batch_id, dict(row["counts"]), row["watermark_out_ms"], time.monotonic() - started, checks)
 
 
-def _computed(attempt: Attempt, shared: Shared | None) -> ComputedBatch:
+def _computed(attempt: Attempt, shared: SharedInputs | None) -> ComputedBatch:
     """The outcome of a batch. A rerun that cannot be done is given up at once, so that no operator must abandon it.
 
-    One that a full disk stops can be done once there is room: the next run does it. Raises `GivenUp` where another run
-    was asked for it.
+    One that a full disk stops can be done once there is room: the next run does it. Raises `RerunAbandoned` where
+    another run was asked for it.
     """
     run, inputs = attempt.run, replace(attempt.inputs, shared=shared)
     if inputs.plan.rerun is None:
@@ -193,7 +193,7 @@ def _computed(attempt: Attempt, shared: Shared | None) -> ComputedBatch:
             which = f"{run.definition.name}: batch {inputs.plan.batch_id}, a rerun that an earlier run had left,"
             note = f"{which} is given up"
             run.note(f"{note}: {error}")
-            raise GivenUp(note) from error
+            raise RerunAbandoned(note) from error
         raise
 
 
@@ -212,7 +212,7 @@ def _refusal(checks: Sequence[CheckResult], state: LedgerState) -> str | None:
 
 
 @contextmanager
-def explaining(run: RunRequest, claim: Claim, due: Due) -> Iterator[None]:
+def explaining(run: RunRequest, claim: Claim, due: DueBatch) -> Iterator[None]:
     """Raises errors of the block as what they mean: a mistake of the user, a lost engine, another run at work."""
     ledger, of = run.ledger, run.definition
     waits = due.plan.rerun is None  # a rerun is given up at once

@@ -32,7 +32,7 @@ from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
 from windowlib.tables.ledger_compaction import put_together
 from windowlib.tables.ledger_rows import Claim, LedgerState
 from windowlib.tables.lost import check_there, losses_named
-from windowlib.tables.maintained import Maintained
+from windowlib.tables.maintained import MaintenanceRecord
 from windowlib.tables.meaning import COMMIT_ORDER, OUTSIDE, RESULT_CHANGES
 from windowlib.tables.prepare import Publication, TableChange
 from windowlib.tables.standing import COUNTED, check_counts, standing
@@ -180,8 +180,8 @@ def _attempt(state: LedgerState, claim: Claim) -> str:
     return f"{state.last_batch_id + 1}-{claim.epoch}"
 
 
-def _kept(cuts: str, found: MaintenancePlan, batch_id: int | None, who: str, now_ms: int) -> Maintained:
-    return Maintained(
+def _kept(cuts: str, found: MaintenancePlan, batch_id: int | None, who: str, now_ms: int) -> MaintenanceRecord:
+    return MaintenanceRecord(
         utc(now_ms),
         who,
         batch_id,
@@ -193,7 +193,7 @@ def _kept(cuts: str, found: MaintenancePlan, batch_id: int | None, who: str, now
     )
 
 
-def _delete(ledger: Ledger, claim: Claim, found: MaintenancePlan, made: Maintained) -> None:
+def _delete(ledger: Ledger, claim: Claim, found: MaintenancePlan, made: MaintenanceRecord) -> None:
     """Says what is kept, then deletes what is not. A run that takes the pipeline over needs none of it either."""
     maintained.keep(ledger.root, made)
     ledger.check(claim.epoch)  # who has claimed before it has not seen that row, and may go back to what it gives up

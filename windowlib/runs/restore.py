@@ -12,7 +12,7 @@ from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.model.errors import WindowError
 from windowlib.tables import delta_commits, prepare
-from windowlib.tables.foreign import Foreign, RowChange, files_before, foreign_changes, rows_changed
+from windowlib.tables.foreign import ChangedTable, RowChange, files_before, foreign_changes, rows_changed
 from windowlib.tables.lease import deciding
 from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
 from windowlib.tables.ledger_rows import LedgerState, abandon_row
@@ -76,7 +76,7 @@ def _adoption_given_up(state: LedgerState, who: str, reason: str) -> Iterator[di
         yield abandon_row(state.plan.batch_id, who, f"restore: {reason}")
 
 
-def changed(ledger: Ledger, state: LedgerState) -> list[Foreign]:
+def changed(ledger: Ledger, state: LedgerState) -> list[ChangedTable]:
     """What other programs have changed since the newest batch. Raises `NothingToDo`."""
     prepared = prepare.read(ledger.root, state.prepared) if state.prepared else None
     found = foreign_changes(ledger.tables, state.versions, prepared)

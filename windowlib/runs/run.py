@@ -22,7 +22,7 @@ from windowlib.tables.lease import lease
 from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
 from windowlib.tables.ledger_history import batch_of_preview
 from windowlib.tables.ledger_rows import Claim, LedgerState, Plan
-from windowlib.tables.rerun import DoneAlready, Rerun
+from windowlib.tables.rerun import Rerun, RerunAlreadyDone
 from windowlib.tables.set_aside import files_set_aside
 from windowlib.tables.standing import fence
 
@@ -82,7 +82,7 @@ class RunRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DueBatch:
     """A batch to be done: its frozen plan, and what the ledger says."""
 
     plan: Plan
@@ -92,7 +92,7 @@ class Due:
 def first_plan(run: RunRequest) -> Plan | None:
     """The plan of the first batch; None when there is nothing to do. Needs no claim; raises as `plan` does.
 
-    A rerun is not frozen before the run has claimed the pipeline. Raises `DoneAlready`.
+    A rerun is not frozen before the run has claimed the pipeline. Raises `RerunAlreadyDone`.
     """
     if run.rerun is None:
         due = _frozen(run)
@@ -102,7 +102,7 @@ def first_plan(run: RunRequest) -> Plan | None:
     return state.plan or _rerun(run, run.rerun, state)
 
 
-def next_due(run: RunRequest, claim: Claim) -> Due | None:
+def next_due(run: RunRequest, claim: Claim) -> DueBatch | None:
     """The batch whose plan is frozen, else the next one, frozen now; None when there is nothing to do.
 
     A plan that was made under other terms, or whose files have changed, and led to nothing that is prepared, is
@@ -120,7 +120,7 @@ def next_due(run: RunRequest, claim: Claim) -> Due | None:
     state, plan = run.ledger.replace_plan(due.plan, make, claim.epoch)
     becomes = "is planned again" if plan else "is abandoned, as nothing is left to do"
     run.note(f"{run.definition.name}: batch {due.plan.batch_id} {stale}: it {becomes}")
-    return Due(plan, state) if plan else next_due(now, claim)
+    return DueBatch(plan, state) if plan else next_due(now, claim)
 
 
 def _why_stale(definition: Definition, plan: Plan) -> str | None:
@@ -135,7 +135,7 @@ def _why_stale(definition: Definition, plan: Plan) -> str | None:
     return None
 
 
-def _frozen(run: RunRequest) -> Due | None:
+def _frozen(run: RunRequest) -> DueBatch | None:
     def make(state: LedgerState) -> Plan | None:
         if run.rerun:
             return _rerun(run, run.rerun, state)
@@ -143,13 +143,13 @@ def _frozen(run: RunRequest) -> Due | None:
 
     state, plan = run.ledger.freeze(make)
     check_may_run(run.definition, state)
-    return Due(plan, state) if plan else None
+    return DueBatch(plan, state) if plan else None
 
 
 def _rerun(run: RunRequest, asked: Rerun, state: LedgerState) -> Plan:
-    """The plan of a rerun. Raises `DoneAlready` where a batch has done what its dry run said."""
+    """The plan of a rerun. Raises `RerunAlreadyDone` where a batch has done what its dry run said."""
     if asked.preview_id is not None and (batch_id := batch_of_preview(run.ledger.tables, asked.preview_id)) is not None:
-        raise DoneAlready(asked.preview_id, batch_id)
+        raise RerunAlreadyDone(asked.preview_id, batch_id)
     return rerun_plan(run.definition, run.ledger.tables, state, asked, run.ledger.clock, run.look)
 
 
@@ -158,7 +158,7 @@ def looking(run: RunRequest) -> AbstractContextManager[None]:
     return within(run.definition.batch_timeout_ms, "looking for the next batch", (), OF_A_LOOK)
 
 
-def due_in_time(run: RunRequest, claim: Claim) -> Due | None:
+def due_in_time(run: RunRequest, claim: Claim) -> DueBatch | None:
     """As `next_due`; raises `TimedOut`."""
     with looking(run):
         return next_due(run, claim)

@@ -23,7 +23,7 @@ from windowlib.tables.ledger_rows import Commit, LedgerState
 from windowlib.tables.meaning import COMMIT_ORDER, FORGET, LEDGER, OUTSIDE, RESULT_CHANGES
 from windowlib.tables.migration import finished, given_up, switched
 from windowlib.tables.publish import staging_folder
-from windowlib.tables.sweep import Unneeded
+from windowlib.tables.sweep import UnneededFiles
 
 LOGS_KEPT_MS = 90 * DAY_MS  # tracebacks of unexpected errors
 UNFINISHED_MS = DAY_MS  # of what a dead process has left next to tables
@@ -42,7 +42,7 @@ class MaintenancePlan:
     counted_from_ms: int
     groups: Mapping[str, list[list[DataFile]]]
     announcements: Sequence[DataFile]
-    unneeded: Sequence[Unneeded]
+    unneeded: Sequence[UnneededFiles]
     logs: Mapping[str, list[Path]]
     others: Mapping[str, list[Path]]
     live: Mapping[str, int]

@@ -22,7 +22,7 @@ from windowlib.definition.several import check_together
 from windowlib.definition.source import Source
 from windowlib.model.errors import reason_of
 from windowlib.quality import check
-from windowlib.runs.at_work import AtWork, OnLost, at_work, has_work, irreplaceable, named
+from windowlib.runs.at_work import BegunBatch, OnLost, at_work, has_work, irreplaceable, named
 from windowlib.runs.attempt import Attempt, BatchReport
 from windowlib.runs.deadline import within
 from windowlib.runs.run import RunRequest
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from windowlib.batches.inputs import Shared
+    from windowlib.batches.inputs import SharedInputs
 
 
 OnBatch = Callable[[Definition, BatchReport], None]
@@ -121,7 +121,7 @@ class Member:
     run: RunRequest
     ended: RunOutcome
     lease: ExitStack = field(default_factory=ExitStack)
-    work: AtWork | None = None
+    work: BegunBatch | None = None
 
     @property
     def attempt(self) -> Attempt | None:
@@ -149,7 +149,7 @@ class Member:
             self.lease.close()
         return False
 
-    def completes(self, shared: Shared | None) -> BatchReport | None:
+    def completes(self, shared: SharedInputs | None) -> BatchReport | None:
         """The report of the batch that it has begun; None where it fails, or is to be begun again."""
         assert self.work is not None, "every member of a group has begun a batch"
         with self._by_itself():
@@ -177,7 +177,7 @@ class Sharing:
     unprofitable: set[tuple[str, ...]] = field(default_factory=set)
 
     @contextmanager
-    def among(self, group: Sequence[Member]) -> Iterator[Shared | None]:
+    def among(self, group: Sequence[Member]) -> Iterator[SharedInputs | None]:
         """What the batches of a group share while the block computes them; None where each had better go alone."""
         shared = self._made(group) if len(group) > 1 else None
         try:
@@ -186,7 +186,7 @@ class Sharing:
             if shared is not None:
                 release(shared)
 
-    def _made(self, group: Sequence[Member]) -> Shared | None:
+    def _made(self, group: Sequence[Member]) -> SharedInputs | None:
         names = tuple(sorted(member.run.definition.name for member in group))
         if names in self.unprofitable:
             return None

@@ -49,7 +49,7 @@ class OtherFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Absent:
+class AbsentColumn:
     """A column that a file does not have; `name` is the definition's for it, and `key` the key that names it.
 
     has:   the columns of the file
@@ -63,21 +63,21 @@ class Absent:
     meant: str
 
 
-def in_use(source: Source, uses: Uses, name: str, has: Collection[str]) -> Absent:
+def in_use(source: Source, uses: Uses, name: str, has: Collection[str]) -> AbsentColumn:
     """A column in use that a file does not have."""
     key = f"{uses.named_by[name]} in {source.file}" if name in uses.named_by else str(source.file)
-    return Absent(name, name, key, sorted(has), nearest(name, has))
+    return AbsentColumn(name, name, key, sorted(has), nearest(name, has))
 
 
-def renamed(source: Source, column: str, has: Sequence[str]) -> Absent:
+def renamed(source: Source, column: str, has: Sequence[str]) -> AbsentColumn:
     """A column to rename that a file does not have; where it has one of the new name, the two stand the wrong way."""
     name, meant = source.rename[column], nearest(column, has)
     if name in has:
         meant = f"; did you mean {{ {given(name)} = {given(column)} }}, what the files call it first?"
-    return Absent(column, name, f"source.rename in {source.file}", has, meant)
+    return AbsentColumn(column, name, f"source.rename in {source.file}", has, meant)
 
 
-def absent(source: Source, uses: Uses, columns: Sequence[str]) -> Iterator[Absent]:
+def absent(source: Source, uses: Uses, columns: Sequence[str]) -> Iterator[AbsentColumn]:
     """The columns that the definition renames or uses, and a file with these columns does not have."""
     folded, has = {name.casefold() for name in columns}, [source.named(name) for name in columns]
     missing = {name.casefold(): own for own, name in source.rename.items() if own.casefold() not in folded}
@@ -88,14 +88,14 @@ def absent(source: Source, uses: Uses, columns: Sequence[str]) -> Iterator[Absen
             yield in_use(source, uses, name, has)
 
 
-def is_null(source: Source, uses: Uses, gap: Absent, others: OtherFiles) -> bool:
+def is_null(source: Source, uses: Uses, gap: AbsentColumn, others: OtherFiles) -> bool:
     """Tests if a column is read as null in files that lack it; one that is renamed and not used is not read at all."""
     if gap.name not in uses.columns:
         return bool(others.recorded) or others.have(gap.name)
     return gap.name in others.table or (source.missing_columns == "null" and gap.name.casefold() not in source.needed)
 
 
-def without(source: Source, file: str, gap: Absent, others: OtherFiles) -> str:
+def without(source: Source, file: str, gap: AbsentColumn, others: OtherFiles) -> str:
     """Says that a file does not have a column that the definition names, and what to do."""
     column, key, meant = gap.column, gap.key, gap.meant
     named = f"{key} names the column {column!r}, which {source.path / file} does not have"

@@ -22,7 +22,7 @@ from windowlib.model.errors import StateMismatch, reason_of
 from windowlib.plans import names
 from windowlib.plans.sql_kinds import NULL, STRING, is_nested
 from windowlib.source import text
-from windowlib.source.absent import Absent, OtherFiles, absent, aside, is_null, without
+from windowlib.source.absent import AbsentColumn, OtherFiles, absent, aside, is_null, without
 from windowlib.source.column_types import (
     has_inner_nanos,
     is_too_long,
@@ -69,7 +69,7 @@ def _types_seen(
     """The types of the columns in use, and for columns that have none the first file in which they are null."""
     source, uses, seen = known.source, known.uses, dict(known.known)
     in_folders = types_of(source, files, known.known)
-    untyped, lacking = dict[str, Path](), dict[str, tuple[str, Absent]]()
+    untyped, lacking = dict[str, Path](), dict[str, tuple[str, AbsentColumn]]()
     for file in files:
         path = source.path / file.path
         with _damage_named(source, file.path, elsewhere.read):
@@ -93,7 +93,9 @@ def _types_seen(
     return seen, {name: path for name, path in untyped.items() if name in uses.columns and name not in seen}
 
 
-def _lacking(source: Source, uses: Uses, file: str, columns: Sequence[str], elsewhere: OtherFiles) -> Iterator[Absent]:
+def _lacking(
+    source: Source, uses: Uses, file: str, columns: Sequence[str], elsewhere: OtherFiles
+) -> Iterator[AbsentColumn]:
     """The columns that are null in a file, which does not have them; raises `StateMismatch` for others."""
     for gap in absent(source, uses, columns):
         if not is_null(source, uses, gap, elsewhere):

@@ -38,7 +38,7 @@ class FileFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class Newest:
+class NewestEvent:
     """The event with the greatest time, admitted or in a hole; of several the one whose file comes first by name."""
 
     timestamp_ms: int
@@ -77,7 +77,7 @@ class BatchIntake:
     reasons: Mapping[str, int] = field(default_factory=dict)
     files: Mapping[str, FileFigures] = field(default_factory=dict)
     buckets: Sequence[Bucket] = ()
-    newest: Newest | None = None
+    newest: NewestEvent | None = None
     row_groups: int | None = None
 
     def with_holes(self, rows: int) -> BatchIntake:
@@ -89,7 +89,9 @@ class BatchIntake:
 def summed_up(groups: Sequence[Group], admission: Admission) -> BatchIntake:
     """What groups of rows give; they are sorted by the names of their files."""
     admitted = [(group, group.bucket) for group in groups if group.bucket is not None]
-    moving = [Newest(group.newest_ms, group.file, group.newest_row) for group in groups if group.newest_ms is not None]
+    moving = [
+        NewestEvent(group.newest_ms, group.file, group.newest_row) for group in groups if group.newest_ms is not None
+    ]
     of_file: dict[str, list[Group]] = {}
     for group in groups:
         of_file.setdefault(group.file, []).append(group)

@@ -48,7 +48,7 @@ class Spelling:
 
 
 @dataclass(frozen=True, slots=True)
-class Spelled:
+class SpelledColumn:
     """A column of values that were read of texts; `broken_by` says, from it, where a text says nothing of the type."""
 
     value: Column
@@ -78,12 +78,12 @@ def as_text(kind: DataType) -> DataType:
     return kind
 
 
-def spelled(given: Column, kind: DataType, spelling: Spelling) -> Spelled:
+def spelled(given: Column, kind: DataType, spelling: Spelling) -> SpelledColumn:
     """The values of a column that was read as `as_text` has its type."""
     from pyspark.sql import types as of
 
     if as_text(kind) == kind:
-        return Spelled(given, lambda _: F.lit(False))
+        return SpelledColumn(given, lambda _: F.lit(False))
     match kind:
         case of.ArrayType():
             return _elements(given, kind, spelling)
@@ -92,34 +92,34 @@ def spelled(given: Column, kind: DataType, spelling: Spelling) -> Spelled:
         case of.StructType():
             return _fields(given, kind, spelling)
         case of.ByteType():
-            return Spelled(given.try_cast(kind), lambda found: given.isNotNull() & found.isNull())
+            return SpelledColumn(given.try_cast(kind), lambda found: given.isNotNull() & found.isNull())
     text = given if spelling.in_json else F.nullif(given, F.lit(""))
     value = _leaf(text, kind, spelling)
-    return Spelled(value, lambda found: text.isNotNull() & found.isNull())
+    return SpelledColumn(value, lambda found: text.isNotNull() & found.isNull())
 
 
-def _elements(given: Column, kind: ArrayType, spelling: Spelling) -> Spelled:
+def _elements(given: Column, kind: ArrayType, spelling: Spelling) -> SpelledColumn:
     of_one = _of_each(kind.elementType, spelling)
     broken = F.exists(given, lambda one: of_one(one).is_broken)
-    return Spelled(F.transform(given, lambda one: of_one(one).value), lambda _: F.coalesce(broken, F.lit(False)))
+    return SpelledColumn(F.transform(given, lambda one: of_one(one).value), lambda _: F.coalesce(broken, F.lit(False)))
 
 
-def _values(given: Column, kind: MapType, spelling: Spelling) -> Spelled:
+def _values(given: Column, kind: MapType, spelling: Spelling) -> SpelledColumn:
     of_one = _of_each(kind.valueType, spelling)
     broken = F.exists(F.map_values(given), lambda one: of_one(one).is_broken)
     value = F.transform_values(given, lambda _, one: of_one(one).value)
-    return Spelled(value, lambda _: F.coalesce(broken, F.lit(False)))
+    return SpelledColumn(value, lambda _: F.coalesce(broken, F.lit(False)))
 
 
-def _fields(given: Column, kind: StructType, spelling: Spelling) -> Spelled:
+def _fields(given: Column, kind: StructType, spelling: Spelling) -> SpelledColumn:
     fields = {one.name: spelled(given.getField(one.name), one.dataType, spelling) for one in kind}
     whole, broken = F.struct(*(one.value.alias(name) for name, one in fields.items())), F.lit(False)
     for one in fields.values():
         broken = broken | one.is_broken
-    return Spelled(F.when(given.isNotNull(), whole), lambda _: broken)
+    return SpelledColumn(F.when(given.isNotNull(), whole), lambda _: broken)
 
 
-def _of_each(kind: DataType, spelling: Spelling) -> Callable[[Column], Spelled]:
+def _of_each(kind: DataType, spelling: Spelling) -> Callable[[Column], SpelledColumn]:
     return lambda one: spelled(one, kind, spelling)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from windowlib.definition.instants import time_of
-from windowlib.plans.erased import Erased, ErasedOf
+from windowlib.plans.erased import ErasedDigests, ErasedKeys
 from windowlib.tables import small
 from windowlib.tables.decision import Decision
 from windowlib.tables.ledger import DecidedMeanwhile
@@ -79,7 +79,7 @@ def secret_of(known: Sequence[Erasure]) -> str:
     return known[0].secret if known else secrets.token_hex(SECRET_BYTES)
 
 
-def erased(root: Path, files: Sequence[SourceFile] = ()) -> Erased | None:
+def erased(root: Path, files: Sequence[SourceFile] = ()) -> ErasedKeys | None:
     """Which events are not read; None without any.
 
     `files` are those that are read, where they are known: where all of them came after the newest erasure, lines that
@@ -96,10 +96,10 @@ def erased(root: Path, files: Sequence[SourceFile] = ()) -> Erased | None:
     newest_ms = max(time_of(one.at) for one in known)
     is_new = bool(files) and all(file.modified_ns // 1_000_000 > newest_ms for file in files)
     keys = tuple(
-        ErasedOf(columns, tuple(sorted(of.items())), tuple(sorted(later[columns])))
+        ErasedDigests(columns, tuple(sorted(of.items())), tuple(sorted(later[columns])))
         for columns, of in sorted(by_columns.items())
     )
-    return Erased(secret_of(known), keys, hides_lines=not is_new)
+    return ErasedKeys(secret_of(known), keys, hides_lines=not is_new)
 
 
 def _erasure(row: Mapping[str, Any]) -> Erasure:

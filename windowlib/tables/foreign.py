@@ -29,7 +29,7 @@ class CannotUndo(WindowError):
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
+class ChangedTable:
     """A table that other programs changed: their commits, and what it holds at `newest`.
 
     `ours` is the version at which windowlib left it: that of the newest batch, or of a prepared one that was committed
@@ -64,13 +64,13 @@ class RowChange:
     exact: bool = True
 
 
-def foreign_changes(tables: Tables, pinned: Versions, prepared: Publication | None) -> list[Foreign]:
+def foreign_changes(tables: Tables, pinned: Versions, prepared: Publication | None) -> list[ChangedTable]:
     """The tables that others changed, in commit order. Raises `log.DamagedLog`."""
     found = (_foreign(tables[name], pinned.get(name), prepared) for name in COMMIT_ORDER)
     return [one for one in found if one is not None]
 
 
-def _foreign(table: Table, pinned: int | None, prepared: Publication | None) -> Foreign | None:
+def _foreign(table: Table, pinned: int | None, prepared: Publication | None) -> ChangedTable | None:
     newest = table.version()
     if newest is None or newest == pinned:
         return None
@@ -82,10 +82,10 @@ def _foreign(table: Table, pinned: int | None, prepared: Publication | None) -> 
     if ours != pinned:
         since = changes_since(table, ours, newest)
     theirs = tuple(one for one in since if not is_ours(one) and (one.changes_data or one.changes_columns))
-    return Foreign(table, newest, ours, theirs, tuple(since)) if theirs else None
+    return ChangedTable(table, newest, ours, theirs, tuple(since)) if theirs else None
 
 
-def files_before(change: Foreign) -> list[DataFile]:
+def files_before(change: ChangedTable) -> list[DataFile]:
     """The files that windowlib left in a table. Raises `CannotUndo` where they, or its columns, cannot come back."""
     for one in change.entries:
         if one.beyond_files:
@@ -98,7 +98,7 @@ def files_before(change: Foreign) -> list[DataFile]:
     return wanted
 
 
-def files_kept(change: Foreign, pinned: int | None) -> list[DataFile]:
+def files_kept(change: ChangedTable, pinned: int | None) -> list[DataFile]:
     """The files that a table holds with the changes of others and without those of a batch that was not finished.
 
     Raises `CannotUndo` where the two cannot be separated, or the table could not be continued.

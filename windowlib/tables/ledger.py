@@ -30,7 +30,7 @@ from windowlib.tables.ledger_read import fold
 from windowlib.tables.ledger_rows import BY_ITSELF, Claim, LedgerState, Plan, abandon_row, plan_row, with_format
 from windowlib.tables.log import CutLog
 from windowlib.tables.meaning import LEDGER
-from windowlib.tables.owner import Life, Owner, shows_life
+from windowlib.tables.owner import Owner, ProcessState, shows_life
 from windowlib.tables.prepare import Unreadable
 
 Clock = Callable[[], int]  # milliseconds since the epoch
@@ -230,9 +230,9 @@ class Ledger:
         """Who holds the claim, in words, or None when no run does any more. By the clocks: only to be shown."""
         by = Owner.of_json(claim.owner)
         match by.life():
-            case Life.AT_WORK:
+            case ProcessState.AT_WORK:
                 return str(by)
-            case Life.ENDED:
+            case ProcessState.ENDED:
                 return None
         age_ms = self.clock() - claim.alive_at_ms
         return None if age_ms >= by.lease_ms(self.lease_timeout_ms) else f"{by}, last heard of {age_ms // 1000} s ago"
@@ -248,14 +248,14 @@ class Ledger:
         if by.is_same(owner.this_process()) and (self.root, claim.epoch) in _FORGONE:
             return True
         life = by.life()
-        if life is Life.OUT_OF_SIGHT:
+        if life is ProcessState.OUT_OF_SIGHT:
             lease_ms = by.lease_ms(self.lease_timeout_ms)
             note(f"waiting up to {lease_ms // 1000} s for a heartbeat of {by}, which holds this pipeline")
             if shows_life(lambda: self.state().claim, lease_ms):
                 if (now := self.state().claim) is None or now.released:
                     return False
-                life = Life.AT_WORK
-        if life is Life.AT_WORK:
+                life = ProcessState.AT_WORK
+        if life is ProcessState.AT_WORK:
             raise Superseded(f"another run holds this pipeline ({by}); it continues, this one leaves")
         return True
 

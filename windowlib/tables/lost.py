@@ -57,7 +57,7 @@ def loss_behind(error: Exception, tables: Tables) -> LostFiles | None:
     by_arrow = isinstance(error, (pa.ArrowException, OSError)) and not is_of_storage(error)
     by_engine = not isinstance(error, WindowError) and "parquet" in str(error).lower()
     try:
-        check_all(tables, Closely(by_arrow or by_engine, str(error)))
+        check_all(tables, InspectionDepth(by_arrow or by_engine, str(error)))
     except LostFiles as lost:
         return lost
     except Exception:  # logs that cannot be read, for example: `error` says more than this one
@@ -66,7 +66,7 @@ def loss_behind(error: Exception, tables: Tables) -> LostFiles | None:
 
 
 @dataclass(slots=True)
-class Closely:
+class InspectionDepth:
     """How closely files are looked at: sizes, with `footers` these, too, and the rows of the files that an error names
     (`said`), and of others as long as they have no more bytes than are `left`.
     """
@@ -87,7 +87,7 @@ class Closely:
         return _unreadable(path, rows=self.left >= 0)
 
 
-def check_all(tables: Tables, closely: Closely) -> None:
+def check_all(tables: Tables, closely: InspectionDepth) -> None:
     """As `check_there` and `check_whole`, of all files that the newest versions of all tables name."""
     for name in TABLES:
         files = tables[name].files(tables[name].version())
@@ -101,7 +101,7 @@ def check_there(table: Table, files: Iterable[DataFile]) -> None:
         raise LostFiles(_sentence(table, gone, "gone"))
 
 
-def check_whole(table: Table, files: Iterable[DataFile], closely: Closely) -> None:
+def check_whole(table: Table, files: Iterable[DataFile], closely: InspectionDepth) -> None:
     """Raises `LostFiles` unless some files of a table, which are there, are as they were written."""
     damaged = {file.path: why for file in files if (why := closely.damage(table.folder / file.path, file))}
     if damaged:

@@ -12,7 +12,7 @@ from windowlib.tables.outside import MAINTENANCE
 
 
 @dataclass(frozen=True, slots=True)
-class Maintained:
+class MaintenanceRecord:
     """One maintenance. `batch_id` is the batch that put small files together, None where there was nothing to put.
 
     `kept_from` is the oldest batch whose cut stays readable by the rule `cuts`; `compacted` are the files that others
@@ -29,17 +29,19 @@ class Maintained:
     bytes_deleted: int
 
 
-def keep(root: Path, made: Maintained) -> None:
+def keep(root: Path, made: MaintenanceRecord) -> None:
     """Adds a maintenance to those that are kept."""
     small.add_row(root, MAINTENANCE, asdict(made))
 
 
-def last(root: Path) -> Maintained | None:
+def last(root: Path) -> MaintenanceRecord | None:
     """The newest maintenance of a pipeline; None without any."""
     row = small.newest_row(root, MAINTENANCE)
     if row is None:
         return None
-    return small.of_row(Maintained, {**row, "compacted": dict(row["compacted"]), "deleted": dict(row["deleted"])})
+    return small.of_row(
+        MaintenanceRecord, {**row, "compacted": dict(row["compacted"]), "deleted": dict(row["deleted"])}
+    )
 
 
 def kept_from(root: Path) -> int:

@@ -45,7 +45,7 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
-class Reported:
+class ReportedNotices:
     """The newest notice of each situation, as of a version of the table; None: there is no table yet."""
 
     version: int | None
@@ -57,16 +57,16 @@ class Reported:
         return {key: one for key, one in self.newest.items() if one.what != "over"}
 
 
-def reported(root: Path) -> Reported:
+def reported(root: Path) -> ReportedNotices:
     """What was reported so far."""
     table = Table(root / NOTICES.name)
     version = table.version()
     rows = table.rows(table.files(version), NOTICES.columns)
     newest = {row["situation"]: row for row in sorted(rows, key=lambda row: row["number"])}
-    return Reported(version, {key: small.of_row(Notice, row) for key, row in newest.items()})
+    return ReportedNotices(version, {key: small.of_row(Notice, row) for key, row in newest.items()})
 
 
-def add(root: Path, after: Reported, notices: Sequence[Notice]) -> bool:
+def add(root: Path, after: ReportedNotices, notices: Sequence[Notice]) -> bool:
     """Adds notices in one commit, if none was added since; False where one was."""
     table = Table(root / NOTICES.name)
     try:

@@ -29,7 +29,7 @@ LOOKS = 40  # at the ledger in one `lease_timeout`
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
-class Life(Enum):
+class ProcessState(Enum):
     """What can be said about a process."""
 
     AT_WORK = "at work"
@@ -47,7 +47,7 @@ class Owner:
     that started it; None where none did.
 
     >>> Owner.of_json(this_process().to_json()).life()
-    <Life.AT_WORK: 'at work'>
+    <ProcessState.AT_WORK: 'at work'>
     """
 
     host: str
@@ -79,19 +79,19 @@ class Owner:
         here = "this machine" if self.host == socket.gethostname() else self.host
         return f"process {self.pid} on {here}"
 
-    def life(self) -> Life:
+    def life(self) -> ProcessState:
         """Whether the process can be at work, as far as this one sees."""
         if not self._in_sight(this_process()):
-            return Life.OUT_OF_SIGHT
+            return ProcessState.OUT_OF_SIGHT
         try:
             process = psutil.Process(self.pid)
             same = self._is(process)
             working = same and process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD, psutil.STATUS_STOPPED)
         except psutil.NoSuchProcess:
-            return Life.OUT_OF_SIGHT if _is_hidden(self.pid) else Life.ENDED
+            return ProcessState.OUT_OF_SIGHT if _is_hidden(self.pid) else ProcessState.ENDED
         except psutil.AccessDenied:
-            return Life.OUT_OF_SIGHT
-        return Life.AT_WORK if working else Life.ENDED
+            return ProcessState.OUT_OF_SIGHT
+        return ProcessState.AT_WORK if working else ProcessState.ENDED
 
     def lease_ms(self, ours_ms: int) -> int:
         """How long a sign of it is waited for: an edited definition makes no run impatient with another."""

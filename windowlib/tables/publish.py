@@ -35,7 +35,7 @@ _KEEPS_ITS_TYPE = (
 )
 
 
-class OtherType(WindowError):
+class ColumnTypeChanged(WindowError):
     """A column has another type, or spelling, under the new definition than rows of `result_changes` have."""
 
 
@@ -143,7 +143,7 @@ def with_schema(changes: Mapping[str, StagedChanges], results: Schema) -> dict[s
 
 
 def with_all_columns(known: Schema, more: Schema) -> Schema:
-    """The columns of one schema, then those that only the other has. Raises `OtherType`."""
+    """The columns of one schema, then those that only the other has. Raises `ColumnTypeChanged`."""
     columns = fields(known)
     names = {one["name"]: one for one in columns}
     check_spelling(map(str, names), (str(one["name"]) for one in fields(more)))
@@ -151,7 +151,7 @@ def with_all_columns(known: Schema, more: Schema) -> Schema:
         if one["name"] not in names:
             columns.append(one)
         elif one["type"] != names[one["name"]]["type"]:
-            raise OtherType(
+            raise ColumnTypeChanged(
                 f"column {one['name']} was {names[one['name']]['type']}, and is {one['type']} under the new definition:"
                 " result_changes keeps the earlier rows, and a column has one type. Give the new one another name"
             )
@@ -159,12 +159,12 @@ def with_all_columns(known: Schema, more: Schema) -> Schema:
 
 
 def check_spelling(known: Iterable[str], names: Iterable[str]) -> None:
-    """Raises `OtherType` where one of `names` differs in case only from a column that `result_changes` has."""
+    """Raises `ColumnTypeChanged` where one of `names` differs in case only from a column that `result_changes` has."""
     spelled = {name.casefold(): name for name in known}
     for name in names:
         before = spelled.get(name.casefold(), name)
         if name != before:
-            raise OtherType(
+            raise ColumnTypeChanged(
                 f"column {name} differs in case only from {before}, which result_changes has from before;"
                 " give it that spelling, or another name"
             )

@@ -25,7 +25,7 @@ class RerunRefused(WindowError):
     """A rerun that cannot be done as asked. Nothing was changed."""
 
 
-class DoneAlready(WindowError):
+class RerunAlreadyDone(WindowError):
     """The rerun that a dry run said is done."""
 
     def __init__(self, preview_id: str, batch_id: int) -> None:

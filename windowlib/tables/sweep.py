@@ -27,7 +27,7 @@ OURS = re.compile(r"[1-9]\d*-[1-9]\d*-.+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{1
 
 
 @dataclass(frozen=True, slots=True)
-class Unneeded:
+class UnneededFiles:
     """Files of one table that nothing needs."""
 
     table: str
@@ -35,7 +35,7 @@ class Unneeded:
     size_bytes: int
 
 
-def unneeded(table: Table, oldest: int | None, waiting: Publication | None, now_ms: int) -> Unneeded:
+def unneeded(table: Table, oldest: int | None, waiting: Publication | None, now_ms: int) -> UnneededFiles:
     """What a table's folder holds beyond that which the cuts from version `oldest` on, and a batch that waits, need.
 
     `oldest` is None where the oldest kept cut has no such table yet.
@@ -43,7 +43,7 @@ def unneeded(table: Table, oldest: int | None, waiting: Publication | None, now_
     return _sized(table, _files(table, _needed(table, oldest, waiting), now_ms))
 
 
-def outside(table: Table, now_ms: int, *, at_once: bool = False) -> Unneeded:
+def outside(table: Table, now_ms: int, *, at_once: bool = False) -> UnneededFiles:
     """The same of a table that no batch publishes, to which anyone may be adding: nothing younger than a day.
 
     With `at_once` also what its log says is removed: a reader that opened the table a moment ago may miss it.
@@ -61,7 +61,7 @@ def outside(table: Table, now_ms: int, *, at_once: bool = False) -> Unneeded:
     )
 
 
-def delete(found: Unneeded) -> None:
+def delete(found: UnneededFiles) -> None:
     """Deletes the files, and folders that are empty then."""
     for path in found.files:
         path.unlink(missing_ok=True)
@@ -112,6 +112,6 @@ def age_ms(path: Path, now_ms: int) -> int:
     return now_ms - path.stat().st_mtime_ns // 1_000_000
 
 
-def _sized(table: Table, files: Iterable[Path]) -> Unneeded:
+def _sized(table: Table, files: Iterable[Path]) -> UnneededFiles:
     found = tuple(files)
-    return Unneeded(table.folder.name, found, sum(path.stat().st_size for path in found))
+    return UnneededFiles(table.folder.name, found, sum(path.stat().st_size for path in found))

@@ -96,7 +96,7 @@ class Key:
         return True
 
 
-class Only(TypedDict, total=False):
+class ReadFilter(TypedDict, total=False):
     """Which part of a table is read: these columns, the rows of this key, those that this expression holds for."""
 
     columns: Sequence[str] | None
@@ -123,7 +123,7 @@ class Cut:
         return self._files[table]
 
     def rows(
-        self, table: str, files: Iterable[DataFile] | None = None, **only: Unpack[Only]
+        self, table: str, files: Iterable[DataFile] | None = None, **only: Unpack[ReadFilter]
     ) -> Iterator[dict[str, Any]]:
         """The rows of a table, or of some of its files, partition columns included; a column a file lacks is null."""
         lacking = dict.fromkeys(only.get("columns") or ())
@@ -132,7 +132,7 @@ class Cut:
                 yield {**lacking, **row, **file.partition}
 
     def read(
-        self, table: str, files: Iterable[DataFile] | None = None, **only: Unpack[Only]
+        self, table: str, files: Iterable[DataFile] | None = None, **only: Unpack[ReadFilter]
     ) -> Iterator[tuple[DataFile, pa.Table]]:
         """The same file by file, without partition columns."""
         from pyarrow import dataset  # which imports pandas

@@ -14,7 +14,7 @@ from windowlib.tables.rerun import Rerun
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class ReplacedWindow:
     """A published window whose place another one took."""
 
     bounds_ms: Bounds
@@ -35,7 +35,7 @@ class ResultVersion:
     watermark_in_ms: int
     watermark_out_ms: int
     why: str
-    took_place_of: list[Taken]
+    took_place_of: list[ReplacedWindow]
     who: str | None = None
     reason: str | None = None
 
@@ -44,11 +44,11 @@ def version_of(tables: Cut, row: Mapping[str, Any], changes: Sequence[Mapping[st
     """A row of `result_changes` in words; `changes` are those of the key's windows around it."""
     run = tables.batches[row["batch_id"]]
     together = [one for one in changes if one["batch_id"] == row["batch_id"] and one["bounds"] != row["bounds"]]
-    taken: list[Taken] = []
+    taken: list[ReplacedWindow] = []
     if row["change"] != "removed":
         merged = [one for one in together if one["change"] == "removed" and _overlap(one["bounds"], row["bounds"])]
         taken = [
-            Taken(one["bounds"], values_of(tables.definition.outputs, one))
+            ReplacedWindow(one["bounds"], values_of(tables.definition.outputs, one))
             for one in sorted(merged, key=lambda one: one["bounds"])
         ]
     who, reason = run.approved_by, run.approved_because
@@ -73,7 +73,9 @@ def version_of(tables: Cut, row: Mapping[str, Any], changes: Sequence[Mapping[st
     )
 
 
-def _why(row: Mapping[str, Any], run: BatchRun, taken: Sequence[Taken], together: Sequence[Mapping[str, Any]]) -> str:
+def _why(
+    row: Mapping[str, Any], run: BatchRun, taken: Sequence[ReplacedWindow], together: Sequence[Mapping[str, Any]]
+) -> str:
     """Why a result was added, changed or removed, in half a sentence."""
     match row["change"], row["cause"]:
         case "removed", "merge":

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from windowlib.inspection.verify.asked import VerifyRequest
-from windowlib.inspection.verify.events import BATCH, IS_LATE, LATE_IN, READMITTED_BY, Counted
-from windowlib.inspection.verify.expected import Expected, meets_any
-from windowlib.inspection.verify.recorded import Recorded
+from windowlib.inspection.verify.events import BATCH, IS_LATE, LATE_IN, READMITTED_BY, CountedRows
+from windowlib.inspection.verify.expected import ExpectedWindows, meets_any
+from windowlib.inspection.verify.recorded import RecordedPast
 from windowlib.inspection.verify.settled import PastRerun
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MIN_WATERMARK
@@ -34,8 +34,8 @@ GROUPS = (SLICE, FIRST, LAST, BATCH, LATE_IN, READMITTED_BY)
 
 
 def expected(
-    inputs: Inputs, given: Counted, recorded: Recorded, asked: VerifyRequest, unsure: Sequence[TimeRange]
-) -> Expected:
+    inputs: Inputs, given: CountedRows, recorded: RecordedPast, asked: VerifyRequest, unsure: Sequence[TimeRange]
+) -> ExpectedWindows:
     """The windows and slices that meet what is asked for, and none of the `unsure` spans."""
     step, past, grid = given.step, recorded.past, Grid.of(given.step.assigner)
     slices = inputs.staged.write_and_read(_slices(given, grid, past.reruns), inputs.staged.unused("slices"))
@@ -62,10 +62,10 @@ def expected(
         *(f"`{key}`" for key in step.keys), START, END, "_batch AS batch_id",
         f"if({counts}, 0, elements) AS should_be", "_listed AS is",
     )  # fmt: skip
-    return Expected(step, results, in_flight, late)
+    return ExpectedWindows(step, results, in_flight, late)
 
 
-def _slices(given: Counted, grid: Grid, reruns: Sequence[PastRerun]) -> DataFrame:
+def _slices(given: CountedRows, grid: Grid, reruns: Sequence[PastRerun]) -> DataFrame:
     """Events added up: key, _slice (start), _batch, _late_in, _readmitted_by, partials, _listed; also _first and _last,
     the starts of the windows over the slice, and _last_end.
 

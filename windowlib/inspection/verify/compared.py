@@ -37,7 +37,7 @@ class TableComparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class TableShape:
     """A table's rows as they are compared: `identity` are key columns and bounds, `values` the columns after them.
 
     `exact` are those whose doubles are not computed, `added` those that not every row has, and the batch whose events
@@ -57,7 +57,7 @@ class Shape:
 
 
 def compare(
-    inputs: Inputs, engine: Engine, shape: Shape, expected: DataFrame | None, found: DataFrame | None
+    inputs: Inputs, engine: Engine, shape: TableShape, expected: DataFrame | None, found: DataFrame | None
 ) -> TableComparison:
     """Compares the rows that there should be with those that there are; None: no row."""
     if expected is None and found is None:
@@ -91,7 +91,7 @@ def compare(
     return TableComparison(counted["rows"], counted["differing"], differences)
 
 
-def _differs(shape: Shape, name: str, kind: Any) -> Column:
+def _differs(shape: TableShape, name: str, kind: Any) -> Column:
     """Whether the two sides differ in a column."""
     found = F.col(f"_found.{quoted(name)}")
     other = ~equal(F.col(f"_expected.{quoted(name)}"), found, kind, exact=name in shape.exact)
@@ -109,13 +109,13 @@ def _has(side: str, name: str) -> Column:
     return F.coalesce(names.contains(f", {name}, "), F.lit(False))
 
 
-def _side(rows: DataFrame, shape: Shape, types: Mapping[str, Any], expected: int, found: int) -> DataFrame:
+def _side(rows: DataFrame, shape: TableShape, types: Mapping[str, Any], expected: int, found: int) -> DataFrame:
     columns = [F.col(quoted(name)).cast(types[name]).alias(name) for name in (*shape.identity, *shape.values)]
     marks = F.lit(expected).cast("long").alias("_expected_rows"), F.lit(found).cast("long").alias("_found_rows")
     return rows.select(*columns, *marks)
 
 
-def _differences(row: Mapping[str, Any], shape: Shape) -> Iterator[VerifyFinding]:
+def _differences(row: Mapping[str, Any], shape: TableShape) -> Iterator[VerifyFinding]:
     key, window = {k: row[k] for k in shape.keys}, {b: row[b] for b in shape.bounds}
     expected, found = row["_expected_rows"], row["_found_rows"]
     if not expected:
@@ -144,7 +144,7 @@ def compare_late(inputs: Inputs, step: Step, late: DataFrame | None) -> TableCom
         return TableComparison(counted["rows"])
     rows = inputs.spark.read.schema(late.schema).parquet(str(inputs.staging / name))
     bounds = ["window_start_ms", "window_end_ms", "batch_id"]
-    shape = Shape("late_events", step.keys, bounds, ())
+    shape = TableShape("late_events", step.keys, bounds, ())
     found = [
         VerifyFinding(
             MISSING if row["should_be"] > row["is"] else UNEXPECTED,

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from windowlib.inspection.verify.events import Counted
-from windowlib.inspection.verify.expected import Expected
+from windowlib.inspection.verify.events import CountedRows
+from windowlib.inspection.verify.expected import ExpectedWindows
 from windowlib.plans import names
 from windowlib.plans.counts import NUMBER, CountWindows
 from windowlib.plans.functions import F, quoted
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 TOTAL, FIRST, LAST = map(names.internal, ("total", "first", "last"))
 
 
-def expected(inputs: Inputs, given: Counted) -> Expected:
+def expected(inputs: Inputs, given: CountedRows) -> ExpectedWindows:
     """The firings (bounds: firing), and the slices that windows to come need (bounds: slice_index)."""
     step = given.step
     windows = step.assigner
@@ -40,4 +40,4 @@ def expected(inputs: Inputs, given: Counted) -> Expected:
     results = fired.groupBy(*keys, "firing").agg(*step.merges())
     needed = f"slice_index * {width} >= ({TOTAL} div {slide} + 1) * {slide} - {size} OR {NUMBER} = {TOTAL}"
     in_flight = whole.where(needed).select(*keys, "slice_index", *step.partial_names)
-    return Expected(step, results, in_flight)
+    return ExpectedWindows(step, results, in_flight)

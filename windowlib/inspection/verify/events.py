@@ -15,7 +15,7 @@ from windowlib.batches.reading import admission_of
 from windowlib.batches.steps import scratch
 from windowlib.engines.spark import size_tasks
 from windowlib.inspection.verify.asked import VerifyRequest
-from windowlib.inspection.verify.recorded import ReadFile, Recorded
+from windowlib.inspection.verify.recorded import ReadFile, RecordedPast
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.plans import admission, names
 from windowlib.plans.added import by_batch
@@ -34,7 +34,7 @@ BATCH, LATE_IN, READMITTED_BY, IS_LATE = map(names.internal, ("batch", "late_in"
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class CountedRows:
     """The rows that count, and the plan's view of them with the types that they give.
 
     rows: the source's columns that are used, TIMESTAMP_MS (ARRIVAL where it matters), BATCH (that read it), LATE_IN
@@ -46,7 +46,9 @@ class Counted:
     step: Step
 
 
-def counted(inputs: Inputs, files: Sequence[ReadFile], recorded: Recorded, asked: VerifyRequest) -> Counted | None:
+def counted(
+    inputs: Inputs, files: Sequence[ReadFile], recorded: RecordedPast, asked: VerifyRequest
+) -> CountedRows | None:
     """The rows of these files that count; None without any file."""
     if not files:
         return None
@@ -65,10 +67,10 @@ def counted(inputs: Inputs, files: Sequence[ReadFile], recorded: Recorded, asked
     rows = asked.sampled(rows.where(f"{names.REASON} IS NULL"), definition.source.key)
     rows = rows.select(*map(quoted, dict.fromkeys(used)), *PLACE)
     marked = _marked(inputs, rows, _names(inputs, files, raw, recorded), files)
-    return Counted(marked.withColumn(READ_BY, F.col(BATCH)) if definition.added else marked, step)
+    return CountedRows(marked.withColumn(READ_BY, F.col(BATCH)) if definition.added else marked, step)
 
 
-def _names(inputs: Inputs, files: Sequence[ReadFile], raw: source.SourceRows, recorded: Recorded) -> DataFrame:
+def _names(inputs: Inputs, files: Sequence[ReadFile], raw: source.SourceRows, recorded: RecordedPast) -> DataFrame:
     """What is known of the file of each row."""
     by_path = {file.known.path: file for file in files}
     past, rows = recorded.past, []

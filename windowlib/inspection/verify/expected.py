@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedWindows:
     """Which windows there should be; `unsure` are chains of sessions that cannot be compared (key and bounds)."""
 
     step: Step

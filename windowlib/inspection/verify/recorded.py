@@ -46,7 +46,7 @@ class ReadFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedPast:
     """The past of a pipeline, up to its newest batch. `read_twice`: files that two batches read."""
 
     past: Past
@@ -54,7 +54,7 @@ class Recorded:
     read_twice: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
 
-def recorded(definition: Definition, tables: Tables, commit: Commit, cut: Cut) -> Recorded:
+def recorded(definition: Definition, tables: Tables, commit: Commit, cut: Cut) -> RecordedPast:
     """The past as of a cut, which `commit` made."""
     batches = cut.batches
     reruns = _reruns(cut)
@@ -64,7 +64,7 @@ def recorded(definition: Definition, tables: Tables, commit: Commit, cut: Cut) -
         reruns,
     )
     files, read_twice = _files(definition, tables, commit, cut, reruns)
-    return Recorded(past, files, read_twice)
+    return RecordedPast(past, files, read_twice)
 
 
 def newest_windows(cut: Cut, length_ms: int) -> TimeRange:

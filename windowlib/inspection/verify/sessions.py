@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from windowlib.inspection.verify.asked import VerifyRequest
-from windowlib.inspection.verify.events import BATCH, IS_LATE, LATE_IN, READMITTED_BY, Counted
-from windowlib.inspection.verify.expected import Expected, meets_any
-from windowlib.inspection.verify.recorded import Recorded
+from windowlib.inspection.verify.events import BATCH, IS_LATE, LATE_IN, READMITTED_BY, CountedRows
+from windowlib.inspection.verify.expected import ExpectedWindows, meets_any
+from windowlib.inspection.verify.recorded import RecordedPast
 from windowlib.inspection.verify.settled import LatenessBound, Past, SessionPart, settle
 from windowlib.model.assigners import DynamicSession, Session
 from windowlib.model.rerun import TimeRange
@@ -39,7 +39,7 @@ SAID = "array<struct<batch:bigint,readmitted_by:bigint,start:bigint,said:string,
 
 
 @dataclass(frozen=True, slots=True)
-class Chained:
+class SessionChains:
     """Events of a key that touch: added up as far as one batch read them (`parts`), and those together (`chains`)."""
 
     step: Step
@@ -47,13 +47,13 @@ class Chained:
     chains: DataFrame
 
 
-def chained(inputs: Inputs, given: Counted) -> Chained:
+def chained(inputs: Inputs, given: CountedRows) -> SessionChains:
     """The parts and chains of what was counted."""
     parts = parts_of(inputs, given)
-    return Chained(given.step, parts, chains_of(inputs, parts, given.step))
+    return SessionChains(given.step, parts, chains_of(inputs, parts, given.step))
 
 
-def parts_of(inputs: Inputs, given: Counted) -> DataFrame:
+def parts_of(inputs: Inputs, given: CountedRows) -> DataFrame:
     """Key, window_start_ms, window_end_ms, _batch, _late_in, _readmitted_by, partials, _listed: one row per part."""
     step, time = given.step, F.col(names.TIMESTAMP_MS)
     match step.assigner:
@@ -88,8 +88,8 @@ def chains_of(inputs: Inputs, parts: DataFrame, step: Step) -> DataFrame:
 
 
 def expected(
-    inputs: Inputs, found: Chained, recorded: Recorded, asked: VerifyRequest, unsure: Sequence[TimeRange]
-) -> Expected:
+    inputs: Inputs, found: SessionChains, recorded: RecordedPast, asked: VerifyRequest, unsure: Sequence[TimeRange]
+) -> ExpectedWindows:
     """The sessions that meet what is asked for, but for those of chains that touch an `unsure` span."""
     step, chains, past = found.step, found.chains, recorded.past
     spans = [rerun.span for rerun in past.reruns if not rerun.late_only]
@@ -108,7 +108,7 @@ def expected(
         *keys, START, END, "_batch AS batch_id", f"if(_said = '{LATE}', elements, 0) AS should_be", "_listed AS is"
     )
     summed = inputs.staged.write_and_read(summed, inputs.staged.unused("sessions"))
-    return Expected(
+    return ExpectedWindows(
         step,
         summed.where(f"_said = '{RESULT}'"),
         summed.where(f"_said = '{IN_FLIGHT}'"),

@@ -60,7 +60,7 @@ Parts = frozenset[int]  # their numbers
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class SettledSessions:
     """The sessions of some parts: published, in flight, each with the numbers of its parts; and the parts in none."""
 
     results: Mapping[TimeWindow, Parts]
@@ -78,7 +78,7 @@ class _Session:
     due: bool = True  # it fires when the watermark reaches its end
 
 
-def settle(parts: Sequence[SessionPart], past: Past) -> Settled:
+def settle(parts: Sequence[SessionPart], past: Past) -> SettledSessions:
     """What became of the parts of one key.
 
     >>> parts = [SessionPart(1, 0, 0, 10), SessionPart(2, 0, 5, 20), SessionPart(3, 0, 12, 22)]
@@ -101,7 +101,7 @@ def settle(parts: Sequence[SessionPart], past: Past) -> Settled:
     key.move(past.now)
     published = {window: held for session in key.in_flight for window, held in session.published.items()}
     in_flight = {session.window: session.parts for session in key.in_flight}
-    return Settled(key.retired | published, in_flight, key.late)
+    return SettledSessions(key.retired | published, in_flight, key.late)
 
 
 class _Key:

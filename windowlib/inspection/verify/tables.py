@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from windowlib.batches.inputs import Inputs
 from windowlib.inspection.verify.asked import VerifyRequest
-from windowlib.inspection.verify.compared import Shape
-from windowlib.inspection.verify.expected import Expected, meets_any
+from windowlib.inspection.verify.compared import TableShape
+from windowlib.inspection.verify.expected import ExpectedWindows, meets_any
 from windowlib.model.rerun import TimeRange
 from windowlib.plans.aggregates import finishes
 from windowlib.plans.functions import F, quoted
@@ -24,12 +24,12 @@ OF_RESULTS = {START: "unix_millis(window_start)", END: "unix_millis(window_end)"
 LAST = "last_event_ms"
 
 
-def shape_of(table: str, step: Step, *, by_time: bool) -> Shape:
+def shape_of(table: str, step: Step, *, by_time: bool) -> TableShape:
     """How the rows of a table are compared."""
     values, exact = [LAST, *step.output_names], step.aggregates.exact
     if table == "results":
-        return Shape(table, step.keys, (START, END) if by_time else ("firing",), values, exact)
-    return Shape(table, step.keys, (START, END) if by_time else ("slice_index",), ["elements", *values], exact)
+        return TableShape(table, step.keys, (START, END) if by_time else ("firing",), values, exact)
+    return TableShape(table, step.keys, (START, END) if by_time else ("slice_index",), ["elements", *values], exact)
 
 
 def results(inputs: Inputs, step: Step, asked: VerifyRequest) -> DataFrame | None:
@@ -57,7 +57,7 @@ def in_flight(inputs: Inputs, step: Step, asked: VerifyRequest) -> DataFrame | N
     return asked.sampled(finished(rows, shape_of("open_windows", step, by_time=by_time), step), step.keys)
 
 
-def finished(rows: DataFrame, shape: Shape, step: Step, *, whole: bool = False) -> DataFrame:
+def finished(rows: DataFrame, shape: TableShape, step: Step, *, whole: bool = False) -> DataFrame:
     """Rows of partial aggregates as they are compared; `whole`: added columns have their values in all of them."""
     outputs = finishes(step.aggregates, guarded=step.engine.guarded, whole=whole)
     return rows.selectExpr(
@@ -66,7 +66,7 @@ def finished(rows: DataFrame, shape: Shape, step: Step, *, whole: bool = False) 
 
 
 def chosen(
-    rows: DataFrame | None, asked: VerifyRequest, expected: Expected, unsure: Sequence[TimeRange]
+    rows: DataFrame | None, asked: VerifyRequest, expected: ExpectedWindows, unsure: Sequence[TimeRange]
 ) -> DataFrame | None:
     """The rows that meet the range that is asked for, without those that cannot be compared."""
     if rows is None or START not in rows.columns:

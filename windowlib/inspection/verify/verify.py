@@ -30,10 +30,10 @@ from windowlib.inspection.lineage.cuts import EVER, CannotLook, cut
 from windowlib.inspection.verify import aligned, counts, sessions, tables
 from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.compared import TableComparison, compare, compare_late
-from windowlib.inspection.verify.events import Counted, counted
-from windowlib.inspection.verify.expected import Expected
+from windowlib.inspection.verify.events import CountedRows, counted
+from windowlib.inspection.verify.expected import ExpectedWindows
 from windowlib.inspection.verify.foreign import as_compared, foreign
-from windowlib.inspection.verify.recorded import ReadFile, Recorded, recorded
+from windowlib.inspection.verify.recorded import ReadFile, RecordedPast, recorded
 from windowlib.inspection.verify.report import UNEXPECTED, VerifyFinding, VerifyReport
 from windowlib.model.assigners import Session, Sliding, Tumbling
 from windowlib.model.errors import StateMismatch
@@ -126,7 +126,11 @@ def _staging(root: Path) -> Path:
 
 
 def _verified(
-    inputs: Inputs, past: Recorded, asked: VerifyRequest, others: Mapping[str, TableComparison], half: Sequence[Erasure]
+    inputs: Inputs,
+    past: RecordedPast,
+    asked: VerifyRequest,
+    others: Mapping[str, TableComparison],
+    half: Sequence[Erasure],
 ) -> VerifyReport:
     read, expected = _expected(inputs, past, asked)
     step, by_time = expected.step, inputs.definition.plan.windows_end
@@ -169,7 +173,7 @@ def _without(half: Sequence[Erasure], rows: DataFrame | None) -> DataFrame | Non
     return rows
 
 
-def _expected(inputs: Inputs, past: Recorded, asked: VerifyRequest) -> tuple[SourceCoverage, Expected]:
+def _expected(inputs: Inputs, past: RecordedPast, asked: VerifyRequest) -> tuple[SourceCoverage, ExpectedWindows]:
     """The windows that there should be, and what was read for that."""
     assigner = inputs.definition.spec.assigner
     if not inputs.definition.plan.windows_end:
@@ -188,7 +192,7 @@ def _expected(inputs: Inputs, past: Recorded, asked: VerifyRequest) -> tuple[Sou
     return _sessions(inputs, past, asked)
 
 
-def _sessions(inputs: Inputs, past: Recorded, asked: VerifyRequest) -> tuple[SourceCoverage, Expected]:
+def _sessions(inputs: Inputs, past: RecordedPast, asked: VerifyRequest) -> tuple[SourceCoverage, ExpectedWindows]:
     """Reads around the range until no chain of sessions reaches further than what has been read."""
     assigner = inputs.definition.spec.assigner
     slack_ms = first_slack_ms(assigner)
@@ -216,16 +220,16 @@ def _around(span: TimeRange, slack_ms: int) -> TimeRange:
     return TimeRange(max(span.from_ms - slack_ms, EVER.from_ms), min(span.to_ms + slack_ms, EVER.to_ms))
 
 
-def _step(inputs: Inputs, given: Counted | None) -> Step:
+def _step(inputs: Inputs, given: CountedRows | None) -> Step:
     return given.step if given else typed_step(inputs, inputs.watermark_in_ms, None)
 
 
-def _nothing(inputs: Inputs) -> Expected:
+def _nothing(inputs: Inputs) -> ExpectedWindows:
     """No event counts, so there should be no window."""
-    return Expected(typed_step(inputs, inputs.watermark_in_ms, None), None, None)
+    return ExpectedWindows(typed_step(inputs, inputs.watermark_in_ms, None), None, None)
 
 
-def _read(inputs: Inputs, past: Recorded, span: TimeRange) -> SourceCoverage:
+def _read(inputs: Inputs, past: RecordedPast, span: TimeRange) -> SourceCoverage:
     """The files that may hold an event of the span."""
     by_path = {file.known.path: file for file in past.files}
     of, files = inputs.definition, [file.known for file in past.files]
@@ -245,7 +249,7 @@ def _reach(definition: Definition, file: ReadFile) -> TimeRange:
     return TimeRange(events.from_ms, EVER.to_ms) if assigner.merges else events
 
 
-def _read_once(past: Recorded) -> TableComparison:
+def _read_once(past: RecordedPast) -> TableComparison:
     """Files that two batches read: their events are in the windows twice."""
     found = [
         VerifyFinding(UNEXPECTED, "source_files", {"path": path}, {}, "batches", [batches[0]], list(batches))
