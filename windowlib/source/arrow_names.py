@@ -20,8 +20,8 @@ def named_type(name: str) -> pa.DataType | None:
 
     >>> named_type("list<item: struct<a: int32 not null, b: map<string, double>>>")
     ListType(list<item: struct<a: int32, b: map<string, double>>>)
-    >>> named_type("timestamp[us, tz=UTC]"), named_type("partition int"), named_type("interval")
-    (TimestampType(timestamp[us, tz=UTC]), DataType(int32), None)
+    >>> named_type("timestamp[us, tz=UTC]"), named_type("interval")
+    (TimestampType(timestamp[us, tz=UTC]), None)
     """
     name = name.removesuffix(_NOT_NULL)
     nested = _NESTED.fullmatch(name)

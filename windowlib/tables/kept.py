@@ -45,7 +45,7 @@ def first_kept(commits: Sequence[Commit], kept: RetentionPeriod, now_ms: int) ->
     """The oldest batch, of those that were committed (oldest first; at least one), whose cut stays readable.
 
     >>> def commit(batch_id, at_ms):
-    ...     return Commit(batch_id, {}, None, 0, "", "", {}, at_ms)
+    ...     return Commit(batch_id, {}, None, 0, "", "", {}, at_ms, plan_time_ms=at_ms, late_out_ms=0)
     >>> hour = 3_600_000
     >>> commits = [commit(n, n * hour) for n in range(1, 6)]
     >>> [first_kept(commits, RetentionPeriod(batches=n), 9 * hour).batch_id for n in (2, 9)]
@@ -68,7 +68,7 @@ def undone_to(commits: Sequence[Commit], migration: int, now_ms: int) -> Commit 
     """The batch that undoing the migration of a batch goes back to; None once that migration is `UNDO_MS` old.
 
     >>> def commit(batch_id, at_ms):
-    ...     return Commit(batch_id, {}, None, 0, "", "", {}, at_ms)
+    ...     return Commit(batch_id, {}, None, 0, "", "", {}, at_ms, plan_time_ms=at_ms, late_out_ms=0)
     >>> commits = [commit(n, n) for n in (1, 2, 5)]
     >>> undone_to(commits, 5, 6).batch_id, undone_to(commits, 5, 6 + UNDO_MS)
     (2, None)
