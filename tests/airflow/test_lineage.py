@@ -72,5 +72,5 @@ def test_a_batch_that_was_refused_has_no_rows(tmp_path: Path) -> None:
     assert not written["results"]["outputFacets"]
 
 
-def test_a_dag_of_an_earlier_release_reports_nothing() -> None:
+def test_a_task_without_a_definition_reports_nothing() -> None:
     assert Traced().get_openlineage_facets_on_complete(None) is None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from windowlib.erasure.forget import NothingToForget, forecast, forget
 from windowlib.inspection.status import status
 from windowlib.runs.advance import advance
 from windowlib.runs.operations import forecast_rollback, rollback
-from windowlib.tables import erasures
 from windowlib.tables.foreign import CannotUndo
 from windowlib.tables.read import read_table
 
@@ -87,18 +85,6 @@ def test_at_once_no_older_cut_has_it(spark: SparkSession, undone: Definition) ->
     assert made.old_files_gone
     assert made.cuts_lost == [1, 2, 3, 4, 5]
     assert places(undone.root, "eve") == []
-
-
-def test_an_erasure_of_an_earlier_release_without_a_batch(spark: SparkSession, undone: Definition) -> None:
-    with stopped("ledger:prepare"):
-        forget(undone, lambda: spark, OF_EVE)
-    [row] = erasures.erasures(undone.root)
-    erasures.keep(undone.root, replace(row, batch_id=None, at=datetime.now(UTC)))
-    assert not newest(undone).old_files_gone
-    with pytest.raises(CannotUndo, match="after batch 5 a key was erased: a rollback does not go across that"):
-        rollback(undone, 4, "ann", "back", clock)
-    maintain_all(undone)
-    assert newest(undone).old_files_gone
 
 
 # -- killed -----------------------------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ def shown(
     versions = {"results": put(tables, "results", pa.schema(columns), rows)}
     bounds = [(name, pa.int64()) for name in ("window_start_ms", "window_end_ms", "elements")]
     versions["open_windows"] = put(tables, "open_windows", pa.schema(bounds), [(*one, 1) for one in flying])
-    figures = {"watermark_candidate_ms": 50 * HOUR_MS - made.watermark.out_of_orderness_ms - 1}
+    figures = {"newest_event_ms": 50 * HOUR_MS}
     run = RecentRun(1, 0, 0, 1.0, 1, watermark_ms, figures, versions)
     found = hours(made, tables, [run])
     step = step_ms(made.spec)
@@ -132,7 +132,7 @@ def test_the_page_says_when_events_by_hour_are_not_known(
 
 def newest_run(tables: Tables, made: Definition, watermark_ms: int) -> RecentRun:
     versions = {name: tables[name].version() or 0 for name in ("results", "open_windows")}
-    figures = {"watermark_candidate_ms": 50 * HOUR_MS - made.watermark.out_of_orderness_ms - 1}
+    figures = {"newest_event_ms": 50 * HOUR_MS}
     return RecentRun(1, 0, 0, 1.0, 1, watermark_ms, figures, versions)
 
 

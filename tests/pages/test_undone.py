@@ -15,16 +15,13 @@ from pyspark.sql import SparkSession
 from tests.clicks import PLAN_TIME_MS, SCHEMA, START_MS, clock, events
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.inspection.status import status
-from windowlib.pages.hours import newest_event_ms
 from windowlib.pages.looked import looked
 from windowlib.pages.metrics import samples
-from windowlib.pages.newest import RecentRun
 from windowlib.pages.pipeline import Pipeline, pipeline
 from windowlib.pages.site import report
 from windowlib.runs.advance import advance
 from windowlib.runs.advance_watermark import advance_watermark
 from windowlib.runs.operations import adopt, forecast_rollback, rollback
-from windowlib.tables.decision import Decision
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 WEEK_MS, NOW_MS = 7 * 24 * 3_600_000, PLAN_TIME_MS + 60_000
@@ -72,15 +69,6 @@ def test_the_newest_event_is_an_event_though_the_watermark_was_moved(moved: Defi
     text = moved.file.read_text(encoding="utf-8")
     moved.file.write_text(text.replace('out_of_orderness = "5m"', 'out_of_orderness = "50m"'), encoding="utf-8")
     assert facts(of(moved.file.parent)).newest_event_ms == newest_of(1, 2, 3)
-
-
-def test_a_batch_of_an_earlier_release_says_its_newest_event_by_what_it_made_of_the_watermark(folder: Path) -> None:
-    definition = of(folder)
-    old = RecentRun(1, 0, 0, 1.0, 1, 0, {"watermark_candidate_ms": 700_000 - 1})
-    decided = Decision("advance_watermark", "ann", "closed", to_ms=900_000)
-    said = RecentRun(2, 0, 0, 1.0, 1, 0, {"watermark_candidate_ms": 900_000}, decision=decided)
-    assert newest_event_ms(definition, [said, old]) == 700_000 + 5 * 60_000
-    assert newest_event_ms(definition, [said]) is None
 
 
 def test_what_was_undone_is_not_counted(moved: Definition) -> None:

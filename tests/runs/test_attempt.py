@@ -193,10 +193,8 @@ def test_each_attempt_has_a_folder_of_its_own(definition: Definition, monkeypatc
     assert not staging_folder(definition.root).exists()
 
 
-@pytest.mark.parametrize("folder", ["1-1", "1-1-0123abcd"])
-def test_what_a_killed_attempt_has_staged_is_removed(definition: Definition, folder: str) -> None:
-    """By an earlier release, too."""
-    (staging_folder(definition.root) / folder).mkdir(parents=True)
+def test_what_a_killed_attempt_has_staged_is_removed(definition: Definition) -> None:
+    (staging_folder(definition.root) / "1-1-0123abcd").mkdir(parents=True)
     advance(definition, schedules.no_spark)
     assert not staging_folder(definition.root).exists()
 

@@ -13,6 +13,7 @@ from windowlib.batches.plan_time import ClockRefused
 from windowlib.batches.planning import ledger_of, plan, rerun_plan
 from windowlib.definition.definition import Definition
 from windowlib.runs.verdicts import accept_clock
+from windowlib.source.place import PLACE, place_of
 from windowlib.tables.kept import FAR_MS
 from windowlib.tables.rerun import Rerun
 
@@ -26,8 +27,9 @@ def begun(folder: Path, definition: str, plan_time_ms: int = START_MS) -> Defini
     """A pipeline whose newest batch was planned at a time; the next file has arrived long ago, by its date."""
     made = clicks(folder, 1, definition)
     commit = {"batch_id": 1, "plan_time_ms": plan_time_ms, "versions": {}, "counts": {}, "to_sequence": 0}
-    of = {"fingerprint": made.fingerprint, "definition": json.dumps(made.semantics())}
-    row = {"kind": "commit", "watermark_out_ms": 0, **of, **commit}
+    stored = made.semantics() | {PLACE: place_of(made.source, made.root), "source_types": None}
+    of = {"fingerprint": made.fingerprint, "definition": json.dumps(stored)}
+    row = {"kind": "commit", "watermark_out_ms": 0, "late_in_ms": 0, "late_out_ms": 0, **of, **commit}
     ledger_of(made, lambda: plan_time_ms).write(row)
     return made
 

@@ -158,7 +158,7 @@ def test_of_another_boot_or_namespace_nothing_is_known(other: dict[str, str | No
     assert replace(this_process(), pid=1, **other).life() is ProcessState.OUT_OF_SIGHT
 
 
-def test_a_claim_of_an_earlier_release_is_read() -> None:
+def test_a_claim_with_fewer_or_more_fields_is_read() -> None:
     here = this_process()
     text = f'{{"host": "{here.host}", "boot": {here.boot}, "pid": {here.pid}, "started": {here.started}}}'
     assert Owner.of_json(text).life() is ProcessState.AT_WORK

@@ -16,7 +16,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from windowlib.definition.masters import TOKEN_VARIABLE
 from windowlib.model.errors import InvalidSpec, WindowError, reason_of
 
 if TYPE_CHECKING:
@@ -113,6 +112,8 @@ def place_of(address: str) -> tuple[str, int]:
 
 def _refusal(place: str, error: Exception) -> WindowError | None:
     """Reason why a server that answers at `place` gives no session; None for any other error."""
+    from windowlib.definition.masters import TOKEN_VARIABLE  # brings pydantic, which `--help` does not wait for
+
     token = os.environ.get(TOKEN_VARIABLE)
     if _status(error) == "UNAUTHENTICATED":
         sent = f"another token than that in {TOKEN_VARIABLE}" if token else "a token, and none was sent"

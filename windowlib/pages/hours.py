@@ -143,7 +143,7 @@ def hours(definition: Definition, tables: Tables, runs: Sequence[RecentRun], *, 
 
     With `keep` the next look finds what was counted of each file.
     """
-    newest_ms = newest_event_ms(definition, runs)
+    newest_ms = newest_event_ms(runs)
     if newest_ms is None or not definition.plan.windows_end:
         return []
     end_ms = newest_ms // HOUR_MS * HOUR_MS + HOUR_MS
@@ -199,7 +199,7 @@ def _span(results: Sequence[DataFile], end_ms: int) -> tuple[TimeRange, Sequence
     return span, chosen
 
 
-def newest_event_ms(definition: Definition, runs: Sequence[RecentRun]) -> int | None:
+def newest_event_ms(runs: Sequence[RecentRun]) -> int | None:
     """The newest event time that some batches have admitted; None where they have none."""
     newest = (run.figures.get("newest_event_ms") for run in runs)
     return max((time_ms for time_ms in newest if time_ms is not None), default=None)

@@ -117,7 +117,7 @@ def pipeline(found: ObservedPipeline, *, keep: bool = False) -> Pipeline:
         as_of_ms=found.now_ms,
         overview=overview(found),
         definition=definition,
-        newest_event_ms=newest_event_ms(definition, shown),
+        newest_event_ms=newest_event_ms(shown),
         in_flight_count=found.status.windows_in_flight,
         in_flight=in_flight(definition, tables, versions),
         waiting=_waiting(found),
@@ -211,7 +211,7 @@ def _what_if(found: ObservedPipeline) -> WhatIf | None:
 def _late_span(found: ObservedPipeline, run: RecentRun) -> TimeRange:
     """The event times whose late events are few enough to be looked at one by one."""
     files = found.tables["late_events"].files(run.versions.get("late_events"))
-    newest_ms = newest_event_ms(found.definition, found.tail.in_force[:RUNS_SHOWN])
+    newest_ms = newest_event_ms(found.tail.in_force[:RUNS_SHOWN])
     if sum(file.rows for file in files) <= LATE_READ or newest_ms is None:
         return EVER
     span = EVER

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from windowlib.definition.instants import instant, time_of
 from windowlib.definition.plurals import counted
-from windowlib.reruns.changes import OF_ALL
+from windowlib.plans.change import Change
 
 if TYPE_CHECKING:
     from windowlib.reruns.previews import Preview
@@ -35,7 +35,7 @@ def facts(preview: Preview) -> Iterator[tuple[str, str]]:
     read = f"{counted(summary.files_read, 'file')}, {size(summary.bytes_read)}"
     if summary.files_missing:
         read += f"; {counted(len(summary.files_missing), 'file')} missing, whose events are left out"
-    kinds = (f"{count:,} {kind}" for kind, count in summary.windows.items() if count or kind in OF_ALL)
+    kinds = (f"{count:,} {kind}" for kind, count in summary.windows.items() if count or kind in [*Change])
     yield "windows", ", ".join(kinds)
     yield "reaches", " to ".join(map(instant, summary.reaches_ms))
     yield "reads", read

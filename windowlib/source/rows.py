@@ -85,7 +85,7 @@ def rows(
         if (path := file_of(uri).resolve()) in by_path  # not a copy under `staging`
         for spelled in spellings(uri)
     }
-    if source.format == "json":  # of which copies may have been read
+    if source.is_text:  # of which copies may have been read
         uris |= {(folder / f.path).as_uri(): f for f in files}
     return SourceRows(frame, {uri: f.path for uri, f in uris.items()}, {uri: f.sequence for uri, f in uris.items()})
 
