@@ -249,8 +249,8 @@ def applied(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:
 def _check_format(row: Mapping[str, Any]) -> None:
     if row["kind"] in OF_A_FORMAT and (written := row.get("format") or 0) != FORMAT:
         raise StateMismatch(
-            f"the warehouse has format {written} (row {row['sequence']} of the ledger, {row['kind']}), this version of"
-            f" windowlib reads format {FORMAT}: use the version that wrote it, or compute the pipeline again under"
+            f"the warehouse has format {written} (row {row['sequence']} of the ledger, {row['kind']}), this version"
+            f" reads format {FORMAT}: use the version that wrote it, or compute the pipeline again under"
             " another name or warehouse"
         )
 

@@ -104,7 +104,7 @@ def read(root: Path, prepared: Prepared) -> Publication:
     values = json.loads(text)
     if values["format"] != FORMAT:
         raise StateMismatch(
-            f"{file} has format {values['format']}, this version of windowlib reads {FORMAT}: another version has"
+            f"{file} has format {values['format']}, this version reads {FORMAT}: another version has"
             " prepared the batch. Use that version"
         )
     changes = tuple(map(_change, values["changes"]))
