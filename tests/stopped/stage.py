@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.clicks import MINUTE_MS, SCHEMA, START_MS, arrive, events
+from tests.killed import stopped
 from tests.own_code import top_and_mean
 from windowlib.cli.main import app
 from windowlib.tables.meaning import COMMIT_ORDER
@@ -118,12 +112,8 @@ class Stage:
 
     def run_killed_when_prepared(self) -> None:
         """A run that is killed when its batch is prepared, before the first table changes."""
-        root = self.folder / "warehouse" / "stopped"
-        with _kept_when_there(root / "_prepared") as kept:
-            call_in_a_process(self.folder, ("run", "PIPELINE"))  # its claim is that of a process that has ended
-        cut(root, COMMIT_ORDER[0])
-        for file, text in kept.items():
-            file.write_bytes(text)
+        with stopped(f"commit:{COMMIT_ORDER[0]}"):
+            self.call("run")
 
 
 @dataclass(frozen=True)
@@ -169,12 +159,6 @@ def arrive_number(folder: Path, case: Case, number: int) -> None:
     _of_its_time(arrive(folder, number, rows), number * 2 * 60)
 
 
-def call_in_a_process(folder: Path, command: Sequence[str]) -> None:
-    """Gives a command of the command line in a process of its own, which must succeed."""
-    words = [word.replace("PIPELINE", str(folder / "stopped.toml")) for word in command]
-    subprocess.run([str(Path(sys.executable).with_name("windowlib")), *words], capture_output=True, check=True)
-
-
 def call(folder: Path, command: Sequence[str]) -> int:
     """Gives a command of the command line in this process, and returns its exit code."""
     words = [word.replace("PIPELINE", str(folder / "stopped.toml")) for word in command]
@@ -184,61 +168,3 @@ def call(folder: Path, command: Sequence[str]) -> int:
         ended = CliRunner().invoke(app, words, env={"COLUMNS": "200"})
     print(*words, "->", ended.exit_code, ended.output[-600:])
     return ended.exit_code
-
-
-def cut(root: Path, first: str) -> None:
-    """Takes back what the newest batch committed from table `first` on: a process killed there leaves this.
-
-    Commits come in a fixed order and the ledger's row after them, each a file of its own in a table's log; so the
-    tables are as they were before those files were written. Data files that no log names stay, as they do there.
-    """
-    rows = [(entry, _ledger_row(root, entry)) for entry in _log(root / "ledger")]
-    at = max(n for n, (_, row) in enumerate(rows) if row["kind"] == "commit")
-    batch_id = rows[at][1]["batch_id"]
-    for entry, _ in rows[at:]:
-        _take_back(entry)
-    for name in COMMIT_ORDER[COMMIT_ORDER.index(first) :]:
-        for entry in _log(root / name):
-            actions = map(json.loads, entry.read_text().splitlines())
-            if any(action.get("txn", {}).get("version") == batch_id for action in actions):
-                _take_back(entry)
-
-
-def _take_back(entry: Path) -> None:
-    assert not list(entry.parent.glob(f"{entry.stem}.*checkpoint*")), f"{entry} is in a checkpoint"
-    entry.unlink()
-
-
-def _log(folder: Path) -> list[Path]:
-    return sorted((folder / "_delta_log").glob("*.json"))
-
-
-def _ledger_row(root: Path, entry: Path) -> dict[str, Any]:
-    for line in entry.read_text().splitlines():
-        if added := json.loads(line).get("add"):
-            rows = pq.read_table(root / "ledger" / added["path"], columns=["kind", "batch_id"]).to_pylist()
-            if len(rows) == 1:
-                return dict(rows[0])
-    return {"kind": None}  # or rows that maintenance has put together
-
-
-@contextmanager
-def _kept_when_there(folder: Path) -> Iterator[Mapping[Path, bytes]]:
-    """What the JSON files of a folder hold that come, and go, while the block is at work."""
-    found, done = dict[Path, bytes](), threading.Event()
-
-    def look() -> None:
-        while not done.is_set():
-            for file in folder.glob("*.json"):
-                with suppress(FileNotFoundError):
-                    found[file] = file.read_bytes()
-            time.sleep(0.002)
-
-    looking = threading.Thread(target=look)
-    looking.start()
-    try:
-        yield found
-    finally:
-        done.set()
-        looking.join()
-    assert found, f"no file was seen in {folder}"
