@@ -98,7 +98,9 @@ CASES: dict[str, tuple[str, dict[str, bytes], list[tuple[object, ...]], list[str
     "lines before the header": (
         'skip_lines = 2, delimiter = ";"',
         {
-            "1.csv": f'\ufeffsep=;\r\nan "open quote\r\n{HEADER}k,{AT},"a\nb",1\r\n'.replace(",", ";").encode(),
+            "1.csv": f'\ufeffsep=;\r\nan "open quote\r\n{HEADER.strip()}\r\nk,{AT},"a\nb",1\r\n'.replace(
+                ",", ";"
+            ).encode(),
             "2.csv.gz": gzip.compress(f"sep=;\n\n{HEADER}k,{AT},,2\nk,x,,4\n".replace(",", ";").encode()),
         },
         [("k", 2, 3, "a\nb")],
