@@ -16,7 +16,7 @@ ON_SPARK := (spark or slow or airflow) and (classic or both or not embedded)
 ON_SAIL := (embedded or both) and not classic
 WITHOUT_SPARK := not spark and not slow and not airflow
 
-# A worker for each core; the tests of a file stay together, with what they share; tests/order.py orders the files.
+# A worker for each core; the tests of a file stay together, with what they share; tests/support/order.py orders the files.
 FILES := --dist loadfile --no-loadscope-reorder
 PARALLEL := -n auto --maxprocesses=4 $(FILES)
 # On Spark, whose JVM has threads of its own and which runs next to the other tests, one for two cores.

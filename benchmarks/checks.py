@@ -35,11 +35,11 @@ from benchmarks.query import HOUR_MS
 from windowlib.batches import figures
 from windowlib.engines import sail
 from windowlib.engines.spark import session
+from windowlib.ledger.ledger import wall_clock_ms
 from windowlib.pages import site
 from windowlib.quality import check
 from windowlib.runs.advance import batches
 from windowlib.runs.run import RunRequest
-from windowlib.tables.ledger import wall_clock_ms
 
 DEFINITION = """\
 name = "checked"

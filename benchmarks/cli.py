@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from windowlib.runs.exits import with_exit_code
+from windowlib.cli.exits import with_exit_code
 
 CLICKS = "Clicks"
 

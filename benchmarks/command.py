@@ -17,10 +17,10 @@ from benchmarks.special import LATE_SHARE
 from benchmarks.workload import Size
 from benchmarks.workloads import Stream, workloads
 from windowlib.cli.display import console
+from windowlib.cli.exits import UNEXPECTED
 from windowlib.cli.progress import progress
-from windowlib.definition.durations import ALLOWED, parse_duration
+from windowlib.definition.toml.durations import ALLOWED, parse_duration
 from windowlib.model.errors import InvalidSpec
-from windowlib.runs.exits import UNEXPECTED
 
 
 @dataclass(frozen=True, slots=True)

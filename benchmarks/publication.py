@@ -26,11 +26,12 @@ from rich.console import Console
 from rich.table import Table
 
 from windowlib.definition.definition import Definition, load_definition
+from windowlib.delta import disk
 from windowlib.engines import sail
+from windowlib.ledger import prepare
 from windowlib.quality.check import preload
 from windowlib.runs import attempt
 from windowlib.runs.advance import advance
-from windowlib.tables import disk, prepare
 
 DAY_MS = 86_400_000
 DEFINITION = """\

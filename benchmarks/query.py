@@ -9,7 +9,7 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowlib.definition.durations import format_duration as duration
+from windowlib.definition.toml.durations import format_duration as duration
 from windowlib.model.assigners import Session, Sliding, Tumbling
 
 MINUTE_MS = 60_000

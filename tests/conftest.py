@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from tests.disks import may_mount, shared_memory
-from tests.order import longest_first
+from tests.support.disks import may_mount, shared_memory
+from tests.support.order import longest_first
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -141,7 +141,7 @@ def _record_faults(terminalreporter: pytest.TerminalReporter) -> None:
         test: {"outcome": "failed" if "failed" in ends else "passed", "variants": len(ends), "day": day}
         for test, ends in found.items()
     }
-    file = HERE / "fault_outcomes.json"
+    file = HERE / "support" / "fault_outcomes.json"
     kept = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     file.write_text(json.dumps({**kept, **made}, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
@@ -149,7 +149,7 @@ def _record_faults(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture(scope="session")
 def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     """A session as runs have it."""
-    from tests.quick import QUICK
+    from tests.support.quick import QUICK
     from windowlib.engines import connect, sail
     from windowlib.engines.spark import of_a_session, session
 
@@ -169,8 +169,8 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def after_three(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the pipeline of clicks (`tests.clicks`) that has read three files, each in a batch."""
-    from tests.clicks import clicks, clock
+    """The folder of the pipeline of clicks (`tests.support.clicks`) that has read three files, each in a batch."""
+    from tests.support.clicks import clicks, clock
     from windowlib.runs.advance import advance
 
     folder = tmp_path_factory.mktemp("after") / "three"

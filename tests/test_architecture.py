@@ -17,8 +17,9 @@ from windowlib import _AT_FIRST_USE
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "windowlib"
 ORDER = (
-    "model", "plans", "definition", "tables", "engines", "source", "quality", "batches", "reruns", "runs", "migrations",
-    "replay", "inspection", "erasure", "notices", "pages", "demo", "cli", "airflow",
+    "model", "contract", "plans", "definition", "delta", "ledger", "publication", "engines", "source", "quality",
+    "batches", "reruns", "runs", "decisions", "maintenance", "migrations", "replay", "inspection", "erasure", "notices",
+    "pages", "demo", "cli", "airflow",
 )  # fmt: skip
 """The folders of `windowlib`: each imports only from itself and from those before it."""
 MODEL = sorted((PACKAGE / "model").glob("*.py"))
@@ -47,7 +48,7 @@ def defined(name: str) -> str:
     """Where a name that the face offers is defined; any other name as it is.
 
     >>> defined("windowlib.spark_views"), defined("windowlib.Session")
-    ('windowlib.tables.read.spark_views', 'windowlib.model.assigners.Session')
+    ('windowlib.publication.readers.spark_views', 'windowlib.model.assigners.Session')
     """
     package, _, rest = name.partition(".")
     short = rest.partition(".")[0]
@@ -141,24 +142,24 @@ def test_the_package_imports_nothing_of_this_project_that_is_not_installed() -> 
 
 
 def test_a_planted_import_upwards_and_a_planted_circle_are_noticed(tmp_path: Path) -> None:
-    (tmp_path / "windowlib" / "tables").mkdir(parents=True)
+    (tmp_path / "windowlib" / "delta").mkdir(parents=True)
     (tmp_path / "windowlib" / "runs").mkdir()
-    (tmp_path / "windowlib" / "tables" / "low.py").write_text(
+    (tmp_path / "windowlib" / "delta" / "low.py").write_text(
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from windowlib.runs.high import thing\n"
     )
-    (tmp_path / "windowlib" / "runs" / "high.py").write_text("def late():\n    from windowlib.tables import low\n")
-    assert upwards(arrows(tmp_path)) == ["windowlib.tables.low imports windowlib.runs.high"]
-    assert circles(arrows(tmp_path)) == ["windowlib.runs.high -> windowlib.tables.low -> windowlib.runs.high"]
+    (tmp_path / "windowlib" / "runs" / "high.py").write_text("def late():\n    from windowlib.delta import low\n")
+    assert upwards(arrows(tmp_path)) == ["windowlib.delta.low imports windowlib.runs.high"]
+    assert circles(arrows(tmp_path)) == ["windowlib.delta.low -> windowlib.runs.high -> windowlib.delta.low"]
 
 
 def test_a_planted_import_upwards_through_the_face_is_noticed(tmp_path: Path) -> None:
     (tmp_path / "windowlib" / "definition").mkdir(parents=True)
-    (tmp_path / "windowlib" / "tables").mkdir()
-    (tmp_path / "windowlib" / "tables" / "read.py").write_text("def spark_views(): ...\n")
+    (tmp_path / "windowlib" / "publication").mkdir()
+    (tmp_path / "windowlib" / "publication" / "readers.py").write_text("def spark_views(): ...\n")
     low = tmp_path / "windowlib" / "definition" / "low.py"
     for text in ("from windowlib import spark_views", "def late():\n    from windowlib import Session, spark_views"):
         low.write_text(f"{text}\n")
-        assert upwards(arrows(tmp_path)) == ["windowlib.definition.low imports windowlib.tables.read"]
+        assert upwards(arrows(tmp_path)) == ["windowlib.definition.low imports windowlib.publication.readers"]
 
 
 @pytest.mark.parametrize("file", MODEL, ids=lambda file: file.name)
@@ -178,10 +179,10 @@ def test_what_runs_keeps_to_what_spark_connect_offers() -> None:
     assert {file: names for file, names in found.items() if names} == {}
 
 
-PARTS_DO = ("plans", "tables", "engines", "source", "quality")
+PARTS_DO = ("plans", "delta", "ledger", "publication", "engines", "source", "quality")
 """The folders that take parts of a definition: where it is read, which columns are used, on what terms it is judged."""
 MAY_TAKE_ALL_OF_IT = {
-    "windowlib.tables.read": "public: readers give the definition whose tables they read",
+    "windowlib.publication.readers": "public: readers give the definition whose tables they read",
     "windowlib.quality.terms": "takes the terms out of a definition",
 }
 
@@ -251,6 +252,28 @@ def test_planted_errors_in_maps_are_noticed(tmp_path: Path) -> None:
     ]
 
 
+MOST_MODULES = 25
+"""Modules of a folder, its map and its subfolders not counted."""
+
+
+def crowded_folders(root: Path) -> list[str]:
+    """Folders of the package with more than `MOST_MODULES` modules of their own, each with their number."""
+    counts = Counter(str(file.parent.relative_to(root)) for file in (root / "windowlib").rglob("[!_]*.py"))
+    return [f"{folder} has {number} modules" for folder, number in sorted(counts.items()) if number > MOST_MODULES]
+
+
+def test_no_folder_is_crowded() -> None:
+    assert crowded_folders(ROOT) == []
+
+
+def test_a_planted_crowd_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "windowlib" / "crowd" / "apart").mkdir(parents=True)
+    for number in range(MOST_MODULES + 1):
+        (tmp_path / "windowlib" / "crowd" / f"module_{number}.py").touch()
+        (tmp_path / "windowlib" / "crowd" / "apart" / f"module_{max(number, 1)}.py").touch()
+    assert crowded_folders(tmp_path) == [f"windowlib/crowd has {MOST_MODULES + 1} modules"]
+
+
 def repeated_classes(root: Path) -> dict[str, list[str]]:
     """Names of public classes that several modules define, each with the files."""
     places: dict[str, list[str]] = {}
@@ -290,8 +313,18 @@ MOST_LINES, MOST_LINES_OF_A_FUNCTION, MOST_PARAMETERS = 300, 40, 6
 MAY_HAVE_MORE_PARAMETERS = {
     **dict.fromkeys(
         (
-            *("cli/forget.py: forget", "cli/late.py: readmit", "cli/migrate.py: migrate", "cli/operate.py: rollback"),
-            *("cli/operate.py: advance_watermark", "cli/rerun.py: rerun", "cli/run.py: run", "cli/verify.py: verify"),
+            *(
+                "cli/commands/forget.py: forget",
+                "cli/commands/late.py: readmit",
+                "cli/commands/migrate.py: migrate",
+                "cli/commands/operate.py: rollback",
+            ),
+            *(
+                "cli/commands/operate.py: advance_watermark",
+                "cli/commands/rerun.py: rerun",
+                "cli/commands/run.py: run",
+                "cli/commands/verify.py: verify",
+            ),
         ),
         "a command: typer reads its options from the signature",
     ),

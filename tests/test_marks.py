@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.order import LONGEST
+from tests.support.order import LONGEST
 
 HERE = Path(__file__).parent
 

@@ -27,13 +27,13 @@ KEPT: Mapping[str, str] = {
     "windowlib.airflow.plugin.WindowlibPlugin": "an entry point in pyproject.toml",
     "windowlib.quality.judge.main": "started by name, in `START`",
     "windowlib.quality.verdict.validate": "the judge's process imports it by name",
-    "windowlib.definition.expression_types.type_of": "tests compare every function's type with Spark's own",
+    "windowlib.definition.sql.expression_types.type_of": "tests compare every function's type with Spark's own",
     "windowlib.airflow.job.Job.on_kill": "Airflow calls it",
     "windowlib.airflow.asking.Question.get_link": "Airflow calls it",
     "windowlib.airflow.operators.Page.get_link": "Airflow calls it",
     "windowlib.airflow.rerun_operators.PreviewPage.get_link": "Airflow calls it",
     "windowlib.airflow.lineage.Traced.get_openlineage_facets_on_complete": "OpenLineage's provider calls it",
-    "windowlib.definition.source.Source.model_post_init": "pydantic calls it",
+    "windowlib.definition.toml.source.Source.model_post_init": "pydantic calls it",
     "windowlib.engines.sail_requests._Trees.intercept_unary_unary": "gRPC calls it",
     "windowlib.engines.sail_requests._Trees.intercept_unary_stream": "gRPC calls it",
     "windowlib.notices.webhook._NoRedirects.redirect_request": "urllib calls it",
@@ -122,7 +122,7 @@ def modules(root: Path) -> list[Module]:
 
 def left_over(every: list[Module], templates: str = "") -> list[str]:
     offered = {f"{place}.{name}" for place, name in windowlib._AT_FIRST_USE.values()}
-    offered |= {f"windowlib.cli.{place}.{name.replace('-', '_')}" for name, (place, _) in COMMANDS.items()}
+    offered |= {f"windowlib.cli.commands.{place}.{name.replace('-', '_')}" for name, (place, _) in COMMANDS.items()}
     used = offered.union(*(one.taken for one in every))
     attributes = {*re.findall(r"\.(\w+)", templates)}.union(*(one.attributes for one in every))
     ours = (one for one in every if one.name.partition(".")[0] == "windowlib")

@@ -14,15 +14,20 @@ Python.
 Each folder imports only from those above it in this list:
 
     model/        meaning of windows: pure Python, with the reference operator
+    contract/     names, columns and meaning of the tables
     plans/        the model as plans from DataFrame to DataFrame
     definition/   definition of a pipeline, from TOML or Python
-    tables/       Delta tables of a pipeline, its ledger and their publication
+    delta/        Delta tables: log, commits, files
+    ledger/       ledger of a pipeline, and the records beside it
+    publication/  files published as one batch, and their readers
     engines/      Spark, Spark Connect and Sail
     source/       source of a pipeline: folders of files, Delta tables
     quality/      figures, suites and the verdict on a batch
     batches/      plan, computation and figures of a batch
     reruns/       a time range recomputed as a batch
-    runs/         runs of pipelines, and the operations of an operator
+    runs/         runs of pipelines
+    decisions/    operations by which an operator changes the newest batch
+    maintenance/  compaction, retention, sweep
     migrations/   new tables under a changed definition
     replay/       scenarios and recordings
     inspection/   status, lineage, late events, verification
@@ -35,7 +40,7 @@ Each folder imports only from those above it in this list:
     __main__.py   start of the command line by `python -m windowlib`
 """
 
-import windowlib.runs.interrupts  # noqa: F401 — before all others, which take their time
+import windowlib.cli.interrupts  # noqa: F401 — before all others, which take their time
 
 # isort: split
 from importlib import import_module
@@ -73,17 +78,17 @@ if TYPE_CHECKING:
     from windowlib.definition.define import define
     from windowlib.definition.definition import Definition, load_definition
     from windowlib.engines.spark import session as spark_session
-    from windowlib.tables.read import duckdb_views, read_table, spark_views, table_versions
+    from windowlib.publication.readers import duckdb_views, read_table, spark_views, table_versions
 
 _AT_FIRST_USE = {
     "Definition": ("windowlib.definition.definition", "Definition"),
     "define": ("windowlib.definition.define", "define"),
-    "duckdb_views": ("windowlib.tables.read", "duckdb_views"),
+    "duckdb_views": ("windowlib.publication.readers", "duckdb_views"),
     "load_definition": ("windowlib.definition.definition", "load_definition"),
-    "read_table": ("windowlib.tables.read", "read_table"),
+    "read_table": ("windowlib.publication.readers", "read_table"),
     "spark_session": ("windowlib.engines.spark", "session"),
-    "spark_views": ("windowlib.tables.read", "spark_views"),
-    "table_versions": ("windowlib.tables.read", "table_versions"),
+    "spark_views": ("windowlib.publication.readers", "spark_views"),
+    "table_versions": ("windowlib.publication.readers", "table_versions"),
 }
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from benchmarks.query import Query, no_results, normal
 from benchmarks.sides.side import FINISH, MissingSide, Task, Work
 from windowlib.definition.definition import Definition, load_definition
-from windowlib.tables.read import read_table
+from windowlib.publication.readers import read_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

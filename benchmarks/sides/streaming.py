@@ -14,9 +14,9 @@ from deltalake import DeltaTable
 
 from benchmarks.query import Count, Query, no_results, normal
 from benchmarks.sides.side import Task, Work
+from windowlib.delta.tables import Table
 from windowlib.model.assigners import Session, Sliding, Tumbling
-from windowlib.tables.delta import Table
-from windowlib.tables.read import snapshot
+from windowlib.publication.readers import snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession

@@ -16,11 +16,11 @@ from typing import Any, NoReturn
 from pydantic import TypeAdapter
 
 from docs.gallery.story import MINUTE_MS, STORY, scenario_steps
-from windowlib.definition.durations import parse_duration
 from windowlib.definition.kinds import Kind
 from windowlib.definition.registry import EVICTORS, TRIGGERS, WINDOWS
 from windowlib.definition.spec import parts_of
-from windowlib.definition.windows import AnyWindow
+from windowlib.definition.toml.durations import parse_duration
+from windowlib.definition.toml.windows import AnyWindow
 from windowlib.model.assigners import DynamicSession
 from windowlib.replay.scenarios import Json
 

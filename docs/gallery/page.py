@@ -23,9 +23,9 @@ from docs.gallery.entries import (
 )
 from docs.gallery.rows import in_words
 from docs.gallery.story import STORY, Outcome, clock, outcome_of, watermarks
-from windowlib.definition.durations import ALLOWED
-from windowlib.definition.sections import KindSection
-from windowlib.definition.windows import EVICTOR_SECTIONS, TRIGGER_SECTIONS
+from windowlib.definition.toml.durations import ALLOWED
+from windowlib.definition.toml.sections import KindSection
+from windowlib.definition.toml.windows import EVICTOR_SECTIONS, TRIGGER_SECTIONS
 from windowlib.model import operator
 
 HERE = Path(__file__).parent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from docs.reference.markdown import table
-from windowlib.runs.exits import ENDS
+from windowlib.cli.exits import ENDS
 
 HEAD = """# Exit codes
 

@@ -15,15 +15,19 @@ from pathlib import Path
 from docs.reference.markdown import table
 
 TESTS = Path(__file__).parents[2] / "tests"
-OUTCOMES = TESTS / "fault_outcomes.json"
+OUTCOMES = TESTS / "support" / "fault_outcomes.json"
 ONLY_LONG, SOME_LONG, ALWAYS = "`make test-all`", "`make test`, more in `make test-all`", "`make test`"
 HEAD = (Path(__file__).parent / "faults-head.txt").read_text(encoding="utf-8")
 PARTS = {
     "runs": "Runs that die, sleep or meet one another",
-    "schedules": "Runs, reruns, operators and other programs in any order of their steps",
-    "soak": "Everything at once",
-    "tables": "Tables, logs and other programs",
-    "golden": "Earlier releases",
+    "decisions": "Decisions of an operator",
+    "maintenance": "Maintenance",
+    "world/schedules": "Runs, reruns, operators and other programs in any order of their steps",
+    "world/soak": "Everything at once",
+    "world/stopped": "Pipelines stopped at a step",
+    "publication": "Publication, and other programs",
+    "delta": "Tables and their logs",
+    "ledger": "The ledger",
     "source": "Input",
     "reruns": "Reruns",
     "engines": "Engines",

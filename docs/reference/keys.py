@@ -12,12 +12,12 @@ from typing import Any, get_args
 from pydantic.fields import FieldInfo
 
 from docs.reference.markdown import sentence, table
-from windowlib.definition import windows
-from windowlib.definition.durations import ALLOWED, format_duration
-from windowlib.definition.fields import Section
-from windowlib.definition.file import DefinitionFile
-from windowlib.definition.sections import KindSection
-from windowlib.plans.aggregate_functions import ALIASES, CALLABLE, WRITTEN_OUT
+from windowlib.definition.toml import windows
+from windowlib.definition.toml.durations import ALLOWED, format_duration
+from windowlib.definition.toml.fields import Section
+from windowlib.definition.toml.file import DefinitionFile
+from windowlib.definition.toml.sections import KindSection
+from windowlib.plans.aggregates.functions import ALIASES, CALLABLE, WRITTEN_OUT
 
 HEAD = Path(__file__).with_name("definition-head.txt").read_text(encoding="utf-8")
 VALUE = re.compile(r'(\[\w[\w.]*\]|\w+ = "[^"]+"|\["[^]]*\]|"[^"]+"(?: = "[^"]+")?|\{+.+?\}+)')

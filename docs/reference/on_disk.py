@@ -9,17 +9,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from docs.reference.markdown import table
+from windowlib.delta.table_change import LoggedFile
 from windowlib.inspection.verify.report import VerifyFinding
+from windowlib.ledger.decision import Decision
+from windowlib.ledger.last_error import LastError
+from windowlib.ledger.migration import Migration
+from windowlib.ledger.owner import Owner
+from windowlib.ledger.prepare import Publication, TableChange
+from windowlib.ledger.rerun_request import Rerun
 from windowlib.quality.check import CheckResult
 from windowlib.reruns.previews import Summary
 from windowlib.source.marker import Marker
-from windowlib.tables.change import LoggedFile
-from windowlib.tables.decision import Decision
-from windowlib.tables.last_error import LastError
-from windowlib.tables.migration import Migration
-from windowlib.tables.owner import Owner
-from windowlib.tables.prepare import Publication, TableChange
-from windowlib.tables.rerun import Rerun
 
 HEAD = """# JSON on disk
 

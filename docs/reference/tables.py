@@ -1,12 +1,12 @@
-"""`tables.md`: every table and column, from `windowlib.tables.meaning`."""
+"""`tables.md`: every table and column, from `windowlib.contract.tables`."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 
 from docs.reference.markdown import sentence, table
-from windowlib.tables.meaning import TABLES
-from windowlib.tables.table import Column, TableSpec
+from windowlib.contract.table import Column, TableSpec
+from windowlib.contract.tables import TABLES
 
 HEAD = """# Tables
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.clicks import CLICKS, clicks
+from tests.support.clicks import CLICKS, clicks
 from windowlib.definition.definition import Definition
 
 RUN = [sys.executable, "-P", "-m", "windowlib", "run"]

@@ -18,9 +18,9 @@ import pytest
 
 from docs import local_airflow
 from tests.packaging.installed import PROJECT, SESSIONS, built, environment, hostile
-from tests.strategies import ALL
+from tests.support.strategies import ALL
 from windowlib.definition.definition import load_definition
-from windowlib.tables.read import read_table, table_versions
+from windowlib.publication.readers import read_table, table_versions
 
 Airflow = Callable[..., str]
 

@@ -19,10 +19,10 @@ import pytest
 
 from windowlib.cli.display import batch_record
 from windowlib.definition.definition import load_definition
+from windowlib.ledger.rerun_request import Rerun
 from windowlib.model.rerun import TimeRange
 from windowlib.reruns.previews import Preview, Summary, keep
 from windowlib.runs.attempt import BatchReport
-from windowlib.tables.rerun import Rerun
 
 if TYPE_CHECKING:
     from airflow.dag_processing.dagbag import DagBag
@@ -526,12 +526,12 @@ def test_a_form_that_names_a_preview_says_nothing_else(pipelines: Path, form: di
 
 def test_an_empty_end_of_the_range_is_the_data_s(pipelines: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was proposed is in the text that is approved."""
-    import windowlib.tables.data_range
+    import windowlib.publication.data_range
 
     (pipelines / "one.toml").write_text(DEFINITION.format(name="one"), encoding="utf-8")
     dag, run = dag_bag().dags["rerun_windows"], RunOf(**{"from": None, "to": "", "all_history": True})
     with monkeypatch.context() as patch:
-        patch.setattr(windowlib.tables.data_range, "data_range", lambda *_: TimeRange(FROM_MS, FROM_MS + 1_500))
+        patch.setattr(windowlib.publication.data_range, "data_range", lambda *_: TimeRange(FROM_MS, FROM_MS + 1_500))
         run.checked = dag.get_task("check").execute(run.context)
     assert run.checked == {
         "from": "2026-03-03T00:00:00Z",

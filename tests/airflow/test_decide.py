@@ -18,15 +18,15 @@ import pytest
 
 from docs import local_airflow
 from tests.airflow.answered import LOGIN
-from tests.clicks import clicks
 from tests.packaging.installed import SESSIONS
+from tests.support.clicks import clicks
 from windowlib.batches.planning import ledger_of, plan
+from windowlib.decisions.verdicts import abandon, approve
 from windowlib.definition.definition import Definition, load_definition
-from windowlib.pages.newest import tail
-from windowlib.runs.verdicts import abandon, approve
-from windowlib.tables.ledger_rows import prepare_row
-from windowlib.tables.prepare import Prepared
-from windowlib.tables.read import read_table
+from windowlib.ledger.prepare import Prepared
+from windowlib.ledger.rows import prepare_row
+from windowlib.pages.newest_rows import tail
+from windowlib.publication.readers import read_table
 
 pytestmark = [
     pytest.mark.airflow,

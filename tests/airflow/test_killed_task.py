@@ -14,10 +14,10 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.clicks import CLICKS, clicks, events
+from tests.support.clicks import CLICKS, clicks, events
 from windowlib.batches.planning import ledger_of
-from windowlib.runs.committed import committed_since
-from windowlib.tables.owner import Owner, ProcessState
+from windowlib.ledger.owner import Owner, ProcessState
+from windowlib.runs.recent_batches import committed_since
 
 pytestmark = [
     pytest.mark.airflow,

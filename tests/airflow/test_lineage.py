@@ -8,8 +8,8 @@ from typing import Any
 
 from openlineage.client.serde import Serde
 
-from tests.check_samples import FIGURES, HISTORY, check
-from tests.clicks import CLICKS, clicks
+from tests.support.check_samples import FIGURES, HISTORY, check
+from tests.support.clicks import CLICKS, clicks
 from windowlib.airflow.lineage import Traced, lineage
 
 BATCHES = [{"rows_read": 5, "results_rows_written": 3, "late_rows_written": 1}, {"rows_read": 2}]

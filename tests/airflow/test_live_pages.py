@@ -20,17 +20,17 @@ from urllib.request import Request, urlopen
 import pytest
 
 from docs import local_airflow
-from tests import browser
 from tests.airflow.by_hand import RUN, made_by_hand
-from tests.clicks import CLICKS, arrive, clicks, events
-from tests.page_samples import NEW, SCRIPT, TROUBLE, WAITING, WELL
+from tests.support import browser
+from tests.support.clicks import CLICKS, arrive, clicks, events
+from tests.support.page_samples import NEW, SCRIPT, TROUBLE, WAITING, WELL
 from windowlib.definition.definition import load_definition
-from windowlib.pages.looked import looked
+from windowlib.ledger import last_error
+from windowlib.ledger.ledger import Ledger, wall_clock_ms
 from windowlib.pages.pipeline import pipeline
+from windowlib.pages.pipeline_state import looked
 from windowlib.pages.render import PageLinks, pipeline_page
 from windowlib.reruns.page import BEGIN, END, UNCHANGED
-from windowlib.tables import last_error
-from windowlib.tables.ledger import Ledger, wall_clock_ms
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -246,7 +246,7 @@ def test_a_run_that_died_is_not_shown_as_running(tmp_path: Path, live_pages: Mod
     made = clicks(tmp_path, files=1)
     program = (
         "import sys, time; from pathlib import Path; from windowlib.batches.planning import plan;"
-        "from windowlib.definition.definition import load_definition; from windowlib.tables.ledger import Ledger,"
+        "from windowlib.definition.definition import load_definition; from windowlib.ledger.ledger import Ledger,"
         " wall_clock_ms; one = load_definition(sys.argv[1]); Ledger(one.root, wall_clock_ms).claim(); plan(one);"
         "print(one.root, flush=True); time.sleep(600)"
     )
@@ -350,7 +350,7 @@ def test_in_a_real_airflow(tmp_path: Path, without_rights: list[str]) -> None:
         without_rights.append("pages of Airflow in a browser (no Chromium)")
         pytest.skip("needs Chromium")
     folder = tmp_path / "pipelines"
-    subprocess.run([sys.executable, "-m", "tests.page_samples", str(folder)], check=True, cwd=PROJECT)
+    subprocess.run([sys.executable, "-m", "tests.support.page_samples", str(folder)], check=True, cwd=PROJECT)
     with served(folder, local_airflow.free_port(8391)) as address, browser.browser() as chromium:
         cookies = {
             user: ({"name": "_token", "value": token(address, user), "url": address},) for user in ("admin", "ann")

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from tests.check_samples import definition
 from tests.private_apis.page import holds, listed
+from tests.support.check_samples import definition
 from windowlib.definition.definition import Definition
+from windowlib.ledger import last_error
+from windowlib.ledger.notices import reported
 from windowlib.notices.notify import keep
-from windowlib.tables import last_error
-from windowlib.tables.notices import reported
 
 pytestmark = pytest.mark.airflow
 

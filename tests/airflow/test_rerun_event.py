@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.airflow.by_hand import RUN, made_by_hand
-from tests.clicks import arrive, events
+from tests.support.clicks import arrive, events
 from windowlib.definition.definition import Definition
 from windowlib.reruns.page import PAGE, applied_by
 from windowlib.reruns.previews import FOLDER, load

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from tests.clicks import clock
+from tests.support.clicks import clock
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
+from windowlib.ledger.rerun_request import Rerun
+from windowlib.ledger.rows import Commit
 from windowlib.runs.advance import advance
-from windowlib.tables.ledger_rows import Commit
-from windowlib.tables.rerun import Rerun
 
 
 def run(definition: Definition, spark: SparkSession, rerun: Rerun | None = None) -> list[str]:

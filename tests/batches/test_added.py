@@ -20,41 +20,43 @@ from typer.testing import CliRunner
 
 from tests.batches.live import newest, run
 from tests.batches.test_lateness import as_earlier_releases_judge
-from tests.clicks import CLICKS, MINUTE_MS, SCHEMA, START_MS, arrive, clicks, clock, tables
-from tests.killed import Killed, dead_owner, stopped
 from tests.plans.test_counts import EVERYTHING
-from tests.random_pipelines.truth import same_values
-from tests.strategies import ALL
-from tests.streams import arrives, definition_text, pipeline
+from tests.support.clicks import CLICKS, MINUTE_MS, SCHEMA, START_MS, arrive, clicks, clock, tables
+from tests.support.killed import Killed, dead_owner, stopped
+from tests.support.strategies import ALL
+from tests.support.streams import arrives, definition_text, pipeline
+from tests.world.random_pipelines.truth import same_values
 from windowlib.batches.may_run import other_terms
 from windowlib.batches.planning import plan
 from windowlib.batches.result_figures import gone_null
 from windowlib.cli.main import app
+from windowlib.contract.tables import FILLED
+from windowlib.decisions.operations import rollback
+from windowlib.decisions.verdicts import abandon
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import ADDED, PARTIALS, continues, is_of
+from windowlib.delta import commits as delta_commits
+from windowlib.delta.data_files import DataFile
+from windowlib.delta.table_change import FileChange
+from windowlib.delta.tables import Table
 from windowlib.erasure.forget import ForgetRequest, forget
 from windowlib.inspection.lineage.explain_window import explain_window
 from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
+from windowlib.ledger import lease
+from windowlib.ledger.rerun_request import Rerun
+from windowlib.maintenance import compaction
+from windowlib.maintenance.maintain import maintain
 from windowlib.migrations.batch import MigrationRequest
 from windowlib.migrations.difference import MigrationDifference
 from windowlib.migrations.switch import build, switch
 from windowlib.model.errors import StateMismatch
-from windowlib.plans.added import FILLED
+from windowlib.publication.publish import ColumnTypeChanged
+from windowlib.publication.readers import read_table
 from windowlib.reruns.dry_run import dry_run
 from windowlib.runs.advance import advance
-from windowlib.runs.maintenance import maintain
-from windowlib.runs.operations import rollback
 from windowlib.runs.run import RunRequest
 from windowlib.runs.together import advance_together
-from windowlib.runs.verdicts import abandon
-from windowlib.tables import compaction, delta_commits, lease
-from windowlib.tables.change import FileChange
-from windowlib.tables.data_files import DataFile
-from windowlib.tables.delta import Table
-from windowlib.tables.publish import ColumnTypeChanged
-from windowlib.tables.read import read_table
-from windowlib.tables.rerun import Rerun
 
 PLAIN = {"n": "count(*)", "total": "sum(value)"}
 MORE = {**PLAIN, "most": "max(value)"}

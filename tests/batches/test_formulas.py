@@ -10,17 +10,17 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from tests.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks, clock
+from tests.support.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks, clock
 from windowlib.batches.may_run import formulas_changed
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.cli.main import app
 from windowlib.definition.definition import Definition
 from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
+from windowlib.ledger.rerun_request import Rerun
 from windowlib.model.errors import StateMismatch, WindowError
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
-from windowlib.tables.read import read_table
-from windowlib.tables.rerun import Rerun
 
 HEAD = CLICKS.partition("[aggregates]")[0].replace('event_id = "id"\n', "")
 

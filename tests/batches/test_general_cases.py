@@ -13,11 +13,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.batches.test_general_pipeline import EVENTS, SECOND, TOML, clock, run
+from windowlib.decisions.advance_watermark import advance_watermark
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.model.keyed import KeyRun
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
-from windowlib.runs.advance_watermark import advance_watermark
-from windowlib.tables.read import read_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]  # what files and tables do; Python's workers are the same
 

@@ -19,12 +19,13 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import tables
-from tests.killed import stopped
-from tests.own_code import top_and_mean
+from tests.support.clicks import tables
+from tests.support.killed import stopped
+from tests.support.own_code import top_and_mean
 from windowlib.batches import windows_job
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.definition.definition import Definition, load_definition
+from windowlib.delta.tables import Table
 from windowlib.model import operator
 from windowlib.model.aggregates import Count, Sum, Together
 from windowlib.model.assigners import Session, Sliding, Staggered, Tumbling
@@ -35,10 +36,9 @@ from windowlib.model.spec import WindowSpec, sliding_count, tumbling_count
 from windowlib.model.state import OperatorState
 from windowlib.model.triggers import CountTrigger, ProcessingTimeTrigger
 from windowlib.model.watermark import MIN_WATERMARK
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
 from windowlib.runs.attempt import BatchReport
-from windowlib.tables.delta import Table
-from windowlib.tables.read import read_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]  # what files and tables do; Python's workers are the same
 

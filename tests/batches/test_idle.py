@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks
+from tests.support.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks
 from windowlib.definition.definition import Definition
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
-from windowlib.tables.read import read_table
 
 SESSIONS = CLICKS.replace('out_of_orderness = "5m"', 'out_of_orderness = "5m"\nidle_timeout = "1h"').replace(
     'first = "first(value)"', ""

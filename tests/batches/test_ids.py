@@ -16,11 +16,12 @@ from windowlib.batches import figures
 from windowlib.batches.figures import ids_repeated
 from windowlib.batches.ids import seen_files
 from windowlib.batches.pinned import Pinned
-from windowlib.tables import data_files, delta_commits
-from windowlib.tables.data_files import DataFile
-from windowlib.tables.delta import Tables
-from windowlib.tables.meaning import SEEN_IDS
-from windowlib.tables.publish import StagedChanges
+from windowlib.contract.tables import SEEN_IDS
+from windowlib.delta import commits as delta_commits
+from windowlib.delta import data_files
+from windowlib.delta.data_files import DataFile
+from windowlib.delta.tables import Tables
+from windowlib.publication.publish import StagedChanges
 
 SEEN = pa.schema([("event_id", pa.string()), ("timestamp_ms", pa.int64())])
 BATCHES = 30

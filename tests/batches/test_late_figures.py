@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks
-from tests.planted.faults import Fault, planted
+from tests.support.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks
+from tests.world.planted.faults import Fault, planted
+from windowlib.ledger.ledger import Rejected
 from windowlib.runs.advance import advance
-from windowlib.tables.ledger import Rejected
 
 HOLES = CLICKS.replace('type = "session"\ngap = "10m"', 'type = "sliding"\nsize = "10m"\nslide = "20m"')
 ADMITTED = Fault(

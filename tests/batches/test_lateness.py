@@ -16,21 +16,21 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from tests.batches.live import newest, run
-from tests.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks, clock
+from tests.support.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks, clock
 from windowlib.batches.may_run import other_terms
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.cli.main import app
+from windowlib.contract.tables import LEDGER
+from windowlib.decisions.operations import rollback
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import SINCE, WINDOW, continues, is_of
 from windowlib.inspection.lineage.explain_window import explain_window
 from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
+from windowlib.ledger.rerun_request import Rerun
+from windowlib.ledger.rows import Commit
 from windowlib.migrations.shadow import NothingToMigrate, check_can_migrate
-from windowlib.runs.operations import rollback
-from windowlib.tables.ledger_rows import Commit
-from windowlib.tables.meaning import LEDGER
-from windowlib.tables.read import read_table
-from windowlib.tables.rerun import Rerun
+from windowlib.publication.readers import read_table
 
 SHORT, LONG, NONE = "30m", "4h", "0s"
 

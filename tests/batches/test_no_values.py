@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import START_MS, clock
+from tests.support.clicks import START_MS, clock
 from windowlib.definition.definition import load_definition
-from windowlib.plans.aggregate_functions import CALLABLE, WRITTEN_OUT
+from windowlib.plans.aggregates.functions import CALLABLE, WRITTEN_OUT
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
-from windowlib.tables.read import read_table
 
 DEFINITION = """
 name = "nothing"

@@ -10,17 +10,18 @@ import pytest
 from deltalake import DeltaTable, Schema
 from pyspark.sql import SparkSession
 
-from tests.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks, clock, without
 from tests.runs.schedules import no_spark
+from tests.support.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks, clock, without
 from windowlib.batches.pinned import Pinned
 from windowlib.batches.replacement import _touched
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import utc
+from windowlib.delta import commits as delta_commits
+from windowlib.delta.data_files import DataFile
+from windowlib.delta.tables import Table, Tables
+from windowlib.publication import publish
+from windowlib.publication.publish import StagedChanges
 from windowlib.runs.advance import advance
-from windowlib.tables import delta_commits, publish
-from windowlib.tables.data_files import DataFile
-from windowlib.tables.delta import Table, Tables
-from windowlib.tables.publish import StagedChanges
 
 STARTS = pa.schema([("window_start", pa.timestamp("us", "UTC"))])
 WINDOW = pa.struct({"window_start_ms": pa.int64(), "window_end_ms": pa.int64()})

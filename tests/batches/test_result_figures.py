@@ -15,10 +15,10 @@ from deltalake import Schema
 from tests.runs.schedules import no_spark
 from windowlib.batches.pinned import Pinned
 from windowlib.batches.result_figures import gone_null, made_by, repeated, surplus
-from windowlib.tables import delta_commits
-from windowlib.tables.data_files import DataFile, data_file
-from windowlib.tables.delta import Table, Tables
-from windowlib.tables.publish import StagedChanges
+from windowlib.delta import commits as delta_commits
+from windowlib.delta.data_files import DataFile, data_file
+from windowlib.delta.tables import Table, Tables
+from windowlib.publication.publish import StagedChanges
 
 HOUR_US = 3_600_000_000
 NAMES = ["user", "window_start", "window_end"]

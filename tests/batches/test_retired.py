@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import MINUTE_MS, START_MS, arrive, clicks, clock
+from tests.support.clicks import MINUTE_MS, START_MS, arrive, clicks, clock
 from windowlib.runs.advance import advance
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]

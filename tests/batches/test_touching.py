@@ -14,9 +14,9 @@ import pytest
 from windowlib.batches import touching as compared_pairwise
 from windowlib.batches.result_figures import in_ms
 from windowlib.batches.touching import KeySample, in_flight, touching
+from windowlib.delta.data_files import DataFile
 from windowlib.model.assigners import Session
 from windowlib.plans.step import Step
-from windowlib.tables.data_files import DataFile
 
 SESSION = Session(10)
 Windows = Sequence[tuple[str, int, int]]

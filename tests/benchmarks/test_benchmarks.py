@@ -31,7 +31,7 @@ from benchmarks.turns import measure
 from benchmarks.worker import SideFailed, in_this_process, worker
 from benchmarks.workload import Case, Generator, Size
 from benchmarks.workloads import Stream, workloads
-from tests.strategies import ALL
+from tests.support.strategies import ALL
 from windowlib.definition.definition import load_definition
 
 EVENTS = 90_000

@@ -21,19 +21,19 @@ import pytest
 from typer.testing import CliRunner
 
 import windowlib.batches.planning
+import windowlib.decisions.verdicts
+import windowlib.publication.readers
 import windowlib.runs.start
-import windowlib.runs.verdicts
-import windowlib.tables.read
+from windowlib.cli.exits import UNEXPECTED, USER
 from windowlib.cli.main import app
 from windowlib.engines.connect import EngineLost
+from windowlib.ledger.ledger import Rejected, Superseded, wall_clock_ms
+from windowlib.ledger.rows import Plan, SourceFile
 from windowlib.model.errors import StateMismatch, WatermarkRegression
 from windowlib.quality.check import CheckResult
 from windowlib.runs.attempt import BatchReport
-from windowlib.runs.exits import UNEXPECTED, USER
 from windowlib.runs.run import RunRequest
 from windowlib.runs.together import RunOutcome
-from windowlib.tables.ledger import Rejected, Superseded, wall_clock_ms
-from windowlib.tables.ledger_rows import Plan, SourceFile
 
 COMMANDS = ("run", "plan", "read", "status", "report", "approve", "abandon", "demo", "replay")
 DEFINITION = """
@@ -334,7 +334,9 @@ def test_a_plan_says_that_more_files_may_wait(pipeline: Path, monkeypatch: pytes
 
 
 def test_read_shows_the_first_rows(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(windowlib.tables.read, "read_table", lambda definition, table: pa.concat_tables([ROWS] * 15))
+    monkeypatch.setattr(
+        windowlib.publication.readers, "read_table", lambda definition, table: pa.concat_tables([ROWS] * 15)
+    )
     lines = call("read", pipeline, "results").stdout.splitlines()
     assert lines[0].split() == ["user_id", "window_start", "total", "replaced"]
     assert "2026-03-02 01:02:03.004 UTC" in lines[1]
@@ -343,7 +345,7 @@ def test_read_shows_the_first_rows(pipeline: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_read_for_machines(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(windowlib.tables.read, "read_table", lambda definition, table: ROWS)
+    monkeypatch.setattr(windowlib.publication.readers, "read_table", lambda definition, table: ROWS)
     first, second = map(json.loads, call("read", pipeline, "results", "--json").stdout.splitlines())
     time = "2026-03-02T01:02:03.004000Z"
     assert first == {"user_id": "ä", "window_start": time, "total": "1.50", "replaced": [{"start": 1}]}
@@ -351,7 +353,7 @@ def test_read_for_machines(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_read_writes_files(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(windowlib.tables.read, "read_table", lambda definition, table: ROWS)
+    monkeypatch.setattr(windowlib.publication.readers, "read_table", lambda definition, table: ROWS)
     folder = pipeline.parent
     for ending in ("csv", "json", "parquet"):
         shown = call("read", pipeline, "results", "--out", folder / f"out.{ending}")
@@ -365,7 +367,7 @@ def test_read_writes_files(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("ending", ["csv", "json", "parquet"])
 def test_a_place_that_cannot_be_written_is_named(pipeline: Path, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
-    monkeypatch.setattr(windowlib.tables.read, "read_table", lambda definition, table: ROWS)
+    monkeypatch.setattr(windowlib.publication.readers, "read_table", lambda definition, table: ROWS)
     nowhere, folder = pipeline.parent / "none" / f"out.{ending}", pipeline.parent / f"folder.{ending}"
     folder.mkdir()
     for place, why in ((nowhere, "No such file or directory"), (folder, "Is a directory")):
@@ -388,7 +390,7 @@ def test_pages_are_not_put_in_the_place_of_a_file(pipeline: Path) -> None:
 def test_numbers_that_json_lacks_are_texts(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = [math.nan, math.inf, -math.inf, 1.5]
     rows = pa.table({"total": numbers, "all": [numbers] * 4, "by": [{"x": number} for number in numbers]})
-    monkeypatch.setattr(windowlib.tables.read, "read_table", lambda definition, table: rows)
+    monkeypatch.setattr(windowlib.publication.readers, "read_table", lambda definition, table: rows)
     texts = ["NaN", "Infinity", "-Infinity", 1.5]
     expected = [{"total": text, "all": texts, "by": {"x": text}} for text in texts]
 
@@ -442,7 +444,7 @@ def test_decisions_are_recorded(pipeline: Path, monkeypatch: pytest.MonkeyPatch,
         asked.append((who, reason, batch_id))
         return 4
 
-    monkeypatch.setattr(windowlib.runs.verdicts, decision, decide)
+    monkeypatch.setattr(windowlib.decisions.verdicts, decision, decide)
     shown = call(decision, pipeline, "--reason", "it is right", "--who", "ada", "--batch", "4", "--json")
     assert asked == [("ada", "it is right", 4)]
     assert json.loads(shown.stdout) == {"batch_id": 4, "decision": decision, "who": "ada", "reason": "it is right"}
@@ -516,14 +518,14 @@ def test_what_answers_at_once_imports_nothing_heavy(pipeline: Path, arguments: l
 
 
 STARTS_READING = """
-import windowlib.cli.look
+import windowlib.cli.commands.look
 from windowlib.cli.main import main
 
 def read(lines: int) -> None:
     for number in range(lines):
         print(number)
 
-windowlib.cli.look.read = read
+windowlib.cli.commands.look.read = read
 main()
 """
 
@@ -579,7 +581,7 @@ def test_an_error_that_cannot_be_shown_has_its_exit_code(pipeline: Path, argumen
 
 HANGS = """
 import time
-import windowlib.cli.run
+import windowlib.cli.commands.run
 from windowlib.cli.main import main
 from windowlib.runs import deadline
 
@@ -593,7 +595,7 @@ def plan():
             except BaseException:
                 pass
 
-windowlib.cli.run.plan = plan
+windowlib.cli.commands.run.plan = plan
 main()
 """
 

@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from windowlib.cli.main import app
+from windowlib.ledger.ledger import Superseded
 from windowlib.runs import start
-from windowlib.tables.ledger import Superseded
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.embedded]  # README is run on Spark in make test
 

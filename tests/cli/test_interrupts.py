@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.clicks import START_MS
 from tests.packaging.installed import SESSIONS
 from tests.private_apis.page import holds
+from tests.support.clicks import START_MS
+from windowlib.cli.interrupts import GRACE_S, INTERRUPTED
 from windowlib.definition.definition import load_definition
-from windowlib.runs.interrupts import GRACE_S, INTERRUPTED
-from windowlib.tables.read import read_table
+from windowlib.publication.readers import read_table
 
 
 def started(command: list[str], folder: Path | None = None) -> subprocess.Popen[str]:
@@ -33,8 +33,8 @@ def started(command: list[str], folder: Path | None = None) -> subprocess.Popen[
     )
 
 
-@holds("runs/interrupts.py", "os._exit")
-@pytest.mark.parametrize("imported", ["windowlib.runs.interrupts", "windowlib.model.windows", "typer", "windowlib"])
+@holds("cli/interrupts.py", "os._exit")
+@pytest.mark.parametrize("imported", ["windowlib.cli.interrupts", "windowlib.model.windows", "typer", "windowlib"])
 def test_an_interruption_while_python_imports_is_silent(imported: str) -> None:
     command = [sys.executable, "-X", "importtime", "-P", "-m", "windowlib", "--help"]
     with started(command) as process:

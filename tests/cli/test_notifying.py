@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.airflow.by_hand import ON_SAIL
-from tests.clicks import clicks
+from tests.support.clicks import clicks
 from windowlib.cli.main import app
 
 NOTIFY = '[notify]\nwebhook = "http://127.0.0.1:9/"\n'

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from tests.clicks import clicks
+from tests.support.clicks import clicks
 from windowlib.cli.main import app
 from windowlib.inspection.lineage.cuts import CannotLook, asked_range
 

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from typer.testing import CliRunner
 
-from tests.clicks import clicks
+from tests.support.clicks import clicks
 from windowlib.cli.main import app
 from windowlib.cli.progress import INTERVAL, progress
 from windowlib.engines.tasks import followed
@@ -69,13 +69,17 @@ def test_on_a_terminal_it_stands_at_the_bottom_while_it_is_done() -> None:
 @pytest.mark.parametrize(
     ("command", "slow", "says"),
     [
-        ("maintain", "windowlib.runs.maintenance.maintain", "maintaining the tables"),
-        ("maintain --dry-run", "windowlib.runs.maintenance.forecast", "looking what is superfluous"),
+        ("maintain", "windowlib.maintenance.maintain.maintain", "maintaining the tables"),
+        ("maintain --dry-run", "windowlib.maintenance.maintain.forecast", "looking what is superfluous"),
         ("report", "windowlib.pages.site.report", "building the page of clicks"),
         ("late list", "windowlib.inspection.lineage.cuts.cut", "reading late events"),
         ("late what-if", "windowlib.inspection.lineage.cuts.cut", "reading late events"),
-        ("restore --dry-run", "windowlib.runs.restore.forecast_restore", "looking what it would do"),
-        ("rollback --to-batch 1 --dry-run", "windowlib.runs.operations.forecast_rollback", "looking what it would do"),
+        ("restore --dry-run", "windowlib.decisions.restore.forecast_restore", "looking what it would do"),
+        (
+            "rollback --to-batch 1 --dry-run",
+            "windowlib.decisions.operations.forecast_rollback",
+            "looking what it would do",
+        ),
     ],
 )
 def test_what_takes_long_says_what_it_does(

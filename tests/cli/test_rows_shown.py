@@ -15,12 +15,12 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from typer.testing import CliRunner
 
-from tests.clicks import CLICKS, SCHEMA, START_MS, arrive, clicks, clock
+from tests.support.clicks import CLICKS, SCHEMA, START_MS, arrive, clicks, clock
 from windowlib.cli.display import show_rows
 from windowlib.cli.main import app
+from windowlib.ledger.rerun_request import Rerun
 from windowlib.reruns.dry_run import dry_run
 from windowlib.runs.advance import advance
-from windowlib.tables.rerun import Rerun
 
 FAR = "1970-01-01 and 4,611,686,018,427,387,904 us"
 

@@ -13,11 +13,11 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from tests.clicks import CLICKS, clicks
+from tests.support.clicks import CLICKS, clicks
 from windowlib.cli.main import app
 from windowlib.definition.definition import load_definition
-from windowlib.tables.ledger import Ledger
-from windowlib.tables.read import read_table
+from windowlib.ledger.ledger import Ledger
+from windowlib.publication.readers import read_table
 
 MISTAKE = 'gap = "10 minutes"'
 

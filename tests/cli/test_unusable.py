@@ -9,12 +9,12 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from tests.clicks import arrive, clicks, clock, events
+from tests.support.clicks import arrive, clicks, clock, events
 from windowlib.batches.planning import plan
 from windowlib.cli.main import app
 from windowlib.cli.unusable import without_usable_rows
+from windowlib.decisions.verdicts import abandon
 from windowlib.runs.advance import advance
-from windowlib.runs.verdicts import abandon
 
 
 @pytest.mark.spark

@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.engines import matrix
-from tests.strategies import ALL, examples
-from windowlib.definition.aggregate_sql import check_expression, columns_used, read_aggregates
-from windowlib.definition.sql_functions import SCALAR
-from windowlib.plans.aggregate_functions import CALLABLE, FUNCTIONS
-from windowlib.plans.aggregate_set import SqlAggregate
+from tests.support.strategies import ALL, examples
+from windowlib.definition.sql.aggregates import check_expression, columns_used, read_aggregates
+from windowlib.definition.sql.functions import SCALAR
+from windowlib.plans.aggregates.aggregate_set import SqlAggregate
+from windowlib.plans.aggregates.functions import CALLABLE, FUNCTIONS
 
 
 @pytest.mark.parametrize(

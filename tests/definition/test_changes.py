@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 from docs.reference.changes import CHANGES, How, markdown
-from tests.clicks import CLICKS
+from tests.support.clicks import CLICKS
 from windowlib.definition.definition import load_definition
-from windowlib.definition.file import DefinitionFile
 from windowlib.definition.terms import terms_of
+from windowlib.definition.toml.file import DefinitionFile
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "change.md"
 OTHERS = "aggregates (others in a column's place, or their arguments; removed columns)"

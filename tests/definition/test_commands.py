@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.clicks import clicks
+from tests.support.clicks import clicks
+from windowlib.cli import exits
 from windowlib.definition.commands import THIS, WHY, naming, to_paste
 from windowlib.model.errors import WindowError
-from windowlib.runs import exits
 
 PACKAGE = Path(__file__).resolve().parents[2] / "windowlib"
 BY_HAND = re.compile(r"windowlib [a-z][a-z-]*(?: [a-z]+)?(?: --?[a-z-]+)* \{\w*\}")  # {} is what an f-string fills in
@@ -58,7 +58,7 @@ def test_no_command_is_put_together_by_hand() -> None:
 
 def test_no_command_lacks_what_it_needs() -> None:
     """`abandon` was shown without a file and without the reason that it asks for."""
-    allowed = {"runs/exits.py", "definition/changes.py"}  # they say what a command is for, in a table of the reference
+    allowed = {"cli/exits.py", "definition/changes.py"}  # they say what a command is for, in a table of the reference
     found = [one for one in made_by_hand(NEEDS_MORE) if one.partition(":")[0] not in allowed]
     assert found == []
 

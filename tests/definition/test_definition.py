@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.strategies import examples
+from tests.support.strategies import examples
 from windowlib import DynamicSession, InvalidSpec, Session, Sliding, Tumbling
 from windowlib.definition.definition import InvalidDefinition, load_definition
-from windowlib.definition.durations import LONGEST_MS, format_duration, parse_duration
-from windowlib.definition.file import DefinitionFile
 from windowlib.definition.mistakes import mistakes_of
 from windowlib.definition.rules import across_keys
+from windowlib.definition.toml.durations import LONGEST_MS, format_duration, parse_duration
+from windowlib.definition.toml.file import DefinitionFile
 
 GOOD: dict[str, dict[str, Any]] = {
     "": {"name": '"clicks"', "warehouse": '"warehouse"'},

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.window_toml import FUNCTION, GLOBAL, SESSION, SLIDING, TUMBLING, definition
+from tests.support.window_toml import FUNCTION, GLOBAL, SESSION, SLIDING, TUMBLING, definition
 from windowlib import (
     CountEvictor,
     CountTrigger,
@@ -37,7 +37,7 @@ from windowlib.model.timed_triggers import (
     ContinuousProcessingTimeTrigger,
     ProcessingTimeoutTrigger,
 )
-from windowlib.plans.folds import Folds
+from windowlib.plans.general.folds import Folds
 
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
 COUNT_OF_3 = '{type = "count", n = 3}'

@@ -11,11 +11,11 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tests.strategies import ALL
-from windowlib.definition.expression_types import misfits, type_of
-from windowlib.definition.sql_functions import SCALAR
+from tests.support.strategies import ALL
+from windowlib.definition.sql.expression_types import misfits, type_of
+from windowlib.definition.sql.functions import SCALAR
 from windowlib.engines.choice import not_proved
-from windowlib.plans.aggregate_calls import parsed
+from windowlib.plans.aggregates.calls import parsed
 
 TYPES = {
     "v": "int",

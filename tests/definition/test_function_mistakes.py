@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.window_toml import FUNCTION, SESSION, TUMBLING, definition, mistakes
+from tests.support.window_toml import FUNCTION, SESSION, TUMBLING, definition, mistakes
 from windowlib.definition.definition import Definition
 
 COUNT_OF_3 = '{type = "count", n = 3}'

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.window_toml import AGGREGATES, FUNCTION, GLOBAL, SESSION, TUMBLING, definition
+from tests.support.window_toml import AGGREGATES, FUNCTION, GLOBAL, SESSION, TUMBLING, definition
 from windowlib import CountTrigger, PurgingTrigger, TimeWindow, TriggerResult
-from windowlib.definition import own_code
+from windowlib.definition import user_classes as own_code
 from windowlib.definition.definition import Definition, InvalidDefinition
 from windowlib.model.errors import InvalidSpec
 

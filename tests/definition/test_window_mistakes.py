@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.strategies import examples
-from tests.window_toml import AGGREGATES, GLOBAL, SESSION, SOURCE, TUMBLING, mistakes
+from tests.support.strategies import examples
+from tests.support.window_toml import AGGREGATES, GLOBAL, SESSION, SOURCE, TUMBLING, mistakes
 from windowlib.definition import definition
 from windowlib.definition.definition import Definition, InvalidDefinition, load_definition
 

@@ -22,8 +22,8 @@ from windowlib.demo.pipelines import write_definitions
 from windowlib.demo.run import Stage, compare_with_truth, demo, demo_own_data
 from windowlib.demo.truth import Truth, make_demo_data
 from windowlib.model.errors import InvalidSpec
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
-from windowlib.tables.read import read_table
 
 SMALL = ClickSettings(events=4_000, users=200, files=8, seed=3)
 NO_ROW = {"json": '{"event_id": "cut short", "user_i', "csv": "cut short"}  # a line that is not a row

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from tests.window_oracle import Event, Outcome, run, session, sliding
+from tests.support.window_oracle import Event, Outcome, run, session, sliding
 from windowlib.demo.arrivals import LATENESS_MS, OUT_OF_ORDERNESS_MS
 from windowlib.demo.clicks import BASE_MS, GAP_MS, HOUR_MS, ClickSettings, make_clicks
 from windowlib.demo.truth import SIZE_MS, SLIDE_MS, Truth, WindowTruth, make_demo_data

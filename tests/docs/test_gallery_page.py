@@ -16,8 +16,8 @@ from docs.gallery.__main__ import DOCS
 from docs.gallery.entries import PLATES, Plate, Row, inline, scenario
 from windowlib import Count, Element, Firing, OperatorState, Session, WindowSpec, sliding_count, tumbling_count
 from windowlib.definition.definition import InvalidDefinition, load_definition
-from windowlib.definition.file import DefinitionFile
 from windowlib.definition.registry import EVICTORS, TRIGGERS
+from windowlib.definition.toml.file import DefinitionFile
 from windowlib.model.functions import ProcessFunction
 from windowlib.model.operator import run
 from windowlib.replay.scenarios import replay, spec_of

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from docs.reference.on_disk import PARTS
-from tests.stopped.cases import stopped
-from tests.stopped.stories import STORIES
+from tests.world.stopped.cases import stopped
+from tests.world.stopped.stories import STORIES
 
 KEYS = {part.where: {*part.keys} for part in PARTS}
 SUMMARY, DEFINITION, DECISION = "`previews.summary`", "`ledger.definition`", "`ledger.decision` of plan and commit"

@@ -24,10 +24,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.docs.pages import DOCS, PROJECT, Ended, Page, Reader, follow, installable, normal, pages, parsed, table
+from windowlib.contract.tables import TABLES
 from windowlib.definition.definition import load_definition
+from windowlib.publication.readers import read_table
 from windowlib.quality.figure_words import FIGURES
-from windowlib.tables.meaning import TABLES
-from windowlib.tables.read import read_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,11 +11,13 @@ from docs.reference import exit_codes, keys
 from docs.reference.__main__ import files
 from docs.reference.commands import commands
 from tests.docs.pages import DOCS, table
+from windowlib.cli import exits
 from windowlib.cli.main import app
-from windowlib.definition.fields import Section
-from windowlib.definition.file import DefinitionFile
+from windowlib.contract.tables import TABLES
 from windowlib.definition.instants import instant
-from windowlib.definition.masters import TOKEN_VARIABLE
+from windowlib.definition.toml.fields import Section
+from windowlib.definition.toml.file import DefinitionFile
+from windowlib.definition.toml.masters import TOKEN_VARIABLE
 from windowlib.model.aggregates import Count
 from windowlib.model.assigners import Tumbling
 from windowlib.model.batch import advance
@@ -24,9 +26,7 @@ from windowlib.model.spec import WindowSpec
 from windowlib.model.state import OperatorState
 from windowlib.model.watermark import WatermarkPolicy
 from windowlib.plans.admission import REASONS
-from windowlib.plans.aggregate_functions import ALIASES, CALLABLE
-from windowlib.runs import exits
-from windowlib.tables.meaning import TABLES
+from windowlib.plans.aggregates.functions import ALIASES, CALLABLE
 
 HOUR_MS = 3_600_000
 REFERENCE = DOCS / "reference"

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.access_log import LINE, TIME, made_up_log
 from tests.docs.pages import DOCS, Page
+from tests.support.access_log import LINE, TIME, made_up_log
 from windowlib.definition.definition import Definition, load_definition
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
-from windowlib.tables.read import read_table
 
 FILES = 2
 

@@ -20,11 +20,11 @@ import pyarrow as pa
 from tests.engines.matrix_aggregates import AGGREGATES
 from tests.engines.matrix_oracle import Aggregate
 from tests.engines.matrix_values import BASE, CASES, INT32, INT64, ROWS, TYPES, Case, Type, padded, times
-from windowlib.definition.expression_types import without_order
-from windowlib.engines.proved import spark_type
-from windowlib.plans.aggregate_calls import parsed
-from windowlib.plans.sql_kinds import Unproved
-from windowlib.plans.sql_types import type_of
+from windowlib.definition.sql.expression_types import without_order
+from windowlib.engines.proved_aggregates import spark_type
+from windowlib.plans.aggregates.calls import parsed
+from windowlib.plans.sql.kinds import Unproved
+from windowlib.plans.sql.types import type_of
 
 
 @dataclass(frozen=True, slots=True)

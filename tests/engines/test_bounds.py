@@ -10,16 +10,16 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from windowlib.decisions.verdicts import abandon
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.engines.sail import is_sail
+from windowlib.ledger.ledger import wall_clock_ms
+from windowlib.ledger.rerun_request import Rerun
 from windowlib.model.errors import InvalidSpec
+from windowlib.publication.readers import read_table
 from windowlib.reruns.dry_run import dry_run
 from windowlib.runs.advance import advance
 from windowlib.runs.start import with_spark
-from windowlib.runs.verdicts import abandon
-from windowlib.tables.ledger import wall_clock_ms
-from windowlib.tables.read import read_table
-from windowlib.tables.rerun import Rerun
 
 DEFINITION = """
 name = "pages"

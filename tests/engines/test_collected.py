@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from pyspark.sql import SparkSession
 
-from windowlib.engines.collected import collected
+from windowlib.engines.collect import collected
 
 QUERY = """
 SELECT TIMESTAMP '2026-03-02 10:15:00.123456Z' AS at, TIMESTAMP_NTZ '2026-03-08 02:30:00' AS clock,

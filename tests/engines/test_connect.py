@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from tests.clicks import CLICKS, clicks, tables
-from tests.connect_server import TOKEN, ConnectServer, free_port, printed_unit
-from tests.killed import FILES
+from tests.support.clicks import CLICKS, clicks, tables
+from tests.support.connect_server import TOKEN, ConnectServer, free_port, printed_unit
+from tests.support.killed import FILES
 from windowlib.cli.main import app
-from windowlib.definition.masters import TOKEN_VARIABLE
+from windowlib.definition.toml.masters import TOKEN_VARIABLE
 
 PROJECT = Path(__file__).parents[2]
 SIGTERM_OF_JAVA = 143
@@ -67,7 +67,7 @@ def test_a_thin_client_gives_the_same_tables(
     server: ConnectServer, expected: dict[str, list[str]], tmp_path: Path
 ) -> None:
     server.start()
-    ended = python("-m", "tests.connect_run", tmp_path, server.address, env=server.environment)
+    ended = python("-m", "tests.support.connect_run", tmp_path, server.address, env=server.environment)
     assert ended.returncode == 0, ended.stderr
     done = [1, 2, 3]
     assert json.loads(ended.stdout) == {"batches": done, "batches_of_json": done, "java": []}
@@ -105,7 +105,7 @@ def test_the_server_is_for_this_machine_and_keeps_its_token_secret(server: Conne
 def test_a_server_that_dies_ends_the_run_with_one_sentence(
     server: ConnectServer, expected: dict[str, list[str]], tmp_path: Path, moment: str, left: list[int]
 ) -> None:
-    started = "-m", "tests.connect_run", tmp_path, server.address
+    started = "-m", "tests.support.connect_run", tmp_path, server.address
     ended = python(*started, moment, server.start(), env=server.environment)
     assert ended.returncode == 1
     assert f"EngineLost: the Spark engine ({server.address}) ended, dropped the session" in ended.stderr

@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.engines.sail import is_sail
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
-from windowlib.tables.read import read_table
 
 pytestmark = pytest.mark.spark
 

@@ -16,15 +16,15 @@ from pyspark.sql import SparkSession
 from tests.engines import matrix, matrix_run
 from tests.engines.matrix import TOO_LARGE, Column, columns
 from tests.engines.matrix_values import BATCHES, CASES, ROWS, times
-from tests.strategies import ALL
+from tests.support.strategies import ALL
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.engines.choice import NotOnThisEngine, not_proved
 from windowlib.engines.sail import is_sail
+from windowlib.ledger.rerun_request import Rerun
 from windowlib.model.errors import WindowError
-from windowlib.plans.aggregate_calls import parsed
+from windowlib.plans.aggregates.calls import parsed
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
-from windowlib.tables.read import read_table
-from windowlib.tables.rerun import Rerun
 
 HEAD = """
 name = "matrix"

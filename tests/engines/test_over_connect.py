@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.connect_server import ConnectServer
+from tests.support.connect_server import ConnectServer
 
 PROJECT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from pyspark.errors import IllegalArgumentException, PySparkRuntimeError
 
-from tests.clicks import CLICKS, clicks
+from tests.support.clicks import CLICKS, clicks
+from windowlib.cli.exits import UNEXPECTED, USER, exit_code
 from windowlib.definition.definition import InvalidDefinition
 from windowlib.engines.connect import Unreachable
 from windowlib.engines.jvm import JvmEnded
-from windowlib.engines.refused import refusals_named
-from windowlib.engines.words import STDERR, listening
+from windowlib.engines.jvm_output import STDERR, listening
+from windowlib.engines.refused_settings import refusals_named
 from windowlib.model.errors import InvalidSpec, WindowError
-from windowlib.runs.exits import UNEXPECTED, USER, exit_code
 
 FILE = Path("clicks.toml")
 TASKS = "spark.sql.shuffle.partitions"

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.damage import damage_rows
+from tests.support.damage import damage_rows
 from windowlib.engines.sail_files import UnreadableRows, parquet_file, rows_read
 
 

@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 from pyspark.sql import SparkSession
 
-from windowlib.definition.masters import TOKEN_VARIABLE
+from windowlib.definition.toml.masters import TOKEN_VARIABLE
 from windowlib.engines import sail
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded, pytest.mark.sail]

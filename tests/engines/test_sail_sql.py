@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from tests.clicks import CLICKS, START_MS, arrive, clicks
+from tests.support.clicks import CLICKS, START_MS, arrive, clicks
 from windowlib.engines import sail_requests
 from windowlib.engines.sail import is_sail
 from windowlib.engines.sail_requests import trees

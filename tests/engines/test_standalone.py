@@ -20,7 +20,7 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import CLICKS, clicks, clock, tables
+from tests.support.clicks import CLICKS, clicks, clock, tables
 from windowlib.runs.advance import advance
 
 pytestmark = [
@@ -102,7 +102,7 @@ master = "{master}"
         assert len(advance(local, lambda: spark, clock=clock)) == FILES
         remote = clicks(tmp_path / name, files=FILES, definition=text + on_cluster)
         ran = subprocess.run(
-            [sys.executable, "-m", "tests.on_cluster", str(tmp_path / name)],
+            [sys.executable, "-m", "tests.support.on_cluster", str(tmp_path / name)],
             capture_output=True,
             text=True,
             check=False,

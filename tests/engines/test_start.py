@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import CLICKS, clicks, clock
+from tests.support.clicks import CLICKS, clicks, clock
 from windowlib.definition.definition import load_definition
 from windowlib.engines import cache, jvm, setup_cds
 from windowlib.engines.spark import session, settings_of

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from windowlib.definition.definition import load_definition
 from windowlib.engines.sail import is_sail
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
-from windowlib.tables.read import read_table
 
 QUOTED = r"""
 name = "quoted"

@@ -15,14 +15,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import CLICKS, FILES, MINUTE_MS, START_MS, clicks, clock, tables, without
+from tests.support.clicks import CLICKS, FILES, MINUTE_MS, START_MS, clicks, clock, tables, without
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.engines.choice import NotOnThisEngine, check_engine
-from windowlib.engines.proved import MOST_LEVELS
+from windowlib.engines.proved_aggregates import MOST_LEVELS
+from windowlib.ledger.rerun_request import Rerun
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
-from windowlib.tables.read import read_table
-from windowlib.tables.rerun import Rerun
 
 SESSION = 'type = "session"\ngap = "10m"\nallowed_lateness = "2h"'
 WINDOWS = {
@@ -98,7 +98,7 @@ def newest_batch(definition: Definition) -> int:
 def on_sail(batches: int, definitions: Iterable[Definition]) -> None:
     """The next batches of each, by Sail."""
     folders = [str(definition.file.parent) for definition in definitions]
-    command = [sys.executable, "-m", "tests.on_sail", str(batches), *folders]
+    command = [sys.executable, "-m", "tests.support.on_sail", str(batches), *folders]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

@@ -9,8 +9,8 @@ from time import monotonic, sleep
 
 import pytest
 
-from windowlib.engines import words
-from windowlib.engines.words import ProcessStderr, listening
+from windowlib.engines import jvm_output as words
+from windowlib.engines.jvm_output import ProcessStderr, listening
 
 MORE = b"a line of a log\n" * 10_000  # than a pipe holds
 

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import clicks
 from tests.erasure.test_forget import USER, asked
+from tests.support.clicks import clicks
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.erasure.forget import forget
-from windowlib.tables.ledger_history import commits_of
-from windowlib.tables.read import read_table, snapshot
+from windowlib.ledger.history import commits_of
+from windowlib.publication.readers import read_table, snapshot
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 

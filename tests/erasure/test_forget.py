@@ -13,37 +13,38 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import CLICKS, START_MS, arrive, clicks, clock, events, tables
 from tests.erasure.everywhere import places
-from tests.killed import stopped
 from tests.runs.schedules import no_spark
+from tests.support.clicks import CLICKS, START_MS, arrive, clicks, clock, events, tables
+from tests.support.killed import stopped
 from windowlib.batches.plan_time import ClockRefused
 from windowlib.batches.planning import ledger_of
+from windowlib.contract.tables import COMMIT_ORDER
+from windowlib.decisions.operations import rollback
+from windowlib.decisions.verdicts import accept_clock, approve
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import time_of
-from windowlib.definition.kept import RetentionPeriod
+from windowlib.definition.toml.retention import RetentionPeriod
+from windowlib.delta import log
 from windowlib.erasure.certificates import certificates
 from windowlib.erasure.forget import ForgetRefused, ForgetRequest, NothingToForget, forecast, forget
 from windowlib.inspection.lineage.cuts import CannotLook
 from windowlib.inspection.lineage.explain_window import explain_window
 from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
+from windowlib.ledger import lease
+from windowlib.ledger.ledger import Rejected, Superseded
+from windowlib.ledger.rerun_request import Rerun
+from windowlib.maintenance.maintain import maintain
 from windowlib.migrations.batch import MigrationRequest
 from windowlib.migrations.switch import build, switch
 from windowlib.migrations.undo import undo
+from windowlib.publication.foreign_changes import CannotUndo
+from windowlib.publication.readers import read_table
 from windowlib.reruns.dry_run import dry_run
 from windowlib.reruns.findings import DIFFERENCE
 from windowlib.reruns.previews import FOLDER
 from windowlib.runs.advance import advance
-from windowlib.runs.maintenance import maintain
-from windowlib.runs.operations import rollback
-from windowlib.runs.verdicts import accept_clock, approve
-from windowlib.tables import lease, log
-from windowlib.tables.foreign import CannotUndo
-from windowlib.tables.ledger import Rejected, Superseded
-from windowlib.tables.meaning import COMMIT_ORDER
-from windowlib.tables.read import read_table
-from windowlib.tables.rerun import Rerun
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 FILES = 3

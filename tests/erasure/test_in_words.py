@@ -11,17 +11,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from windowlib.erasure import outside
+from windowlib.contract.intake_tables import QUARANTINE
+from windowlib.contract.record_tables import NOTICES, VERIFICATIONS
+from windowlib.contract.tables import DQ_RESULTS, LEDGER
+from windowlib.delta.tables import Tables
+from windowlib.erasure import records as outside
 from windowlib.erasure.tables import ErasureQuery
 from windowlib.inspection.lineage.cuts import Key
-from windowlib.tables import last_error, notices, verifications
-from windowlib.tables.delta import Tables
-from windowlib.tables.ledger import Ledger
-from windowlib.tables.meaning import DQ_RESULTS, LEDGER
-from windowlib.tables.outside import NOTICES, VERIFICATIONS
-from windowlib.tables.rerun import Rerun
-from windowlib.tables.turned_away import QUARANTINE
-from windowlib.tables.verifications import Verification
+from windowlib.ledger import last_error, notices, verifications
+from windowlib.ledger.ledger import Ledger
+from windowlib.ledger.rerun_request import Rerun
+from windowlib.ledger.verifications import Verification
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
 SHOP_AND_USER = Key(("shop", "user"), ("7", "ann"), (pa.int64(), pa.string()))

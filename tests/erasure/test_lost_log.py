@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from windowlib.tables import erasures, log
-from windowlib.tables.erasures import Erasure
-from windowlib.tables.outside import ERASURES, SET_ASIDE
+from windowlib.contract.record_tables import ERASURES, SET_ASIDE
+from windowlib.delta import log
+from windowlib.ledger import erasures
+from windowlib.ledger.erasures import Erasure
 
 
 @pytest.mark.parametrize("damage", ["", "{"], ids=["empty", "cut off"])

@@ -10,19 +10,19 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import START_MS, arrive, clicks, clock, events
 from tests.erasure.everywhere import places
 from tests.erasure.test_forget import asked, maintain_all
-from tests.killed import Killed, stopped
+from tests.support.clicks import START_MS, arrive, clicks, clock, events
+from tests.support.killed import Killed, stopped
+from windowlib.decisions.operations import forecast_rollback, rollback
 from windowlib.definition.definition import Definition
 from windowlib.erasure import forget as erasing
 from windowlib.erasure.certificates import Certificate, certificates
 from windowlib.erasure.forget import NothingToForget, forecast, forget
 from windowlib.inspection.status import status
+from windowlib.publication.foreign_changes import CannotUndo
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
-from windowlib.runs.operations import forecast_rollback, rollback
-from windowlib.tables.foreign import CannotUndo
-from windowlib.tables.read import read_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 EVE = {"id": "eve", "user": "eve", "at_ms": START_MS + 9 * 3_600_000, "value": 1}

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import START_MS, clicks, clock
 from tests.erasure.test_forget import asked, check_only_new
+from tests.support.clicks import START_MS, clicks, clock
 from windowlib.erasure.forget import forecast, forget
+from windowlib.ledger.rerun_request import Rerun
 from windowlib.runs.advance import advance
-from windowlib.source.found import SourceError
-from windowlib.tables.rerun import Rerun
+from windowlib.source.listed import SourceError
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 

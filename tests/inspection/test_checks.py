@@ -10,16 +10,18 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests.check_samples import FIGURES, HISTORY, check, definition
+from tests.support.check_samples import FIGURES, HISTORY, check, definition
 from windowlib.cli.main import app
+from windowlib.contract.tables import RUN_METRICS
+from windowlib.delta import commits as delta_commits
+from windowlib.delta import data_files, row_groups
+from windowlib.delta import small_tables as small
+from windowlib.delta.tables import Tables
 from windowlib.inspection.checks import check_named, checks
+from windowlib.ledger.rows import Commit, LedgerState
 from windowlib.model.errors import InvalidSpec
 from windowlib.quality.baselines import HOUR_MS, NEEDED, WEEK_MS, WEEKS
 from windowlib.runs.history import history
-from windowlib.tables import data_files, delta_commits, row_groups, small
-from windowlib.tables.delta import Tables
-from windowlib.tables.ledger_rows import Commit, LedgerState
-from windowlib.tables.meaning import RUN_METRICS
 
 NOW_MS = FIGURES["plan_time_ms"] or 0
 

@@ -8,7 +8,17 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from tests.window_toml import AGGREGATES, FUNCTION, GLOBAL, SESSION, SLIDING, SOURCE, TUMBLING, definition, written
+from tests.support.window_toml import (
+    AGGREGATES,
+    FUNCTION,
+    GLOBAL,
+    SESSION,
+    SLIDING,
+    SOURCE,
+    TUMBLING,
+    definition,
+    written,
+)
 from windowlib.cli.main import app
 from windowlib.inspection.plan import BY_NUMBER, ORDER_FREE, Explanation, explain
 

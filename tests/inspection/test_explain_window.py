@@ -16,18 +16,18 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
-from tests.clicks import CLICKS, FILES, MINUTE_MS, START_MS, arrive, clicks, clock, events
-from tests.damage import damage_rows
-from tests.strategies import ALL
+from tests.support.clicks import CLICKS, FILES, MINUTE_MS, START_MS, arrive, clicks, clock, events
+from tests.support.damage import damage_rows
+from tests.support.strategies import ALL
 from windowlib.cli.main import app
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import time_of
 from windowlib.inspection.lineage.cuts import CannotLook
 from windowlib.inspection.lineage.explain_window import Explained, ExplainedWindow, explain_window
 from windowlib.inspection.lineage.key_windows import UNBOUNDED
+from windowlib.ledger.rerun_request import Rerun
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
-from windowlib.tables.read import read_table
-from windowlib.tables.rerun import Rerun
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.embedded]
 SESSION = 'type = "session"\ngap = "10m"'

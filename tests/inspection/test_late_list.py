@@ -16,17 +16,17 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from tests.clicks import CLICKS, FILES, MINUTE_MS, START_MS, clicks, clock, events
-from tests.strategies import ALL
+from tests.support.clicks import CLICKS, FILES, MINUTE_MS, START_MS, clicks, clock, events
+from tests.support.strategies import ALL
 from windowlib.cli.main import app
 from windowlib.definition.definition import Definition
-from windowlib.definition.durations import parse_duration
+from windowlib.definition.toml.durations import parse_duration
 from windowlib.inspection.late.what_if import what_if
 from windowlib.inspection.lineage.cuts import cut
+from windowlib.ledger.rerun_request import Rerun
 from windowlib.model.assigners import Sliding, Tumbling
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
-from windowlib.tables.read import read_table
-from windowlib.tables.rerun import Rerun
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.embedded]
 SESSION = 'type = "session"\ngap = "10m"'

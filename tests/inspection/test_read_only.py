@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import PLAN_TIME_MS, clicks, clock
-from tests.disks import in_memory, read_only
+from tests.support.clicks import PLAN_TIME_MS, clicks, clock
+from tests.support.disks import in_memory, read_only
 from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.pages.site import site

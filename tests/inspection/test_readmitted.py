@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks, clock
+from tests.support.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks, clock
 from windowlib.definition.definition import Definition
 from windowlib.erasure.forget import ForgetRequest, forget
 from windowlib.inspection.lineage.explain_window import explain_window
 from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
+from windowlib.ledger.rerun_request import Rerun
 from windowlib.runs.advance import advance
-from windowlib.tables.rerun import Rerun
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 SLIDING = CLICKS.replace('type = "session"\ngap = "10m"', 'type = "sliding"\nsize = "60m"\nslide = "15m"').replace(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import CLICKS, START_MS, arrive, clicks, events
+from tests.support.clicks import CLICKS, START_MS, arrive, clicks, events
 from windowlib.batches.planning import plan
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.inspection.lineage.batch_runs import batches_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests import window_oracle as oracle
-from tests.strategies import examples
-from tests.window_oracle import MIN_WATERMARK, Event
+from tests.support import window_oracle as oracle
+from tests.support.strategies import examples
+from tests.support.window_oracle import MIN_WATERMARK, Event
 from windowlib.inspection.verify.settled import LatenessBound, Past, PastRerun, SessionPart, settle
 from windowlib.model.rerun import TimeRange
 from windowlib.model.windows import TimeWindow, islands

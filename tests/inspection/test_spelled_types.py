@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import CLICKS, START_MS, clicks, clock
+from tests.support.clicks import CLICKS, START_MS, clicks, clock
 from windowlib.inspection.lineage.cuts import CannotLook
 from windowlib.inspection.lineage.explain_window import explain_window
 from windowlib.runs.advance import advance

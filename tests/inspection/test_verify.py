@@ -22,27 +22,27 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from tests.reruns.test_rerun import Drawn, clock, pipelines
-from tests.strategies import examples
+from tests.support.strategies import examples
+from windowlib.cli.exits import DIFFERS, USER
 from windowlib.cli.main import app
+from windowlib.decisions.operations import rollback
 from windowlib.definition.definition import Definition, InvalidDefinition, load_definition
+from windowlib.delta.tables import Tables
 from windowlib.engines.sail import is_sail
 from windowlib.inspection.lineage.cuts import CannotLook, cut
 from windowlib.inspection.status import status
 from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.report import DIFFERENT, MISSING, UNEXPECTED, VerifyReport
 from windowlib.inspection.verify.verify import check_can_verify, verify
+from windowlib.ledger.ledger import Ledger
+from windowlib.ledger.rerun_request import Rerun, RerunRefused
 from windowlib.model.assigners import Session, Sliding
 from windowlib.model.errors import StateMismatch
 from windowlib.model.rerun import TimeRange
+from windowlib.publication.readers import read_table
 from windowlib.replay.batches import Event
 from windowlib.runs.advance import advance
-from windowlib.runs.exits import DIFFERS, USER
-from windowlib.runs.operations import rollback
 from windowlib.source import listing as source
-from windowlib.tables.delta import Tables
-from windowlib.tables.ledger import Ledger
-from windowlib.tables.read import read_table
-from windowlib.tables.rerun import Rerun, RerunRefused
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 

@@ -17,15 +17,15 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from tests.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks, clock
-from tests.killed import stopped
+from tests.support.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks, clock
+from tests.support.killed import stopped
 from windowlib.definition.definition import Definition
+from windowlib.ledger.migration import migrations
 from windowlib.migrations.batch import MigrationRequest
 from windowlib.migrations.switch import build, switch
 from windowlib.migrations.undo import finish, finish_prepared, tidy, undo
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
-from windowlib.tables.migration import migrations
-from windowlib.tables.read import read_table
 
 ASKED = MigrationRequest("ann", "a case", clock)
 SCHEMA = pa.schema(

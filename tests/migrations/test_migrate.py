@@ -11,18 +11,22 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import CLICKS, arrive, clicks, clock, events, tables
-from tests.killed import stopped
-from tests.strategies import ALL
+from tests.support.clicks import CLICKS, arrive, clicks, clock, events, tables
+from tests.support.killed import stopped
+from tests.support.strategies import ALL
 from windowlib.batches.planning import ledger_of
+from windowlib.decisions.operations import rollback
+from windowlib.decisions.verdicts import abandon
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import time_of
-from windowlib.definition.kept import RetentionPeriod
-from windowlib.inspection.begun import migration_begun
+from windowlib.definition.toml.retention import RetentionPeriod
 from windowlib.inspection.lineage.cuts import CannotLook, cut
 from windowlib.inspection.lineage.explain_window import explain_window
+from windowlib.inspection.unfinished import migration_begun
 from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
+from windowlib.ledger.migration import migrations
+from windowlib.maintenance.maintain import maintain
 from windowlib.migrations import difference as migrations_difference
 from windowlib.migrations.batch import MigrationRequest
 from windowlib.migrations.difference import MigrationDifference
@@ -31,14 +35,10 @@ from windowlib.migrations.switch import build, compare, switch
 from windowlib.migrations.undo import finish, finish_prepared, tidy, undo
 from windowlib.model.errors import StateMismatch
 from windowlib.plans.partitions import DAY_MS
+from windowlib.publication.foreign_changes import CannotUndo
+from windowlib.publication.publish import ColumnTypeChanged
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
-from windowlib.runs.maintenance import maintain
-from windowlib.runs.operations import rollback
-from windowlib.runs.verdicts import abandon
-from windowlib.tables.foreign import CannotUndo
-from windowlib.tables.migration import migrations
-from windowlib.tables.publish import ColumnTypeChanged
-from windowlib.tables.read import read_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 FILES = 3

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import CLICKS, arrive, clicks, clock, events
+from tests.support.clicks import CLICKS, arrive, clicks, clock, events
+from windowlib.decisions.operations import rollback
 from windowlib.definition.definition import Definition
 from windowlib.migrations.batch import MigrationRequest
 from windowlib.migrations.switch import build, switch
 from windowlib.migrations.undo import undo
+from windowlib.publication.foreign_changes import CannotUndo
 from windowlib.runs.advance import advance
-from windowlib.runs.operations import rollback
-from windowlib.tables.foreign import CannotUndo
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.strategies import ALL
+from tests.support.strategies import ALL
 from windowlib.replay.batches import replay_batches
 from windowlib.replay.recordings import replay_scenarios
 from windowlib.replay.scenarios import replay

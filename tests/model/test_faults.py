@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.faults import FAULTS, ROOT, Fault
+from tests.support.faults import FAULTS, ROOT, Fault
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)

@@ -9,9 +9,18 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests import window_oracle as oracle
 from tests.model.engines import OperatorEngine, SetEngine, restart
-from tests.strategies import History, examples, histories, order_free_specs, sessions, slidings, specs, tumblings
+from tests.support import window_oracle as oracle
+from tests.support.strategies import (
+    History,
+    examples,
+    histories,
+    order_free_specs,
+    sessions,
+    slidings,
+    specs,
+    tumblings,
+)
 from windowlib.model.aggregates import Count
 from windowlib.model.assigners import DynamicSession, Global, Session, Sliding, Tumbling
 from windowlib.model.batch import advance

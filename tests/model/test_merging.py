@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tests.strategies import examples
+from tests.support.strategies import examples
 from windowlib.model.errors import UnknownWindow
 from windowlib.model.merging import Merge, MergingWindowSet
 from windowlib.model.windows import TimeWindow

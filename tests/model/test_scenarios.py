@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.model.engines import OperatorEngine, SetEngine
-from tests.scenario_files import check, load
+from tests.support.scenario_files import check, load
 
 HERE = Path(__file__).parents[1] / "scenarios"
 RIGHT = sorted(HERE.glob("*.toml"))

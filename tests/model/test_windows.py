@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.slice_oracle import last_window_end_ms, session_of_slice, slice_of
-from tests.strategies import TIMESTAMPS, sessions, slidings, tumblings
+from tests.support.slice_oracle import last_window_end_ms, session_of_slice, slice_of
+from tests.support.strategies import TIMESTAMPS, sessions, slidings, tumblings
 from windowlib.model.assigners import DynamicSession, Session, Sliding, Staggered, Tumbling
 from windowlib.model.errors import InvalidElement, InvalidSpec
 from windowlib.model.lateness import cleanup_time_ms, is_late

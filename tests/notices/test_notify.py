@@ -18,27 +18,29 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests.check_samples import FIGURES, HISTORY, check, definition, results_file
+from tests.support.check_samples import FIGURES, HISTORY, check, definition, results_file
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.cli.main import app
+from windowlib.contract.tables import DQ_RESULTS, SOURCE_FILES
+from windowlib.decisions.verdicts import abandon
 from windowlib.definition.commands import to_paste
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import instant, utc
+from windowlib.delta import commits as delta_commits
+from windowlib.delta import data_files, row_groups
+from windowlib.delta import small_tables as small
+from windowlib.delta.tables import Tables
+from windowlib.ledger.acknowledgements import acknowledge, acknowledged
+from windowlib.ledger.notices import DYING_MS, add, reported
+from windowlib.ledger.prepare import Prepared
+from windowlib.ledger.rows import prepare_row
+from windowlib.ledger.set_aside_files import SetAsideDecision
+from windowlib.ledger.set_aside_files import decide as set_aside
 from windowlib.notices.notify import CommandOutcome, notify
 from windowlib.notices.situations import situations
-from windowlib.pages.looked import looked
 from windowlib.pages.overview import overview
+from windowlib.pages.pipeline_state import looked
 from windowlib.runs.advance import advance
-from windowlib.runs.verdicts import abandon
-from windowlib.tables import data_files, delta_commits, row_groups, small
-from windowlib.tables.acknowledged import acknowledge, acknowledged
-from windowlib.tables.delta import Tables
-from windowlib.tables.ledger_rows import prepare_row
-from windowlib.tables.meaning import DQ_RESULTS, SOURCE_FILES
-from windowlib.tables.notices import DYING_MS, add, reported
-from windowlib.tables.prepare import Prepared
-from windowlib.tables.set_aside import SetAsideDecision
-from windowlib.tables.set_aside import decide as set_aside
 
 NOW_MS, HOUR_MS = 1_763_700_000_000, 3_600_000
 WELL, UNKNOWN = CommandOutcome(is_well=True), CommandOutcome()

@@ -8,13 +8,14 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from windowlib.contract.tables import LEDGER
 from windowlib.definition.definition import Definition
+from windowlib.delta import commits as delta_commits
+from windowlib.delta import small_tables as small
+from windowlib.delta.data_files import DataFile
+from windowlib.delta.tables import Tables
+from windowlib.ledger.ledger import Ledger, wall_clock_ms
 from windowlib.quality.validations import KEPT_BATCHES
-from windowlib.tables import delta_commits, small
-from windowlib.tables.data_files import DataFile
-from windowlib.tables.delta import Tables
-from windowlib.tables.ledger import Ledger, wall_clock_ms
-from windowlib.tables.meaning import LEDGER
 
 BY_FILES = ("results", "result_changes", "late_events", "quarantine")  # each batch adds files
 BY_ROWS = ("watermarks", "source_files", "run_metrics", "dq_results")  # whose small files are folded

@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.page_samples import DEFINITION as PIPELINE
-from tests.page_samples import HOUR_MS, NOW_MS, SCHEMA, TUMBLING, since
+from tests.support.page_samples import DEFINITION as PIPELINE
+from tests.support.page_samples import HOUR_MS, NOW_MS, SCHEMA, TUMBLING, since
 from windowlib.definition.definition import Definition, load_definition
-from windowlib.pages.looked import looked
 from windowlib.pages.overview import overview
+from windowlib.pages.pipeline_state import looked
 from windowlib.runs.advance import advance
 
 DEFINITION = PIPELINE.replace("max_files_per_run = 1\n", "")

@@ -9,12 +9,13 @@ import pyarrow as pa
 import pytest
 from deltalake import Schema
 
+from windowlib.delta import commits as delta_commits
+from windowlib.delta import data_files
+from windowlib.delta.tables import Tables
+from windowlib.ledger.decision import Decision
 from windowlib.pages import changes as module
 from windowlib.pages.changes import Replaced, changes
-from windowlib.pages.newest import RecentRun
-from windowlib.tables import data_files, delta_commits
-from windowlib.tables.decision import Decision
-from windowlib.tables.delta import Tables
+from windowlib.pages.newest_rows import RecentRun
 
 NOW_MS, MINUTE_MS, BATCHES = 1_772_712_000_000, 60_000, 6
 SCHEMA = pa.schema([("window_day", pa.date32()), ("cause", pa.string()), ("change", pa.string()), ("n", pa.int64())])

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from tests.clicks import CLICKS, clicks
+from tests.support.clicks import CLICKS, clicks
 from windowlib.definition.definition import Definition
+from windowlib.delta.tables import Tables
+from windowlib.pages.failed_checks import warned
 from windowlib.pages.history import histories, places
 from windowlib.pages.hours import Hour
 from windowlib.pages.plots import check_plot, days
 from windowlib.pages.render import check_strip, strip_words
-from windowlib.pages.warned import warned
 from windowlib.quality.offending import INDEX
 from windowlib.quality.validations import Validated
-from windowlib.reruns.words import HIDDEN
-from windowlib.tables.delta import Tables
+from windowlib.reruns.preview_text import HIDDEN
 
 WRONG = {
     "user": "ann",

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from tests.pages.long_history import lengthen
-from tests.stopped.cases import stopped
-from tests.strategies import ALL
+from tests.support.strategies import ALL
+from tests.world.stopped.cases import stopped
 from windowlib.definition.definition import Definition, load_definition
-from windowlib.pages.looked import looked
+from windowlib.delta import data_files, row_groups
+from windowlib.ledger.ledger import Ledger, wall_clock_ms
 from windowlib.pages.metrics import samples
 from windowlib.pages.pipeline import pipeline
+from windowlib.pages.pipeline_state import looked
 from windowlib.pages.render import PageLinks, pipeline_page
-from windowlib.tables import data_files, row_groups
-from windowlib.tables.ledger import Ledger, wall_clock_ms
 
 NOW_MS = 1_900_000_000_000
 

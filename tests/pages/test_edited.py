@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from windowlib.definition.definition import Definition, load_definition
-from windowlib.pages.looked import looked
+from windowlib.ledger.ledger import wall_clock_ms
 from windowlib.pages.pipeline import Pipeline, pipeline
+from windowlib.pages.pipeline_state import looked
 from windowlib.pages.site import report, site
-from windowlib.tables.ledger import wall_clock_ms
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 KEY = 'key = ["user"]', 'key = ["account"]'

@@ -12,17 +12,17 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import CLICKS, PLAN_TIME_MS, START_MS, clicks, clock
+from tests.support.clicks import CLICKS, PLAN_TIME_MS, START_MS, clicks, clock
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.mistakes import InvalidDefinition
 from windowlib.inspection.verify.report import VerifyFinding
-from windowlib.pages.looked import looked
+from windowlib.ledger.rerun_request import Rerun, RerunRefused
+from windowlib.ledger.verifications import Verification
+from windowlib.pages.last_verification import verified
 from windowlib.pages.pipeline import pipeline
+from windowlib.pages.pipeline_state import looked
 from windowlib.pages.site import report
-from windowlib.pages.verified import verified
 from windowlib.runs.advance import advance
-from windowlib.tables.rerun import Rerun, RerunRefused
-from windowlib.tables.verifications import Verification
 
 NOW_MS, DAY_MS = PLAN_TIME_MS + 60_000, 24 * 3_600_000
 

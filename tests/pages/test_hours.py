@@ -12,16 +12,17 @@ import pytest
 from deltalake import Schema
 
 from docs.reference.on_disk import PARTS
-from tests.clicks import CLICKS
+from tests.support.clicks import CLICKS
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import utc
+from windowlib.delta import commits as delta_commits
+from windowlib.delta import data_files
+from windowlib.delta.tables import Tables
 from windowlib.pages import hour_counts
 from windowlib.pages.gaps import HOUR_MS, step_ms
 from windowlib.pages.hours import CountingRule, Hour, hour_notes, hours
-from windowlib.pages.newest import RecentRun
+from windowlib.pages.newest_rows import RecentRun
 from windowlib.pages.plots import days, gaps
-from windowlib.tables import data_files, delta_commits
-from windowlib.tables.delta import Tables
 
 KEYS = {part.where: {*part.keys} for part in PARTS}
 DAY_MS, MINUTE_MS = 24 * HOUR_MS, 60_000

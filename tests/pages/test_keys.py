@@ -12,13 +12,14 @@ import pyarrow as pa
 import pytest
 from deltalake import Schema
 
-from tests.clicks import clicks
+from tests.support.clicks import clicks
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import utc
+from windowlib.delta import commits as delta_commits
+from windowlib.delta import data_files
+from windowlib.delta.tables import Tables
 from windowlib.inspection.lineage.cuts import CannotLook
 from windowlib.pages.rows import ResultFilter, results
-from windowlib.tables import data_files, delta_commits
-from windowlib.tables.delta import Tables
 
 HOUR_MS = 3_600_000
 

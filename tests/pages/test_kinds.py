@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.stopped.cases import CASES, OF_SPARK, stopped, stopped_on
-from tests.stopped.stage import Case
-from tests.stopped.stories import STORIES
+from tests.world.stopped.cases import CASES, OF_SPARK, stopped, stopped_on
+from tests.world.stopped.stage import Case
+from tests.world.stopped.stories import STORIES
 from windowlib.definition.definition import load_definition
-from windowlib.pages.looked import State, looked
+from windowlib.ledger.ledger import wall_clock_ms
 from windowlib.pages.pipeline import pipeline
+from windowlib.pages.pipeline_state import State, looked
 from windowlib.pages.render import PageLinks, pipeline_page
-from windowlib.tables.ledger import wall_clock_ms
-from windowlib.tables.read import read_table
+from windowlib.publication.readers import read_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,21 +18,21 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from tests import browser, page_samples
-from tests.page_samples import HOUR_MS, NAMES, NEW, NOW_MS, SCRIPT, TROUBLE, WAITING, WELL
+from tests.support import browser, page_samples
+from tests.support.page_samples import HOUR_MS, NAMES, NEW, NOW_MS, SCRIPT, TROUBLE, WAITING, WELL
 from windowlib.cli.main import app
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import utc
 from windowlib.inspection.verify.report import VerifyFinding
+from windowlib.ledger import verifications
 from windowlib.model.errors import InvalidSpec
-from windowlib.pages.looked import State, looked
 from windowlib.pages.overview import overviews
 from windowlib.pages.pipeline import Pipeline, pipeline
+from windowlib.pages.pipeline_state import State, looked
 from windowlib.pages.rows import EXAMPLES
 from windowlib.pages.site import report, site
-from windowlib.pages.waiting import lines
-from windowlib.tables import verifications
-from windowlib.tables.read import read_table
+from windowlib.pages.waiting_batch import lines
+from windowlib.publication.readers import read_table
 
 AS_OF_MS = NOW_MS + 10 * 60_000
 
@@ -48,7 +48,7 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     if has_sail(request):
         page_samples.all_of_them(made)
     else:
-        subprocess.run([sys.executable, "-m", "tests.page_samples", str(made)], check=True)
+        subprocess.run([sys.executable, "-m", "tests.support.page_samples", str(made)], check=True)
     return made
 
 

@@ -11,20 +11,20 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from tests.clicks import SCHEMA, arrive, clicks, events
+from tests.support.clicks import SCHEMA, arrive, clicks, events
 from windowlib.batches.planning import plan
 from windowlib.cli.main import app
 from windowlib.cli.notifying import TRIES_LEFT, notifying
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import instant
-from windowlib.pages.looked import State, looked
+from windowlib.ledger import last_error
+from windowlib.ledger.ledger import Ledger, Rejected, Superseded, wall_clock_ms
+from windowlib.ledger.notices import reported
+from windowlib.ledger.prepare import Prepared
+from windowlib.ledger.rows import prepare_row
 from windowlib.pages.overview import overview
+from windowlib.pages.pipeline_state import State, looked
 from windowlib.pages.site import report
-from windowlib.tables import last_error
-from windowlib.tables.ledger import Ledger, Rejected, Superseded, wall_clock_ms
-from windowlib.tables.ledger_rows import prepare_row
-from windowlib.tables.notices import reported
-from windowlib.tables.prepare import Prepared
 
 
 @pytest.fixture

@@ -12,16 +12,16 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from tests.clicks import PLAN_TIME_MS, SCHEMA, START_MS, clock, events
+from tests.support.clicks import PLAN_TIME_MS, SCHEMA, START_MS, clock, events
+from windowlib.decisions.advance_watermark import advance_watermark
+from windowlib.decisions.operations import adopt, forecast_rollback, rollback
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.inspection.status import status
-from windowlib.pages.looked import looked
 from windowlib.pages.metrics import samples
 from windowlib.pages.pipeline import Pipeline, pipeline
+from windowlib.pages.pipeline_state import looked
 from windowlib.pages.site import report
 from windowlib.runs.advance import advance
-from windowlib.runs.advance_watermark import advance_watermark
-from windowlib.runs.operations import adopt, forecast_rollback, rollback
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 WEEK_MS, NOW_MS = 7 * 24 * 3_600_000, PLAN_TIME_MS + 60_000

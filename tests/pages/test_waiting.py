@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.check_samples import FIGURES, HISTORY, check, definition, results_file
+from tests.support.check_samples import FIGURES, HISTORY, check, definition, results_file
 from windowlib.airflow.question import question
-from windowlib.pages.waiting import lines, wrong_results
+from windowlib.pages.waiting_batch import lines, wrong_results
 from windowlib.quality.check import critical_failures
-from windowlib.reruns.words import escaped
+from windowlib.reruns.preview_text import escaped
 
 SUITE = {
     "type": "expect_column_values_to_be_in_set",

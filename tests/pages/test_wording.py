@@ -10,14 +10,14 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from tests.clicks import CLICKS, MINUTE_MS, PLAN_TIME_MS, START_MS, arrive, clicks, clock
+from tests.support.clicks import CLICKS, MINUTE_MS, PLAN_TIME_MS, START_MS, arrive, clicks, clock
 from windowlib.cli.main import app
+from windowlib.decisions.advance_watermark import forecast_advance
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import utc
+from windowlib.ledger.verifications import Verification, keep
 from windowlib.pages.site import report
 from windowlib.runs.advance import advance
-from windowlib.runs.advance_watermark import forecast_advance
-from windowlib.tables.verifications import Verification, keep
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 THINGS = "rows|events|late events|quarantined rows|results|runs|batches|checks|windows|slices|files|times"

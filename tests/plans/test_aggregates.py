@@ -11,12 +11,12 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from tests.event_frames import with_internal
-from windowlib.definition.aggregate_sql import read_aggregates
+from tests.support.event_frames import with_internal
+from windowlib.definition.sql.aggregates import read_aggregates
 from windowlib.engines.choice import engine_of, not_proved
-from windowlib.plans.aggregate_calls import parsed
-from windowlib.plans.aggregate_set import AggregateSet
-from windowlib.plans.aggregates import finishes, merges, partial_names, partials, typed, typed_as_stored
+from windowlib.plans.aggregates.aggregate_set import AggregateSet
+from windowlib.plans.aggregates.calls import parsed
+from windowlib.plans.aggregates.columns import finishes, merges, partial_names, partials, typed, typed_as_stored
 
 pytestmark = [pytest.mark.spark, pytest.mark.both]
 

@@ -17,16 +17,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests import window_oracle as oracle
-from tests.strategies import ALL, examples, sessions, slidings, tumblings
+from tests.support import window_oracle as oracle
+from tests.support.strategies import ALL, examples, sessions, slidings, tumblings
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import time_of
 from windowlib.model.assigners import Assigner, DynamicSession, Session, Sliding, Tumbling
 from windowlib.plans.grid import Grid
+from windowlib.publication.readers import read_table
 from windowlib.replay.batches import Event, ReferenceEngine, replay_batches
 from windowlib.replay.spark_batches import SparkEngine
-from windowlib.tables.read import read_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 RECORDINGS = sorted((Path(__file__).parents[1] / "conformance" / "microbatch").glob("*.json"))

@@ -23,9 +23,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from tests.event_frames import with_internal
-from tests.strategies import examples
-from windowlib.definition.aggregate_sql import read_aggregates
+from tests.support.event_frames import with_internal
+from tests.support.strategies import examples
+from windowlib.definition.sql.aggregates import read_aggregates
 from windowlib.engines.choice import engine_of
 from windowlib.model.aggregates import Count, Max, Min, Sum, Together
 from windowlib.model.elements import Element, Firing
@@ -33,8 +33,8 @@ from windowlib.model.errors import InvalidSpec
 from windowlib.model.operator import run
 from windowlib.model.spec import WindowSpec, sliding_count, tumbling_count
 from windowlib.model.state import OperatorState
-from windowlib.plans.aggregate_functions import CALLABLE
-from windowlib.plans.aggregates import typed, typed_as_stored
+from windowlib.plans.aggregates.columns import typed, typed_as_stored
+from windowlib.plans.aggregates.functions import CALLABLE
 from windowlib.plans.counts import CountWindows, advance, state_columns
 from windowlib.plans.partitions import DAY_MS
 from windowlib.plans.step import ON_TIME, OPEN, Step

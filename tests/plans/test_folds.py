@@ -16,12 +16,12 @@ import sqlglot
 from tests.engines import matrix
 from tests.engines.matrix import Column, columns
 from tests.engines.matrix_values import ROWS, times
-from windowlib.definition.aggregate_sql import read_aggregates
-from windowlib.plans.aggregate_calls import Call, call
-from windowlib.plans.aggregate_functions import CALLABLE, FUNCTIONS
-from windowlib.plans.folds import Folds, argument, finished
-from windowlib.plans.mergeable.function import ARRIVAL, TIMESTAMP
-from windowlib.plans.sql_kinds import decimal_of
+from windowlib.definition.sql.aggregates import read_aggregates
+from windowlib.plans.aggregates.calls import Call, call
+from windowlib.plans.aggregates.functions import CALLABLE, FUNCTIONS
+from windowlib.plans.aggregates.mergeable.function import ARRIVAL, TIMESTAMP
+from windowlib.plans.general.folds import Folds, argument, finished
+from windowlib.plans.sql.kinds import decimal_of
 
 PLAIN = ("Column", "Literal")
 

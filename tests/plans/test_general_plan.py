@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.general_engines import Fired, PlanEngine, WorkerEngine, remembered_by_operator, stored_bounds
 from tests.plans.test_kinds import Visits
-from tests.strategies import AGGREGATE, ALL, examples, sessions, specs, tumblings
+from tests.support.general_engines import Fired, PlanEngine, WorkerEngine, remembered_by_operator, stored_bounds
+from tests.support.strategies import AGGREGATE, ALL, examples, sessions, specs, tumblings
 from windowlib.model import counting, operator
 from windowlib.model.aggregates import Sum
 from windowlib.model.assigners import Assigner, DynamicSession, Global, Session, Sliding, Staggered, Tumbling
@@ -42,7 +42,7 @@ from windowlib.model.triggers import (
 )
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
 from windowlib.model.windows import TimeWindow
-from windowlib.plans import stream, worker
+from windowlib.plans.general import stream, worker
 
 Batch = tuple[list[Element], int, int, bool, int | None]
 """Elements, the watermark after them, the plan time, whether what is stored is compacted, another lateness or None."""

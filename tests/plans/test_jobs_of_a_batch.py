@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import CLICKS, START_MS, arrive, clicks
+from tests.support.clicks import CLICKS, START_MS, arrive, clicks
 from windowlib.definition.definition import Definition
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
-from windowlib.tables.read import read_table
 
 CLEAN = CLICKS.replace('event_id = "id"\n', "")
 ALIGNED = CLEAN.replace('type = "session"\ngap = "10m"', 'type = "sliding"\nsize = "1h"\nslide = "20m"')

@@ -13,17 +13,17 @@ from pyspark.sql import SparkSession
 
 from tests.batches.live import run
 from tests.batches.test_added import defined
-from tests.clicks import MINUTE_MS, START_MS, arrive
-from tests.strategies import ALL
+from tests.support.clicks import MINUTE_MS, START_MS, arrive
+from tests.support.strategies import ALL
 from windowlib.engines.choice import MOST_SUMS, engine_of
 from windowlib.engines.sail import is_sail
 from windowlib.model.errors import InvalidSpec
-from windowlib.plans.aggregate_calls import parsed
-from windowlib.plans.aggregate_functions import CALLABLE
-from windowlib.plans.mergeable.function import CONDITION
-from windowlib.plans.sql_kinds import Unproved
-from windowlib.plans.sql_types import type_of
-from windowlib.tables.read import read_table
+from windowlib.plans.aggregates.calls import parsed
+from windowlib.plans.aggregates.functions import CALLABLE
+from windowlib.plans.aggregates.mergeable.function import CONDITION
+from windowlib.plans.sql.kinds import Unproved
+from windowlib.plans.sql.types import type_of
+from windowlib.publication.readers import read_table
 
 Row = Mapping[str, Any]
 

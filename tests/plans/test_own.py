@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.general_engines import WorkerEngine
+from tests.support.general_engines import WorkerEngine
 from windowlib.model.assigners import Tumbling
 from windowlib.model.elements import Element
 from windowlib.model.evictors import Elements
@@ -16,10 +16,10 @@ from windowlib.model.functions import ProcessContext
 from windowlib.model.spec import WindowSpec
 from windowlib.model.triggers import CountTrigger
 from windowlib.model.windows import TimeWindow
-from windowlib.plans.folds import Folds
-from windowlib.plans.mergeable.function import TIMESTAMP
-from windowlib.plans.own import OwnCode
-from windowlib.plans.own_values import copied
+from windowlib.plans.aggregates.mergeable.function import TIMESTAMP
+from windowlib.plans.general.folds import Folds
+from windowlib.plans.general.user_code import OwnCode
+from windowlib.plans.general.user_values import copied
 
 WINDOW = Tumbling(100)
 EACH = CountTrigger(1)

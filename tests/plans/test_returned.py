@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from windowlib import TimeWindow
-from windowlib.plans.returned import FunctionFailed, as_json, failed, output_row, rows_given, typed
-from windowlib.plans.stream import bounds_of
+from windowlib.plans.general.returned_values import FunctionFailed, as_json, failed, output_row, rows_given, typed
+from windowlib.plans.general.stream import bounds_of
 
 WHOLE, INSTANT = pa.int64(), pa.timestamp("us", tz="UTC")
 PLACE = pa.struct([("x", pa.int32()), ("name", pa.string())])

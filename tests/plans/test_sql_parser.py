@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from windowlib.plans.sql_parser import parse_sql
+from windowlib.plans.sql.parser import parse_sql
 
 # fmt: off
 EXPRESSIONS = [

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from windowlib.plans.returned import FunctionFailed
-from windowlib.plans.stream import ELEMENT, in_value, of_stream, segments_of
+from windowlib.plans.general.returned_values import FunctionFailed
+from windowlib.plans.general.stream import ELEMENT, in_value, of_stream, segments_of
 
 
 def test_an_element_has_the_columns_that_are_neither_its_key_nor_the_stream_s() -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import CLICKS, clicks, clock, tables
+from tests.support.clicks import CLICKS, clicks, clock, tables
+from windowlib.delta.tables import Table
 from windowlib.engines.spark import ADAPTIVE, ADAPTIVE_FROM_TASKS, MOST_TASKS, ROWS_PER_TASK, size_tasks
 from windowlib.runs.advance import advance
-from windowlib.tables.delta import Table
 
 pytestmark = pytest.mark.spark
 

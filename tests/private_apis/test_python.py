@@ -9,7 +9,7 @@ import weakref
 from pathlib import Path
 
 from tests.private_apis.page import holds, printed
-from windowlib.definition import own_code
+from windowlib.definition import user_classes as own_code
 
 
 def collections_of(objects: int) -> int:
@@ -29,7 +29,7 @@ def collections_of(objects: int) -> int:
     return found.count("start")
 
 
-@holds("plans/worker.py", "gc")
+@holds("plans/general/worker.py", "gc")
 @holds("quality/judge.py", "gc")
 @holds("__main__.py", "gc")
 def test_garbage_is_looked_for_as_seldom_as_asked() -> None:
@@ -63,7 +63,7 @@ def test_what_lies_in_a_cycle_is_gone_when_asked() -> None:
     assert known() is None
 
 
-@holds("definition/own_code.py", "sys.modules", "sys.path")
+@holds("definition/user_classes.py", "sys.modules", "sys.path")
 def test_two_folders_may_each_have_a_module_of_the_same_name(tmp_path: Path) -> None:
     path, made = list(sys.path), []
     for name in ("one", "two"):
@@ -98,7 +98,7 @@ with deadline.within(200, "batch 7"):
 
 
 @holds("runs/deadline.py", "os._exit")
-@holds("runs/interrupts.py", "os._exit")
+@holds("cli/interrupts.py", "os._exit")
 def test_code_that_no_signal_reaches_ends_with_its_process() -> None:
     ended = subprocess.run([sys.executable, "-c", STUCK], capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == 1

@@ -37,7 +37,7 @@ def test_a_jvm_writes_where_its_gateway_is() -> None:
 
 @holds("engines/jvm.py", *GATEWAY, "SPARK_CONNECT_MODE")
 @holds("engines/spark.py", "PYSPARK_GATEWAY_PORT")
-@holds("engines/submitted.py", "PYSPARK_GATEWAY_PORT")
+@holds("engines/spark_launcher.py", "PYSPARK_GATEWAY_PORT")
 def test_pyspark_looks_for_the_gateway_in_the_environment() -> None:
     from pyspark import java_gateway
 
@@ -47,7 +47,7 @@ def test_pyspark_looks_for_the_gateway_in_the_environment() -> None:
     assert 'env["SPARK_CONNECT_MODE"] = "0"' in text
 
 
-@holds("engines/submitted.py", "_ensure_initialized")
+@holds("engines/spark_launcher.py", "_ensure_initialized")
 def test_pyspark_takes_a_gateway_that_was_launched() -> None:
     from pyspark import SparkContext, java_gateway
 
@@ -221,7 +221,7 @@ def test_loggers_are_named_after_classes_that_are_there() -> None:
 
 @holds("engines/connect.py", "getGrpcStatusCode", "pyspark.", "grpc.")
 @holds("runs/spark_errors.py", "pyspark.", "py4j.")
-@holds("engines/refused.py", "pyspark.", "py4j.")
+@holds("engines/refused_settings.py", "pyspark.", "py4j.")
 def test_errors_say_where_they_are_from_and_what_a_server_answered() -> None:
     import grpc
     from py4j.protocol import Py4JJavaError

@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.reruns.hours import TUMBLING, Hours, Row, now
+from windowlib.decisions.verdicts import approve
+from windowlib.ledger.ledger import Rejected
 from windowlib.quality.validations import kept
-from windowlib.runs.verdicts import approve
-from windowlib.tables.ledger import Rejected
 
 pytestmark = [pytest.mark.spark, pytest.mark.both]
 

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.check_samples import FIGURES, HISTORY, RERUN_FIGURES, check, definition, results_file
+from tests.support.check_samples import FIGURES, HISTORY, RERUN_FIGURES, check, definition, results_file
+from windowlib.contract.tables import DQ_RESULTS
 from windowlib.model.errors import InvalidSpec
 from windowlib.model.watermark import MAX_WATERMARK
 from windowlib.quality.baselines import WEEK_MS
@@ -23,7 +24,6 @@ from windowlib.quality.check import critical_failures, dq_rows, explain
 from windowlib.quality.figures import ROWS_MUST_BE_ZERO
 from windowlib.quality.offending import rows_of
 from windowlib.quality.validations import KEPT_BATCHES, kept
-from windowlib.tables.meaning import DQ_RESULTS
 
 
 def after(events: int) -> dict[str, int | None]:

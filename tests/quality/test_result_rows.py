@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.check_samples import FIGURES, HISTORY, check, definition, results_file
+from tests.support.check_samples import FIGURES, HISTORY, check, definition, results_file
 from windowlib.definition.definition import load_definition
 from windowlib.erasure.texts import Mention
 from windowlib.inspection.lineage.cuts import Key

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.check_samples import FIGURES, check, definition
+from tests.support.check_samples import FIGURES, check, definition
 from windowlib.quality import stores
 from windowlib.quality.stores import store
 from windowlib.quality.validations import kept

@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.check_samples import FIGURES, HISTORY, check, definition, results_file
+from tests.support.check_samples import FIGURES, HISTORY, check, definition, results_file
+from windowlib.contract.tables import TABLES
 from windowlib.model.errors import InvalidSpec
 from windowlib.quality.check import in_words
 from windowlib.quality.figures import parameters
 from windowlib.quality.judge import judged
 from windowlib.quality.suite_files import OUR_KEYS, suites_of
 from windowlib.quality.terms import Terms
-from windowlib.tables.meaning import TABLES
 
 SUITES = sorted((Path(__file__).parents[2] / "expectations").glob("*.json"))
 NAMES = [file.stem for file in SUITES]

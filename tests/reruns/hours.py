@@ -18,10 +18,10 @@ from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import time_of
 from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
+from windowlib.ledger.rerun_request import Rerun
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
 from windowlib.runs.attempt import BatchReport
-from windowlib.tables.read import read_table
-from windowlib.tables.rerun import Rerun
 
 DAY = datetime(2026, 3, 2)
 TUMBLING = 'type = "tumbling"\nsize = "1h"'

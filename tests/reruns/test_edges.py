@@ -9,9 +9,11 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DoubleType
 
-from windowlib.definition.aggregate_sql import read_aggregates
 from windowlib.definition.definition import load_definition
+from windowlib.definition.sql.aggregates import read_aggregates
 from windowlib.engines.choice import engine_of
+from windowlib.ledger.rerun_request import Rerun
+from windowlib.ledger.rows import Plan, SourceFile
 from windowlib.model.assigners import Session
 from windowlib.model.rerun import TimeRange
 from windowlib.plans.admission import Admission
@@ -20,8 +22,6 @@ from windowlib.plans.reruns import CHOSEN, chains, equal
 from windowlib.plans.step import Step
 from windowlib.reruns.source import KnownFile, reading
 from windowlib.source.intake import Group, as_judged_by, summed_up
-from windowlib.tables.ledger_rows import Plan, SourceFile
-from windowlib.tables.rerun import Rerun
 
 FILES = tuple(SourceFile(name, 1, 1, number) for number, name in enumerate("ab", 4))
 GAP_MS, HOUR_MS = 10, 3_600_000

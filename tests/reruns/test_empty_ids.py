@@ -8,10 +8,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.reruns.hours import Hours, at, now
+from windowlib.contract.intake_tables import SEEN_IDS
 from windowlib.definition.instants import time_of
 from windowlib.erasure.forget import ForgetRequest, forget
 from windowlib.inspection.lineage.explain_window import explain_window
-from windowlib.tables.turned_away import SEEN_IDS
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 FIRST = [("", "ann", "10:05", 1), ("", "bob", "10:05", 2), (None, "ann", "10:06", 4)]

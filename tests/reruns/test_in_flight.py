@@ -13,9 +13,11 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from tests.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks, clock, without
+from tests.support.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks, clock, without
 from windowlib.batches.inputs import Inputs
 from windowlib.definition.definition import Definition, load_definition
+from windowlib.ledger.rerun_request import Rerun
+from windowlib.publication.readers import read_table
 from windowlib.reruns import closure
 from windowlib.reruns import events as of_rerun
 from windowlib.reruns.dry_run import dry_run
@@ -24,8 +26,6 @@ from windowlib.reruns.source import KnownFile
 from windowlib.reruns.totals import Total
 from windowlib.runs.advance import advance
 from windowlib.source.rows import SourceRows
-from windowlib.tables.read import read_table
-from windowlib.tables.rerun import Rerun
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.embedded]
 HOUR_MS = 60 * MINUTE_MS

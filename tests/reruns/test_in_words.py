@@ -11,16 +11,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.clicks import CLICKS, clicks
+from tests.support.clicks import CLICKS, clicks
 from windowlib.definition.definition import Definition, load_definition
+from windowlib.ledger.rerun_request import Rerun, RerunRefused
+from windowlib.ledger.rows import SourceFile
 from windowlib.model.rerun import TimeRange
-from windowlib.reruns import previews, source, words
+from windowlib.reruns import preview_text as words
+from windowlib.reruns import previews, source
 from windowlib.reruns.page import preview_page
 from windowlib.reruns.previews import Preview, Summary
 from windowlib.reruns.source import KnownFile
 from windowlib.reruns.totals import DayTotals, Total
-from windowlib.tables.ledger_rows import SourceFile
-from windowlib.tables.rerun import Rerun, RerunRefused
 
 DAY_MS = 86_400_000
 ASKED = Rerun(0, 1500, "why", "ann")

@@ -10,13 +10,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.batches.live import run
-from tests.clicks import CLICKS, MINUTE_MS, MORE, START_MS, arrive, clicks, clock, without
+from tests.support.clicks import CLICKS, MINUTE_MS, MORE, START_MS, arrive, clicks, clock, without
 from windowlib.definition.definition import Definition
+from windowlib.ledger.rerun_request import Rerun, RerunRefused
 from windowlib.migrations.batch import MigrationRequest
 from windowlib.migrations.switch import build, switch
+from windowlib.publication.readers import read_table
 from windowlib.reruns.dry_run import dry_run
-from windowlib.tables.read import read_table
-from windowlib.tables.rerun import Rerun, RerunRefused
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 

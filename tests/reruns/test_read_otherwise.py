@@ -17,11 +17,11 @@ from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import time_of
 from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
+from windowlib.ledger.rerun_request import Rerun, RerunRefused
 from windowlib.model.errors import StateMismatch
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
 from windowlib.runs.attempt import BatchReport
-from windowlib.tables.read import read_table
-from windowlib.tables.rerun import Rerun, RerunRefused
 
 pytestmark = [pytest.mark.spark]
 NOW_MS = time_of(datetime(2026, 12, 1))

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.reruns.hours import Hours
-from windowlib.tables.rerun import RerunRefused
+from windowlib.ledger.rerun_request import RerunRefused
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 FIRST = [("1", "ann", "10:05", 1), ("2", "ann", "10:10", 2)]

@@ -15,10 +15,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests import rerun_oracle as oracle
-from tests.rerun_oracle import Asked, Pipeline, Row, Standing
-from tests.strategies import examples, sessions, slidings, tumblings
+from tests.support import rerun_oracle as oracle
+from tests.support.rerun_oracle import Asked, Pipeline, Row, Standing
+from tests.support.strategies import examples, sessions, slidings, tumblings
+from windowlib.ledger.ledger import Ledger
+from windowlib.ledger.rerun_request import Rerun
 from windowlib.model.assigners import Assigner, DynamicSession, Session
+from windowlib.publication.readers import read_table
 from windowlib.replay.batches import Event
 from windowlib.replay.spark_batches import EVENTS, SparkEngine
 from windowlib.reruns.dry_run import dry_run
@@ -26,9 +29,6 @@ from windowlib.reruns.previews import Preview
 from windowlib.reruns.totals import Total
 from windowlib.runs.advance import advance
 from windowlib.runs.attempt import BatchReport
-from windowlib.tables.ledger import Ledger
-from windowlib.tables.read import read_table
-from windowlib.tables.rerun import Rerun
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 

@@ -20,17 +20,23 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from tests.clicks import CLICKS, MINUTE_MS, SCHEMA, START_MS, arrive, clicks, clock, events, tables
-from tests.killed import stopped
-from tests.strategies import ALL as EVERY
+from tests.support.clicks import CLICKS, MINUTE_MS, SCHEMA, START_MS, arrive, clicks, clock, events, tables
+from tests.support.killed import stopped
+from tests.support.strategies import ALL as EVERY
 from windowlib.batches.planning import ledger_of
 from windowlib.cli.main import main
+from windowlib.contract.tables import COMMIT_ORDER
+from windowlib.decisions.operations import rollback
+from windowlib.decisions.verdicts import abandon
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import instant, time_of
 from windowlib.inspection.status import status
 from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
+from windowlib.ledger.ledger import Rejected, Superseded
+from windowlib.ledger.rerun_request import Rerun, RerunAlreadyDone, RerunRefused
 from windowlib.model.errors import StateMismatch
+from windowlib.publication.readers import read_table
 from windowlib.reruns import batch
 from windowlib.reruns.dry_run import dry_run
 from windowlib.reruns.findings import DIFFERENCE
@@ -38,15 +44,9 @@ from windowlib.reruns.previews import FOLDER, Preview, load, previews
 from windowlib.runs import start
 from windowlib.runs.advance import advance
 from windowlib.runs.attempt import BatchReport
-from windowlib.runs.operations import rollback
 from windowlib.runs.run import RunRequest
 from windowlib.runs.together import advance_together
-from windowlib.runs.verdicts import abandon
-from windowlib.source.found import SourceError
-from windowlib.tables.ledger import Rejected, Superseded
-from windowlib.tables.meaning import COMMIT_ORDER
-from windowlib.tables.read import read_table
-from windowlib.tables.rerun import Rerun, RerunAlreadyDone, RerunRefused
+from windowlib.source.listed import SourceError
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.embedded]
 FILES = 3

@@ -9,11 +9,11 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from tests.clicks import CLICKS, MINUTE_MS, SCHEMA, START_MS, clicks, clock
 from tests.reruns.hours import SLIDING, Hours
+from tests.support.clicks import CLICKS, MINUTE_MS, SCHEMA, START_MS, clicks, clock
+from windowlib.ledger.rerun_request import Rerun
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
-from windowlib.tables.read import read_table
-from windowlib.tables.rerun import Rerun
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 END = [("end", "bob", "20:00", 5)]

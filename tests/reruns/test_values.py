@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import CLICKS, MINUTE_MS, MORE, START_MS, arrive, clicks, clock, without
+from tests.support.clicks import CLICKS, MINUTE_MS, MORE, START_MS, arrive, clicks, clock, without
 from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
+from windowlib.ledger.rerun_request import Rerun
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
-from windowlib.tables.read import read_table
-from windowlib.tables.rerun import Rerun
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 

@@ -21,19 +21,21 @@ from deltalake import Schema
 from windowlib.batches import batch
 from windowlib.batches.inputs import ComputedBatch, Inputs
 from windowlib.batches.planning import ledger_of
+from windowlib.contract.tables import TABLES
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.terms import read_as
+from windowlib.delta import commits as delta_commits
+from windowlib.delta import data_files, disk
+from windowlib.delta.log import DamagedLog
+from windowlib.delta.tables import Table
+from windowlib.ledger import prepare
+from windowlib.ledger.ledger import Clock, Ledger, wall_clock_ms
+from windowlib.publication.publish import StagedChanges
 from windowlib.quality import check
 from windowlib.runs import attempt
 from windowlib.runs.advance import advance
 from windowlib.source.contents import Checksums
 from windowlib.source.intake import BatchIntake, read_files
-from windowlib.tables import data_files, delta_commits, disk, prepare
-from windowlib.tables.delta import Table
-from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
-from windowlib.tables.log import DamagedLog
-from windowlib.tables.meaning import TABLES
-from windowlib.tables.publish import StagedChanges
 
 T = TypeVar("T")
 STEPS: tuple[tuple[Any, str], ...] = (

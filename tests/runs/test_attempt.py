@@ -17,14 +17,14 @@ from windowlib.batches.inputs import ComputedBatch, Inputs
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.engines.connect import EngineLost
-from windowlib.reruns.words import size
+from windowlib.ledger.rerun_request import Rerun
+from windowlib.ledger.rows import Plan, SourceFile
+from windowlib.publication.publish import staging_folder
+from windowlib.publication.roll_forward import LostRows
+from windowlib.reruns.preview_text import size
 from windowlib.runs import attempt
 from windowlib.runs.advance import advance, batches
 from windowlib.runs.run import RunRequest
-from windowlib.tables.ledger_rows import Plan, SourceFile
-from windowlib.tables.publish import staging_folder
-from windowlib.tables.rerun import Rerun
-from windowlib.tables.roll_forward import LostRows
 
 
 @pytest.fixture

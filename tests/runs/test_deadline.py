@@ -16,22 +16,23 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from tests.clicks import CLICKS, clicks, clock
-from tests.killed import dead_owner, stopped
 from tests.runs import schedules
+from tests.support.clicks import CLICKS, clicks, clock
+from tests.support.killed import dead_owner, stopped
 from windowlib.batches import reading
 from windowlib.batches.planning import ledger_of
+from windowlib.cli.exits import UNEXPECTED, exit_code
 from windowlib.cli.main import app
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.engines.sail import is_sail
-from windowlib.runs import at_work, attempt, deadline, run, together
+from windowlib.ledger.ledger import Ledger, wall_clock_ms
+from windowlib.runs import attempt, deadline, run, together
+from windowlib.runs import claimed_pipeline as at_work
 from windowlib.runs.advance import advance
 from windowlib.runs.deadline import TimedOut, within
-from windowlib.runs.exits import UNEXPECTED, exit_code
 from windowlib.runs.run import RunRequest
 from windowlib.runs.together import advance_together
 from windowlib.source import listing
-from windowlib.tables.ledger import Ledger, wall_clock_ms
 
 # Where the signal comes while a weak reference or destructor is called, Python drops what it raises: it is sent again.
 pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <:pytest.PytestUnraisableExceptionWarning")

@@ -18,14 +18,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import clicks, clock, tables
-from tests.disks import filled, in_memory, read_only
 from tests.runs.schedules import Reader, before_each_step, compute_simply, pipeline_of, read_simply
-from tests.strategies import ALL
+from tests.support.clicks import clicks, clock, tables
+from tests.support.disks import filled, in_memory, read_only
+from tests.support.strategies import ALL
 from windowlib.batches.planning import ledger_of, plan
+from windowlib.cli.exits import UNEXPECTED, pipeline_folder, print_error
+from windowlib.delta.disk import CannotWrite, make_lasting, refusal_of, refusals_named
 from windowlib.runs.advance import advance
-from windowlib.runs.exits import UNEXPECTED, pipeline_folder, print_error
-from windowlib.tables.disk import CannotWrite, make_lasting, refusal_of, refusals_named
 
 VALUES = [10 * number + digit for number in (1, 2) for digit in range(3)]
 A_RUN_KB = 128  # more than a run of one batch takes
@@ -233,7 +233,7 @@ from pathlib import Path
 import pytest
 from tests.runs.schedules import compute_simply, pipeline_of
 from windowlib.runs.advance import advance
-from windowlib.tables.disk import CannotWrite, refusal_of
+from windowlib.delta.disk import CannotWrite, refusal_of
 with pytest.MonkeyPatch.context() as patch:
     compute_simply(patch)
     for folder in sys.argv[1:]:

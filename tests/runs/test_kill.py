@@ -13,15 +13,15 @@ from urllib.parse import unquote
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import CLICKS, clicks, clock, tables
-from tests.killed import FILES, stopped
-from tests.strategies import ALL
+from tests.support.clicks import CLICKS, clicks, clock, tables
+from tests.support.killed import FILES, stopped
+from tests.support.strategies import ALL
 from windowlib.batches.planning import ledger_of, plan
+from windowlib.contract.tables import COMMIT_ORDER
+from windowlib.decisions.verdicts import abandon
 from windowlib.definition.definition import Definition
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
-from windowlib.runs.verdicts import abandon
-from windowlib.tables.meaning import COMMIT_ORDER
-from windowlib.tables.read import read_table
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.embedded]
 
@@ -79,7 +79,7 @@ def test_killed_by_sigkill_time_and_again(
     engine = request.config.getoption("--engine")
     kills = ((1, "write:windows"), (2, "commit:result_changes"), (3, "ledger:commit"))[: 3 if ALL else 2]
     for batch_id, moment in kills:
-        command = [sys.executable, "-m", "tests.killed", str(tmp_path), str(batch_id), moment, engine]
+        command = [sys.executable, "-m", "tests.support.killed", str(tmp_path), str(batch_id), moment, engine]
         child = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True)
         assert child.returncode == -signal.SIGKILL, child.stderr
     definition = clicks(tmp_path, FILES)

@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.reruns.hours import Hours, now
+from windowlib.decisions.operations import rollback
 from windowlib.inspection.status import status
 from windowlib.runs.advance import advance
-from windowlib.runs.operations import rollback
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 FIRST, SECOND = [("1", "ann", "10:05", 1)], [("2", "ann", "10:10", 2), ("3", "bob", "11:00", 4)]

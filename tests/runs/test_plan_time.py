@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.clicks import CLICKS, START_MS, clicks
+from tests.support.clicks import CLICKS, START_MS, clicks
 from windowlib.batches.plan_time import ClockRefused
 from windowlib.batches.planning import ledger_of, plan, rerun_plan
+from windowlib.decisions.verdicts import accept_clock
 from windowlib.definition.definition import Definition
-from windowlib.runs.verdicts import accept_clock
-from windowlib.source.place import PLACE, place_of
-from windowlib.tables.kept import FAR_MS
-from windowlib.tables.rerun import Rerun
+from windowlib.ledger.rerun_request import Rerun
+from windowlib.ledger.retained_batches import FAR_MS
+from windowlib.source.location import PLACE, place_of
 
 YEAR_MS = 365 * 24 * 3_600_000
 IDLE = CLICKS.replace('out_of_orderness = "5m"', 'out_of_orderness = "5m"\nidle_timeout = "1h"')

@@ -16,9 +16,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import clicks, clock, tables
-from tests.disks import ImageDisk, flushed, in_memory
-from tests.killed import FILES
 from tests.runs.schedules import (
     Reader,
     arrive,
@@ -30,13 +27,16 @@ from tests.runs.schedules import (
     pipeline,
     pipeline_of,
 )
-from tests.strategies import ALL
+from tests.support.clicks import clicks, clock, tables
+from tests.support.disks import ImageDisk, flushed, in_memory
+from tests.support.killed import FILES
+from tests.support.strategies import ALL
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition, load_definition
+from windowlib.delta import disk, log
+from windowlib.delta.log import DamagedLog
+from windowlib.ledger.ledger import Ledger
 from windowlib.runs.advance import advance
-from windowlib.tables import disk, log
-from windowlib.tables.ledger import Ledger
-from windowlib.tables.log import DamagedLog
 
 EACH = 1 if ALL else 40
 """Step of a run at which the power is cut, or every fortieth in `make test`: each copies a disk and runs on it again.
@@ -195,7 +195,7 @@ def test_the_folders_above_a_new_pipeline_last_before_its_ledger_begins(
 RUNS = """
 import sys
 from pathlib import Path
-from tests.clicks import clock
+from tests.support.clicks import clock
 from tests.runs.test_power_loss import definition_in
 from windowlib.engines import sail
 from windowlib.runs.advance import batches

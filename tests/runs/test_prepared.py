@@ -10,18 +10,18 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from tests.clicks import CLICKS, clicks, clock, tables
-from tests.killed import stopped
+from tests.support.clicks import CLICKS, clicks, clock, tables
+from tests.support.killed import stopped
 from windowlib.batches.planning import ledger_of
+from windowlib.contract.tables import COMMIT_ORDER
+from windowlib.decisions.verdicts import abandon, approve
 from windowlib.definition.definition import Definition
+from windowlib.delta import log
+from windowlib.delta.tables import Tables
+from windowlib.ledger.ledger import Rejected
+from windowlib.publication.readers import read_table
+from windowlib.publication.roll_forward import ForeignChange, LostRows
 from windowlib.runs.advance import advance
-from windowlib.runs.verdicts import abandon, approve
-from windowlib.tables import log
-from windowlib.tables.delta import Tables
-from windowlib.tables.ledger import Rejected
-from windowlib.tables.meaning import COMMIT_ORDER
-from windowlib.tables.read import read_table
-from windowlib.tables.roll_forward import ForeignChange, LostRows
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 

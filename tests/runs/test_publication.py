@@ -12,21 +12,23 @@ from deltalake import Schema
 from tests.runs import schedules
 from windowlib.batches.inputs import ComputedBatch
 from windowlib.batches.planning import ledger_of
+from windowlib.contract.tables import COMMIT_ORDER, DQ_RESULTS, RUN_METRICS
+from windowlib.decisions.verdicts import approve
 from windowlib.definition.instants import utc
+from windowlib.delta import commits as delta_commits
+from windowlib.delta import data_files
+from windowlib.delta.tables import Tables
+from windowlib.ledger import prepare
+from windowlib.ledger.decision import Decision
+from windowlib.ledger.ledger import Rejected
+from windowlib.ledger.rerun_request import Rerun
+from windowlib.ledger.rows import Plan, SourceFile
 from windowlib.model.errors import StateMismatch
+from windowlib.publication.publish import StagedChanges
 from windowlib.quality.check import CheckResult
 from windowlib.runs import attempt
 from windowlib.runs.advance import advance
 from windowlib.runs.publication import publication
-from windowlib.runs.verdicts import approve
-from windowlib.tables import data_files, delta_commits, prepare
-from windowlib.tables.decision import Decision
-from windowlib.tables.delta import Tables
-from windowlib.tables.ledger import Rejected
-from windowlib.tables.ledger_rows import Plan, SourceFile
-from windowlib.tables.meaning import COMMIT_ORDER, DQ_RESULTS, RUN_METRICS
-from windowlib.tables.publish import StagedChanges
-from windowlib.tables.rerun import Rerun
 
 FAILED = CheckResult("figures", "at_most(x)", "critical", "x is at most 3", False, "4", "3")
 LATENESS = '{"window": {"allowed_lateness_ms": 15}}'

@@ -16,26 +16,27 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import CLICKS, clicks, clock, tables
-from tests.killed import dead_owner
+from tests.support.clicks import CLICKS, clicks, clock, tables
+from tests.support.killed import dead_owner
 from windowlib.batches.planning import ledger_of
+from windowlib.contract.tables import COMMIT_ORDER
+from windowlib.decisions.verdicts import abandon
 from windowlib.definition.definition import Definition
+from windowlib.delta import commits as delta_commits
+from windowlib.delta import data_files
+from windowlib.delta.tables import Table
+from windowlib.ledger.lease import lease
+from windowlib.ledger.ledger import Ledger, Superseded
+from windowlib.ledger.owner import Owner, shows_life
+from windowlib.ledger.rows import LedgerState
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
-from windowlib.runs.verdicts import abandon
-from windowlib.tables import data_files, delta_commits
-from windowlib.tables.delta import Table
-from windowlib.tables.lease import lease
-from windowlib.tables.ledger import Ledger, Superseded
-from windowlib.tables.ledger_rows import LedgerState
-from windowlib.tables.meaning import COMMIT_ORDER
-from windowlib.tables.owner import Owner, shows_life
-from windowlib.tables.read import read_table
 
 ROOT = Path(__file__).parents[2]
 APPENDS = """
 import sys
 from pathlib import Path
-from windowlib.tables.ledger import Ledger, wall_clock_ms
+from windowlib.ledger.ledger import Ledger, wall_clock_ms
 for number in range(10):
     Ledger(Path(sys.argv[1]), wall_clock_ms).write({"kind": "heartbeat"})
 """

@@ -12,7 +12,7 @@ from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 from windowlib.definition.commands import to_paste
 from windowlib.engines.connect import EngineLost
 from windowlib.model.errors import InvalidSpec
-from windowlib.plans.bounds import TOO_MANY
+from windowlib.plans.aggregates.bounds import TOO_MANY
 from windowlib.runs.spark_errors import LOST, explained
 
 FILE = Path("visits.toml")

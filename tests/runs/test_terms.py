@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import CLICKS, START_MS, clicks, clock, tables
-from tests.killed import stopped
+from tests.support.clicks import CLICKS, START_MS, clicks, clock, tables
+from tests.support.killed import stopped
 from windowlib.batches.may_run import check_fingerprint, other_terms
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.terms import changed, terms_of
+from windowlib.ledger.rows import Plan
 from windowlib.model.errors import StateMismatch
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
-from windowlib.tables.ledger_rows import Plan
-from windowlib.tables.read import read_table
 
 LATER = CLICKS.replace('out_of_orderness = "5m"', 'out_of_orderness = "5h"')
 LONGER = CLICKS.replace('gap = "10m"', 'gap = "20m"')

@@ -13,25 +13,26 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import COMPARED, MINUTE_MS, START_MS, arrive, clock, events, tables
-from tests.killed import stopped
 from tests.plans.test_jobs_of_a_batch import jobs_so_far, visits
-from tests.strategies import ALL
-from tests.streams import COUNT, TOTAL, arrives, definition_text, pipeline, pipelines
+from tests.support.clicks import COMPARED, MINUTE_MS, START_MS, arrive, clock, events, tables
+from tests.support.killed import stopped
+from tests.support.strategies import ALL
+from tests.support.streams import COUNT, TOTAL, arrives, definition_text, pipeline, pipelines
 from windowlib.batches import sharing
 from windowlib.batches.planning import ledger_of, plan, rerun_plan
+from windowlib.decisions.verdicts import approve
 from windowlib.definition.definition import Definition
 from windowlib.definition.several import sharing_refusal
+from windowlib.ledger.rerun_request import Rerun
 from windowlib.model.errors import InvalidSpec
 from windowlib.plans.admission import MIN_TIMESTAMP_MS
-from windowlib.runs import at_work, attempt
+from windowlib.publication.readers import read_table
+from windowlib.runs import attempt
+from windowlib.runs import claimed_pipeline as at_work
 from windowlib.runs.advance import advance
 from windowlib.runs.run import RunRequest
 from windowlib.runs.together import RunOutcome, advance_together
-from windowlib.runs.verdicts import approve
 from windowlib.source import rows as source
-from windowlib.tables.read import read_table
-from windowlib.tables.rerun import Rerun
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 

@@ -11,13 +11,13 @@ import pyspark.sql.connect.proto as proto
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import clicks, clock, tables
-from tests.strategies import ALL
+from tests.support.clicks import clicks, clock, tables
+from tests.support.strategies import ALL
 from windowlib.definition.definition import Definition
 from windowlib.engines.connect import EngineLost
+from windowlib.publication.publish import staging_folder
 from windowlib.runs.run import RunRequest
 from windowlib.runs.start import run, run_together
-from windowlib.tables.publish import staging_folder
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded, pytest.mark.sail]
 

@@ -16,10 +16,10 @@ from windowlib.definition.definition import Definition, load_definition
 from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.report import VerifyReport
 from windowlib.inspection.verify.verify import verify
+from windowlib.ledger.rerun_request import Rerun
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
 from windowlib.runs.attempt import BatchReport
-from windowlib.tables.read import read_table
-from windowlib.tables.rerun import Rerun
 
 NOW_MS = int(datetime(2026, 4, 1, tzinfo=UTC).timestamp() * 1000)
 DAY = datetime(2026, 3, 2, tzinfo=UTC)

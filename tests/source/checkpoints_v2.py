@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from tests.clicks import SCHEMA, events
-from tests.quick import QUICK
+from tests.support.clicks import SCHEMA, events
+from tests.support.quick import QUICK
 
 ARCHIVE = Path(__file__).with_suffix(".tar.xz")
 FILES = 6

@@ -9,14 +9,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.clicks import CLICKS as WITH_IDS
-from tests.clicks import START_MS, clicks, clock, without
+from tests.support.clicks import CLICKS as WITH_IDS
+from tests.support.clicks import START_MS, clicks, clock, without
 from windowlib.batches.planning import plan
+from windowlib.cli.exits import USER, exit_code
 from windowlib.definition.definition import Definition
+from windowlib.ledger.rows import SourceFile
 from windowlib.model.errors import WindowError
-from windowlib.runs.exits import USER, exit_code
-from windowlib.source.files import check_readable
-from windowlib.tables.ledger_rows import SourceFile
+from windowlib.source.columns.check import check_readable
 
 CLICKS = without(WITH_IDS, "event_id", "max_files_per_run", "first")
 FILE = {"user": pa.array(["u1"]), "at_ms": pa.array([START_MS]), "value": pa.array([1])}

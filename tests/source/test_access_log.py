@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.access_log import Request, cut, made_up_log, parse, write_json
-from tests.window_oracle import Assign, Event, Outcome, Results, run, session, sliding
+from tests.support.access_log import Request, cut, made_up_log, parse, write_json
+from tests.support.window_oracle import Assign, Event, Outcome, Results, run, session, sliding
 from windowlib.definition.definition import Definition, load_definition
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
-from windowlib.tables.read import read_table
 
 MINUTE_MS, HOUR_MS = 60_000, 3_600_000
 FILES, FILES_PER_RUN = 8, 4

@@ -13,24 +13,24 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import CLICKS, arrive, clicks, clock, events, tables
+from tests.support.clicks import CLICKS, arrive, clicks, clock, events, tables
 from windowlib.batches import reading
 from windowlib.batches.planning import ledger_of, plan
+from windowlib.cli.exits import UNEXPECTED, USER, exit_code
+from windowlib.decisions.set_aside import set_aside, take_back
 from windowlib.definition.definition import Definition
+from windowlib.delta.tables import Tables
 from windowlib.inspection.status import status
+from windowlib.ledger.ledger import NothingToDecide, Rejected, Superseded, wall_clock_ms
+from windowlib.ledger.rows import Plan
+from windowlib.ledger.set_aside_files import SetAsideDecision, decide, files_set_aside
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
-from windowlib.runs.exits import UNEXPECTED, USER, exit_code
 from windowlib.runs.run import PLANS, RunRequest
-from windowlib.runs.set_aside import set_aside, take_back
 from windowlib.runs.together import advance_together
 from windowlib.source import contents, listing
-from windowlib.source.found import SourceError
+from windowlib.source.listed import SourceError
 from windowlib.source.listing import FilesChanged, waiting_files
-from windowlib.tables.delta import Tables
-from windowlib.tables.ledger import NothingToDecide, Rejected, Superseded, wall_clock_ms
-from windowlib.tables.ledger_rows import Plan
-from windowlib.tables.read import read_table
-from windowlib.tables.set_aside import SetAsideDecision, decide, files_set_aside
 
 EVERYTHING = CLICKS.replace("max_files_per_run = 1\n", "")
 LINE = '{"id": "1", "user": "u1", "at_ms": 1772409600000, "value": 1}\n'

@@ -16,26 +16,26 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from tests.clicks import CLICKS, MINUTE_MS, SCHEMA, START_MS, arrive, clicks, clock, events, tables
-from tests.damage import damage_rows
+from tests.support.clicks import CLICKS, MINUTE_MS, SCHEMA, START_MS, arrive, clicks, clock, events, tables
+from tests.support.damage import damage_rows
 from windowlib.batches import figures
 from windowlib.batches.planning import ledger_of, plan
+from windowlib.cli.exits import REJECTED, USER, exit_code
+from windowlib.decisions.verdicts import abandon, approve
 from windowlib.definition.definition import Definition, InvalidDefinition
 from windowlib.definition.instants import iso_instant, time_of, utc
 from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
+from windowlib.ledger.ledger import NothingToDecide, Rejected
+from windowlib.ledger.rerun_request import Rerun
 from windowlib.model.errors import InvalidSpec, StateMismatch, WindowError
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
+from windowlib.publication.readers import UnknownTable, read_table
 from windowlib.runs.advance import advance
 from windowlib.runs.attempt import BatchReport
-from windowlib.runs.exits import REJECTED, USER, exit_code
 from windowlib.runs.run import RunRequest, claimed, next_due
 from windowlib.runs.spark_errors import explained
-from windowlib.runs.verdicts import abandon, approve
-from windowlib.source.found import SourceError
-from windowlib.tables.ledger import NothingToDecide, Rejected
-from windowlib.tables.read import UnknownTable, read_table
-from windowlib.tables.rerun import Rerun
+from windowlib.source.listed import SourceError
 
 PLAIN = CLICKS.replace('event_id = "id"\n', "")
 TEXT = PLAIN.replace('format = "parquet"', 'format = "{kind}"').replace(

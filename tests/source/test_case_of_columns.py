@@ -11,15 +11,15 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import MINUTE_MS, START_MS, clicks, clock
+from tests.support.clicks import MINUTE_MS, START_MS, clicks, clock
 from windowlib.batches.planning import plan
 from windowlib.definition.definition import Definition
 from windowlib.inspection.lineage.explain_window import explain_window
 from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
-from windowlib.source.found import SourceError
-from windowlib.tables.read import read_table
+from windowlib.source.listed import SourceError
 
 PIPELINE = """
 name = "clicks"

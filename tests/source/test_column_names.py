@@ -15,13 +15,13 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import MINUTE_MS, START_MS, arrive, clock
-from tests.strategies import ALL
+from tests.support.clicks import MINUTE_MS, START_MS, arrive, clock
+from tests.support.strategies import ALL
 from windowlib.definition.definition import Definition, InvalidDefinition, load_definition
 from windowlib.definition.rules import KEY_COLUMNS, RESULT_COLUMNS
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
 from windowlib.source.listing import SourceError
-from windowlib.tables.read import read_table
 
 OURS = [
     *("reason", "arrival", "timestamp_ms", "raw", "file", "bucket", "elements", "window_start_ms", "window_end_ms"),

@@ -11,7 +11,6 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
-from tests.clicks import SCHEMA, START_MS, clicks, clock, events
 from tests.source.test_removals import (
     BY_ITSELF,
     HOUR_MS,
@@ -25,15 +24,16 @@ from tests.source.test_removals import (
     sessions,
     table_of,
 )
+from tests.support.clicks import SCHEMA, START_MS, clicks, clock, events
 from windowlib.batches.planning import plan
+from windowlib.decisions.set_aside import set_aside, take_back
 from windowlib.definition.definition import Definition
+from windowlib.delta import log
 from windowlib.inspection.status import status
+from windowlib.ledger.rerun_request import Rerun, RerunRefused, time_range
 from windowlib.plans.partitions import DAY_MS
-from windowlib.runs.set_aside import set_aside, take_back
-from windowlib.source.found import SourceError
-from windowlib.tables import log
-from windowlib.tables.read import read_table
-from windowlib.tables.rerun import Rerun, RerunRefused, time_range
+from windowlib.publication.readers import read_table
+from windowlib.source.listed import SourceError
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 

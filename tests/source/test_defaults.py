@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks, clock
+from tests.support.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks, clock
 from windowlib.definition.definition import Definition
+from windowlib.ledger.rerun_request import Rerun
 from windowlib.plans.admission import MAX_TIMESTAMP_MS
 from windowlib.plans.partitions import DAY_MS
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
-from windowlib.tables.read import read_table
-from windowlib.tables.rerun import Rerun
 
 HOUR_MS = 60 * MINUTE_MS
 WINDOW = 'type = "session"\ngap = "10m"\nallowed_lateness = "2h"'

@@ -15,18 +15,18 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.transaction import AddAction
 from pyspark.sql import SparkSession
 
-from tests.clicks import CLICKS, SCHEMA, START_MS, clicks, clock, events
 from tests.source import checkpoints_v2
+from tests.support.clicks import CLICKS, SCHEMA, START_MS, clicks, clock, events
 from windowlib.batches.planning import ledger_of, plan
+from windowlib.decisions.set_aside import set_aside, take_back
 from windowlib.definition.definition import Definition
+from windowlib.delta import log
 from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
+from windowlib.ledger.rerun_request import Rerun
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
-from windowlib.runs.set_aside import set_aside, take_back
-from windowlib.source.found import SourceError
-from windowlib.tables import log
-from windowlib.tables.read import read_table
-from windowlib.tables.rerun import Rerun
+from windowlib.source.listed import SourceError
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 

@@ -13,14 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import MINUTE_MS, START_MS, clock
+from tests.support.clicks import MINUTE_MS, START_MS, clock
 from windowlib.batches.planning import plan
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.model.errors import StateMismatch
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
-from windowlib.tables.read import read_table
 
 PIPELINE = """
 name = "widened"
@@ -182,7 +182,7 @@ def test_another_type_of_the_table_is_another_meaning(tmp_path: Path) -> None:
     definition = pipeline(tmp_path, n="count(whole)")
     assert plan(definition, clock)
     recorded = {"user": "string", "at_ms": "int64", "whole": "string"}
-    from windowlib.source.files import check_readable
+    from windowlib.source.columns.check import check_readable
 
     with pytest.raises(StateMismatch, match="is int32, but was recorded as string: another meaning"):
         check_readable(definition.source, definition.uses, [], recorded)

@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 
-from tests.clicks import CLICKS, START_MS, clicks, without
 from tests.runs.test_full_disk import LESS
+from tests.support.clicks import CLICKS, START_MS, clicks, without
+from windowlib.cli.exits import UNEXPECTED, USER
 from windowlib.definition.definition import Definition
-from windowlib.runs.exits import UNEXPECTED, USER
 
 PARQUET = without(CLICKS, "event_id", "max_files_per_run")
 FILE = pa.table({"user": ["u1"], "at_ms": [START_MS], "value": [1]})
@@ -25,7 +25,7 @@ PLANS = """
 import sys
 from pathlib import Path
 from windowlib.batches.planning import plan
-from windowlib.runs.exits import load_pipeline, print_error
+from windowlib.cli.exits import load_pipeline, print_error
 from windowlib.source.footers import span
 sys.stderr = sys.stdout
 for name in sys.argv[1:]:

@@ -11,20 +11,20 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from tests.clicks import CLICKS, clicks
+from tests.support.clicks import CLICKS, clicks
 from windowlib.batches.may_run import other_terms
 from windowlib.batches.planning import ledger_of, plan, rerun_plan
+from windowlib.cli.exits import USER, exit_code
 from windowlib.cli.main import app
 from windowlib.definition.definition import Definition, InvalidDefinition, load_definition
-from windowlib.definition.source import Source
+from windowlib.definition.toml.source import Source
 from windowlib.inspection.status import status
+from windowlib.ledger.rerun_request import Rerun
+from windowlib.ledger.rows import Commit
 from windowlib.model.errors import InvalidSpec, StateMismatch
-from windowlib.runs.exits import USER, exit_code
 from windowlib.source.folder import folder_files, is_chosen, left_out
-from windowlib.source.found import SourceError
-from windowlib.source.place import PLACE
-from windowlib.tables.ledger_rows import Commit
-from windowlib.tables.rerun import Rerun
+from windowlib.source.listed import SourceError
+from windowlib.source.location import PLACE
 
 PATTERNS = '\ninclude = ["*.parquet"]\nexclude = ["old/*", "*-test.*"]'
 

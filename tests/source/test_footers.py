@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from windowlib.ledger.rows import SourceFile
 from windowlib.model.assigners import DynamicSession, Session, Sliding, Tumbling
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS, Admission
 from windowlib.source import footers
 from windowlib.source.intake import FileFigures, NewestEvent
-from windowlib.tables.ledger_rows import SourceFile
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ADMISSION = Admission(

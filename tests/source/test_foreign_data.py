@@ -22,8 +22,8 @@ from pyspark.sql import SparkSession
 from tests.docs.pages import DOCS, Page
 from windowlib.definition.definition import Definition, InvalidDefinition, load_definition
 from windowlib.model.errors import StateMismatch
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
-from windowlib.tables.read import read_table
 
 START = datetime(2026, 3, 2, tzinfo=UTC)
 NOW_MS = int(START.timestamp() * 1000) + 86_400_000
@@ -287,8 +287,8 @@ def test_sensors_whose_clocks_start_again(spark: SparkSession, tmp_path: Path) -
 
 
 def test_a_declared_type_is_kept(tmp_path: Path) -> None:
-    from windowlib.source.files import check_readable
-    from windowlib.tables.ledger_rows import SourceFile
+    from windowlib.ledger.rows import SourceFile
+    from windowlib.source.columns.check import check_readable
 
     definition = pipeline("taxi", tmp_path)
     rows = trips(random.Random(1), START, 2)

@@ -12,11 +12,11 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from tests.clicks import CLICKS, clicks
 from tests.source.arriving import ALWAYS, DAY, Arriving, seconds
+from tests.support.clicks import CLICKS, clicks
+from windowlib.ledger.rerun_request import RerunRefused
 from windowlib.source import contents
 from windowlib.source.contents import Contents
-from windowlib.tables.rerun import RerunRefused
 
 BY_STORE = 'key = ["store"]\ntimestamp = "at"\n'
 BY_DAY = 'key = ["user"]\ntimestamp = "day"\nschema = { day = "date" }\n'

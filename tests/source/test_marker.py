@@ -14,24 +14,24 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.runs.schedules import compute_simply, computed, no_spark, pipeline
-from tests.strategies import ALL
+from tests.support.strategies import ALL
 from windowlib.batches import batch
 from windowlib.batches.inputs import ComputedBatch, Inputs
 from windowlib.batches.planning import ledger_of, plan
+from windowlib.decisions.operations import rollback
+from windowlib.decisions.set_aside import set_aside, take_back
 from windowlib.definition.definition import Definition
+from windowlib.delta import disk
+from windowlib.delta.tables import Tables
 from windowlib.inspection.status import status
+from windowlib.maintenance.maintain import maintain
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
-from windowlib.runs.maintenance import maintain
-from windowlib.runs.operations import rollback
-from windowlib.runs.set_aside import set_aside, take_back
 from windowlib.source import marker
 from windowlib.source.contents import checksum
-from windowlib.source.found import SourceError
+from windowlib.source.listed import SourceError
 from windowlib.source.listing import found_files, waiting_files
 from windowlib.source.marker import marker_of
-from windowlib.tables import disk
-from windowlib.tables.delta import Tables
-from windowlib.tables.read import read_table
 
 DAY_MS = 86_400_000
 BY = pytest.mark.parametrize("by", ["names", "folders"])

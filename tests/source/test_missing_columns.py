@@ -13,16 +13,16 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
-from tests.clicks import CLICKS, MINUTE_MS, START_MS, clicks, clock, without
+from tests.support.clicks import CLICKS, MINUTE_MS, START_MS, clicks, clock, without
 from windowlib.batches.planning import plan
 from windowlib.definition.definition import Definition, InvalidDefinition, load_definition
 from windowlib.engines.sail import is_sail
 from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
+from windowlib.ledger.rerun_request import Rerun
 from windowlib.model.errors import StateMismatch
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
-from windowlib.tables.read import read_table
-from windowlib.tables.rerun import Rerun
 
 PLAIN = without(CLICKS, "event_id", "first", "allowed_lateness", "max_files_per_run") + 'paid = "sum(price)"\n'
 AS_NULL = PLAIN.replace("[watermark]", 'missing_columns = "null"\n[watermark]')

@@ -18,9 +18,9 @@ from windowlib.batches.planning import plan
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.engines.sail import is_sail
 from windowlib.model.errors import InvalidSpec, StateMismatch
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
-from windowlib.source.column_types import kind_of
-from windowlib.tables.read import read_table
+from windowlib.source.columns.column_types import kind_of
 
 DEFINITION = """
 name = "names"

@@ -9,14 +9,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import CLICKS, MINUTE_MS, START_MS, clicks, clock, without
+from tests.support.clicks import CLICKS, MINUTE_MS, START_MS, clicks, clock, without
 from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
+from windowlib.ledger.rows import SourceFile
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
 from windowlib.source import footers
 from windowlib.source.intake import times_of
-from windowlib.tables.ledger_rows import SourceFile
-from windowlib.tables.read import read_table
 
 PLAIN = without(CLICKS, "event_id", "max_files_per_run", "first", "allowed_lateness")
 

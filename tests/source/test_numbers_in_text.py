@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import CLICKS, START_MS, clicks, clock
 from tests.source.test_text import DEFINITION
+from tests.support.clicks import CLICKS, START_MS, clicks, clock
 from windowlib.definition.definition import load_definition
 from windowlib.engines.sail import is_sail
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
-from windowlib.tables.read import read_table
 
 TEXTS = [f" {START_MS}", f"+{START_MS + 1} ", "1.5", "soon", "", "9" * 30, None]
 REASONS = ["malformed", "malformed", "malformed", "malformed", "null_timestamp"]

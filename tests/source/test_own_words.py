@@ -17,11 +17,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 import windowlib
-from tests.clicks import MINUTE_MS, START_MS, arrive, clock
+from tests.support.clicks import MINUTE_MS, START_MS, arrive, clock
 from windowlib.definition.definition import Definition, InvalidDefinition, load_definition
+from windowlib.ledger.rerun_request import Rerun
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
-from windowlib.tables.read import read_table
-from windowlib.tables.rerun import Rerun
 
 FOLDERS = ("plans", "batches", "reruns")
 WORD = re.compile(r"[a-z_][a-z0-9_]*")

@@ -18,18 +18,18 @@ from pyspark.sql import SparkSession
 
 from windowlib.batches.planning import plan
 from windowlib.definition.definition import Definition, load_definition
+from windowlib.delta import log
 from windowlib.engines.sail import is_sail
 from windowlib.inspection.lineage.cuts import EVER, Key, cut
 from windowlib.inspection.lineage.source_events import read_events
 from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
+from windowlib.ledger.rerun_request import Rerun
 from windowlib.model.errors import WindowError
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
-from windowlib.source.found import SourceError
-from windowlib.source.partition_values import is_value
-from windowlib.tables import log
-from windowlib.tables.read import read_table
-from windowlib.tables.rerun import Rerun
+from windowlib.source.columns.partition_values import is_value
+from windowlib.source.listed import SourceError
 
 PIPELINE = """
 name = "sums"

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowlib.definition.source import Dialect
-from windowlib.source.quoted_values import Fault, fault
+from windowlib.definition.toml.source import Dialect
+from windowlib.source.text.quoted_values import Fault, fault
 
 COMMA, SEMICOLON, ESCAPES = Dialect(), Dialect(delimiter=";", quote="'"), Dialect(delimiter="\t", escape="\\")
 

@@ -15,20 +15,20 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from tests.clicks import CLICKS, MINUTE_MS, SCHEMA, START_MS, clicks, clock, events
+from tests.support.clicks import CLICKS, MINUTE_MS, SCHEMA, START_MS, clicks, clock, events
 from windowlib.batches.planning import ledger_of, plan, rerun_plan
 from windowlib.definition.definition import Definition
+from windowlib.delta.tables import Tables
 from windowlib.inspection.status import status
 from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
+from windowlib.ledger.history import commits_of
+from windowlib.ledger.rerun_request import Rerun, RerunRefused, time_range
 from windowlib.plans.partitions import DAY_MS
+from windowlib.publication.readers import read_table
 from windowlib.reruns.dry_run import dry_run
 from windowlib.runs.advance import advance
-from windowlib.source.found import SourceError
-from windowlib.tables.delta import Tables
-from windowlib.tables.ledger_history import commits_of
-from windowlib.tables.read import read_table
-from windowlib.tables.rerun import Rerun, RerunRefused, time_range
+from windowlib.source.listed import SourceError
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 

@@ -18,12 +18,12 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from tests.clicks import CLICKS, clicks
-from windowlib.definition.source import Source
+from tests.support.clicks import CLICKS, clicks
+from windowlib.definition.toml.source import Source
+from windowlib.delta import log
 from windowlib.model.rerun import TimeRange
-from windowlib.source.delta_source import Cursor, beginning, cursor_after, delta_files, taken_back
-from windowlib.source.removals import Arrived, arrived
-from windowlib.tables import log
+from windowlib.source.delta.removals import Arrived, arrived
+from windowlib.source.delta.source import Cursor, beginning, cursor_after, delta_files, taken_back
 
 Kinds = tuple[str, ...]
 SCHEMA = {"type": "struct", "fields": [{"name": "row", "type": "long", "nullable": True, "metadata": {}}]}

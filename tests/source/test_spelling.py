@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 
 from tests.source.test_text import pipeline
 from windowlib.definition.definition import InvalidDefinition, load_definition
-from windowlib.definition.locales import decimal_mark
+from windowlib.definition.toml.locales import decimal_mark
 from windowlib.plans import names
 from windowlib.plans.functions import F, quoted
-from windowlib.source import text
+from windowlib.source.text import rows as text
 
 MALFORMED = "malformed"
 AT = datetime(2026, 3, 2, 10, 15, tzinfo=UTC)

@@ -12,14 +12,17 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import START_MS, clock
+from tests.support.clicks import START_MS, clock
 from windowlib.batches.planning import plan
+from windowlib.decisions.set_aside import set_aside
 from windowlib.definition.definition import Definition, InvalidDefinition, load_definition
 from windowlib.model.errors import WindowError
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
-from windowlib.runs.set_aside import set_aside
-from windowlib.source import lines, packed, quotes, text
-from windowlib.tables.read import read_table
+from windowlib.source.text import decompression as packed
+from windowlib.source.text import json_lines as lines
+from windowlib.source.text import quotes
+from windowlib.source.text import rows as text
 
 DEFINITION = """
 name = "texts"

@@ -22,14 +22,14 @@ from pyspark.sql import SparkSession
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import of_local, time_of, utc
 from windowlib.inspection.lineage.source_events import times_ms
+from windowlib.ledger.rerun_request import Rerun, time_range
+from windowlib.ledger.rows import SourceFile
 from windowlib.model.assigners import Session
 from windowlib.plans.admission import Admission
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
 from windowlib.source import footers
-from windowlib.source.files import SourceError
-from windowlib.tables.ledger_rows import SourceFile
-from windowlib.tables.read import read_table
-from windowlib.tables.rerun import Rerun, time_range
+from windowlib.source.columns.check import SourceError
 
 BERLIN, DAY_MS = "Europe/Berlin", 86_400_000
 FORWARD, BACK = datetime(2026, 3, 29, 2, 30), datetime(2026, 10, 25, 2, 30)

@@ -9,14 +9,14 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from tests.clicks import clicks
 from tests.source.arriving import ALWAYS, Arriving, seconds
+from tests.support.clicks import clicks
+from windowlib.cli.exits import USER, exit_code
 from windowlib.cli.main import app
+from windowlib.decisions.set_aside import set_aside
 from windowlib.inspection.status import status
-from windowlib.runs.exits import USER, exit_code
-from windowlib.runs.set_aside import set_aside
 from windowlib.source.folder import folder_files, is_chosen, left_out
-from windowlib.source.found import SourceError
+from windowlib.source.listed import SourceError
 from windowlib.source.transfers import SUFFIXES
 
 BY_USER = 'key = ["user"]\ntimestamp = "at"\n'

@@ -11,18 +11,18 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import MINUTE_MS, START_MS, clicks, clock
-from tests.strategies import ALL
+from tests.support.clicks import MINUTE_MS, START_MS, clicks, clock
+from tests.support.strategies import ALL
 from windowlib.definition.definition import Definition
 from windowlib.engines.sail import is_sail
 from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
+from windowlib.ledger.rerun_request import Rerun
+from windowlib.ledger.rows import SourceFile
 from windowlib.plans import erased, names
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
-from windowlib.source.layout import MOST_TYPES, Layout
-from windowlib.tables.ledger_rows import SourceFile
-from windowlib.tables.read import read_table
-from windowlib.tables.rerun import Rerun
+from windowlib.source.columns.layout import MOST_TYPES, Layout
 
 PLAIN = """
 name = "clicks"

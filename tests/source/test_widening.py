@@ -14,20 +14,20 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.clicks import MINUTE_MS, START_MS, clock
-from tests.strategies import ALL
+from tests.support.clicks import MINUTE_MS, START_MS, clock
+from tests.support.strategies import ALL
 from windowlib.batches.planning import plan
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import utc
 from windowlib.engines.sail import is_sail
 from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
+from windowlib.ledger.rerun_request import Rerun
 from windowlib.model.errors import StateMismatch
+from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
-from windowlib.source.column_types import schema_of
-from windowlib.source.found import SourceError
-from windowlib.tables.read import read_table
-from windowlib.tables.rerun import Rerun
+from windowlib.source.columns.column_types import schema_of
+from windowlib.source.listed import SourceError
 
 PIPELINE = """
 name = "sums"

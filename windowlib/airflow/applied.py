@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def batch_that_applied(definition: Definition, preview_id: str) -> int | None:
     """The batch that did what a preview showed; None where none has, or a rollback has undone it."""
     from windowlib.batches.planning import ledger_of
-    from windowlib.tables.ledger_history import batch_of_preview
+    from windowlib.ledger.history import batch_of_preview
 
     return batch_of_preview(ledger_of(definition).tables, preview_id)
 
@@ -21,7 +21,7 @@ def batch_that_applied(definition: Definition, preview_id: str) -> int | None:
 def done_since(definition: Definition, preview_id: str, began: datetime | None) -> list[Record]:
     """The outcome of the batch that did what a preview showed, where it was committed since `began`."""
     from windowlib.cli.display import batch_record
-    from windowlib.runs.committed import committed_since
+    from windowlib.runs.recent_batches import committed_since
 
     batch_id = batch_that_applied(definition, preview_id)
     since_ms = int(began.timestamp() * 1000) if began else 0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import windowlib
 from windowlib.definition.definition import Definition
-from windowlib.definition.durations import format_duration
+from windowlib.definition.toml.durations import format_duration
 
 START = Path(windowlib.__file__).with_name("__main__.py")  # for spark-submit, which starts files
 OWN_PYTHON = {"PYSPARK_DRIVER_PYTHON": sys.executable}  # spark-submit takes the one on PATH otherwise

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from windowlib.definition.commands import to_paste
 from windowlib.definition.definition import Definition
-from windowlib.definition.durations import format_duration
-from windowlib.definition.windows import AnyWindow, windows_in_words
+from windowlib.definition.toml.durations import format_duration
+from windowlib.definition.toml.windows import AnyWindow, windows_in_words
 from windowlib.model.assigners import Global
 from windowlib.model.spec import WindowSpec
 

@@ -43,8 +43,8 @@ from windowlib.definition.definition import Definition
 from windowlib.definition.reasons import LONGEST
 
 if TYPE_CHECKING:
-    from windowlib.pages.newest import OperatorAction
-    from windowlib.tables.ledger_rows import LedgerState
+    from windowlib.ledger.rows import LedgerState
+    from windowlib.pages.newest_rows import OperatorAction
 
 APPROVE, ABANDON, LEAVE = "approve", "abandon", "leave waiting"
 DONE = {APPROVE: "approved", ABANDON: "abandoned"}
@@ -100,7 +100,7 @@ class Decide(Job, HITLOperator):
         from windowlib.airflow.question import folded_rows, question
         from windowlib.batches.may_run import decision_command
         from windowlib.batches.planning import ledger_of
-        from windowlib.pages.waiting import lines, put_away, wrong_results
+        from windowlib.pages.waiting_batch import lines, put_away, wrong_results
 
         assert state.plan is not None, "a batch waits"
         assert state.rejection, "a batch waits"
@@ -122,10 +122,10 @@ class Decide(Job, HITLOperator):
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         """Writes the answer into the ledger; asks again where it lacks a reason to keep, or no one has answered yet."""
         from windowlib.airflow.question import not_taken
+        from windowlib.decisions import verdicts
         from windowlib.definition.definition import load_definition
+        from windowlib.ledger.ledger import NothingToDecide
         from windowlib.model.errors import WindowError
-        from windowlib.runs import verdicts
-        from windowlib.tables.ledger import NothingToDecide
 
         reason = text_of(event, REASON)
         answer = super().execute_complete(context, {**event, "params_input": {REASON: reason[:LONGEST]}})
@@ -237,7 +237,7 @@ def _failed(definition: Definition, batch_id: int, rejection: str) -> list[str]:
 def _said(definition: Definition) -> Sequence[OperatorAction]:
     """What operators decided about batches, newest first."""
     from windowlib.batches.planning import ledger_of
-    from windowlib.pages.newest import tail
+    from windowlib.pages.newest_rows import tail
 
     ledger = ledger_of(definition)
     return [one for one in tail(ledger.tables, ledger.state().version).said if one.kind in DONE]

@@ -2,7 +2,7 @@
 
 Whatever the command prints goes to the task's log. Its outcomes, which it also writes to a file that the task names
 (`windowlib.cli.outcomes`), are the task's return value. Its exit code becomes the task's state by the table in
-`windowlib.runs.exits`.
+`windowlib.cli.exits`.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from windowlib.airflow.commands import OWN_PYTHON
 from windowlib.airflow.notifiers import send
 from windowlib.airflow.processes import ProcessGroup
 from windowlib.airflow.sentences import ExpectedFailure, FinalFailure
+from windowlib.cli.exits import DIFFERS, REJECTED, TaskState, task_state
 from windowlib.cli.notifying import TRIES_LEFT
 from windowlib.cli.outcomes import NOTICE, OUTCOMES
 from windowlib.definition.commands import commands_in
-from windowlib.runs.exits import DIFFERS, REJECTED, TaskState, task_state
-from windowlib.tables.owner import DAG_RUN
+from windowlib.ledger.owner import DAG_RUN
 
 Record = dict[str, Any]  # one outcome of a command
 REFUSED = "refused by its checks"
 WAIT = "1h"  # for another run that is in progress
-ERROR = "error: "  # how the last words of a command begin (`windowlib.runs.exits`)
+ERROR = "error: "  # how the last words of a command begin (`windowlib.cli.exits`)
 LOG_WIDTH = 90  # characters of an error that a task's page shows in a line
 LOG_INDENT = 30  # of the first of them, by the time and the level
 _UNBROKEN = "\ue000"  # stands for a space at which no line ends
@@ -166,7 +166,7 @@ def skip(why: str) -> NoReturn:
 
 
 def raise_for(code: int, why: str, *, retried: bool = False) -> None:
-    """Ends the task as the exit code of its command says (`windowlib.runs.exits`)."""
+    """Ends the task as the exit code of its command says (`windowlib.cli.exits`)."""
     match task_state(code, retried=retried):
         case TaskState.SKIPPED:
             skip(why)

@@ -41,8 +41,8 @@ def judge(file: str, context: Mapping[str, Any]) -> None:
     from windowlib.airflow.notifiers import send
     from windowlib.cli.outcomes import to_notifier
     from windowlib.definition.definition import load_definition
+    from windowlib.ledger.ledger import wall_clock_ms
     from windowlib.notices.notify import CommandOutcome, notify
-    from windowlib.tables.ledger import wall_clock_ms
 
     definition = load_definition(Path(file))
 

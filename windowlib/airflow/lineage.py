@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from windowlib.definition.aggregate_sql import columns_used
 from windowlib.definition.definition import Definition
+from windowlib.definition.sql.aggregates import columns_used
 from windowlib.quality.check import CheckResult
 
 if TYPE_CHECKING:

@@ -17,15 +17,15 @@ from windowlib.airflow.pipelines import BrokenPipelines, dag_id
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import continues, of_tables
+from windowlib.delta.tables import Tables
 from windowlib.inspection.lineage.cuts import EVER, asked_range
+from windowlib.ledger import last_error
 from windowlib.model.errors import WindowError
-from windowlib.pages.looked import looked
 from windowlib.pages.overview import Overview, overviews, unreadable
 from windowlib.pages.pipeline import pipeline
+from windowlib.pages.pipeline_state import looked
 from windowlib.pages.render import PageLinks, SearchResult, home_page, pipeline_page, results_page
 from windowlib.pages.rows import ResultFilter, TextRows, results
-from windowlib.tables import last_error
-from windowlib.tables.delta import Tables
 
 FRESH_MS = 30_000
 DAGS = "../../dags"  # from the page of a pipeline

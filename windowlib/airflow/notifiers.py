@@ -58,8 +58,8 @@ def _keep(root: Path, notice: Mapping[str, Any], reason: str) -> None:
     """Says in the table that it was not delivered, unless something newer about it is there."""
     from dataclasses import replace
 
+    from windowlib.ledger.notices import reported
     from windowlib.notices.notify import keep
-    from windowlib.tables.notices import reported
 
     newest = reported(root).newest.get(notice["situation"])
     if newest is not None and newest.what == notice["what"]:

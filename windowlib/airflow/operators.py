@@ -19,7 +19,7 @@ from windowlib.airflow.outlets import extra_of
 from windowlib.airflow.pools import FIRST
 from windowlib.airflow.sentences import FinalFailure
 from windowlib.airflow.statistics import count
-from windowlib.runs.exits import TaskState, task_state
+from windowlib.cli.exits import TaskState, task_state
 
 BATCHES = "batches"  # the key under which a task keeps the outcomes of its batches
 PLAN, TOGETHER = "plan", "together"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from airflow.sdk import Param
 
-from windowlib.reruns.words import escaped
+from windowlib.reruns.preview_text import escaped
 
 _BODY = """\
 The checks refused batch {batch_id} of **{name}**: nothing of it is published.

@@ -11,7 +11,7 @@ from windowlib.definition.reasons import wrong_with
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
-    from windowlib.tables.rerun import Rerun
+    from windowlib.ledger.rerun_request import Rerun
 
 OF_AIRFLOW = {"openlineage"}  # what its TriggerDagRunOperator adds
 
@@ -22,7 +22,7 @@ def refuse_unknown(given: Collection[str], fields: Collection[str]) -> None:
 
     >>> refuse_unknown({"from": "2026-03-03T00:00Z", "openlineage": {}}, ["from", "to"])
     """
-    from windowlib.tables.rerun import RerunRefused
+    from windowlib.ledger.rerun_request import RerunRefused
 
     if unknown := sorted(set(given) - set(fields) - OF_AIRFLOW):
         raise RerunRefused(
@@ -41,9 +41,9 @@ def file_of(pipelines: Mapping[str, str], name: str) -> str:
 def asked_for(definition: Definition, params: Mapping[str, Any], who: str) -> tuple[Rerun, Sequence[str]]:
     """What the form asks for, and a sentence for each end of the range that it leaves empty. Raises `RerunRefused`."""
     from windowlib.batches.planning import ledger_of
+    from windowlib.ledger.rerun_request import Rerun, RerunRefused
+    from windowlib.publication.data_range import asked_range, data_range
     from windowlib.reruns.previews import load
-    from windowlib.tables.data_range import asked_range, data_range
-    from windowlib.tables.rerun import Rerun, RerunRefused
 
     if wrong := wrong_with(params["reason"]):
         raise RerunRefused(f"the reason: {wrong}")
@@ -73,7 +73,7 @@ def _no_range(bounds: Sequence[str]) -> str:
 def _refuse_other(params: Mapping[str, Any], preview_id: str, kept: Rerun) -> None:
     """Raises `RerunRefused` where the form differs from the preview that it names, which is applied as it is."""
     from windowlib.definition.instants import instant
-    from windowlib.tables.rerun import RerunRefused, time_ms
+    from windowlib.ledger.rerun_request import RerunRefused, time_ms
 
     if params["all_history"]:
         raise RerunRefused(f"all_history is on, and preview {preview_id} has its own range: switch all_history off")

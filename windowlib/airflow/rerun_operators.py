@@ -57,9 +57,9 @@ class CheckRerun(BaseOperator):
     def execute(self, context: Context) -> Record:
         from windowlib.definition.definition import load_definition
         from windowlib.definition.instants import iso_instant
+        from windowlib.ledger.rerun_request import check_can_rerun
         from windowlib.model.errors import WindowError
-        from windowlib.reruns.words import title
-        from windowlib.tables.rerun import check_can_rerun
+        from windowlib.reruns.preview_text import title
 
         params = context["params"]
         try:
@@ -108,8 +108,8 @@ class PreviewRerun(OfPipeline):
 
     def execute(self, context: Context) -> list[Record]:
         from windowlib.definition.definition import load_definition
+        from windowlib.reruns.preview_text import markdown
         from windowlib.reruns.previews import load
-        from windowlib.reruns.words import markdown
 
         params = context["params"]
         definition, preview_id = load_definition(file_of(self.pipelines, params["pipeline"])), preview_named(params)

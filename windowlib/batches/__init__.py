@@ -6,7 +6,7 @@ Planning:
     planning.py         plan of the next batch, without Spark
     may_run.py          checks that a batch may run, and commands for a batch that waits
     plan_time.py        plan time, and the check of the machine's clock
-    taking.py           plan of a rerun for removed source files
+    removed_files.py    plan of a rerun for removed source files
     steps.py            step of a plan, from definition and watermarks
     watermarks.py       movement of the watermark, and its row
 

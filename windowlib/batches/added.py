@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from windowlib.batches.inputs import Inputs
 from windowlib.batches.steps import typed_step
 from windowlib.definition.formulas import added_with
-from windowlib.plans.aggregates import finishes
+from windowlib.plans.aggregates.columns import finishes
 from windowlib.plans.functions import quoted
-from windowlib.tables.publish import StagedChanges, table_schema, with_all_columns
+from windowlib.publication.publish import StagedChanges, table_schema, with_all_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -21,10 +21,10 @@ from windowlib.batches.inputs import ComputedBatch, Inputs
 from windowlib.batches.reading import AdmittedRows
 from windowlib.batches.steps import typed_step
 from windowlib.definition.terms import read_as
+from windowlib.publication.publish import StagedChanges, joined
 from windowlib.source import intake
 from windowlib.source.contents import Checksums
 from windowlib.source.intake import BatchIntake
-from windowlib.tables.publish import StagedChanges, joined
 
 
 def compute(inputs: Inputs) -> ComputedBatch:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from windowlib.tables.data_files import values_of
+from windowlib.delta.data_files import values_of
 
 Sums: TypeAlias = NDArray[np.uint64]
 

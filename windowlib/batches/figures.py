@@ -20,14 +20,14 @@ from windowlib.batches.result_figures import ResultRows, in_ms, of_result_rows, 
 from windowlib.batches.state_figures import of_state
 from windowlib.batches.touching import KeySample, fired, in_flight, touching
 from windowlib.batches.windows_job import Windows
+from windowlib.contract.tables import ADDED, REMOVED
+from windowlib.delta.data_files import DataFile, without
+from windowlib.delta.statistics import holding_texts
 from windowlib.plans.admission import REASONS
 from windowlib.plans.step import Step
+from windowlib.publication.publish import StagedChanges
 from windowlib.quality.firings import EARLY, LATE, ON_TIME
 from windowlib.source.intake import BatchIntake
-from windowlib.tables.data_files import DataFile, without
-from windowlib.tables.meaning import ADDED, REMOVED
-from windowlib.tables.publish import StagedChanges
-from windowlib.tables.statistics import holding_texts
 
 COMPARED_IDS = 1_000_000
 

@@ -8,17 +8,17 @@ from typing import Any
 
 import pyarrow as pa
 
+from windowlib.contract.intake_tables import LATE_EVENTS
+from windowlib.contract.table import TableSpec
+from windowlib.contract.tables import WATERMARKS
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.plurals import counted
+from windowlib.delta import data_files
+from windowlib.delta.data_files import DataFile
+from windowlib.delta.tables import Tables
+from windowlib.ledger.history import committed_before
+from windowlib.ledger.rows import Commit
 from windowlib.model.watermark import MAX_WATERMARK, SourceState
-from windowlib.tables import data_files
-from windowlib.tables.data_files import DataFile
-from windowlib.tables.delta import Tables
-from windowlib.tables.ledger_history import committed_before
-from windowlib.tables.ledger_rows import Commit
-from windowlib.tables.meaning import WATERMARKS
-from windowlib.tables.table import TableSpec
-from windowlib.tables.turned_away import LATE_EVENTS
 
 
 def late_after_finish(file: Path, tables: Tables, commit: Commit) -> str | None:

@@ -8,9 +8,9 @@ they begin after the batch's ids.
 from __future__ import annotations
 
 from windowlib.batches.inputs import Inputs
+from windowlib.delta.data_files import DataFile
+from windowlib.delta.statistics import holding_texts
 from windowlib.source import footers
-from windowlib.tables.data_files import DataFile
-from windowlib.tables.statistics import holding_texts
 
 
 def seen_files(inputs: Inputs) -> list[DataFile]:

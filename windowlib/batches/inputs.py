@@ -17,15 +17,15 @@ from windowlib.batches.pinned import Pinned
 from windowlib.batches.staging import Staging
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import as_stored
-from windowlib.definition.source import Source
+from windowlib.definition.toml.source import Source
+from windowlib.delta.tables import Tables
 from windowlib.engines.choice import check_types
+from windowlib.ledger.rerun_request import Rerun
+from windowlib.ledger.rows import Commit, Plan
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.plans.kinds.kind import PlanKind
+from windowlib.publication.publish import StagedChanges
 from windowlib.source.intake import BatchIntake
-from windowlib.tables.delta import Tables
-from windowlib.tables.ledger_rows import Commit, Plan
-from windowlib.tables.publish import StagedChanges
-from windowlib.tables.rerun import Rerun
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,7 +12,7 @@ from windowlib.batches.inputs import Inputs
 from windowlib.batches.result_figures import in_ms, rows_of
 from windowlib.plans.admission import MAX_TIMESTAMP_MS
 from windowlib.plans.step import Step
-from windowlib.tables.publish import StagedChanges
+from windowlib.publication.publish import StagedChanges
 
 HOW_LATE = {"late_by_p50_ms": 50, "late_by_p95_ms": 95, "late_by_max_ms": 100}  # that many of 100 came no later
 

@@ -10,20 +10,20 @@ from collections.abc import Collection
 from pathlib import Path
 from unicodedata import category
 
+from windowlib.contract.tables import RESULT_CHANGES
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import added_with, as_stored, compared, continues, is_of, lateness_changed_with
-from windowlib.definition.source import Source
 from windowlib.definition.terms import changed, differences, terms_of
+from windowlib.definition.toml.source import Source
+from windowlib.delta.tables import Tables
+from windowlib.ledger.late_bound import allowed_lateness_ms
+from windowlib.ledger.ledger import ApprovalPending
+from windowlib.ledger.rows import Commit, LedgerState, Plan
 from windowlib.model.errors import InvalidSpec, StateMismatch
+from windowlib.publication import publish
 from windowlib.source.folder import is_chosen
-from windowlib.source.place import other_definition
-from windowlib.tables import publish
-from windowlib.tables.delta import Tables
-from windowlib.tables.late import allowed_lateness_ms
-from windowlib.tables.ledger import ApprovalPending
-from windowlib.tables.ledger_rows import Commit, LedgerState, Plan
-from windowlib.tables.meaning import RESULT_CHANGES
+from windowlib.source.location import other_definition
 
 _PATTERN = {*"*?[]{}%\\"}
 _UNREADABLE = ("Cc", "Cs")  # control characters, and bytes that are not text

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import Schema
 
+from windowlib.delta.data_files import DataFile
+from windowlib.delta.statistics import overlapping
+from windowlib.delta.tables import Tables
 from windowlib.engines.choice import rows_with_file
 from windowlib.model.rerun import TimeRange
-from windowlib.tables import publish
-from windowlib.tables.data_files import DataFile
-from windowlib.tables.delta import Tables
-from windowlib.tables.lost import check_there
-from windowlib.tables.statistics import overlapping
+from windowlib.publication import publish
+from windowlib.publication.damage import check_there
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

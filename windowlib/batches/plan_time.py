@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from windowlib.definition.commands import WHY, to_paste
-from windowlib.definition.durations import format_duration
 from windowlib.definition.instants import instant
+from windowlib.definition.toml.durations import format_duration
+from windowlib.ledger.retained_batches import FAR_MS
+from windowlib.ledger.rows import LedgerState, SourceFile
 from windowlib.model.errors import WindowError
 from windowlib.plans.partitions import DAY_MS
-from windowlib.tables.kept import FAR_MS
-from windowlib.tables.ledger_rows import LedgerState, SourceFile
 
 PLAN = "Nothing was planned: by a wrong clock events would be admitted, and windows fire, that must not, for good"
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from windowlib.batches import taking, watermarks
+from windowlib.batches import removed_files as taking
+from windowlib.batches import watermarks
 from windowlib.batches.may_run import check_fingerprint, check_may_run, check_spelling, check_warehouse
 from windowlib.batches.plan_time import check_clock, plan_time_ms, rerun_time_ms
 from windowlib.batches.steps import step_of
@@ -21,27 +22,27 @@ from windowlib.definition import formulas
 from windowlib.definition.commands import to_paste
 from windowlib.definition.definition import Definition, fingerprint_of
 from windowlib.definition.formulas import as_stored
-from windowlib.definition.source import Source
 from windowlib.definition.terms import terms_of
+from windowlib.definition.toml.source import Source
+from windowlib.delta.data_files import DataFile, read_parquet
+from windowlib.delta.tables import Tables
 from windowlib.engines.choice import check_engine, check_types
+from windowlib.ledger.decision import Decision
+from windowlib.ledger.ledger import Clock, Ledger, wall_clock_ms
+from windowlib.ledger.migration import MIGRATED
+from windowlib.ledger.rerun_request import Rerun, RerunRefused, check_can_rerun
+from windowlib.ledger.rows import Commit, LedgerState, Plan, SourceFile
 from windowlib.model.spec import WindowSpec
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK, SourceState, SourceWatermark, combine, observe
 from windowlib.source import listing as source
 from windowlib.source import marker
-from windowlib.source.delta_source import CURSOR, Cursor
-from windowlib.source.files import check_readable
-from windowlib.source.found import ListedFile, SourceError
+from windowlib.source.columns.check import check_readable
+from windowlib.source.delta.removal_messages import ways_on
+from windowlib.source.delta.removals import Arrived, Removal
+from windowlib.source.delta.source import CURSOR, Cursor
+from windowlib.source.listed import ListedFile, SourceError
+from windowlib.source.location import PLACE, check_place, place_of
 from windowlib.source.marker import FullListing, Marker
-from windowlib.source.place import PLACE, check_place, place_of
-from windowlib.source.removal_words import ways_on
-from windowlib.source.removals import Arrived, Removal
-from windowlib.tables.data_files import DataFile, read_parquet
-from windowlib.tables.decision import Decision
-from windowlib.tables.delta import Tables
-from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
-from windowlib.tables.ledger_rows import Commit, LedgerState, Plan, SourceFile
-from windowlib.tables.migration import MIGRATED
-from windowlib.tables.rerun import Rerun, RerunRefused, check_can_rerun
 
 if TYPE_CHECKING:
     import numpy as np

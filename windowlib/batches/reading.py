@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 from windowlib.batches.ids import seen_files
 from windowlib.batches.inputs import Inputs
 from windowlib.batches.steps import step_of
-from windowlib.definition.source import Source
+from windowlib.definition.toml.source import Source
 from windowlib.engines.choice import engine_of
 from windowlib.engines.spark import ROWS_PER_TASK
+from windowlib.ledger import erasures
+from windowlib.ledger.rows import SourceFile
 from windowlib.plans import admission, names
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, Admission
 from windowlib.plans.duplicates import mark_duplicates
 from windowlib.source import footers, intake
 from windowlib.source import rows as source
+from windowlib.source.columns.partition_values import have_misfits, kinds_of
 from windowlib.source.intake import BatchIntake
-from windowlib.source.partition_values import have_misfits, kinds_of
-from windowlib.tables import erasures
-from windowlib.tables.ledger_rows import SourceFile
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

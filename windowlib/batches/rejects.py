@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 from windowlib.batches.inputs import Inputs
 from windowlib.batches.reading import AdmittedRows
 from windowlib.batches.windows_job import Windows
+from windowlib.delta.data_files import without
 from windowlib.model.windows import MAX_TIME_MS, MIN_TIME_MS
 from windowlib.plans import names
 from windowlib.plans.duplicates import id_of
 from windowlib.plans.functions import F
 from windowlib.plans.rejects import in_holes, late_events, quarantined
 from windowlib.plans.step import DROPPED, HOLE, Step
+from windowlib.publication import publish
+from windowlib.publication.publish import StagedChanges
 from windowlib.source import rows as source
 from windowlib.source.intake import BatchIntake
-from windowlib.tables import publish
-from windowlib.tables.data_files import without
-from windowlib.tables.publish import StagedChanges
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

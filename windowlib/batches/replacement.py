@@ -18,16 +18,16 @@ from windowlib.batches.inputs import Inputs
 from windowlib.batches.pinned import Pinned
 from windowlib.batches.staging import Staging
 from windowlib.batches.windows_job import Windows
+from windowlib.contract.change import Change
+from windowlib.delta.data_files import DataFile
+from windowlib.delta.statistics import may_hold_any
 from windowlib.plans import names
-from windowlib.plans.change import Change
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.partitions import PARTITION, RESULT_DAY
 from windowlib.plans.partitions import day as day_of
 from windowlib.plans.step import GONE, UPDATE, Step
-from windowlib.tables import publish
-from windowlib.tables.data_files import DataFile
-from windowlib.tables.publish import StagedChanges, joined
-from windowlib.tables.statistics import may_hold_any
+from windowlib.publication import publish
+from windowlib.publication.publish import StagedChanges, joined
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

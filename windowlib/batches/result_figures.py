@@ -23,13 +23,12 @@ import pyarrow.parquet as pq
 from windowlib.batches.checksums import Sums, checksums
 from windowlib.batches.inputs import Inputs
 from windowlib.batches.touching import KeySample
+from windowlib.contract.tables import FILLED, REMOVED
 from windowlib.definition.instants import time_of
+from windowlib.delta.data_files import DataFile, values_of, without
 from windowlib.model.assigners import Session, Sliding, Tumbling
-from windowlib.plans.added import FILLED
 from windowlib.plans.step import Step
-from windowlib.tables.data_files import DataFile, values_of, without
-from windowlib.tables.meaning import REMOVED
-from windowlib.tables.publish import StagedChanges
+from windowlib.publication.publish import StagedChanges
 
 ROWS_AT_ONCE = 1 << 20
 ENOUGH_ROWS, MOST, HARDLY_EVER = 20, 0.5, 0.1

@@ -120,7 +120,7 @@ def _look(batches: Sequence[Inputs], rows: DataFrame, uris: Mapping[str, str], s
 
 
 def _slicing(batches: Sequence[Inputs], rows: DataFrame) -> Slicing:
-    from windowlib.plans.aggregates import typed
+    from windowlib.plans.aggregates.columns import typed
     from windowlib.plans.shared import Slicing, all_aggregates
 
     assigners: list[Any] = [batch.definition.spec.assigner for batch in batches]

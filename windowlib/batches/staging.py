@@ -11,10 +11,10 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from windowlib.tables import publish
-from windowlib.tables.data_files import DataFile
-from windowlib.tables.meaning import COMMIT_ORDER, REMOVED
-from windowlib.tables.publish import StagedChanges
+from windowlib.contract.tables import COMMIT_ORDER, REMOVED
+from windowlib.delta.data_files import DataFile
+from windowlib.publication import publish
+from windowlib.publication.publish import StagedChanges
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from windowlib.batches.inputs import Inputs
+from windowlib.delta.data_files import DataFile, without
 from windowlib.plans.reach import Reach
 from windowlib.plans.step import Step
+from windowlib.publication.publish import StagedChanges
 from windowlib.source.intake import BatchIntake
-from windowlib.tables.data_files import DataFile, without
-from windowlib.tables.publish import StagedChanges
 
 ELEMENTS = "elements"
 

@@ -9,10 +9,10 @@ from windowlib.batches.inputs import Inputs
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import lateness_changed_with
 from windowlib.engines.choice import engine_of
+from windowlib.ledger.rows import Plan
 from windowlib.model.watermark import MIN_WATERMARK
-from windowlib.plans.added import as_published
+from windowlib.plans.aggregates.added import as_published
 from windowlib.plans.step import PUBLISHED, Step
-from windowlib.tables.ledger_rows import Plan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -72,7 +72,7 @@ def typed_step(inputs: Inputs, watermark_out_ms: int, rows: DataFrame | None) ->
 
 def with_types(inputs: Inputs, step: Step, rows: DataFrame | None) -> Step:
     """A step with the types that rows, or without any the stored ones, give sums."""
-    from windowlib.plans.aggregates import typed, typed_as_stored
+    from windowlib.plans.aggregates.columns import typed, typed_as_stored
 
     if rows is not None:
         return replace(step, aggregates=typed(step.aggregates, rows, guarded=step.engine.guarded))

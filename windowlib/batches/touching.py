@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from windowlib.batches.checksums import Sums, checksums
+from windowlib.contract.tables import REMOVED
+from windowlib.delta.data_files import DataFile
 from windowlib.plans.kinds.kind import PlanKind
 from windowlib.plans.step import Step
-from windowlib.tables.data_files import DataFile
-from windowlib.tables.meaning import REMOVED
-from windowlib.tables.publish import StagedChanges
+from windowlib.publication.publish import StagedChanges
 
 COMPARED_ROWS = 200_000  # of more windows, those of a share of the keys are compared, of others in the next batch
 START, END = "window_start_ms", "window_end_ms"

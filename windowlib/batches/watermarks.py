@@ -6,8 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from windowlib.definition.file import WatermarkSection
+from windowlib.contract.tables import WATERMARKS
 from windowlib.definition.instants import utc
+from windowlib.definition.toml.file import WatermarkSection
+from windowlib.delta import small_tables as small
+from windowlib.delta.tables import Tables
+from windowlib.ledger.rows import Commit, Plan
 from windowlib.model.watermark import (
     MAX_WATERMARK,
     MIN_WATERMARK,
@@ -18,10 +22,6 @@ from windowlib.model.watermark import (
     observe,
 )
 from windowlib.source.intake import BatchIntake
-from windowlib.tables import small
-from windowlib.tables.delta import Tables
-from windowlib.tables.ledger_rows import Commit, Plan
-from windowlib.tables.meaning import WATERMARKS
 
 SOURCE = "source"  # the name of a pipeline's one source in `watermarks`
 

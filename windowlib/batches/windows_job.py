@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 from deltalake import Schema
 
 from windowlib.batches.inputs import Inputs
-from windowlib.definition import own_code
+from windowlib.contract.tables import ADDED
+from windowlib.definition import user_classes as own_code
+from windowlib.delta.data_files import DataFile
 from windowlib.engines.spark import size_tasks
 from windowlib.plans.kinds.kind import Given
 from windowlib.plans.partitions import PARTITION, day
 from windowlib.plans.reach import Reach
 from windowlib.plans.step import CONTENTS, LATE, ON_TIME, OPEN, Step, counted_by_part
+from windowlib.publication import publish
+from windowlib.publication.publish import StagedChanges, joined
 from windowlib.source.intake import BatchIntake
-from windowlib.tables import publish
-from windowlib.tables.data_files import DataFile
-from windowlib.tables.meaning import ADDED
-from windowlib.tables.publish import StagedChanges, joined
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from windowlib.inspection.plan import Explanation
     from windowlib.inspection.status import Status
+    from windowlib.ledger.verifications import Verification
     from windowlib.runs.attempt import BatchReport
-    from windowlib.tables.verifications import Verification
 
 ROWS_SHOWN = 20
 FILES_SHOWN = 5
@@ -139,7 +139,7 @@ def batch_record(report: BatchReport) -> dict[str, Any]:
 
 def show_rows(screen: Console, rows: pa.Table) -> None:
     """The first rows of a table, and how many there are."""
-    from windowlib.tables.data_files import rows_of as as_rows
+    from windowlib.delta.data_files import rows_of as as_rows
 
     table = table_of(rows.column_names)
     for row in as_rows(rows.slice(0, ROWS_SHOWN)):

@@ -13,8 +13,8 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from windowlib.cli.json_text import as_json
+from windowlib.delta.data_files import rows_of, values_of
 from windowlib.model.errors import WindowError
-from windowlib.tables.data_files import rows_of, values_of
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition

@@ -1,7 +1,7 @@
 """The command line, `windowlib`: which commands there are. A module is imported when a command of it is asked for.
 
 So `windowlib run` imports nothing of what other commands need, and `windowlib status` starts no JVM. How commands end:
-`windowlib.runs.exits`.
+`windowlib.cli.exits`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from windowlib.cli.exits import print_error, say_interrupted, with_exit_code
+from windowlib.cli.interrupts import raised
 from windowlib.cli.options import SETTINGS
 from windowlib.cli.output import output
 from windowlib.model.errors import InvalidSpec
-from windowlib.runs.exits import print_error, say_interrupted, with_exit_code
-from windowlib.runs.interrupts import raised
 
 RUN, CORRECT, LOOK, DECIDE, TRY = "Run", "Correct the past", "Look", "Decide what a run cannot", "Try out"
 COMMANDS: Mapping[str, tuple[str, str]] = {  # the module of each, and the panel of `--help` that it stands in
@@ -59,7 +59,7 @@ class LazyCommands(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         module, panel = COMMANDS[name]
-        found = getattr(import_module(f"windowlib.cli.{module}"), name.replace("-", "_"))
+        found = getattr(import_module(f"windowlib.cli.commands.{module}"), name.replace("-", "_"))
         if not isinstance(found, typer.Typer):
             command = typer.Typer(**SETTINGS)
             command.command(name, rich_help_panel=panel)(with_exit_code(found))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from windowlib.cli.display import not_read
-from windowlib.definition.durations import format_duration
+from windowlib.definition.toml.durations import format_duration
 from windowlib.definition.visible import visible
 
 if TYPE_CHECKING:

@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from windowlib.cli.exits import REJECTED, SUPERSEDED, UNEXPECTED, exit_code, in_a_sentence
 from windowlib.cli.outcomes import handed_over, show_note
-from windowlib.runs.exits import REJECTED, SUPERSEDED, UNEXPECTED, exit_code, in_a_sentence
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from windowlib.definition.definition import Definition
-    from windowlib.tables.last_error import Command
-    from windowlib.tables.ledger import Ledger
+    from windowlib.ledger.last_error import Command
+    from windowlib.ledger.ledger import Ledger
 
 TRIES_LEFT = "WINDOWLIB_TRIES_LEFT"  # environment variable of a scheduler: how often it tries this again if it fails
 
@@ -67,8 +67,8 @@ def notify_of(
         _remember(definition, error, command, is_well=is_well)
     if not (definition.notify.has_webhook or definition.notify.airflow):
         return
+    from windowlib.ledger.ledger import wall_clock_ms
     from windowlib.notices.notify import CommandOutcome, notify
-    from windowlib.tables.ledger import wall_clock_ms
 
     code = None if error is None else exit_code(error)
     passes = code in (SUPERSEDED, REJECTED) or (code == UNEXPECTED and _tries_left())
@@ -82,8 +82,8 @@ def _remember(definition: Definition, error: Exception | None, command: Command,
 
     That another run is at work says nothing; a batch that waits for a decision came past whatever failed before.
     """
-    from windowlib.tables import last_error
-    from windowlib.tables.ledger import wall_clock_ms
+    from windowlib.ledger import last_error
+    from windowlib.ledger.ledger import wall_clock_ms
 
     code = None if error is None else exit_code(error)
     try:
@@ -100,8 +100,8 @@ def _remember(definition: Definition, error: Exception | None, command: Command,
 def _has_folder(definition: Definition) -> bool:
     """Whether the pipeline has its tables, or a plan does not refuse the folder that they would be made in."""
     from windowlib.batches.may_run import check_warehouse
+    from windowlib.contract.tables import LEDGER
     from windowlib.model.errors import InvalidSpec
-    from windowlib.tables.meaning import LEDGER
 
     if (definition.root / LEDGER.name).is_dir():
         return True
@@ -118,9 +118,9 @@ def _tries_left() -> bool:
 
 def keep_metrics(definition: Definition, ledger: Ledger | None = None) -> None:
     """Brings the gauges of a pipeline up to date; that this fails is a note. `ledger`: that of a run that has ended."""
+    from windowlib.ledger.ledger import wall_clock_ms
     from windowlib.model.errors import WindowError
     from windowlib.pages.metrics import samples, write
-    from windowlib.tables.ledger import wall_clock_ms
 
     if not definition.root.is_dir():
         return
@@ -132,8 +132,8 @@ def keep_metrics(definition: Definition, ledger: Ledger | None = None) -> None:
 
 def keep_page(definition: Definition, ledger: Ledger | None = None) -> Path | None:
     """The page of a pipeline, built with its gauges; None where it has no tables yet, or it fails, which is a note."""
+    from windowlib.ledger.ledger import wall_clock_ms
     from windowlib.pages.site import report
-    from windowlib.tables.ledger import wall_clock_ms
 
     if not definition.root.is_dir():
         return None

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from windowlib.definition import reasons
-from windowlib.definition.durations import ALLOWED, parse_duration
+from windowlib.definition.toml.durations import ALLOWED, parse_duration
 from windowlib.model.errors import InvalidSpec
 
 

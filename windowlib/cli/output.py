@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 import typer
 
-from windowlib.runs.exits import UNEXPECTED, CannotPrint, print_error
+from windowlib.cli.exits import UNEXPECTED, CannotPrint, print_error
 
 
 class Output:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from windowlib.runs.exits import about, in_a_sentence, load_pipeline, print_error
+from windowlib.cli.exits import about, in_a_sentence, load_pipeline, print_error
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition

@@ -33,8 +33,8 @@ def without_usable_rows(report: BatchReport, file: Path, root: Path) -> str | No
     refused = sum(figures.get(f"quarantined_{reason}") or 0 for reason in UNUSABLE)
     if not refused or refused != figures.get("rows_read"):
         return None
-    from windowlib.tables.delta import Tables
-    from windowlib.tables.ledger_history import committed_before
+    from windowlib.delta.tables import Tables
+    from windowlib.ledger.history import committed_before
 
     again = f"remove the folder {shlex.quote(str(root))}"  # where no event was before: there is nothing to keep
     before = committed_before(Tables(root), report.batch_id)

@@ -1,8 +1,8 @@
 """A pipeline's definition: one TOML file that says what is read, the watermark, the windows and the aggregates.
 
 `load_definition` reads and checks it as a whole and reports every mistake at once. Paths are relative to the file;
-durations are texts such as "1h 30m" and become integers of milliseconds. The keys are in `windowlib.definition.file`;
-rules that concern several keys in `rules` and `refusals`, next to it.
+durations are texts such as "1h 30m" and become integers of milliseconds. The keys are in
+`windowlib.definition.toml.file`; rules that concern several keys in `rules` and `refusals`, next to it.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from typing import Any, Self
 
 from pydantic import ConfigDict, ValidationError
 
-from windowlib.definition.aggregate_sql import columns_used, read_aggregates
-from windowlib.definition.durations import unquoted
-from windowlib.definition.fields import resolved
-from windowlib.definition.file import DefinitionFile
 from windowlib.definition.mistakes import InvalidDefinition, Mistake, invalid, mistakes_of
-from windowlib.definition.own_code import Role, StandIn, load
 from windowlib.definition.refusals import never_verified, refusals
 from windowlib.definition.rules import across_keys
 from windowlib.definition.spec import parts_of, plan_of, spec_of
+from windowlib.definition.sql.aggregates import columns_used, read_aggregates
+from windowlib.definition.toml.durations import unquoted
+from windowlib.definition.toml.fields import resolved
+from windowlib.definition.toml.file import DefinitionFile
+from windowlib.definition.toml.windows import own_classes
+from windowlib.definition.user_classes import Role, StandIn, load
 from windowlib.definition.uses import Uses
-from windowlib.definition.windows import own_classes
 from windowlib.model.errors import InvalidSpec
 from windowlib.model.spec import WindowSpec
 from windowlib.model.windows import MIN_TIME_MS
-from windowlib.plans.aggregate_set import AggregateSet
+from windowlib.plans.aggregates.aggregate_set import AggregateSet
 from windowlib.plans.kinds.kind import PlanKind
 from windowlib.plans.partitions import DAY_MS
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from windowlib.definition.locales import decimal_mark
 from windowlib.definition.mistakes import Mistake, given
+from windowlib.definition.toml.locales import decimal_mark
 
 WITH_DECIMALS = re.compile(r"\b(?:float|real|double|decimal|dec|numeric)\b")
 

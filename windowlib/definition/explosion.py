@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from windowlib.definition.durations import parse_duration
-from windowlib.definition.file import MAX_WINDOWS_PER_EVENT
 from windowlib.definition.mistakes import Mistake
-from windowlib.definition.windows import AnyWindow
+from windowlib.definition.toml.durations import parse_duration
+from windowlib.definition.toml.file import MAX_WINDOWS_PER_EVENT
+from windowlib.definition.toml.windows import AnyWindow
 
 MANY = 1_000  # results of an event: more are worth a note
 INTERVALS = ("continuous_event_time", "continuous_processing_time")

@@ -5,10 +5,11 @@ aggregates were given first, in whatever order formulas name them later; and whe
 but formulas over the same aggregates, one continues what the other has stored.
 
 Columns may be added, too. The first batch that reads files has them; aggregates that are not stored yet get the next
-numbers, after a mark by which each window knows whether it holds all of their events (`windowlib.plans.added`).
+numbers, after a mark by which each window knows whether it holds all of their events
+(`windowlib.plans.aggregates.added`).
 
-What the allowed lateness has made of the past is recorded with each batch (`windowlib.tables.late`), so the next one
-may use another. Since which batch it does is stored too, and since which one has added columns.
+What the allowed lateness has made of the past is recorded with each batch (`windowlib.ledger.late_bound`), so the next
+one may use another. Since which batch it does is stored too, and since which one has added columns.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from windowlib.definition.aggregate_sql import read_aggregates
-from windowlib.plans.added import mark, since
+from windowlib.definition.sql.aggregates import read_aggregates
+from windowlib.plans.aggregates.added import mark, since
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition

@@ -15,12 +15,12 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, ValidationInfo
 
-from windowlib.definition.durations import ALLOWED, format_duration
-from windowlib.definition.fields import Amount, Column, Duration, Positive, PythonClass
+from windowlib.definition.toml.durations import ALLOWED, format_duration
+from windowlib.definition.toml.fields import Amount, Column, Duration, Positive, PythonClass
 from windowlib.plans.kinds.kind import PlanKind
 
 ANOTHER = "AnyTrigger"
-"""The type of a parameter that is a trigger; `windowlib.definition.sections` knows what it stands for."""
+"""The type of a parameter that is a trigger; `windowlib.definition.toml.sections` knows what it stands for."""
 
 MADE_WITH = "what the class is made with, as in {threshold = 3}"
 

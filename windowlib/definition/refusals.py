@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from windowlib.definition.aggregate_sql import read_aggregates
 from windowlib.definition.mistakes import Mistake, given, listed
-from windowlib.definition.own_code import StandIn
 from windowlib.definition.registry import TRIGGERS
-from windowlib.definition.sections import KindSection
 from windowlib.definition.spec import Parts, plan_of, spec_of
-from windowlib.definition.windows import AnyWindow, own_classes, why_element_by_element
+from windowlib.definition.sql.aggregates import read_aggregates
+from windowlib.definition.toml.sections import KindSection
+from windowlib.definition.toml.windows import AnyWindow, own_classes, why_element_by_element
+from windowlib.definition.user_classes import StandIn
 from windowlib.model.assigners import Global
 from windowlib.model.errors import InvalidSpec
-from windowlib.plans.aggregate_set import SqlAggregate
-from windowlib.plans.folds import check_foldable
-from windowlib.plans.own_values import why_not_json
-from windowlib.plans.raised import in_words
+from windowlib.plans.aggregates.aggregate_set import SqlAggregate
+from windowlib.plans.general.folds import check_foldable
+from windowlib.plans.general.user_errors import in_words
+from windowlib.plans.general.user_values import why_not_json
 
 
 def refusals(window: AnyWindow, expressions: Mapping[str, str], parts: Parts) -> Iterator[Mistake]:

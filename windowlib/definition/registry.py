@@ -7,14 +7,13 @@ To add a trigger (an evictor or a window likewise):
    and what is allowed. Names, defaults and the object itself come from the class.
 3. Add its row to ``TRIGGER_TABLES`` in `docs.gallery.entries`, and run ``python -m docs.gallery``.
 
-All else reads the registry: TOML and its mistakes (`windowlib.definition.windows`), Python
+All else reads the registry: TOML and its mistakes (`windowlib.definition.toml.windows`), Python
 (`windowlib.definition.define`), scenarios (`windowlib.replay.scenarios`), `windowlib explain-plan`, Airflow's pages,
 and the gallery.
 """
 
 from __future__ import annotations
 
-from windowlib.definition.fields import Column, Positive
 from windowlib.definition.kinds import (
     ANOTHER,
     Parameter,
@@ -28,6 +27,7 @@ from windowlib.definition.kinds import (
     offset,
     whole_number,
 )
+from windowlib.definition.toml.fields import Column, Positive
 from windowlib.model.aggregates import Count
 from windowlib.model.assigners import Assigner, DynamicSession, Global, Session, Sliding, Staggered, Tumbling
 from windowlib.model.evictors import CountEvictor, DeltaEvictor, TimeEvictor

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, TypeVar
 
-from windowlib.definition import spark_types
-from windowlib.definition.aggregate_sql import columns_used
 from windowlib.definition.dialect_rules import dialect, meaningless
 from windowlib.definition.explosion import too_many
-from windowlib.definition.expression_types import misfits
-from windowlib.definition.masters import mistaken_spark
 from windowlib.definition.mistakes import Mistake, called_as_another, given, listed, nearest, nesting, renaming
 from windowlib.definition.registry import EVICTORS, TRIGGERS
+from windowlib.definition.sql.aggregates import columns_used
+from windowlib.definition.sql.expression_types import misfits
+from windowlib.definition.toml import spark_types
+from windowlib.definition.toml.masters import mistaken_spark
 from windowlib.plans.names import EVENT_TIME, RESERVED, is_reserved, same_but_for_case
 
 NEARLY_THE_SAME = 0.8  # of difflib's ratio: one letter in five

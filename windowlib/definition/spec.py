@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from windowlib.definition.sections import Code
-from windowlib.definition.windows import AnyWindow, why_element_by_element
+from windowlib.definition.toml.sections import Code
+from windowlib.definition.toml.windows import AnyWindow, why_element_by_element
 from windowlib.model.assigners import Assigner
 from windowlib.model.evictors import Evictor
 from windowlib.model.spec import WindowSpec
 from windowlib.model.triggers import Trigger
-from windowlib.plans.folds import Folds
+from windowlib.plans.general.folds import Folds
 from windowlib.plans.kinds.general import General
 from windowlib.plans.kinds.kind import PlanKind
 

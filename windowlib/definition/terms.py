@@ -15,12 +15,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from windowlib.definition.durations import format_duration
-from windowlib.definition.own_code import code_files
+from windowlib.definition.toml.durations import format_duration
+from windowlib.definition.user_classes import code_files
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
-    from windowlib.definition.source import Source
+    from windowlib.definition.toml.source import Source
 
 PACKAGES = {"spark": "pyspark", "sail": "pysail"}
 """What an engine comes in; where Spark is a server's, its client."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from windowlib.definition.durations import format_duration
+from windowlib.definition.toml.durations import format_duration
 from windowlib.demo.arrivals import LATENESS_MS, OUT_OF_ORDERNESS_MS
 from windowlib.demo.clicks import GAP_MS
 from windowlib.demo.truth import SIZE_MS, SLIDE_MS

@@ -28,7 +28,7 @@ from windowlib.demo.pipelines import write_definitions
 from windowlib.demo.runs import batches
 from windowlib.demo.truth import Truth, WindowTruth, make_demo_data
 from windowlib.model.errors import InvalidSpec
-from windowlib.tables.read import read_table
+from windowlib.publication.readers import read_table
 
 FULL_SIZE = ClickSettings()
 ENGINES = ("spark", "sail")  # of sessions, of sliding windows

@@ -3,37 +3,37 @@ quickly and hide what differs between them.
 
 Choice:
 
-    choice.py          engine of a definition, and refusal of what it cannot compute exactly
-    proved.py          aggregates proved on an engine, by column type
-    collected.py       rows of a DataFrame in this process
-    tasks.py           progress of the engine's tasks
+    choice.py              engine of a definition, and refusal of what it cannot compute exactly
+    proved_aggregates.py   aggregates proved on an engine, by column type
+    collect.py             rows of a DataFrame in this process
+    tasks.py               progress of the engine's tasks
 
 Spark:
 
-    spark.py           Spark session of a run, and its settings
-    connect.py         sessions over Spark Connect
-    jvm.py             start of the JVM on this machine
-    submitted.py       start of a JVM by Spark's own launcher
-    words.py           standard error of a JVM
-    refused.py         refusal of `spark.master` or of a `spark.conf` setting
-    shipping.py        package `windowlib` as a zip for the workers of a cluster
+    spark.py               Spark session of a run, and its settings
+    connect.py             sessions over Spark Connect
+    jvm.py                 start of the JVM on this machine
+    spark_launcher.py      start of a JVM by Spark's own launcher
+    jvm_output.py          standard error of a JVM
+    refused_settings.py    refusal of `spark.master` or of a `spark.conf` setting
+    shipping.py            package `windowlib` as a zip for the workers of a cluster
 
 Set-up:
 
-    cache.py           cache folder of JARs and class archives
-    jars.py            locked JARs
-    setup_jars.py      download of the locked JARs
-    setup_java.py      search for a usable Java
-    setup_cds.py       class archive for later JVMs
+    cache.py               cache folder of JARs and class archives
+    jars.py                locked JARs
+    setup_jars.py          download of the locked JARs
+    setup_java.py          search for a usable Java
+    setup_cds.py           class archive for later JVMs
 
 Sail:
 
-    sail.py            Sail session in this process
-    sail_requests.py   SQL expressions sent to Sail as trees
-    sail_sql.py        trees of SQL expressions
-    sail_batches.py    functions over Arrow batches that Sail calls
-    sail_files.py      rows of Parquet files with file and row number
-    sail_json.py       rows as JSON, in Spark's text
+    sail.py                Sail session in this process
+    sail_requests.py       SQL expressions sent to Sail as trees
+    sail_sql.py            trees of SQL expressions
+    sail_batches.py        functions over Arrow batches that Sail calls
+    sail_files.py          rows of Parquet files with file and row number
+    sail_json.py           rows as JSON, in Spark's text
 
 Savings of each start-up measure, for a run in its own process over a million session events. The figures are processor
 seconds: medians of three turns on a busy machine with 2 cores, 2026-11-22. Wall time varied too much to quote.

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
     from sqlglot import exp
 
-    from windowlib.definition.source import Source
+    from windowlib.definition.toml.source import Source
     from windowlib.definition.uses import Uses
     from windowlib.plans.engine import Engine
 
-# The parts of expressions that `windowlib.plans.sql_types` knows, as sqlglot calls them.
+# The parts of expressions that `windowlib.plans.sql.types` knows, as sqlglot calls them.
 _PROVED = frozenset(
     (
         *("Filter", "Where", "IgnoreNulls", "Distinct", "Star", "Column", "Identifier", "Literal", "Boolean", "Null"),
@@ -47,7 +47,7 @@ def check_engine(engine: str, source: Source, uses: Uses) -> None:
 
 def check_types(engine: str, source: Source, uses: Uses, types: Mapping[str, str] | None) -> None:
     """Raises NotOnThisEngine where it cannot over columns of these types, as Arrow names them; before they are read."""
-    from windowlib.engines.proved import refusal_by_type
+    from windowlib.engines.proved_aggregates import refusal_by_type
 
     if engine == "sail" and types and (why := refusal_by_type(source.key, uses.expressions, types)):
         raise NotOnThisEngine(f'{source.file}: engine = "sail" cannot run this: {why}; use engine = "spark"')
@@ -59,7 +59,7 @@ def refusal(source: Source, uses: Uses) -> str | None:
         return f'source.format = "{source.format}" is parsed by Spark, which decides what a malformed row is'
     if uses.runs_operator:
         return "its windows are computed by the operator in Python, which is proved exact only in Spark's workers"
-    from windowlib.plans.aggregate_calls import parsed
+    from windowlib.plans.aggregates.calls import parsed
 
     for name, sql in uses.expressions.items():
         tree = parsed(sql)
@@ -76,14 +76,14 @@ def refusal(source: Source, uses: Uses) -> str | None:
 def is_too_deep(tree: exp.Expr) -> bool:
     """Whether an expression's operations lie too deep within one another to be written again for Sail.
 
-    >>> from windowlib.plans.aggregate_calls import parsed
+    >>> from windowlib.plans.aggregates.calls import parsed
     >>> is_too_deep(parsed("sum(a + b + c)")), is_too_deep(parsed(f"sum({' + '.join(['a'] * 60)})"))
     (False, True)
     """
     from sqlglot import exp
 
-    from windowlib.plans.sql_parser import levels
-    from windowlib.plans.sql_types import ARITHMETIC
+    from windowlib.plans.sql.parser import levels
+    from windowlib.plans.sql.types import ARITHMETIC
 
     most: list[tuple[int, tuple[type[exp.Expr], ...]]]
     most = [(MOST_SUMS, ARITHMETIC), (MOST_ROUNDS, (exp.Round,)), (MOST_OPERATIONS, ())]
@@ -93,7 +93,7 @@ def is_too_deep(tree: exp.Expr) -> bool:
 def not_proved(tree: exp.Expr) -> str | None:
     """What an expression uses beyond `_PROVED`, or None; whether its types fit is seen when a batch is planned.
 
-    >>> from windowlib.plans.aggregate_calls import parsed
+    >>> from windowlib.plans.aggregates.calls import parsed
     >>> not_proved(parsed("round(sum(bytes * 2) / count(*), 2)")), not_proved(parsed("sum(price % 2)"))
     (None, 'price % 2')
     """
@@ -102,8 +102,8 @@ def not_proved(tree: exp.Expr) -> str | None:
 
 
 def _is_proved(node: exp.Expr) -> bool:
-    from windowlib.plans.aggregate_calls import call
-    from windowlib.plans.aggregate_functions import FUNCTIONS
+    from windowlib.plans.aggregates.calls import call
+    from windowlib.plans.aggregates.functions import FUNCTIONS
 
     found = call(node)
     return found is not None and FUNCTIONS[found.name].proved is not None

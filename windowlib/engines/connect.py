@@ -112,7 +112,7 @@ def place_of(address: str) -> tuple[str, int]:
 
 def _refusal(place: str, error: Exception) -> WindowError | None:
     """Reason why a server that answers at `place` gives no session; None for any other error."""
-    from windowlib.definition.masters import TOKEN_VARIABLE  # brings pydantic, which `--help` does not wait for
+    from windowlib.definition.toml.masters import TOKEN_VARIABLE  # brings pydantic, which `--help` does not wait for
 
     token = os.environ.get(TOKEN_VARIABLE)
     if _status(error) == "UNAUTHENTICATED":

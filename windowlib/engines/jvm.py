@@ -35,8 +35,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from windowlib.engines.cache import cache_folder
+from windowlib.engines.jvm_output import ProcessStderr, listening
 from windowlib.engines.setup_java import look_for_java
-from windowlib.engines.words import ProcessStderr, listening
 from windowlib.model.errors import WindowError
 
 SETTLED_ELSEWHERE = (

@@ -1,7 +1,7 @@
 """Our own package for the Python workers of a cluster, which need not have it installed.
 
-Only plans that run the operator in Python (`windowlib.plans.general`) have workers at all; they import `windowlib` and,
-from the cluster's own Python, pyarrow and what PySpark itself needs there.
+Only plans that run the operator in Python (`windowlib.plans.general.plan`) have workers at all; they import `windowlib`
+and, from the cluster's own Python, pyarrow and what PySpark itself needs there.
 """
 
 from __future__ import annotations

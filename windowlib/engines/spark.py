@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from windowlib.engines import jars, jvm
 from windowlib.engines.shipping import ship
-from windowlib.engines.submitted import submitted
+from windowlib.engines.spark_launcher import submitted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

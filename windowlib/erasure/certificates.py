@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from windowlib.batches.planning import ledger_of
+from windowlib.contract.tables import FORGET, RESULT_CHANGES
 from windowlib.definition.definition import Definition
-from windowlib.tables import erasures, maintained
-from windowlib.tables.delta import Tables
-from windowlib.tables.erasures import Erasure
-from windowlib.tables.ledger import Clock, wall_clock_ms
-from windowlib.tables.ledger_history import commits_of
-from windowlib.tables.meaning import FORGET, RESULT_CHANGES
+from windowlib.delta.tables import Tables
+from windowlib.ledger import erasures
+from windowlib.ledger import maintenances as maintained
+from windowlib.ledger.erasures import Erasure
+from windowlib.ledger.history import commits_of
+from windowlib.ledger.ledger import Clock, wall_clock_ms
 
 
 @dataclass(frozen=True, slots=True)

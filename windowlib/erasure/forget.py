@@ -17,39 +17,41 @@ from typing import TYPE_CHECKING
 from windowlib.batches.may_run import check_fingerprint, way_on
 from windowlib.batches.plan_time import check_clock
 from windowlib.batches.planning import ledger_of
+from windowlib.contract.record_tables import PREVIEWS
+from windowlib.contract.tables import COMMIT_ORDER, RESULT_CHANGES, SOURCE_FILES
+from windowlib.decisions.decided import DecisionBatch, fixed
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import utc
-from windowlib.erasure import outside
+from windowlib.delta import disk
+from windowlib.delta.data_files import DataFile
+from windowlib.erasure import records as outside
 from windowlib.erasure import tables as of_tables
 from windowlib.erasure.certificates import Certificate, certificates, certified
 from windowlib.erasure.source import SourceHoldings, Target, held
 from windowlib.erasure.tables import ErasureQuery, TableErasure
 from windowlib.erasure.texts import Mention
 from windowlib.inspection.lineage.cuts import Key, check_key, cut, key_of
+from windowlib.ledger import erasures, migration
+from windowlib.ledger import maintenances as maintained
+from windowlib.ledger.decision import Decision
+from windowlib.ledger.erasures import Erasure
+from windowlib.ledger.history import commits_of
+from windowlib.ledger.lease import deciding
+from windowlib.ledger.ledger import Clock, Ledger, wall_clock_ms
+from windowlib.ledger.rows import Commit, LedgerState
+from windowlib.maintenance.maintain import maintain
 from windowlib.migrations.batch import ClaimedPipeline, settled, stands
 from windowlib.migrations.files import PipelineSnapshot
 from windowlib.model.errors import WindowError
 from windowlib.plans.erased import is_hashable
-from windowlib.runs.decided import DecisionBatch, fixed
+from windowlib.publication.damage import losses_named
+from windowlib.publication.start_versions import COUNTED
 from windowlib.runs.leftovers import Leftovers
-from windowlib.runs.maintenance import maintain
 from windowlib.runs.publication import publish
 from windowlib.runs.run import Note, silent
-from windowlib.source.column_types import kind_of
-from windowlib.source.place import check_place
-from windowlib.tables import disk, erasures, maintained, migration
-from windowlib.tables.data_files import DataFile
-from windowlib.tables.decision import Decision
-from windowlib.tables.erasures import Erasure
-from windowlib.tables.lease import deciding
-from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
-from windowlib.tables.ledger_history import commits_of
-from windowlib.tables.ledger_rows import Commit, LedgerState
-from windowlib.tables.lost import losses_named
-from windowlib.tables.meaning import COMMIT_ORDER, RESULT_CHANGES, SOURCE_FILES
-from windowlib.tables.outside import PREVIEWS
-from windowlib.tables.standing import COUNTED
+from windowlib.source.columns.column_types import kind_of
+from windowlib.source.location import check_place
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING
 
 from windowlib.definition.definition import Definition
 from windowlib.definition.uses import Uses
+from windowlib.delta.tables import Tables
 from windowlib.inspection.lineage.cuts import Key
+from windowlib.ledger.rows import Commit, SourceFile
+from windowlib.ledger.set_aside_files import files_set_aside
 from windowlib.model.errors import StateMismatch, WindowError
 from windowlib.plans import admission, erased, names
 from windowlib.plans.duplicates import id_of
 from windowlib.plans.functions import F, literal, quoted
+from windowlib.publication.publish import staging_folder
 from windowlib.reruns.source import known_files
 from windowlib.source import listing
 from windowlib.source import rows as source
-from windowlib.source.files import check_readable
-from windowlib.source.found import SourceError
+from windowlib.source.columns.check import check_readable
 from windowlib.source.intake import times_of
-from windowlib.tables.delta import Tables
-from windowlib.tables.ledger_rows import Commit, SourceFile
-from windowlib.tables.publish import staging_folder
-from windowlib.tables.set_aside import files_set_aside
+from windowlib.source.listed import SourceError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

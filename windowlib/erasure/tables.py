@@ -18,17 +18,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from windowlib.contract.intake_tables import QUARANTINE, SEEN_IDS
+from windowlib.contract.tables import COMMIT_ORDER, DQ_RESULTS, FORGET, REMOVED, RESULT_CHANGES, RESULTS, TABLES
+from windowlib.delta import data_files
+from windowlib.delta.data_files import DataFile
+from windowlib.delta.table_change import logged
 from windowlib.erasure.texts import Mention
 from windowlib.inspection.lineage.cuts import Key
 from windowlib.inspection.lineage.key_events import raw_row
+from windowlib.ledger.prepare import TableChange
 from windowlib.migrations.files import PipelineSnapshot
-from windowlib.tables import data_files, publish
-from windowlib.tables.change import logged
-from windowlib.tables.data_files import DataFile
-from windowlib.tables.lost import check_there
-from windowlib.tables.meaning import COMMIT_ORDER, DQ_RESULTS, FORGET, REMOVED, RESULT_CHANGES, RESULTS, TABLES
-from windowlib.tables.prepare import TableChange
-from windowlib.tables.turned_away import QUARANTINE, SEEN_IDS
+from windowlib.publication import publish
+from windowlib.publication.damage import check_there
 
 KEYED = tuple(name for name, table in TABLES.items() if any(column.name == "<key>" for column in table.described))
 

@@ -2,13 +2,13 @@
 frozen dataclasses; commands, Airflow and pages render them. Only `verify`, and `lineage` over text files, need an
 engine.
 
-    status.py     status: newest batches, watermark, windows in flight, pending work
-    commits.py    newest batches, with a sentence for each special batch
-    begun.py      unfinished migrations and erasures, with the commands to continue
-    reported.py   situations reported by notices or kept quiet
-    checks.py     each check explained: subject, bound, last value, owner
-    plan.py       plan that runs the windows, and the reason for it
-    late/         late events, and the effect of another allowed lateness
-    lineage/      events, versions and history of a window
-    verify/       comparison of the tables with windows recomputed from the source
+    status.py                status: newest batches, watermark, windows in flight, pending work
+    commits.py               newest batches, with a sentence for each special batch
+    unfinished.py            unfinished migrations and erasures, with the commands to continue
+    reported_situations.py   situations reported by notices or kept quiet
+    checks.py                each check explained: subject, bound, last value, owner
+    plan.py                  plan that runs the windows, and the reason for it
+    late/                    late events, and the effect of another allowed lateness
+    lineage/                 events, versions and history of a window
+    verify/                  comparison of the tables with windows recomputed from the source
 """

@@ -7,12 +7,12 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from windowlib.tables import data_files
-from windowlib.tables.decision import decision_of
-from windowlib.tables.delta import Tables
-from windowlib.tables.ledger_rows import LedgerState, at_ms_of
-from windowlib.tables.meaning import LEDGER
-from windowlib.tables.rerun import Rerun, rerun_of
+from windowlib.contract.tables import LEDGER
+from windowlib.delta import data_files
+from windowlib.delta.tables import Tables
+from windowlib.ledger.decision import decision_of
+from windowlib.ledger.rerun_request import Rerun, rerun_of
+from windowlib.ledger.rows import LedgerState, at_ms_of
 
 SHOWN = 5
 

@@ -7,9 +7,9 @@ from math import gcd
 
 from windowlib.definition import explosion
 from windowlib.definition.definition import Definition
-from windowlib.definition.durations import format_duration as duration
 from windowlib.definition.several import sharing_refusal
-from windowlib.definition.windows import (
+from windowlib.definition.toml.durations import format_duration as duration
+from windowlib.definition.toml.windows import (
     CountWindow,
     firing_in_words,
     uses_processing_time,

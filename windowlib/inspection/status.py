@@ -14,32 +14,33 @@ from typing import Any
 from windowlib.batches.finished import late_after_finish
 from windowlib.batches.may_run import columns_to_add, way_on
 from windowlib.batches.planning import ledger_of
-from windowlib.batches.taking import Reader, next_removal
+from windowlib.batches.removed_files import Reader, next_removal
+from windowlib.contract.state_tables import OPEN_WINDOWS
+from windowlib.contract.table import TableSpec
+from windowlib.contract.tables import DQ_RESULTS, WATERMARKS
 from windowlib.definition.definition import Definition
-from windowlib.definition.durations import format_duration
-from windowlib.definition.file import WatermarkSection
 from windowlib.definition.formulas import continues
 from windowlib.definition.instants import instant, time_of
-from windowlib.inspection.begun import erasure_begun, migration_begun
+from windowlib.definition.toml.durations import format_duration
+from windowlib.definition.toml.file import WatermarkSection
+from windowlib.delta import data_files
+from windowlib.delta.tables import Tables
 from windowlib.inspection.commits import Committed, newest_commits
-from windowlib.inspection.reported import ReportedSituation, situations
+from windowlib.inspection.reported_situations import ReportedSituation, situations
+from windowlib.inspection.unfinished import erasure_begun, migration_begun
+from windowlib.ledger import last_error
+from windowlib.ledger.last_error import LastError
+from windowlib.ledger.ledger import Ledger
+from windowlib.ledger.rows import Commit, LedgerState
+from windowlib.ledger.set_aside_files import files_set_aside
+from windowlib.ledger.verifications import Verification
+from windowlib.ledger.verifications import last as last_verification
 from windowlib.model.errors import WindowError
 from windowlib.model.watermark import MAX_WATERMARK
 from windowlib.model.windows import MIN_TIME_MS
 from windowlib.source.folder import left_out
 from windowlib.source.listing import waiting_files
 from windowlib.source.marker import marker_of, words
-from windowlib.tables import data_files, last_error
-from windowlib.tables.delta import Tables
-from windowlib.tables.in_flight import OPEN_WINDOWS
-from windowlib.tables.last_error import LastError
-from windowlib.tables.ledger import Ledger
-from windowlib.tables.ledger_rows import Commit, LedgerState
-from windowlib.tables.meaning import DQ_RESULTS, WATERMARKS
-from windowlib.tables.set_aside import files_set_aside
-from windowlib.tables.table import TableSpec
-from windowlib.tables.verifications import Verification
-from windowlib.tables.verifications import last as last_verification
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,21 +12,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from windowlib.batches.staging import Staging
+from windowlib.contract import tables as meaning
+from windowlib.decisions.decided import NOTHING_READ
+from windowlib.delta import disk
+from windowlib.ledger import prepare
+from windowlib.ledger.decision import Decision
+from windowlib.ledger.ledger import Clock, Ledger, wall_clock_ms
+from windowlib.ledger.prepare import Publication, TableChange
+from windowlib.ledger.rows import Claim, Commit, LedgerState, Plan, abandon_row, commit_row, prepare_row
 from windowlib.migrations import files
 from windowlib.migrations.difference import MigrationDifference
 from windowlib.migrations.files import PipelineSnapshot
 from windowlib.plans.reruns import ADDED, CHANGED, REMOVED
+from windowlib.publication.publish import staging_folder
+from windowlib.publication.start_versions import COUNTED, check_counts, fence, standing
 from windowlib.runs.deadline import FAILED
-from windowlib.runs.decided import NOTHING_READ
 from windowlib.runs.publication import publish
 from windowlib.runs.run import Note, silent
-from windowlib.tables import disk, meaning, prepare
-from windowlib.tables.decision import Decision
-from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
-from windowlib.tables.ledger_rows import Claim, Commit, LedgerState, Plan, abandon_row, commit_row, prepare_row
-from windowlib.tables.prepare import Publication, TableChange
-from windowlib.tables.publish import staging_folder
-from windowlib.tables.standing import COUNTED, check_counts, fence, standing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

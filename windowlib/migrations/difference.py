@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 from windowlib.batches.pinned import Pinned
 from windowlib.batches.staging import Staging
+from windowlib.contract.tables import ADDED, CHANGED, REMOVED
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import LATENESS, OF_BATCHES
-from windowlib.definition.source import Source
-from windowlib.engines.collected import collected
+from windowlib.definition.toml.source import Source
+from windowlib.delta.data_files import data_file
+from windowlib.engines.collect import collected
 from windowlib.engines.spark import size_tasks
+from windowlib.ledger.rows import Commit
 from windowlib.model.assigners import Global
 from windowlib.model.spec import WindowSpec
 from windowlib.plans import names
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.partitions import PARTITION, window_day
 from windowlib.plans.reruns import equal
-from windowlib.tables.data_files import data_file
-from windowlib.tables.ledger_rows import Commit
-from windowlib.tables.meaning import ADDED, CHANGED, REMOVED
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -16,15 +16,16 @@ import pyarrow.parquet as pq
 from deltalake import Schema
 
 from windowlib.batches.staging import Staging
+from windowlib.contract.tables import DQ_RESULTS, RESULT_CHANGES, RUN_METRICS, TABLES, WATERMARKS
+from windowlib.delta import data_files
+from windowlib.delta.data_files import DataFile
+from windowlib.delta.table_change import logged
+from windowlib.delta.tables import Tables
+from windowlib.ledger.prepare import TableChange
 from windowlib.migrations.difference import FEED
 from windowlib.plans.partitions import PARTITION
 from windowlib.plans.partitions import day as day_of
-from windowlib.tables import data_files, publish
-from windowlib.tables.change import logged
-from windowlib.tables.data_files import DataFile
-from windowlib.tables.delta import Tables
-from windowlib.tables.meaning import DQ_RESULTS, RESULT_CHANGES, RUN_METRICS, TABLES, WATERMARKS
-from windowlib.tables.prepare import TableChange
+from windowlib.publication import publish
 
 CAUSE = "migrate"
 KEEP = (WATERMARKS.name, RUN_METRICS.name, DQ_RESULTS.name)  # their rows of earlier batches stay

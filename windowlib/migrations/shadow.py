@@ -20,24 +20,24 @@ from typing import TYPE_CHECKING
 
 from windowlib.batches.may_run import check_spelling, check_warehouse, columns_to_add, decision_command, edited
 from windowlib.batches.planning import ledger_of
+from windowlib.decisions.verdicts import approve
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import ADDED, continues
 from windowlib.definition.plurals import counted
 from windowlib.definition.terms import terms_of
-from windowlib.definition.windows import uses_processing_time
+from windowlib.definition.toml.windows import uses_processing_time
+from windowlib.ledger.ledger import Clock, Ledger, Rejected
+from windowlib.ledger.migration import Migration, begin, finished, forget, mark, migrations, switched
+from windowlib.ledger.rows import Commit, LedgerState
 from windowlib.model.errors import ExpectationsFailed, WindowError
 from windowlib.model.watermark import MAX_WATERMARK
 from windowlib.reruns.source import KnownFile, count, known_files, listed
 from windowlib.runs.advance import advance
 from windowlib.runs.run import Note
-from windowlib.runs.verdicts import approve
 from windowlib.source.folder import is_chosen
-from windowlib.source.found import SourceError
-from windowlib.source.place import check_place
-from windowlib.tables.ledger import Clock, Ledger, Rejected
-from windowlib.tables.ledger_rows import Commit, LedgerState
-from windowlib.tables.migration import Migration, begin, finished, forget, mark, migrations, switched
+from windowlib.source.listed import SourceError
+from windowlib.source.location import check_place
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

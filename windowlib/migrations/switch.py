@@ -6,7 +6,7 @@
 
 The switch is a batch that computes nothing, as an adoption or a rollback is: a plan and a prepared publication are
 written in one commit of the ledger, then every table gets one commit, then the batch exists. Dead before, it has done
-nothing; dead later, the next command rolls it forward (`windowlib.tables.roll_forward`). So a reader by the newest
+nothing; dead later, the next command rolls it forward (`windowlib.publication.roll_forward`). So a reader by the newest
 commit row sees the old tables or the new ones. `undo` is the same backwards: the files of the batch before the switch
 are the tables again, with its definition, its watermark and its position in the source.
 """
@@ -23,7 +23,16 @@ from typing import TYPE_CHECKING, Any
 from windowlib.batches.pinned import Pinned
 from windowlib.batches.planning import ledger_of
 from windowlib.batches.staging import Staging
+from windowlib.contract.tables import COMMIT_ORDER, RESULT_CHANGES, RESULTS
 from windowlib.definition.definition import Definition
+from windowlib.delta.tables import Tables
+from windowlib.ledger.decision import Decision
+from windowlib.ledger.history import commits_of
+from windowlib.ledger.lease import deciding
+from windowlib.ledger.ledger import Clock, Ledger, wall_clock_ms
+from windowlib.ledger.migration import MIGRATED, drop_tables
+from windowlib.ledger.prepare import TableChange
+from windowlib.ledger.rows import Commit
 from windowlib.migrations import files
 from windowlib.migrations.batch import (
     ClaimedPipeline,
@@ -49,20 +58,11 @@ from windowlib.migrations.shadow import (
     still_there,
 )
 from windowlib.model.watermark import MIN_WATERMARK
+from windowlib.publication.damage import check_there
+from windowlib.publication.publish import with_all_columns
 from windowlib.runs.deadline import bounded
 from windowlib.runs.publication import publish
-from windowlib.source.place import PLACE, place_of
-from windowlib.tables.decision import Decision
-from windowlib.tables.delta import Tables
-from windowlib.tables.lease import deciding
-from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
-from windowlib.tables.ledger_history import commits_of
-from windowlib.tables.ledger_rows import Commit
-from windowlib.tables.lost import check_there
-from windowlib.tables.meaning import COMMIT_ORDER, RESULT_CHANGES, RESULTS
-from windowlib.tables.migration import MIGRATED, drop_tables
-from windowlib.tables.prepare import TableChange
-from windowlib.tables.publish import with_all_columns
+from windowlib.source.location import PLACE, place_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING
 
 from windowlib.batches.pinned import Pinned
 from windowlib.batches.planning import ledger_of
+from windowlib.contract.tables import COMMIT_ORDER, RESULT_CHANGES, RESULTS
 from windowlib.definition.definition import Definition
+from windowlib.ledger import migration, prepare
+from windowlib.ledger.decision import Decision
+from windowlib.ledger.history import commits_of
+from windowlib.ledger.lease import deciding
+from windowlib.ledger.ledger import Clock, DecidedMeanwhile, wall_clock_ms
+from windowlib.ledger.migration import Migration, drop_tables, forget, migrations, switched
+from windowlib.ledger.retained_batches import check_kept
 from windowlib.migrations import files
 from windowlib.migrations.batch import (
     ClaimedPipeline,
@@ -22,18 +30,10 @@ from windowlib.migrations.batch import (
 from windowlib.migrations.difference import MigrationSide, difference
 from windowlib.migrations.files import PipelineSnapshot
 from windowlib.migrations.shadow import NothingToMigrate
+from windowlib.publication.foreign_changes import check_files_exist
 from windowlib.runs.deadline import bounded
 from windowlib.runs.publication import publish
 from windowlib.runs.run import Note, silent
-from windowlib.tables import migration, prepare
-from windowlib.tables.decision import Decision
-from windowlib.tables.foreign import check_files_exist
-from windowlib.tables.kept import check_kept
-from windowlib.tables.lease import deciding
-from windowlib.tables.ledger import Clock, DecidedMeanwhile, wall_clock_ms
-from windowlib.tables.ledger_history import commits_of
-from windowlib.tables.meaning import COMMIT_ORDER, RESULT_CHANGES, RESULTS
-from windowlib.tables.migration import Migration, drop_tables, forget, migrations, switched
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

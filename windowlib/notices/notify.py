@@ -2,7 +2,7 @@
 
     judge what holds -> compare with what was reported -> claim what is to be sent -> deliver -> keep whether it arrived
 
-What was reported is in the table `notices` (`windowlib.tables.notices`), which says how that survives a restart and
+What was reported is in the table `notices` (`windowlib.ledger.notices`), which says how that survives a restart and
 two runs at once. A delivery that fails is a note, fails no run, and is tried again when the next run or plan ends.
 """
 
@@ -15,13 +15,13 @@ from typing import Any
 
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
-from windowlib.definition.file import Notify
 from windowlib.definition.instants import iso_instant, time_of, utc
+from windowlib.definition.toml.file import Notify
+from windowlib.delta.tables import Tables
+from windowlib.ledger.acknowledgements import Acknowledged, acknowledged, quiet
+from windowlib.ledger.notices import Notice, ReportedNotices, add, reported
 from windowlib.notices.situations import Situation, failure, situations
 from windowlib.notices.webhook import Undelivered, post
-from windowlib.tables.acknowledged import Acknowledged, acknowledged, quiet
-from windowlib.tables.delta import Tables
-from windowlib.tables.notices import Notice, ReportedNotices, add, reported
 
 HandOver = Callable[[Mapping[str, Any]], None]
 TRIES = 5  # to be the process that sends, while others add notices

@@ -24,22 +24,22 @@ import pyarrow as pa
 
 from windowlib.batches.may_run import decision_command
 from windowlib.batches.planning import ledger_of
+from windowlib.contract.tables import DQ_RESULTS, SOURCE_FILES
 from windowlib.definition.commands import to_paste
 from windowlib.definition.definition import Definition
-from windowlib.definition.durations import UNITS, format_duration
 from windowlib.definition.instants import instant
+from windowlib.definition.toml.durations import UNITS, format_duration
+from windowlib.delta import row_groups
+from windowlib.delta.tables import Tables
 from windowlib.inspection.checks import checks
+from windowlib.ledger.ledger import Ledger
+from windowlib.ledger.rows import LedgerState
+from windowlib.ledger.set_aside_files import files_set_aside
 from windowlib.model.errors import InvalidSpec, WindowError
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
 from windowlib.quality.check import CheckResult, column_of, in_words, without_examples
 from windowlib.quality.validations import kept, kept_of
 from windowlib.source.listing import waiting_files
-from windowlib.tables import row_groups
-from windowlib.tables.delta import Tables
-from windowlib.tables.ledger import Ledger
-from windowlib.tables.ledger_rows import LedgerState
-from windowlib.tables.meaning import DQ_RESULTS, SOURCE_FILES
-from windowlib.tables.set_aside import files_set_aside
 
 KINDS = ("failure", "decision", "warning", "silence", "freshness", "clock")
 LONGEST = 500  # characters of a sentence

@@ -15,7 +15,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from windowlib.definition.file import Notify
+from windowlib.definition.toml.file import Notify
 
 
 class Undelivered(Exception):

@@ -3,27 +3,27 @@ is bounded to the newest batches and rows, so pages of old and young pipelines c
 
 Pages:
 
-    site.py          pages as files that open without a server
-    render.py        facts as HTML
-    compiled.py      compiled templates in the cache folder
-    plots.py         shapes of the plots
-    metrics.py       gauges for a monitor, in the OpenMetrics format
+    site.py                pages as files that open without a server
+    render.py              facts as HTML
+    compiled.py            compiled templates in the cache folder
+    plots.py               shapes of the plots
+    metrics.py             gauges for a monitor, in the OpenMetrics format
 
 Facts:
 
-    pipeline.py      facts of a pipeline's page
-    overview.py      a pipeline in a row of the home page
-    looked.py        state of a pipeline now, with the reason
-    newest.py        newest rows of the ledger, newest files of a table
-    balance.py       account of a batch: rows in and rows out
-    changes.py       changes of results by window day and cause
-    hours.py         events and results by hour of event time
-    hour_counts.py   windows and events by hour, from a file of a table
-    gaps.py          hours of event time without results
-    history.py       checks over the newest batches
-    trends.py        figures over the newest batches, with their usual band
-    warned.py        failed checks of the newest batches
-    waiting.py       rows that a waiting batch would refuse, and its wrong results
-    rows.py          some rows of each table
-    verified.py      last verification
+    pipeline.py            facts of a pipeline's page
+    overview.py            a pipeline in a row of the home page
+    pipeline_state.py      state of a pipeline now, with the reason
+    newest_rows.py         newest rows of the ledger, newest files of a table
+    balance.py             account of a batch: rows in and rows out
+    changes.py             changes of results by window day and cause
+    hours.py               events and results by hour of event time
+    hour_counts.py         windows and events by hour, from a file of a table
+    gaps.py                hours of event time without results
+    history.py             checks over the newest batches
+    trends.py              figures over the newest batches, with their usual band
+    failed_checks.py       failed checks of the newest batches
+    waiting_batch.py       rows that a waiting batch would refuse, and its wrong results
+    rows.py                some rows of each table
+    last_verification.py   last verification
 """

@@ -15,13 +15,13 @@ from typing import Any
 
 from deltalake.exceptions import DeltaError
 
-from windowlib.definition.durations import UNITS
+from windowlib.contract.tables import ADDED, CHANGED, REMOVED
+from windowlib.definition.toml.durations import UNITS
+from windowlib.delta import log
+from windowlib.delta.tables import Table, Tables
 from windowlib.model.errors import WindowError
-from windowlib.pages.newest import RecentRun
-from windowlib.tables import log
-from windowlib.tables.delta import Table, Tables
-from windowlib.tables.foreign import RowChange, rows_changed
-from windowlib.tables.meaning import ADDED, CHANGED, REMOVED
+from windowlib.pages.newest_rows import RecentRun
+from windowlib.publication.foreign_changes import RowChange, rows_changed
 
 DAY_MS = UNITS["d"]
 COMMITS_READ = 1_500  # entries of the log

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from windowlib.definition.durations import UNITS
+from windowlib.definition.toml.durations import UNITS
 from windowlib.model.assigners import Session, Sliding, Staggered, Tumbling
 from windowlib.model.spec import WindowSpec
 from windowlib.model.windows import window_start

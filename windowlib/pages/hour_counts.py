@@ -18,8 +18,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from windowlib.batches.result_figures import in_ms
+from windowlib.delta import disk
 from windowlib.pages.gaps import HOUR_MS
-from windowlib.tables import disk
 
 FILE = Path("pages") / "hours.json"
 MOST_HOURS = 1_000_000  # from the first hour of a file to its last one, that are counted in an array

@@ -14,15 +14,15 @@ import pyarrow.parquet as pq
 
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import time_of
+from windowlib.delta.data_files import DataFile
+from windowlib.delta.statistics import overlapping, overlapping_ms
+from windowlib.delta.tables import Tables
 from windowlib.model.assigners import Session, Sliding, Staggered
 from windowlib.model.rerun import TimeRange
 from windowlib.model.spec import WindowSpec
 from windowlib.pages.gaps import HOUR_MS, must_have_ended, notes, step_ms
 from windowlib.pages.hour_counts import HourCountCache, HourCounts, counts, numbers, times_ms
-from windowlib.pages.newest import RecentRun
-from windowlib.tables.data_files import DataFile
-from windowlib.tables.delta import Tables
-from windowlib.tables.statistics import overlapping, overlapping_ms
+from windowlib.pages.newest_rows import RecentRun
 
 HOURS = 72
 STARTS = ("window_start_ms", "state_window_start_ms")  # of windows, else of slices

@@ -13,13 +13,13 @@ from pathlib import Path
 
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
-from windowlib.inspection.reported import situations
-from windowlib.pages.newest import RecentRun, Tail, tail
+from windowlib.delta import disk
+from windowlib.delta.tables import Tables
+from windowlib.inspection.reported_situations import situations
+from windowlib.ledger.ledger import Ledger
+from windowlib.ledger.rows import LedgerState
+from windowlib.pages.newest_rows import RecentRun, Tail, tail
 from windowlib.quality.firings import windows_fired
-from windowlib.tables import disk
-from windowlib.tables.delta import Tables
-from windowlib.tables.ledger import Ledger
-from windowlib.tables.ledger_rows import LedgerState
 
 FILE = "metrics.prom"
 FEW = 50  # rows of the ledger, of which a batch has four or five

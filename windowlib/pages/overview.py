@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 from windowlib.definition.definition import Definition
 from windowlib.definition.plurals import counted
+from windowlib.ledger.rows import Commit
 from windowlib.model.errors import WindowError
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
 from windowlib.pages.changes import last_changed_ms
-from windowlib.pages.looked import ObservedPipeline, State, looked, state_of
-from windowlib.pages.newest import RUNS_SHOWN
+from windowlib.pages.failed_checks import warned
+from windowlib.pages.newest_rows import RUNS_SHOWN
+from windowlib.pages.pipeline_state import ObservedPipeline, State, looked, state_of
 from windowlib.pages.trends import late_share
-from windowlib.pages.warned import warned
+from windowlib.publication.data_range import data_range
 from windowlib.quality.validations import Validated
-from windowlib.tables.data_range import data_range
-from windowlib.tables.ledger_rows import Commit
 
 STRIP, RECENT = 20, 5  # batches
 

@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from windowlib.definition.definition import Definition
-from windowlib.definition.durations import UNITS
+from windowlib.definition.toml.durations import UNITS
+from windowlib.delta.statistics import overlapping
 from windowlib.inspection.late.what_if import WhatIf, what_if
 from windowlib.inspection.lineage.batch_runs import BatchRun
 from windowlib.inspection.lineage.cuts import EVER, CannotLook, Cut
+from windowlib.ledger.rows import BY_ITSELF
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.pages.balance import Account, accounts
@@ -17,16 +19,14 @@ from windowlib.pages.changes import RecentChanges, changes
 from windowlib.pages.gaps import step_ms
 from windowlib.pages.history import CheckHistory, CheckOutcome, anchor_of, histories, outcomes_of
 from windowlib.pages.hours import Hour, hour_notes, hours, newest_event_ms
-from windowlib.pages.looked import ObservedPipeline
-from windowlib.pages.newest import RUNS_SHOWN, RecentRun
+from windowlib.pages.last_verification import LastVerification, verified
+from windowlib.pages.newest_rows import RUNS_SHOWN, RecentRun
 from windowlib.pages.overview import CheckMark, Overview, mark, overview
+from windowlib.pages.pipeline_state import ObservedPipeline
 from windowlib.pages.rows import LateHour, RefusedRows, TextRows, in_flight, late_hours, refused, results
 from windowlib.pages.trends import Trend, trends
-from windowlib.pages.verified import LastVerification, verified
-from windowlib.pages.waiting import put_away
-from windowlib.reruns.words import HIDDEN, title
-from windowlib.tables.ledger_rows import BY_ITSELF
-from windowlib.tables.statistics import overlapping
+from windowlib.pages.waiting_batch import put_away
+from windowlib.reruns.preview_text import HIDDEN, title
 
 LISTED = 20  # runs, each with its accounts
 LATE_READ = 50_000  # late events that the what-if looks at

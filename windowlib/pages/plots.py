@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from windowlib.definition.durations import UNITS
 from windowlib.definition.instants import utc
 from windowlib.definition.plurals import counted
+from windowlib.definition.toml.durations import UNITS
 from windowlib.pages.gaps import HOUR_MS
 from windowlib.pages.history import CheckHistory
 from windowlib.pages.hours import Hour

@@ -14,9 +14,9 @@ from urllib.parse import quote
 
 import jinja2
 
-from windowlib.definition.durations import LONGEST_MS, UNITS, format_duration
 from windowlib.definition.instants import instant
 from windowlib.definition.plurals import counted
+from windowlib.definition.toml.durations import LONGEST_MS, UNITS, format_duration
 from windowlib.inspection.late.events import how_late
 from windowlib.model.rerun import TimeRange
 from windowlib.pages.balance import REFUSED

@@ -13,22 +13,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from windowlib.contract.tables import FILLED
 from windowlib.definition.commands import to_paste
 from windowlib.definition.definition import Definition
-from windowlib.definition.durations import UNITS
 from windowlib.definition.instants import instant, iso_instant, time_of
+from windowlib.definition.toml.durations import UNITS
+from windowlib.delta import data_files
+from windowlib.delta.data_files import DataFile
+from windowlib.delta.statistics import overlapping
+from windowlib.delta.tables import Tables
 from windowlib.inspection.late.events import how_late
 from windowlib.inspection.lineage.cuts import Key, key_text, within
 from windowlib.model.rerun import TimeRange
 from windowlib.model.windows import MAX_TIME_MS, MIN_TIME_MS
-from windowlib.pages.newest import RecentRun, parts_of_newest, rows_of_newest
-from windowlib.plans.added import FILLED
+from windowlib.pages.newest_rows import RecentRun, parts_of_newest, rows_of_newest
 from windowlib.plans.admission import REASONS
-from windowlib.reruns.words import HIDDEN
-from windowlib.tables import data_files
-from windowlib.tables.data_files import DataFile
-from windowlib.tables.delta import Tables
-from windowlib.tables.statistics import overlapping
+from windowlib.reruns.preview_text import HIDDEN
 
 EXAMPLES = 10  # rows of one reason, or of one hour
 LATE_LOOKED_AT, LATE_HOURS = 2_000, 8

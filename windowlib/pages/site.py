@@ -12,15 +12,15 @@ from types import MappingProxyType
 from urllib.parse import quote
 
 from windowlib.definition.definition import Definition
+from windowlib.delta import disk
+from windowlib.ledger.ledger import Ledger
 from windowlib.model.errors import InvalidSpec
 from windowlib.pages import metrics
-from windowlib.pages.looked import ObservedPipeline, looked
 from windowlib.pages.overview import Overview, in_order, unreadable
 from windowlib.pages.pipeline import pipeline
+from windowlib.pages.pipeline_state import ObservedPipeline, looked
 from windowlib.pages.render import PageLinks, home_page, pipeline_page
 from windowlib.quality.stores import store
-from windowlib.tables import disk
-from windowlib.tables.ledger import Ledger
 
 FOLDER = "pages"
 PAGE = "index.html"

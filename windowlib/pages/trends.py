@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from windowlib.definition.durations import LONGEST_MS, UNITS
-from windowlib.pages.newest import RecentRun
+from windowlib.definition.toml.durations import LONGEST_MS, UNITS
+from windowlib.pages.newest_rows import RecentRun
 from windowlib.plans.admission import REASONS
 from windowlib.quality.bands import usual
 

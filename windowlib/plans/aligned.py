@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from windowlib.plans import names, shared
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS, aligned_start_ms, in_hole, own_window_end_ms
-from windowlib.plans.bounds import within_bounds
+from windowlib.plans.aggregates.bounds import within_bounds
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.grid import Grid
 from windowlib.plans.partitions import PARTITION

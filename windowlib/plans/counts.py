@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from windowlib.model.errors import InvalidSpec
 from windowlib.model.windows import GLOBAL_WINDOW, TimeWindow
 from windowlib.plans import names
-from windowlib.plans.aggregates import finishes
-from windowlib.plans.bounds import within_bounds
+from windowlib.plans.aggregates.bounds import within_bounds
+from windowlib.plans.aggregates.columns import finishes
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.partitions import PARTITION, window_day
 from windowlib.plans.step import BATCH_ID, ON_TIME, OPEN, WINDOWS, Step, counted, with_instant

@@ -49,7 +49,7 @@ class Counters:
 class Engine:
     """How an engine does what differs between engines; here by Spark's own means.
 
-    `guarded`: its numbers need what `windowlib.plans.guarded` does to be Spark's where they end.
+    `guarded`: its numbers need what `windowlib.plans.aggregates.guarded` does to be Spark's where they end.
     """
 
     guarded = False

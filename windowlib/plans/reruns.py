@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from operator import or_
 from typing import TYPE_CHECKING, Any
 
+from windowlib.contract.change import Change
 from windowlib.model.rerun import TimeRange
 from windowlib.plans import names
 from windowlib.plans.admission import own_window_end_ms
 from windowlib.plans.balanced import balanced
-from windowlib.plans.change import Change
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.partitions import PARTITION, RESULT_DAY
 from windowlib.plans.step import Step

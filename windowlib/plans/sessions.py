@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from windowlib.model.assigners import DynamicSession, Session
 from windowlib.plans import names, shared
 from windowlib.plans.admission import aligned_start_ms
-from windowlib.plans.bounds import within_bounds
+from windowlib.plans.aggregates.bounds import within_bounds
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.partitions import PARTITION
 from windowlib.plans.step import (

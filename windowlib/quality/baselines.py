@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
-from windowlib.definition.durations import UNITS
+from windowlib.definition.toml.durations import UNITS
 from windowlib.quality.bands import usual
 from windowlib.quality.firings import LATE, ON_TIME, windows_fired
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from windowlib.tables import data_files
+from windowlib.delta import data_files
 
 INDEX = "partial_unexpected_index_list"  # Great Expectations' name for it
 WINDOW = ("window_start", "window_end")

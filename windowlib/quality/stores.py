@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from windowlib.definition.instants import utc
+from windowlib.delta import disk
 from windowlib.quality.validations import Validated
-from windowlib.tables import disk
 
 FOLDER = "gx"
 STORED_BATCHES = 50  # Data Docs are built of all that is stored

@@ -12,9 +12,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from windowlib.delta import disk
 from windowlib.model.errors import WindowError, reason_of
 from windowlib.quality.figures import Figures
-from windowlib.tables import disk
 
 FOLDER = "checks"
 KEPT_BATCHES = 200

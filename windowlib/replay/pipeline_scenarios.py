@@ -35,10 +35,10 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field, ValidationError
 
 from windowlib.definition.definition import Definition
-from windowlib.definition.fields import Section
 from windowlib.definition.instants import time_of, utc
 from windowlib.definition.mistakes import Mistake, invalid, listed, mistakes_of, nearest
 from windowlib.definition.rules import RESULT_COLUMNS
+from windowlib.definition.toml.fields import Section
 from windowlib.model.errors import InvalidSpec, WindowError
 from windowlib.replay.scenario_events import event_tables, event_time_ms, unknown_event_columns
 from windowlib.replay.trial import Row, Trial

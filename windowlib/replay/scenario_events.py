@@ -18,12 +18,12 @@ import pyarrow as pa
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import of_local, time_of
 from windowlib.definition.mistakes import Mistake, listed, nearest
-from windowlib.definition.source import Source
+from windowlib.definition.toml.source import Source
 from windowlib.model.errors import InvalidSpec
 from windowlib.model.times import PER_SECOND, floored_ms
 from windowlib.replay.scenario_types import numbers_as_texts, types_of_absent
 from windowlib.replay.trial import Row, local_zone
-from windowlib.source.column_types import declared_type
+from windowlib.source.columns.column_types import declared_type
 
 ALIKE = 0.75  # as a word and the same one misspelt; the files of Parquet and Delta may have columns of any name
 

@@ -14,14 +14,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from windowlib.definition.aggregate_sql import columns_used
 from windowlib.definition.definition import Definition
-from windowlib.definition.expression_types import misfits
-from windowlib.definition.spark_types import parts_of
-from windowlib.engines.proved import refusal_by_type
+from windowlib.definition.sql.aggregates import columns_used
+from windowlib.definition.sql.expression_types import misfits
+from windowlib.definition.toml.spark_types import parts_of
+from windowlib.engines.proved_aggregates import refusal_by_type
 from windowlib.plans.names import EVENT_TIME
 from windowlib.replay.trial import local_zone
-from windowlib.source.column_types import declared_type, kind_of
+from windowlib.source.columns.column_types import declared_type, kind_of
 
 TRIED = (pa.string(), pa.int64(), pa.bool_(), pa.float64(), pa.timestamp("us", "UTC"), pa.date32())
 MOST_TRIED = 600  # for all columns together

@@ -11,9 +11,9 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from windowlib.definition.fields import Column
 from windowlib.definition.kinds import ANOTHER, Kind
 from windowlib.definition.registry import EVICTORS, TRIGGERS, WINDOWS
+from windowlib.definition.toml.fields import Column
 from windowlib.model.aggregates import Aggregate, Count, Max, Min, Reduce, Sum
 from windowlib.model.assigners import Assigner
 from windowlib.model.elements import Element, Firing, Input, Late, ProcessingTime, Watermark

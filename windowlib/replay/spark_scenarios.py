@@ -15,8 +15,8 @@ from windowlib.model.spec import WindowSpec
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.model.windows import TimeWindow
 from windowlib.plans import names
-from windowlib.plans.aggregate_set import AggregateSet
-from windowlib.plans.stream import window_of
+from windowlib.plans.aggregates.aggregate_set import AggregateSet
+from windowlib.plans.general.stream import window_of
 from windowlib.replay.scenarios import Json, bounds_of
 from windowlib.runs.spark_errors import worker_errors_raised
 
@@ -34,7 +34,7 @@ class SparkSteps:
     """The general plan for one specification."""
 
     def __init__(self, spec: WindowSpec, spark: SparkSession) -> None:
-        from windowlib.plans import general
+        from windowlib.plans.general import plan as general
 
         self.program = general.program(spec, AggregateSet((), ()), READS, OUTPUTS)
         self.spec, self.spark = spec, spark
@@ -77,7 +77,7 @@ class SparkSteps:
         return sorted((row["key"], window_of(row, "")) for row in in_flight if '"key_state"' not in row["state"])
 
     def _run(self, element: Element | None, instant: Instant) -> pa.Table:
-        from windowlib.plans import general
+        from windowlib.plans.general import plan as general
         from windowlib.plans.kinds.kind import Given
         from windowlib.plans.step import Step
 
@@ -102,7 +102,7 @@ class SparkSteps:
         return general.made_rows(given, step, instant, run=self.program).toArrow()
 
     def _keep(self, made: pa.Table) -> None:
-        from windowlib.plans.general import STATE, STORED_ROW
+        from windowlib.plans.general.plan import STATE, STORED_ROW
 
         part = made["part"].to_pylist()
         state = [*("key", "window_start_ms", "window_end_ms", "state_window_start_ms", "state_window_end_ms")]

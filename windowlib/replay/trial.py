@@ -17,16 +17,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windowlib.batches.planning import ledger_of
+from windowlib.contract.tables import REMOVED
 from windowlib.definition.commands import PROGRAM, commands_in
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import utc
-from windowlib.definition.source import Dialect, Source
+from windowlib.definition.toml.source import Dialect, Source
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.model.windows import GLOBAL_WINDOW
+from windowlib.publication.readers import UnknownTable, read_table
 from windowlib.runs.advance import advance
-from windowlib.source.column_types import declared_type
-from windowlib.tables.meaning import REMOVED
-from windowlib.tables.read import UnknownTable, read_table
+from windowlib.source.columns.column_types import declared_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

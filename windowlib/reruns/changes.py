@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from windowlib.definition.instants import in_words, time_of
-from windowlib.engines.collected import collected
+from windowlib.engines.collect import collected
 from windowlib.plans import names
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.reruns import ADDED, REMOVED

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 
 from windowlib.batches.inputs import Inputs
 from windowlib.batches.pinned import Pinned
+from windowlib.delta.data_files import DataFile
+from windowlib.delta.statistics import overlapping_ms
 from windowlib.model.assigners import Sliding, Tumbling
 from windowlib.model.rerun import TimeRange, first_slack_ms, needed, readmitted, touching
 from windowlib.plans import reruns
 from windowlib.plans.functions import F
 from windowlib.plans.step import Step
 from windowlib.reruns.events import CHOSEN, RerunEvents, asked_of, read_events, rules_of
-from windowlib.reruns.judged import with_repeats
+from windowlib.reruns.rejudged_rows import with_repeats
 from windowlib.reruns.source import KnownFile, reading
-from windowlib.tables.data_files import DataFile
-from windowlib.tables.statistics import overlapping_ms
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

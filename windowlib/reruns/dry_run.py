@@ -12,14 +12,14 @@ from windowlib.batches.may_run import check_may_run
 from windowlib.batches.planning import ledger_of, rerun_plan
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import utc
+from windowlib.delta.tables import Tables
+from windowlib.ledger.ledger import Clock
+from windowlib.ledger.rerun_request import Rerun
+from windowlib.ledger.rows import Commit, Plan
 from windowlib.reruns.findings import DIFFERENCE, look
 from windowlib.reruns.page import PAGE, preview_page
 from windowlib.reruns.previews import FOLDER, Preview, keep
 from windowlib.reruns.summary import summary_of
-from windowlib.tables.delta import Tables
-from windowlib.tables.ledger import Clock
-from windowlib.tables.ledger_rows import Commit, Plan
-from windowlib.tables.rerun import Rerun
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

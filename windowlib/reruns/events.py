@@ -10,6 +10,7 @@ from windowlib.batches import steps
 from windowlib.batches.inputs import Inputs
 from windowlib.batches.reading import admission_of
 from windowlib.engines.choice import engine_of
+from windowlib.ledger.rerun_request import RerunRefused
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.plans import admission, names
@@ -18,14 +19,13 @@ from windowlib.plans.duplicates import id_of
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.kinds.kind import RerunRules
 from windowlib.plans.step import Step
-from windowlib.reruns.judged import REPEATED, RejudgedRows, are_judged_again, judge, judged, with_repeated
-from windowlib.reruns.places import PLACE, PLACE_IN_TABLES, of_files, placed, rows_of, with_mark
+from windowlib.reruns.rejudged_rows import REPEATED, RejudgedRows, are_judged_again, judge, judged, with_repeated
+from windowlib.reruns.row_positions import PLACE, PLACE_IN_TABLES, of_files, placed, rows_of, with_mark
 from windowlib.reruns.source import KnownFile, check_files
 from windowlib.source import intake
 from windowlib.source import rows as source
-from windowlib.source.files import check_readable
+from windowlib.source.columns.check import check_readable
 from windowlib.source.intake import BatchIntake
-from windowlib.tables.rerun import RerunRefused
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

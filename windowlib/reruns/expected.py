@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from windowlib.batches.inputs import Inputs
 from windowlib.definition.instants import in_words, instant, time_of
-from windowlib.engines.collected import collected
+from windowlib.engines.collect import collected
+from windowlib.ledger.rerun_request import RerunRefused
 from windowlib.plans import names
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.reruns import equal
+from windowlib.publication.publish import staged
 from windowlib.reruns.findings import DIFFERENCE, Findings
 from windowlib.reruns.previews import FOLDER, load
 from windowlib.reruns.summary import difference_rows, windows_opened
-from windowlib.tables.publish import staged
-from windowlib.tables.rerun import RerunRefused
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from windowlib.batches.inputs import Inputs
+from windowlib.delta import data_files
 from windowlib.engines.spark import size_tasks
 from windowlib.plans import names, reruns
 from windowlib.plans.partitions import PARTITION
 from windowlib.plans.step import FIRED_EVENTS, ON_TIME, OPEN, Step
 from windowlib.reruns.closure import END_MS, START_MS, Closure, find
 from windowlib.reruns.events import RerunEvents, is_chosen, rules_of, with_times
-from windowlib.reruns.places import PLACE_IN_TABLES
+from windowlib.reruns.row_positions import PLACE_IN_TABLES
 from windowlib.reruns.source import files_of
-from windowlib.tables import data_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

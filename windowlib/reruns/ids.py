@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from windowlib.batches.inputs import Inputs
 from windowlib.batches.rejects import forgotten_up_to
+from windowlib.delta.statistics import overlapping_ms
 from windowlib.plans.functions import F
 from windowlib.plans.step import Step
-from windowlib.reruns.judged import RejudgedRows
-from windowlib.tables.publish import StagedChanges
-from windowlib.tables.statistics import overlapping_ms
+from windowlib.publication.publish import StagedChanges
+from windowlib.reruns.rejudged_rows import RejudgedRows
 
 
 def seen_ids(inputs: Inputs, judged: RejudgedRows | None, step: Step) -> StagedChanges:

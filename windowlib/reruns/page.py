@@ -9,7 +9,7 @@ import jinja2
 
 from windowlib.definition.commands import to_paste
 from windowlib.definition.instants import instant
-from windowlib.reruns.words import NOTHING, days, facts, largest, notes, title, totals
+from windowlib.reruns.preview_text import NOTHING, days, facts, largest, notes, title, totals
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition

@@ -12,13 +12,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from windowlib.contract.record_tables import PREVIEWS
 from windowlib.definition.instants import time_of, utc
+from windowlib.delta import small_tables as small
+from windowlib.delta.tables import Table
+from windowlib.ledger.rerun_request import Rerun, RerunRefused
 from windowlib.plans.partitions import DAY_MS
 from windowlib.reruns.totals import DayTotals, Total
-from windowlib.tables import small
-from windowlib.tables.delta import Table
-from windowlib.tables.outside import PREVIEWS
-from windowlib.tables.rerun import Rerun, RerunRefused
 
 FOLDER = "_previews"
 KEPT_DAYS = 30

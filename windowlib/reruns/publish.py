@@ -9,24 +9,24 @@ from pathlib import Path
 import pyarrow as pa
 
 from windowlib.batches.inputs import Inputs
+from windowlib.contract.tables import ADDED, CHANGED, SOURCE_FILES
 from windowlib.definition.terms import read_as
+from windowlib.delta import data_files
+from windowlib.delta.statistics import of_sources
 from windowlib.model.rerun import TimeRange
 from windowlib.plans import reruns
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.names import FILE
 from windowlib.plans.partitions import PARTITION, RESULT_DAY
 from windowlib.plans.partitions import day as day_of
+from windowlib.publication import publish as files
+from windowlib.publication.publish import StagedChanges, joined
 from windowlib.reruns.events import rules_of
 from windowlib.reruns.findings import DIFFERENCE, Findings, opened
 from windowlib.reruns.ids import seen_ids
-from windowlib.reruns.places import PLACE_IN_TABLES
+from windowlib.reruns.row_positions import PLACE_IN_TABLES
 from windowlib.source.contents import checksum
 from windowlib.source.intake import FileFigures
-from windowlib.tables import data_files
-from windowlib.tables import publish as files
-from windowlib.tables.meaning import ADDED, CHANGED, SOURCE_FILES
-from windowlib.tables.publish import StagedChanges, joined
-from windowlib.tables.statistics import of_sources
 
 CAUSE = "rerun"
 

@@ -11,26 +11,26 @@ from dataclasses import dataclass, replace
 
 import pyarrow.parquet as pq
 
+from windowlib.contract.tables import SOURCE_FILES
 from windowlib.definition.commands import OPEN, to_paste
 from windowlib.definition.instants import instant, iso_instant
 from windowlib.definition.plurals import counted
-from windowlib.definition.source import Source
 from windowlib.definition.terms import ReadingDifference, read_otherwise
+from windowlib.definition.toml.source import Source
 from windowlib.definition.uses import Uses
 from windowlib.definition.visible import in_a_line
+from windowlib.delta.tables import Tables
+from windowlib.ledger.rerun_request import Rerun, RerunRefused, is_too_long
+from windowlib.ledger.rows import Commit, Plan, SourceFile
+from windowlib.ledger.set_aside_files import files_set_aside
 from windowlib.model.assigners import Assigner, DynamicSession
 from windowlib.model.rerun import TimeRange
 from windowlib.source import listing as source
 from windowlib.source.contents import Contents, FileState
 from windowlib.source.folder import is_chosen
-from windowlib.source.found import ListedFile
-from windowlib.source.known import completed, renamed
-from windowlib.source.known import known_files as known_paths
-from windowlib.tables.delta import Tables
-from windowlib.tables.ledger_rows import Commit, Plan, SourceFile
-from windowlib.tables.meaning import SOURCE_FILES
-from windowlib.tables.rerun import Rerun, RerunRefused, is_too_long
-from windowlib.tables.set_aside import files_set_aside
+from windowlib.source.listed import ListedFile
+from windowlib.source.read_before import completed, renamed
+from windowlib.source.read_before import known_files as known_paths
 
 NAMED = 5  # files that a message names
 

@@ -9,8 +9,8 @@ from windowlib.model.errors import WindowError
 from windowlib.plans.reruns import ADDED, CHANGED
 from windowlib.reruns.changes import OF_ALL, OF_SESSIONS, changes_of
 from windowlib.reruns.findings import DIFFERENCE, Findings, opened, published, rows_of
-from windowlib.reruns.places import of_files
 from windowlib.reruns.previews import Summary
+from windowlib.reruns.row_positions import of_files
 from windowlib.reruns.totals import range_totals, with_totals
 from windowlib.source.listing import waiting_files
 

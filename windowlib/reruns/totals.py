@@ -15,7 +15,7 @@ from decimal import Context, Decimal
 from typing import TYPE_CHECKING, Any
 
 from windowlib.definition.instants import utc
-from windowlib.engines.collected import collected
+from windowlib.engines.collect import collected
 from windowlib.plans import names
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.partitions import RESULT_DAY

@@ -12,12 +12,12 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from windowlib.definition.definition import Definition
+from windowlib.ledger.ledger import Clock, wall_clock_ms
+from windowlib.ledger.rerun_request import Rerun
 from windowlib.quality import check
-from windowlib.runs.at_work import OnLost, at_work, has_work, irreplaceable
 from windowlib.runs.attempt import BatchReport
+from windowlib.runs.claimed_pipeline import OnLost, at_work, has_work, irreplaceable
 from windowlib.runs.run import Note, RunRequest, silent
-from windowlib.tables.ledger import Clock, wall_clock_ms
-from windowlib.tables.rerun import Rerun
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

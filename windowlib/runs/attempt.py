@@ -17,19 +17,31 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from windowlib.batches import batch, taking
+from windowlib.batches import batch
+from windowlib.batches import removed_files as taking
 from windowlib.batches.finished import late_after_finish
 from windowlib.batches.inputs import ComputedBatch, Inputs, SharedInputs
 from windowlib.batches.may_run import columns_added, columns_to_add, lateness_changed, why_it_waits
 from windowlib.batches.result_figures import made_by
+from windowlib.contract.tables import RESULT_CHANGES
 from windowlib.definition.plurals import counted
+from windowlib.delta import commits as delta_commits
+from windowlib.delta import disk
+from windowlib.ledger import prepare
+from windowlib.ledger.lease import again_while_ours, conflicts_explained, superseded_explains
+from windowlib.ledger.ledger import Rejected
+from windowlib.ledger.prepare import Publication
+from windowlib.ledger.rerun_request import RerunRefused
+from windowlib.ledger.rows import BY_ITSELF, Claim, LedgerState, Plan, abandon_row
 from windowlib.model.errors import WindowError
 from windowlib.model.watermark import MAX_WATERMARK
+from windowlib.publication.publish import staging_folder
+from windowlib.publication.start_versions import check_counts, standing
 from windowlib.quality import check
 from windowlib.quality.check import CheckResult
 from windowlib.quality.terms import Terms
 from windowlib.reruns import batch as rerun
-from windowlib.reruns.words import size
+from windowlib.reruns.preview_text import size
 from windowlib.runs.deadline import FAILED
 from windowlib.runs.history import history
 from windowlib.runs.publication import fix, publication, publish
@@ -37,15 +49,6 @@ from windowlib.runs.run import DueBatch, RunRequest, saying
 from windowlib.runs.spark_errors import NOT_UTF8, explained
 from windowlib.source import listing as source
 from windowlib.source.parquet_rows import check_texts
-from windowlib.tables import delta_commits, disk, prepare
-from windowlib.tables.lease import again_while_ours, conflicts_explained, superseded_explains
-from windowlib.tables.ledger import Rejected
-from windowlib.tables.ledger_rows import BY_ITSELF, Claim, LedgerState, Plan, abandon_row
-from windowlib.tables.meaning import RESULT_CHANGES
-from windowlib.tables.prepare import Publication
-from windowlib.tables.publish import staging_folder
-from windowlib.tables.rerun import RerunRefused
-from windowlib.tables.standing import check_counts, standing
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
-from windowlib.definition.durations import format_duration
+from windowlib.definition.toml.durations import format_duration
 from windowlib.definition.visible import visible
 from windowlib.model.errors import TryAgain
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 GRACE_S = 60
 DROPPED_S = 10  # for an engine to drop its jobs
-UNEXPECTED = 1  # the exit code of a process that is ended; `windowlib.runs.exits` names it
+UNEXPECTED = 1  # the exit code of a process that is ended; `windowlib.cli.exits` names it
 
 
 OF_A_BATCH = "the next run finishes it. Where it is honest work, set batch_timeout higher or max_files_per_run lower"

@@ -12,17 +12,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowlib.contract.tables import RUN_METRICS
 from windowlib.definition.instants import time_of, utc
+from windowlib.delta import data_files, row_groups
+from windowlib.delta.statistics import overlapping
+from windowlib.delta.tables import Tables
+from windowlib.ledger.migration import migrated_by
+from windowlib.ledger.rows import LedgerState
 from windowlib.model.rerun import TimeRange
 from windowlib.quality.baselines import HOUR_MS, NEEDED, WEEK_MS, WEEKS
 from windowlib.quality.figures import RECENT
 from windowlib.quality.firings import EARLY
-from windowlib.tables import data_files, row_groups
-from windowlib.tables.delta import Tables
-from windowlib.tables.ledger_rows import LedgerState
-from windowlib.tables.meaning import RUN_METRICS
-from windowlib.tables.migration import migrated_by
-from windowlib.tables.statistics import overlapping
 
 LOOKED_AT = 4 * RECENT  # batches of a file: some of them may be reruns
 OF_RERUN = "rerun_from_ms"  # a figure that only reruns have

@@ -15,12 +15,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from windowlib.tables import data_files, prepare
-from windowlib.tables.ledger import Ledger
-from windowlib.tables.ledger_read import rows_of_kinds
-from windowlib.tables.ledger_rows import Claim
-from windowlib.tables.meaning import COMMIT_ORDER, LEDGER
-from windowlib.tables.publish import staging_folder
+from windowlib.contract.tables import COMMIT_ORDER, LEDGER
+from windowlib.delta import data_files
+from windowlib.ledger import prepare
+from windowlib.ledger.ledger import Ledger
+from windowlib.ledger.reading import rows_of_kinds
+from windowlib.ledger.rows import Claim
+from windowlib.publication.publish import staging_folder
 
 _ATTEMPT = re.compile(r"(?P<batch>[1-9]\d*)-(?P<epoch>[1-9]\d*)")
 _FOLDER = re.compile(rf"{_ATTEMPT.pattern}-[0-9a-f]{{8}}")

@@ -5,7 +5,7 @@
     fix(ledger, claim, made, prepared, refused)                # fixed: from here on nothing is computed
     publish(ledger, claim, made)                               # the tables, then the ledger's commit row
 
-The commit row comes last: from then on the batch exists (`windowlib.tables.prepare`).
+The commit row comes last: from then on the batch exists (`windowlib.ledger.prepare`).
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from windowlib.batches.inputs import ComputedBatch
+from windowlib.contract.tables import COMMIT_ORDER, DQ_RESULTS, RUN_METRICS
 from windowlib.definition.instants import utc
+from windowlib.delta.tables import Tables
+from windowlib.ledger import prepare
+from windowlib.ledger.lease import again_while_ours
+from windowlib.ledger.ledger import Ledger
+from windowlib.ledger.prepare import Prepared, Publication
+from windowlib.ledger.rows import Claim, Plan, commit_row, prepare_row
+from windowlib.publication import roll_forward
+from windowlib.publication.publish import StagedChanges, table_change
 from windowlib.quality.check import dq_rows
-from windowlib.tables import prepare, roll_forward
-from windowlib.tables.delta import Tables
-from windowlib.tables.lease import again_while_ours
-from windowlib.tables.ledger import Ledger
-from windowlib.tables.ledger_rows import Claim, Plan, commit_row, prepare_row
-from windowlib.tables.meaning import COMMIT_ORDER, DQ_RESULTS, RUN_METRICS
-from windowlib.tables.prepare import Prepared, Publication
-from windowlib.tables.publish import StagedChanges, table_change
 
 if TYPE_CHECKING:
     from windowlib.quality.check import CheckResult

@@ -15,16 +15,16 @@ from windowlib.batches.may_run import check_may_run, other_terms
 from windowlib.batches.planning import ledger_of, next_plan, plan_again, rerun_plan
 from windowlib.definition.definition import Definition
 from windowlib.engines.tasks import followed
+from windowlib.ledger.history import batch_of_preview
+from windowlib.ledger.lease import lease
+from windowlib.ledger.ledger import Clock, Ledger, wall_clock_ms
+from windowlib.ledger.rerun_request import Rerun, RerunAlreadyDone
+from windowlib.ledger.rows import Claim, LedgerState, Plan
+from windowlib.ledger.set_aside_files import files_set_aside
+from windowlib.publication.start_versions import fence
 from windowlib.runs.deadline import OF_A_LOOK, within
 from windowlib.runs.leftovers import Leftovers
 from windowlib.source import listing as source
-from windowlib.tables.lease import lease
-from windowlib.tables.ledger import Clock, Ledger, wall_clock_ms
-from windowlib.tables.ledger_history import batch_of_preview
-from windowlib.tables.ledger_rows import Claim, LedgerState, Plan
-from windowlib.tables.rerun import Rerun, RerunAlreadyDone
-from windowlib.tables.set_aside import files_set_aside
-from windowlib.tables.standing import fence
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,8 +16,8 @@ from windowlib.definition.commands import WHY, to_paste
 from windowlib.engines.connect import EngineLost, lost
 from windowlib.engines.sail_files import UnreadableRows
 from windowlib.model.errors import InvalidSpec, WindowError
-from windowlib.plans.bounds import TOO_MANY
-from windowlib.source.found import SourceError
+from windowlib.plans.aggregates.bounds import TOO_MANY
+from windowlib.source.listed import SourceError
 
 OVERFLOWS = ("ARITHMETIC_OVERFLOW", "BINARY_ARITHMETIC_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE")
 VALUES = (

@@ -15,10 +15,10 @@ from windowlib.batches import planning
 from windowlib.definition.definition import Definition
 from windowlib.engines import spark
 from windowlib.engines.choice import check_engine
-from windowlib.engines.refused import refusals_named
+from windowlib.engines.refused_settings import refusals_named
 from windowlib.engines.shipping import ship
+from windowlib.ledger.rows import Plan
 from windowlib.source import listing as source
-from windowlib.tables.ledger_rows import Plan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from windowlib.definition.definition import Definition
 from windowlib.engines.choice import check_engine
+from windowlib.ledger.ledger import Superseded, wall_clock_ms
+from windowlib.ledger.rerun_request import Rerun
 from windowlib.reruns.dry_run import dry_run
 from windowlib.reruns.previews import Preview
 from windowlib.runs.advance import batches
@@ -21,8 +23,6 @@ from windowlib.runs.run import Note, RunRequest, Say, first_plan, saying
 from windowlib.runs.spark_errors import explained
 from windowlib.runs.spark_sessions import spark_sessions
 from windowlib.runs.together import OnBatch, RunOutcome, advance_together
-from windowlib.tables.ledger import Superseded, wall_clock_ms
-from windowlib.tables.rerun import Rerun
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING
 
 from windowlib.batches.sharing import not_worth_sharing, release, share, sharing_key
 from windowlib.definition.definition import Definition
-from windowlib.definition.durations import format_duration
 from windowlib.definition.several import check_together
-from windowlib.definition.source import Source
+from windowlib.definition.toml.durations import format_duration
+from windowlib.definition.toml.source import Source
 from windowlib.model.errors import reason_of
 from windowlib.quality import check
-from windowlib.runs.at_work import BegunBatch, OnLost, at_work, has_work, irreplaceable, named
 from windowlib.runs.attempt import Attempt, BatchReport
+from windowlib.runs.claimed_pipeline import BegunBatch, OnLost, at_work, has_work, irreplaceable, named
 from windowlib.runs.deadline import within
 from windowlib.runs.run import RunRequest
-from windowlib.source.found import SourceListing
+from windowlib.source.listed import SourceListing
 from windowlib.source.listing import Since, found_files
 
 if TYPE_CHECKING:

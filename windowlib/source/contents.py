@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from windowlib.definition.source import Source
+from windowlib.definition.toml.source import Source
 from windowlib.definition.uses import Uses
 from windowlib.plans.partitions import folder_values
 

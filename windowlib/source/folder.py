@@ -13,12 +13,12 @@ import os
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
-from windowlib.definition.source import Source
-from windowlib.source.denied import denials_named
-from windowlib.source.found import ListedFile, SourceError
+from windowlib.contract.tables import LEDGER
+from windowlib.definition.toml.source import Source
+from windowlib.source.listed import ListedFile, SourceError
 from windowlib.source.marker import Marker
+from windowlib.source.permissions import denials_named
 from windowlib.source.transfers import has_prefix, is_named, suffix_of
-from windowlib.tables.meaning import LEDGER
 
 TABLES = {
     "_delta_log": 'a Delta table, whose log says which of its files count (source.format = "delta" reads it)',

@@ -19,16 +19,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from windowlib.definition.durations import UNITS
 from windowlib.definition.instants import time_of
+from windowlib.definition.toml.durations import UNITS
+from windowlib.delta.footers import bounds_of
 from windowlib.engines.sail_files import rows_read
+from windowlib.ledger.rows import SourceFile
 from windowlib.model.assigners import Assigner, Global, Session, Sliding, Tumbling
 from windowlib.model.times import floored_ms
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, Admission, own_end_of
 from windowlib.plans.reach import Bucket
 from windowlib.source.intake import BatchIntake, Group, summed_up
-from windowlib.tables.footers import bounds_of
-from windowlib.tables.ledger_rows import SourceFile
 
 DAY_MS = UNITS["d"]
 

@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from windowlib.definition.source import Source
+from windowlib.definition.toml.source import Source
+from windowlib.ledger.rows import Plan
 from windowlib.model.assigners import Assigner
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.plans import names
@@ -16,7 +17,6 @@ from windowlib.plans.admission import REASONS, Admission, figures, own_end_of
 from windowlib.plans.functions import F
 from windowlib.plans.reach import Bucket
 from windowlib.source.contents import Checksums
-from windowlib.tables.ledger_rows import Plan
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row

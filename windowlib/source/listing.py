@@ -16,25 +16,25 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from windowlib.contract.tables import SOURCE_FILES
 from windowlib.definition.commands import OPEN, to_paste
 from windowlib.definition.instants import instant, iso_instant
-from windowlib.definition.source import Source
+from windowlib.definition.toml.source import Source
 from windowlib.definition.uses import Uses
+from windowlib.delta.tables import Tables
+from windowlib.ledger.rerun_request import LONGEST_DAYS, is_too_long
+from windowlib.ledger.rows import Commit, SourceFile
+from windowlib.ledger.set_aside_files import files_set_aside, files_taken_back
 from windowlib.model.errors import TryAgain
 from windowlib.model.rerun import TimeRange
 from windowlib.source.contents import Contents, FileState
-from windowlib.source.delta_source import Cursor, beginning, cursor_after, delta_files, taken_back
-from windowlib.source.denied import denials_named
+from windowlib.source.delta.removals import Arrived, Spans, arrived
+from windowlib.source.delta.source import Cursor, beginning, cursor_after, delta_files, taken_back
 from windowlib.source.folder import folder_files, is_chosen
-from windowlib.source.found import ListedFile, SourceError, SourceListing
-from windowlib.source.known import completed, known_files, known_of, moved_here, renamed
+from windowlib.source.listed import ListedFile, SourceError, SourceListing
 from windowlib.source.marker import Marker, marker_of
-from windowlib.source.removals import Arrived, Spans, arrived
-from windowlib.tables.delta import Tables
-from windowlib.tables.ledger_rows import Commit, SourceFile
-from windowlib.tables.meaning import SOURCE_FILES
-from windowlib.tables.rerun import LONGEST_DAYS, is_too_long
-from windowlib.tables.set_aside import files_set_aside, files_taken_back
+from windowlib.source.permissions import denials_named
+from windowlib.source.read_before import completed, known_files, known_of, moved_here, renamed
 
 WAITS_MS = 5_000  # a longer `min_file_age` is not waited out: the next run takes the file
 AHEAD_WAITS_MS = WAITS_MS  # for files from the future, at most

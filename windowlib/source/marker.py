@@ -22,13 +22,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from windowlib.definition.durations import format_duration
 from windowlib.definition.instants import instant
+from windowlib.definition.toml.durations import format_duration
 from windowlib.source.transfers import complete_names
 
 if TYPE_CHECKING:
-    from windowlib.definition.source import Source
-    from windowlib.tables.ledger_rows import Commit, Plan
+    from windowlib.definition.toml.source import Source
+    from windowlib.ledger.rows import Commit, Plan
 
 MARKER = "source_marker"  # in what a plan and a commit keep of the definition
 FILE = "_listing.json"

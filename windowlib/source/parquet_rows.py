@@ -1,4 +1,4 @@
-"""The rows of Parquet files as a DataFrame, with the columns and types that `windowlib.source.layout` says."""
+"""The rows of Parquet files as a DataFrame, with the columns and types that `windowlib.source.columns.layout` says."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from windowlib.definition.source import Source
+from windowlib.definition.toml.source import Source
 from windowlib.engines.sail_files import parquet_file, rows_read
+from windowlib.ledger.rows import SourceFile
 from windowlib.plans import names
 from windowlib.plans.admission import thousandth
 from windowlib.plans.balanced import balanced
 from windowlib.plans.functions import F, quoted
-from windowlib.plans.sql_kinds import NULL
-from windowlib.source import text
-from windowlib.source.column_types import is_unread, kind_of, schema_of
-from windowlib.source.folder_columns import are_as_spark_finds, misfits_of, typed, with_values
-from windowlib.source.layout import NANOS, Layout, Types, each_once, is_readable
-from windowlib.source.partition_values import values_in
-from windowlib.tables.ledger_rows import SourceFile
+from windowlib.plans.sql.kinds import NULL
+from windowlib.source.columns.column_types import is_unread, kind_of, schema_of
+from windowlib.source.columns.folder_columns import are_as_spark_finds, misfits_of, typed, with_values
+from windowlib.source.columns.layout import NANOS, Layout, Types, each_once, is_readable
+from windowlib.source.columns.partition_values import values_in
+from windowlib.source.text import rows as text
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession

@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from windowlib.definition.source import Source
+from windowlib.definition.toml.source import Source
 from windowlib.engines.choice import engine_of
+from windowlib.ledger.rows import SourceFile
 from windowlib.plans import names
 from windowlib.plans.functions import F, looked_up, quoted
-from windowlib.plans.sql_kinds import STRING
-from windowlib.source import parquet_rows, text
-from windowlib.source.arrow_names import named_type
-from windowlib.source.column_types import kind_of
-from windowlib.source.layout import spark_type
+from windowlib.plans.sql.kinds import STRING
+from windowlib.source import parquet_rows
+from windowlib.source.columns.arrow_names import named_type
+from windowlib.source.columns.column_types import kind_of
+from windowlib.source.columns.layout import spark_type
+from windowlib.source.text import rows as text
 from windowlib.source.uris import file_of, spellings
-from windowlib.tables.ledger_rows import SourceFile
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -10,13 +10,13 @@ from statistics import median_low
 from typing import Any
 
 from windowlib.definition.commands import OPEN, from_here, to_paste
-from windowlib.definition.durations import LONGEST_MS, UNITS, format_duration
 from windowlib.definition.instants import instant, iso_instant, time_of
+from windowlib.definition.toml.durations import LONGEST_MS, UNITS, format_duration
+from windowlib.delta.statistics import overlapping
 from windowlib.inspection.lineage.cuts import EVER, Cut, Key, within
+from windowlib.ledger.rerun_request import LONGEST_DAYS
 from windowlib.model.rerun import TimeRange
 from windowlib.plans.partitions import DAY_MS
-from windowlib.tables.rerun import LONGEST_DAYS
-from windowlib.tables.statistics import overlapping
 
 PAST_CLEANUP, NO_WINDOW = "past cleanup", "no window"
 REASONS = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from xml.sax.saxutils import escape
 
-from windowlib.definition.durations import format_duration
 from windowlib.definition.plurals import counted
+from windowlib.definition.toml.durations import format_duration
 from windowlib.inspection.late.what_if import AllowanceEffect, WhatIf
 
 WIDTH, LEFT, RIGHT, BAR, HEAD, FOOT = 760, 110, 470, 30, 78, 34  # px; the figures stand right of RIGHT

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from windowlib.batches.planning import ledger_of
+from windowlib.contract.tables import LEDGER
 from windowlib.definition.definition import Definition
+from windowlib.ledger.decision import Decision, decision_of
+from windowlib.ledger.reading import newest_of_batches
+from windowlib.ledger.rerun_request import Rerun, rerun_of
+from windowlib.ledger.rows import at_ms_of
 from windowlib.model.watermark import MIN_WATERMARK
-from windowlib.tables.decision import Decision, decision_of
-from windowlib.tables.ledger_read import newest_of_batches
-from windowlib.tables.ledger_rows import at_ms_of
-from windowlib.tables.meaning import LEDGER
-from windowlib.tables.rerun import Rerun, rerun_of
 
 _COLUMNS = (
     *("at", "plan_time_ms", "watermark_in_ms", "watermark_out_ms", "late_in_ms", "late_out_ms"),

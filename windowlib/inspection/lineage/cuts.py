@@ -20,14 +20,14 @@ from deltalake.exceptions import DeltaError
 from windowlib.definition.commands import to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant, nearest_utc
+from windowlib.delta.data_files import DataFile, rows_of
+from windowlib.delta.tables import Table
 from windowlib.inspection.lineage.batch_runs import BatchRun, batches_of, history, of_this_definition
+from windowlib.ledger.rerun_request import time_ms
+from windowlib.ledger.retained_batches import check_kept
 from windowlib.model.errors import WindowError
 from windowlib.model.rerun import TimeRange
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
-from windowlib.tables.data_files import DataFile, rows_of
-from windowlib.tables.delta import Table
-from windowlib.tables.kept import check_kept
-from windowlib.tables.rerun import time_ms
 
 KEYED_TABLES = ("results", "open_windows", "late_events")
 EVER = TimeRange(MIN_TIMESTAMP_MS, MAX_TIMESTAMP_MS + 1)

@@ -18,6 +18,7 @@ from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import in_words, instant, nearest_utc, time_of
 from windowlib.definition.plurals import counted
+from windowlib.delta.statistics import overlapping
 from windowlib.inspection.late.events import late_rows
 from windowlib.inspection.lineage.batch_runs import BatchRun
 from windowlib.inspection.lineage.cuts import EVER, CannotLook, Cut, Key, check_key, cut, key_of
@@ -25,12 +26,11 @@ from windowlib.inspection.lineage.key_events import EventOf, WindowEvents, event
 from windowlib.inspection.lineage.key_windows import UNBOUNDED, KeyWindows, span_of
 from windowlib.inspection.lineage.lacking import not_filled
 from windowlib.inspection.lineage.versions import ResultVersion, values_of, version_of
+from windowlib.ledger.rows import Commit
 from windowlib.model.lateness import cleanup_time_ms
 from windowlib.model.rerun import TimeRange
 from windowlib.model.windows import TimeWindow
 from windowlib.plans.kinds.kind import Bounds, InFlight
-from windowlib.tables.ledger_rows import Commit
-from windowlib.tables.statistics import overlapping
 
 NOT_BY_ORDER = "which events made these results depended on the order in which they came, not on their times"
 BY_ELEMENT = (

@@ -15,6 +15,7 @@ from decimal import Decimal
 from typing import Any
 
 from windowlib.definition.instants import in_words, time_of
+from windowlib.delta.statistics import overlapping
 from windowlib.inspection.late.events import NO_WINDOW, how_late, late_rows, reason
 from windowlib.inspection.lineage.cuts import Cut, Key, within
 from windowlib.inspection.lineage.key_windows import KeyWindows, span_of
@@ -24,7 +25,6 @@ from windowlib.model.lateness import was_cleaned_up
 from windowlib.model.rerun import TimeRange
 from windowlib.model.windows import TimeWindow
 from windowlib.plans.kinds.kind import Bounds
-from windowlib.tables.statistics import overlapping
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windowlib.definition.instants import nearest_utc, time_of
+from windowlib.delta.data_files import DataFile
+from windowlib.delta.statistics import overlapping, overlapping_ms
 from windowlib.inspection.lineage.cuts import EVER, Cut, Key
 from windowlib.model.assigners import Sliding, Tumbling
 from windowlib.model.rerun import TimeRange
 from windowlib.model.windows import GLOBAL_WINDOW
 from windowlib.plans.kinds.kind import Bounds, InFlight
-from windowlib.tables.data_files import DataFile
-from windowlib.tables.statistics import overlapping, overlapping_ms
 
 UNBOUNDED: Bounds = (GLOBAL_WINDOW.start_ms, GLOBAL_WINDOW.end_ms)
 

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 
 import pyarrow.compute as pc
 
+from windowlib.contract.tables import RUN_METRICS
 from windowlib.inspection.lineage.batch_runs import BatchRun
 from windowlib.inspection.lineage.cuts import Cut
 from windowlib.model.assigners import Sliding, Tumbling
 from windowlib.model.rerun import TimeRange, readmitted
-from windowlib.tables.meaning import RUN_METRICS
 
 FROM_MS, TO_MS = "recomputed_from_ms", "recomputed_to_ms"  # figures
 

@@ -21,22 +21,22 @@ from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant, of_local
 from windowlib.definition.plurals import counted
+from windowlib.delta.data_files import rows_of
+from windowlib.delta.tables import Tables
 from windowlib.engines.sail_files import UnreadableRows, parquet_file, rows_read
 from windowlib.inspection.lineage.cuts import CannotLook, Cut, Key
 from windowlib.inspection.lineage.text_events import text_rows
+from windowlib.ledger import erasures
+from windowlib.ledger.rows import SourceFile
 from windowlib.model.rerun import TimeRange
 from windowlib.model.times import floored_ms
 from windowlib.plans.names import MISFIT
 from windowlib.reruns.source import KnownFile, known_files
-from windowlib.source.column_types import arrow_type, as_in_parquet
-from windowlib.source.found import SourceError
+from windowlib.source.columns.column_types import arrow_type, as_in_parquet
+from windowlib.source.columns.partition_values import kinds_of, values_in
+from windowlib.source.listed import SourceError
 from windowlib.source.listing import change_of
-from windowlib.source.partition_values import kinds_of, values_in
 from windowlib.source.rows import WHOLE_NUMBER
-from windowlib.tables import erasures
-from windowlib.tables.data_files import rows_of
-from windowlib.tables.delta import Tables
-from windowlib.tables.ledger_rows import SourceFile
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from windowlib.definition.definition import Definition
-from windowlib.engines.collected import collected
+from windowlib.engines.collect import collected
 from windowlib.inspection.lineage.cuts import Key
+from windowlib.ledger.rows import SourceFile
 from windowlib.runs.start import with_spark
 from windowlib.source import rows as source
-from windowlib.tables.ledger_rows import SourceFile
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

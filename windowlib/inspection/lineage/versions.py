@@ -9,8 +9,8 @@ from typing import Any
 from windowlib.definition.instants import in_words
 from windowlib.inspection.lineage.batch_runs import BatchRun
 from windowlib.inspection.lineage.cuts import Cut
+from windowlib.ledger.rerun_request import Rerun
 from windowlib.plans.kinds.kind import Bounds
-from windowlib.tables.rerun import Rerun
 
 
 @dataclass(frozen=True, slots=True)

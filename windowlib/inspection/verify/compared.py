@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from windowlib.batches.inputs import Inputs
-from windowlib.engines.collected import collected
+from windowlib.contract.tables import FILLED
+from windowlib.engines.collect import collected
 from windowlib.inspection.verify.report import DIFFERENT, MISSING, UNEXPECTED, VerifyFinding
-from windowlib.plans.added import FILLED
 from windowlib.plans.engine import Engine
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.reruns import equal

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING
 from windowlib.batches.inputs import Inputs
 from windowlib.batches.reading import admission_of
 from windowlib.batches.steps import scratch
+from windowlib.delta.statistics import of_sources
 from windowlib.engines.spark import size_tasks
 from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.recorded import ReadFile, RecordedPast
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.plans import admission, names
-from windowlib.plans.added import by_batch
+from windowlib.plans.aggregates.added import by_batch
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.step import Step
-from windowlib.reruns.places import PLACE, rows_of
+from windowlib.reruns.row_positions import PLACE, rows_of
 from windowlib.source import rows as source
-from windowlib.tables.statistics import of_sources
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -60,7 +60,7 @@ def counted(
     definition = inputs.definition
     if definition.plan.needs_arrival or definition.aggregates.needs_arrival:
         rows = rows.withColumn(names.ARRIVAL, raw.arrival())
-    from windowlib.plans.aggregates import typed
+    from windowlib.plans.aggregates.columns import typed
 
     step = replace(step, aggregates=by_batch(typed(step.aggregates, rows, guarded=step.engine.guarded), READ_BY))
     used = [name for name in (*definition.uses.columns, names.TIMESTAMP_MS, names.ARRIVAL) if name in rows.columns]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from windowlib.delta import log
+from windowlib.delta.tables import Tables
 from windowlib.inspection.verify.compared import TableComparison
 from windowlib.inspection.verify.report import UNEXPECTED, VerifyFinding
-from windowlib.tables import log
-from windowlib.tables.delta import Tables
-from windowlib.tables.ledger_rows import Commit
-from windowlib.tables.roll_forward import is_ours
-from windowlib.tables.standing import changes_since
+from windowlib.ledger.rows import Commit
+from windowlib.publication.roll_forward import is_ours
+from windowlib.publication.start_versions import changes_since
 
 LOOKED_AT = ("results", "open_windows", "late_events", "quarantine")
 

@@ -10,20 +10,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from windowlib.contract.tables import LEDGER, SOURCE_FILES
 from windowlib.definition.definition import Definition
 from windowlib.definition.terms import is_read_alike
+from windowlib.delta.tables import Tables
 from windowlib.inspection.lineage.cuts import EVER, Cut
 from windowlib.inspection.lineage.recomputed import recomputed
 from windowlib.inspection.verify.settled import LatenessBound, Past, PastRerun
+from windowlib.ledger.ledger import Ledger, wall_clock_ms
+from windowlib.ledger.reading import newest_of_batches
+from windowlib.ledger.rows import Commit, SourceFile
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MAX_WATERMARK
 from windowlib.reruns.events import BY_NUMBER
 from windowlib.reruns.source import KnownFile, known_files
-from windowlib.tables.delta import Tables
-from windowlib.tables.ledger import Ledger, wall_clock_ms
-from windowlib.tables.ledger_read import newest_of_batches
-from windowlib.tables.ledger_rows import Commit, SourceFile
-from windowlib.tables.meaning import LEDGER, SOURCE_FILES
 
 
 @dataclass(frozen=True, slots=True)

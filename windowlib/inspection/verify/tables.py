@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from windowlib.batches.inputs import Inputs
+from windowlib.delta.statistics import overlapping_ms
 from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.compared import TableShape
 from windowlib.inspection.verify.expected import ExpectedWindows, meets_any
 from windowlib.model.rerun import TimeRange
-from windowlib.plans.aggregates import finishes
+from windowlib.plans.aggregates.columns import finishes
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.reruns import in_chains
 from windowlib.plans.step import Step
-from windowlib.tables.statistics import overlapping_ms
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

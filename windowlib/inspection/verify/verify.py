@@ -24,9 +24,10 @@ from windowlib.definition import plurals
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import ADDED, REFORMULATED, filled_since, in_force, is_of
 from windowlib.definition.instants import instant
+from windowlib.delta.tables import Tables
 from windowlib.engines.choice import check_engine
-from windowlib.inspection.begun import unfinished_erasures
 from windowlib.inspection.lineage.cuts import EVER, CannotLook, cut
+from windowlib.inspection.unfinished import unfinished_erasures
 from windowlib.inspection.verify import aligned, counts, sessions, tables
 from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.compared import TableComparison, compare, compare_late
@@ -35,19 +36,18 @@ from windowlib.inspection.verify.expected import ExpectedWindows
 from windowlib.inspection.verify.foreign import as_compared, foreign
 from windowlib.inspection.verify.recorded import ReadFile, RecordedPast, recorded
 from windowlib.inspection.verify.report import UNEXPECTED, VerifyFinding, VerifyReport
+from windowlib.ledger.erasures import Erasure
+from windowlib.ledger.ledger import Clock
+from windowlib.ledger.rows import Plan
 from windowlib.model.assigners import Session, Sliding, Tumbling
 from windowlib.model.errors import StateMismatch
 from windowlib.model.rerun import TimeRange, first_slack_ms, needed, touching
 from windowlib.plans.erased import without_keys
 from windowlib.plans.reruns import CHAIN_END_MS, CHAIN_START_MS
 from windowlib.plans.step import Step
+from windowlib.publication.publish import staging_folder
 from windowlib.reruns.source import reading
-from windowlib.source.place import check_place
-from windowlib.tables.delta import Tables
-from windowlib.tables.erasures import Erasure
-from windowlib.tables.ledger import Clock
-from windowlib.tables.ledger_rows import Plan
-from windowlib.tables.publish import staging_folder
+from windowlib.source.location import check_place
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

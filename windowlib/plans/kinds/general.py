@@ -1,6 +1,6 @@
 """Every specification that no native plan runs exactly: the operator itself, key by key.
 
-The plan is `windowlib.plans.general`. A row of the state is a window of a key, or what the key itself keeps.
+The plan is `windowlib.plans.general.plan`. A row of the state is a window of a key, or what the key itself keeps.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class General(PlanKind):
         return "its results depend on the order and the time in which events came, which a rerun cannot reproduce"
 
     def state_columns(self, step: Step) -> list[str]:
-        from windowlib.plans import general
+        from windowlib.plans.general import plan as general
 
         return general.state_columns(step)
 
     def stored_columns(self, step: Step) -> list[str]:
-        from windowlib.plans import general
+        from windowlib.plans.general import plan as general
 
         return general.stored_columns(step) if step.specification.keeps_elements else []
 
@@ -96,12 +96,12 @@ class General(PlanKind):
     # -- a batch --------------------------------------------------------------------------------------------------
 
     def advance(self, given: Given, step: Step, counters: Counters) -> DataFrame:
-        from windowlib.plans import general
+        from windowlib.plans.general import plan as general
 
         run = general.program(step.specification, step.aggregates, step.reads, step.outputs)
         return general.advance(given, step, counters, run=run)
 
     def late(self, events: DataFrame, dropped: DataFrame | None, step: Step, may_be_late: bool) -> DataFrame | None:
-        from windowlib.plans import general
+        from windowlib.plans.general import plan as general
 
         return None if dropped is None else general.late(events, dropped)

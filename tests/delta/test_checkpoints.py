@@ -1,0 +1,175 @@
+"""A table's log is short wherever it is opened: a checkpoint every ten entries, without files that are deleted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, Schema
+
+from tests.runs.schedules import Reader, arrive, compute_simply, no_spark, pipeline
+from windowlib.batches.planning import ledger_of
+from windowlib.contract.tables import COMMIT_ORDER, LEDGER
+from windowlib.delta import checkpoints, data_files, disk
+from windowlib.delta import commits as delta_commits
+from windowlib.delta.log import HINT, CutLog, check_can_open, file_of, last_checkpoint
+from windowlib.delta.tables import Table
+from windowlib.maintenance.maintain import maintain
+from windowlib.publication.foreign_changes import foreign_changes
+from windowlib.runs.advance import advance
+
+NUMBERS = pa.schema([("number", pa.int64())])
+OF_BEFORE = {
+    "delta.deletedFileRetentionDuration": "interval 30 days",
+    "delta.logRetentionDuration": "interval 365 days",
+}
+
+
+def replaced_often(folder: Path, commits: int) -> Table:
+    """A table of one row in one file, which each commit replaces; the files of before are deleted."""
+    table = Table(folder)
+    version = delta_commits.create(table, Schema.from_arrow(NUMBERS))
+    for number in range(commits):
+        made = data_files.write(folder, pa.table({"number": [number]}, NUMBERS))
+        old = table.files(version)
+        version = delta_commits.commit(table, version, add=[made], remove=old)
+        for file in old:
+            (folder / file.path).unlink()
+    return table
+
+
+def entries_to_read(folder: Path) -> int:
+    """How many entries a process reads that opens a table: those after its newest checkpoint."""
+    names = [path.name for path in (folder / "_delta_log").iterdir() if path.name[0].isdigit()]
+    last = max((int(name[:20]) for name in names if ".checkpoint." in name), default=-1)
+    return sum(name.endswith(".json") and int(name[:20]) > last for name in names)
+
+
+def removals_repeated(folder: Path) -> list[str]:
+    """The removed files that the newest checkpoint names."""
+    newest = max((folder / "_delta_log").glob("*.checkpoint.parquet"))
+    return [one["path"] for one in pq.read_table(newest)["remove"].to_pylist() if one and one["path"]]
+
+
+def test_a_table_is_opened_with_ten_entries_however_many_there_are(tmp_path: Path) -> None:
+    replaced_often(tmp_path, 28)
+    assert entries_to_read(tmp_path) <= checkpoints.ENTRIES
+
+
+def test_no_checkpoint_was_worthwhile_so_deleted_files_stayed_in_it(tmp_path: Path) -> None:
+    table = replaced_often(tmp_path, 28)
+    newest = table.version()
+    assert newest is not None
+    assert removals_repeated(tmp_path)
+    held = [file.path for file in table.files(newest)]
+    checkpoints.checkpoint(table, newest)
+    assert entries_to_read(tmp_path) <= checkpoints.ENTRIES
+    assert removals_repeated(tmp_path) == []
+    again = Table(tmp_path)
+    assert [file.path for file in again.files(again.version())] == held
+
+
+def test_a_long_log_was_listed_for_each_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = replaced_often(tmp_path, 25)
+    checkpoints.delete(checkpoints.superfluous(tmp_path, 15))  # as maintenance: the first entry is gone
+    looked_at: list[Path] = []
+    glob = Path.glob
+    monkeypatch.setattr(Path, "glob", lambda folder, pattern: looked_at.append(folder) or glob(folder, pattern))
+    monkeypatch.setattr(DeltaTable, "is_deltatable", lambda folder: looked_at.append(Path(folder)) or True)
+    again = Table(tmp_path)
+    newest = again.version()
+    assert newest is not None
+    delta_commits.commit(again, newest)
+    assert looked_at == []
+    with pytest.raises(CutLog):
+        check_can_open(tmp_path, 3)
+    assert table.version() == newest + 1
+
+
+@pytest.mark.parametrize("hint", ["", "{}", '{"version": 7}', "[]"])
+def test_a_log_is_listed_where_its_last_checkpoint_is_not_named(tmp_path: Path, hint: str) -> None:
+    replaced_often(tmp_path, 28)
+    checkpoints.delete(checkpoints.superfluous(tmp_path, 15))
+    (tmp_path / "_delta_log" / "_last_checkpoint").write_text(hint)
+    check_can_open(tmp_path, 28)
+    check_can_open(tmp_path, 9)
+    with pytest.raises(CutLog):
+        check_can_open(tmp_path, 8)
+
+
+def test_the_first_checkpoint_of_another_process_is_not_named_yet(tmp_path: Path) -> None:
+    table = replaced_often(tmp_path, 10)
+    assert last_checkpoint(tmp_path) == 9
+    (tmp_path / "_delta_log" / HINT).unlink()
+    delta_commits.make_lasting(table, None, 10)
+    assert delta_commits.lasting(table, 9) == 9
+    checkpoints.checkpoint(table, 9)
+    assert delta_commits.commit(Table(tmp_path), 10) == 11
+
+
+@pytest.mark.parametrize("hint", ["", "{}", "[]", '{"version": 7}', None])
+def test_deleted_files_are_left_out_of_a_checkpoint_that_is_not_named(tmp_path: Path, hint: str | None) -> None:
+    """The file that names it was cut off by the power, says another one, or is gone."""
+    table, named = replaced_often(tmp_path, 12), tmp_path / "_delta_log" / HINT
+    if hint is None:
+        named.unlink()
+    else:
+        named.write_text(hint)
+    checkpoints.checkpoint(table, 12)
+    assert removals_repeated(tmp_path) == []
+    assert (named.read_text() if named.exists() else None) == hint
+
+
+def test_no_writer_removes_entries_of_cuts_that_are_kept_for_years(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(delta_commits.CONFIGURATION, "delta.logRetentionDuration", "interval 0 days")
+    table = replaced_often(tmp_path, 12)  # as if a year had passed
+    assert entries_to_read(tmp_path) < 12
+    assert checkpoints.can_open(tmp_path, 0)
+    assert table.files(0) == []
+
+
+def test_tables_of_before_get_the_settings_of_new_ones_by_maintenance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compute_simply(monkeypatch)
+    monkeypatch.setattr(disk, "_flush", Path.stat)  # no power fails here
+    definition = pipeline(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(delta_commits, "CONFIGURATION", OF_BEFORE)
+        for number in (1, 2):
+            arrive(tmp_path, number)
+            advance(definition, no_spark)
+    root = definition.root
+    DeltaTable(root / "results").alter.set_table_properties({"delta.logRetentionDuration": "interval 9 days"})
+    maintain(definition, "ann")
+    there = [name for name in (*COMMIT_ORDER, LEDGER.name) if (root / name).exists()]
+    settings = {name: DeltaTable(root / name).metadata().configuration for name in there}
+    assert settings.pop("results") == {**delta_commits.CONFIGURATION, "delta.logRetentionDuration": "interval 9 days"}
+    assert all(one == delta_commits.CONFIGURATION for one in settings.values())
+    ledger = ledger_of(definition)
+    commit = ledger.state().commit
+    assert commit is not None
+    assert foreign_changes(ledger.tables, commit.versions, None) == []
+    arrive(tmp_path, 3)
+    advance(definition, no_spark)
+    Reader(tmp_path).watch()
+    versions = {name: DeltaTable(root / name).version() for name in COMMIT_ORDER if (root / name).exists()}
+    maintain(definition, "ann")
+    assert {name: DeltaTable(root / name).version() for name in versions} == versions
+
+
+def test_a_checkpoint_counts_only_where_it_is_there(tmp_path: Path) -> None:
+    """The file that names the newest may have come alone; then the log is listed."""
+    replaced_often(tmp_path, 12)
+    log = tmp_path / "_delta_log"
+    [checkpoint] = log.glob("*.checkpoint.parquet")
+    newest = int(checkpoint.name.partition(".")[0])
+    assert last_checkpoint(tmp_path) == newest
+    checkpoint.unlink()
+    assert (last_checkpoint(tmp_path), file_of(tmp_path, newest).exists()) == (None, True)
+    (log / HINT).unlink()
+    assert last_checkpoint(tmp_path) is None

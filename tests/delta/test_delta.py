@@ -1,0 +1,204 @@
+"""Tables that stay open show what others commit, and every run opens its own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, Schema
+
+from windowlib.delta import checkpoints, log
+from windowlib.delta import commits as delta_commits
+from windowlib.delta import small_tables as small
+from windowlib.delta import tables as delta
+from windowlib.delta.log import CutLog, DamagedLog
+from windowlib.delta.tables import Table, Tables
+
+SCHEMA = Schema.from_arrow(pa.schema([("number", pa.int64())]))
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    """An empty table."""
+    table = Table(tmp_path / "table")
+    assert table.version() is None
+    delta_commits.create(table, SCHEMA)
+    assert table.version() == 0
+    return table
+
+
+def test_commits_of_others_are_seen(table: Table) -> None:
+    small.append_rows(Table(table.folder), 0, [{"number": 1}])
+    assert table.version() == 1
+    assert [file.rows for file in table.files(1)] == [1]
+    assert table.files(0) == []
+
+
+@pytest.mark.fault("a table has moved on since it was read", "the commit is refused")
+def test_a_commit_prepared_on_an_older_version_is_refused(table: Table) -> None:
+    small.append_rows(table, 0, [{"number": 1}])
+    with pytest.raises(delta_commits.Conflict):
+        small.append_rows(table, 0, [{"number": 2}])
+    assert table.version() == 1
+
+
+@pytest.mark.fault("another program has made a table append-only", "the commit is refused with the reason, at once")
+def test_a_commit_that_the_table_refuses_is_not_a_conflict(table: Table) -> None:
+    small.append_rows(table, 0, [{"number": 1}])
+    DeltaTable(table.folder).alter.set_table_properties({"delta.appendOnly": "true"})
+    before = table.version()
+    assert before is not None
+    with pytest.raises(delta_commits.RefusedCommit, match=r"refuses a commit: .*append-only"):
+        delta_commits.commit(table, before, remove=table.files(before))
+    assert table.version() == before
+
+
+def test_tries_end() -> None:
+    tried = list[int]()
+
+    def is_slower() -> None:
+        tried.append(len(tried))
+        raise delta_commits.Conflict
+
+    with pytest.raises(delta_commits.RefusedCommit, match="again and again"):
+        delta_commits.again_on_conflict(is_slower, at_most=2)
+    assert len(tried) == 2
+
+
+def test_a_table_that_was_made_again_is_another_table(table: Table) -> None:
+    small.append_rows(table, 0, [{"number": 1}])
+    assert table.version() == 1
+    shutil.rmtree(table.folder)
+    assert table.version() is None
+    delta_commits.create(table, SCHEMA)
+    assert table.version() == 0
+
+
+@pytest.mark.fault("the beginning of a table's log was cleaned up", "it is read from its checkpoint")
+def test_a_log_whose_beginning_was_cleaned_up_is_still_read(table: Table) -> None:
+    small.append_rows(table, 0, [{"number": 1}])
+    newest = table.newest()
+    assert newest is not None
+    newest.create_checkpoint()
+    (table.folder / "_delta_log" / "00000000000000000000.json").unlink()
+    for one in (table, Table(table.folder)):
+        assert one.version() == 1
+        assert [file.rows for file in one.files(1)] == [1]
+    small.append_rows(Table(table.folder), 1, [{"number": 2}])
+    assert table.version() == 2
+
+
+@pytest.mark.fault(
+    "maintenance shortens a log while a writer sleeps", "the writer changes nothing, and a sentence says so"
+)
+@pytest.mark.parametrize("sleeps", ["before it looks", "when it has looked", "before its entry"])
+def test_who_slept_while_the_log_was_shortened_writes_nothing(
+    table: Table, sleeps: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in (1, 2, 3):
+        small.append_rows(table, number - 1, [{"number": number}])
+    sleeper, real = Table(table.folder), DeltaTable.create_write_transaction
+    assert sleeper.version() == 3
+
+    def shortened() -> None:
+        for number in range(4, 16):
+            small.append_rows(table, number - 1, [{"number": number}])
+        checkpoints.checkpoint(table, 15)
+        checkpoints.delete(checkpoints.superfluous(table.folder, 15))
+
+    def late(*given: object, **more: object) -> None:
+        monkeypatch.undo()
+        shortened()
+        real(*given, **more)
+
+    def looked(folder: Path, version: int) -> None:
+        monkeypatch.undo()
+        log.check_can_open(folder, version)
+        shortened()
+
+    if sleeps == "before it looks":
+        shortened()
+    elif sleeps == "when it has looked":
+        monkeypatch.setattr(log, "check_can_open", looked)
+    else:
+        monkeypatch.setattr(DeltaTable, "create_write_transaction", late)
+    with pytest.raises(
+        delta_commits.Conflict, match="version 3 of table table can no longer be opened: its log was shortened"
+    ):
+        small.append_rows(sleeper, 3, [{"number": 99}])
+    with pytest.raises(CutLog, match="must start again"):
+        Table(table.folder).at(3)
+    numbers = [row["number"] for row in table.rows(table.files(table.version()), None)]
+    assert sorted(numbers) == list(range(1, 16))
+
+
+def test_a_table_is_opened_once(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def counted(folder: str, **options: int) -> DeltaTable:
+        asked.append(folder)
+        return DeltaTable(folder, **options)
+
+    monkeypatch.setattr(delta, "DeltaTable", counted)
+    tables = Tables(table.folder.parent)
+    for number in (1, 2, 3):
+        assert tables["table"].version() == number - 1
+        small.append_rows(tables["table"], number - 1, [{"number": number}])
+        assert [file.rows for file in tables["table"].files(number)] == [1] * number
+    assert asked == [str(table.folder)]
+
+
+@pytest.mark.fault(
+    "a process wakes after another has shortened the log of a table past what it had read",
+    "it looks again; it ends with no error about a file that is not there",
+)
+def test_a_log_that_was_shortened_meanwhile_is_not_a_missing_file(table: Table) -> None:
+    for number in range(4):
+        small.append_rows(table, number, [{"number": number}])
+    checkpoints.checkpoint(Table(table.folder), 4, worth=1)
+    checkpoints.delete(checkpoints.superfluous(table.folder, 4, worth=1))
+    asleep = Table(table.folder)
+    with pytest.raises(delta_commits.Conflict, match="can no longer be opened"):
+        small.append_rows(asleep, 1, [{"number": 9}])
+    assert delta_commits.lasting(asleep, 1) == 1  # a checkpoint holds it
+    checkpoints.checkpoint(asleep, 1, worth=1)
+    assert asleep.version() == 4
+    log.file_of(table.folder, 4).unlink()
+    with pytest.raises(FileNotFoundError):
+        delta_commits.lasting(asleep, 4)
+
+
+@pytest.mark.fault(
+    "another program gives a table a format that is not known here, or a schema that cannot be read",
+    "the command ends with the table, the reason, and the way back",
+)
+@pytest.mark.parametrize(
+    ("kind", "name", "value", "reason"),
+    [
+        ("protocol", "minReaderVersion", 99, "minimum reader version 99"),
+        ("metaData", "schemaString", "{no schema", "key must be a string"),
+    ],
+)
+def test_a_table_of_an_unknown_format_is_named(table: Table, kind: str, name: str, value: object, reason: str) -> None:
+    first = log.file_of(table.folder, 0)
+    actions = [json.loads(line) for line in first.read_text().splitlines()]
+    changed = [{of: {**said, name: value} if of == kind else said for of, said in one.items()} for one in actions]
+    first.write_text("".join(f"{json.dumps(one)}\n" for one in changed))
+    for ask in (lambda: Table(table.folder).version(), lambda: Table(table.folder).files(0)):
+        with pytest.raises(DamagedLog, match=rf"table {table.folder.name} cannot be opened \(.*{reason}.*Restore /"):
+            ask()
+
+
+@pytest.mark.parametrize("left", ["nothing", "a file", "an empty folder"])
+def test_a_version_of_a_table_that_is_gone_is_named(table: Table, left: str) -> None:
+    assert table.version() is not None
+    shutil.rmtree(table.folder)
+    if left == "a file":
+        table.folder.touch()
+    elif left == "an empty folder":
+        table.folder.mkdir()
+    with pytest.raises(DamagedLog, match=rf"table {table.folder.name} does not exist: version 0 is needed. Restore /"):
+        table.files(0)

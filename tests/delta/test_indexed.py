@@ -1,0 +1,85 @@
+"""Tables with more columns than a log gives statistics of: files are looked for by those it names, or by footers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, Schema
+from pyspark.sql import SparkSession
+
+from tests.source.test_own_words import EXPECTED, pipeline, play
+from tests.support.clicks import CLICKS, clicks
+from tests.support.clicks import clock as now
+from windowlib.definition.definition import Definition
+from windowlib.delta import commits as delta_commits
+from windowlib.delta import indexed_columns as indexed
+from windowlib.delta.tables import Table
+from windowlib.maintenance.maintain import maintain
+from windowlib.pages.site import report
+from windowlib.runs.advance import advance
+
+WIDE = CLICKS + "".join(f'sum_{number} = "sum(value + {number})"\n' for number in range(40))
+NAMED = {
+    "open_windows": "window_start_ms,window_end_ms,state_window_start_ms,state_window_end_ms,elements,last_event_ms",
+    "results": "window_start,window_end,last_event_time,timing,batch_id",
+    "result_changes": "window_start,window_end,last_event_time,timing,batch_id",
+}
+
+
+def named(definition: Definition) -> dict[str, str | None]:
+    configurations = {name: DeltaTable(definition.root / name).metadata().configuration for name in NAMED}
+    return {name: one.get(indexed.PROPERTY) for name, one in configurations.items()}
+
+
+def bounded(definition: Definition, name: str) -> set[str]:
+    """The columns of a table whose bounds are known of each file."""
+    table = Table(definition.root / name)
+    return set.intersection(*({*file.low} for file in table.files(table.version())))
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_a_wide_table_names_the_columns_by_which_its_files_are_looked_for(spark: SparkSession, tmp_path: Path) -> None:
+    definition = clicks(tmp_path, 4, WIDE)
+    advance(definition, lambda: spark, clock=now)
+    assert named(definition) == NAMED
+    assert bounded(definition, "results") == {*NAMED["results"].split(",")}
+    assert bounded(definition, "open_windows") == {*NAMED["open_windows"].split(",")}
+
+
+def test_a_column_of_the_author_s_that_is_called_as_one_of_ours_is_named_where_its_type_has_bounds() -> None:
+    ours = {"window_start_ms": pa.int64(), "elements": pa.int64()}
+    authors = {f"sum_{number}": pa.int64() for number in range(40)}
+    for kind, is_named in ((pa.bool_(), False), (pa.string(), True)):
+        schema = Schema.from_arrow(pa.schema({"state": kind, **ours, **authors}))
+        named = indexed.properties("open_windows", schema)[indexed.PROPERTY].split(",")
+        assert named == [*(["state"] if is_named else []), *ours]
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_one_of_before_is_read_by_footers_until_maintenance_names_them(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log gives no bounds of `batch_id`, which pages of warnings, and maintenance after an erasure, need."""
+    definition = clicks(tmp_path, 3, WIDE)
+    with monkeypatch.context() as patch:
+        patch.setattr(delta_commits, "configuration", lambda *_: {**delta_commits.CONFIGURATION})
+        advance(definition, lambda: spark, clock=now)
+    assert set(named(definition).values()) == {None}
+    assert bounded(definition, "results") > {"batch_id", "sum_39"}
+    assert report(definition, now()).exists()
+    maintain(definition, "ann", clock=now)
+    assert named(definition) == NAMED
+    assert "sum_39" not in bounded(definition, "results") >= {"batch_id"}
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+@pytest.mark.parametrize("window", ["sessions", "tumbling"])
+def test_sixty_keys_come_before_the_columns_of_time(spark: SparkSession, tmp_path: Path, window: str) -> None:
+    """Files of windows in flight had no bounds in time, and an expression of all keys was nested too deeply."""
+    definition = pipeline(tmp_path, window, [f"key_{number}" for number in range(60)], ["total"])
+    assert play(spark, tmp_path, definition) == EXPECTED[window]

@@ -1,0 +1,53 @@
+"""What is looked at without a claim, while another process goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from windowlib.delta.log import CutLog
+from windowlib.ledger.ledger import Ledger, wall_clock_ms
+from windowlib.ledger.prepare import Prepared, Unreadable, read
+from windowlib.ledger.rows import LedgerState
+
+
+@pytest.mark.fault(
+    "a command of an operator looks at a prepared batch that a run publishes at that moment", "it looks again"
+)
+def test_what_was_published_meanwhile_is_looked_at_again(tmp_path: Path) -> None:
+    ours, theirs, seen = Ledger(tmp_path, wall_clock_ms), Ledger(tmp_path, wall_clock_ms), list[int]()
+    theirs.claim()
+
+    def look(state: LedgerState) -> int:
+        seen.append(state.sequence)
+        if len(seen) == 1:
+            theirs.write({"kind": "release"})
+            read(tmp_path, Prepared("_prepared/gone.json", ""))
+        return state.sequence
+
+    assert ours.settled(look) == 2
+    assert seen == [1, 2]
+
+
+@pytest.mark.fault("maintenance shortens a log that a command of an operator is looking at", "the command looks again")
+def test_a_log_that_was_shortened_meanwhile_is_looked_at_again(tmp_path: Path) -> None:
+    ours, theirs, seen = Ledger(tmp_path, wall_clock_ms), Ledger(tmp_path, wall_clock_ms), list[int]()
+    theirs.claim()
+
+    def look(state: LedgerState) -> int:
+        seen.append(state.sequence)
+        theirs.write({"kind": "release"})
+        raise CutLog(f"after {state.sequence}") if len(seen) < 3 else KeyError
+
+    with pytest.raises(KeyError):
+        ours.settled(look)
+    assert seen == [1, 2, 3]
+    with pytest.raises(CutLog, match="after 4"):
+        ours.settled(lambda state: (_ for _ in ()).throw(CutLog(f"after {state.sequence}")))
+
+
+def test_what_is_damaged_is_said(tmp_path: Path) -> None:
+    Ledger(tmp_path, wall_clock_ms).claim()
+    with pytest.raises(Unreadable, match="cannot be read"):
+        Ledger(tmp_path, wall_clock_ms).settled(lambda _: read(tmp_path, Prepared("_prepared/gone.json", "")))

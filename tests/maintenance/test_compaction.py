@@ -1,0 +1,31 @@
+"""How large files become where small ones are put together."""
+
+from __future__ import annotations
+
+import pytest
+
+from windowlib.delta.data_files import DataFile
+from windowlib.maintenance import compaction
+
+KB = 1 << 10
+
+
+def put_together(name: str, sizes_kb: list[int]) -> list[list[int]]:
+    """The sizes of the files that are each to become one."""
+    files = [
+        DataFile(f"{n}.parquet", size * KB, 1, low={"batch_id": n, "sequence": n}, high={"batch_id": n, "sequence": n})
+        for n, size in enumerate(sizes_kb)
+    ]
+    found = compaction.groups(name, files, lambda partition: False, 1)
+    return [[file.size_bytes // KB for file in one] for one in found]
+
+
+@pytest.mark.parametrize("name", ["ledger", "run_metrics", "dq_results", "source_files", "watermarks"])
+def test_a_table_that_is_read_by_the_log_s_statistics_keeps_several_files(name: str) -> None:
+    assert put_together(name, [100] * 25) == [[100] * 10, [100] * 10, [100] * 5]
+    assert put_together(name, [900, 300, *[10] * 9]) == [[10] * 9]
+
+
+def test_another_table_gets_large_files() -> None:
+    assert put_together("quarantine", [100] * 25) == [[100] * 25]
+    assert put_together("quarantine", [16_000] * 9) == [[16_000] * 4, [16_000] * 4]

@@ -1,0 +1,373 @@
+"""Maintenance: what it puts together, what it deletes, and what of neither a reader ever notices."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from tests.runs.schedules import Reader, arrive, before_each_step, compute_simply, last_run, no_spark, pipeline
+from tests.support.clicks import arrive as arrive_click
+from tests.support.clicks import clicks, events
+from tests.support.clicks import clock as plan_time
+from tests.support.killed import Killed, dead_owner, stopped
+from tests.support.strategies import ALL
+from windowlib.batches.planning import ledger_of
+from windowlib.contract.tables import COMMIT_ORDER
+from windowlib.decisions.operations import rollback
+from windowlib.decisions.verdicts import accept_clock, approve
+from windowlib.definition.definition import Definition
+from windowlib.definition.instants import instant
+from windowlib.delta import disk, log
+from windowlib.delta.tables import Table
+from windowlib.ledger import lease
+from windowlib.ledger import retained_batches as kept
+from windowlib.ledger.history import commits_of
+from windowlib.ledger.ledger import Rejected, Superseded
+from windowlib.ledger.maintenances import kept_from
+from windowlib.ledger.retained_batches import CutExpired
+from windowlib.maintenance import compaction
+from windowlib.maintenance.maintain import forecast, maintain
+from windowlib.publication.readers import read_table
+from windowlib.quality.check import CheckResult
+from windowlib.runs import attempt
+from windowlib.runs.advance import advance
+
+HOUR_MS = 3_600_000
+WHO = "ann"
+EACH = 6 if ALL else 27
+"""Step at which maintenance is killed, as after each all tables are read again. The schedules kill it at any step."""
+
+
+class Clock:
+    """A clock that a test sets on."""
+
+    now_ms = 1_800_000_000_000
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+    def later(self, hours: float) -> None:
+        self.now_ms += int(hours * HOUR_MS)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Of a pipeline whose batches need no engine, and whose tables are compacted early; one cut is kept."""
+    compute_simply(monkeypatch)
+    monkeypatch.setattr(disk, "_flush", Path.stat)  # no power fails here
+    for what in ("CLOSED", "OPEN", "OPEN_DAY"):
+        monkeypatch.setattr(compaction, what, 4)
+    pipeline(tmp_path)
+    return tmp_path
+
+
+def runs(folder: Path, clock: Clock, numbers: range) -> Definition:
+    """A batch for each of some files, an hour apart."""
+    definition = pipeline(folder)
+    for number in numbers:
+        arrive(folder, number)
+        clock.later(1)
+        advance(definition, no_spark, clock=clock)
+    return definition
+
+
+def rows(definition: Definition, versions: dict[str, int]) -> dict[str, list[str]]:
+    """What the tables hold at some versions."""
+    tables, found = ledger_of(definition).tables, {}
+    for name in ("results", "open_windows", "source_files"):
+        table = tables[name]
+        files = table.files(versions.get(name))
+        read = (compaction.data_files.read_parquet(table.folder / file.path).to_pylist() for file in files)
+        found[name] = sorted(str(row) for rows in read for row in rows)
+    return found
+
+
+def cuts(definition: Definition) -> dict[int, dict[str, list[str]]]:
+    """Every batch's cut that is kept."""
+    commits = commits_of(ledger_of(definition).tables, kept_from(definition.root))
+    return {one.batch_id: rows(definition, dict(one.versions)) for one in commits}
+
+
+def data_files_on_disk(definition: Definition) -> set[str]:
+    """The data files of all tables that batches publish."""
+    root = definition.root
+    found = (path for name in COMMIT_ORDER for path in (root / name).rglob("*.parquet"))
+    return {str(path.relative_to(root)) for path in found if "_delta_log" not in path.parts}
+
+
+def needed(definition: Definition) -> set[str]:
+    """The data files that the kept cuts name."""
+    ledger = ledger_of(definition)
+    return {
+        f"{name}/{file.path}"
+        for one in commits_of(ledger.tables, kept_from(definition.root))
+        for name in one.versions
+        for file in ledger.tables[name].files(one.versions[name])
+    }
+
+
+def test_small_files_are_put_together_and_no_cut_changes(folder: Path, clock: Clock) -> None:
+    definition = runs(folder, clock, range(1, 9))
+    before, shown = cuts(definition), forecast(definition, clock)
+    report = maintain(definition, WHO, clock)
+    assert report.batch_id == 9
+    assert shown.tables[:-1] == report.tables[:-1]  # the ledger has gained rows
+    assert cuts(definition) == {number: held for number, held in before.items() if number >= report.kept_from} | {
+        9: before[8]
+    }
+    live = {name: len(table.files(table.version())) for name, table in tables_of(definition)}
+    assert live["results"] == live["source_files"] == 1
+    after = cuts(runs(folder, clock, range(9, 11)))[11]
+    assert set(before[8]["source_files"]) < set(after["source_files"])
+    Reader(folder).watch()
+
+
+@pytest.mark.spark
+@pytest.mark.embedded
+def test_who_follows_changes_sees_nothing_of_it(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for what in ("CLOSED", "OPEN", "OPEN_DAY"):
+        monkeypatch.setattr(compaction, what, 2)
+    definition = clicks(tmp_path, 2)
+    table = ledger_of(definition).tables["result_changes"]
+    seen: list[dict[str, Any]] = []
+
+    def follow() -> int:
+        """Takes what is newer than the last batch that was seen."""
+        last_seen = max((row["batch_id"] for row in seen), default=0)
+        new = [row for row in read_table(definition, "result_changes").to_pylist() if row["batch_id"] > last_seen]
+        seen.extend(new)
+        return len(new)
+
+    for number in (3, 4) if ALL else (3,):
+        advance(definition, lambda: spark, clock=plan_time)
+        assert follow()
+        before = {name: rows_of(read_table(definition, name)) for name in ("results", "open_windows", "seen_ids")}
+        at = table.version()
+        assert at is not None
+        report = maintain(definition, WHO, plan_time)
+        assert "result_changes" in {one.table for one in report.tables if one.compacted}
+        assert follow() == 0
+        assert before == {name: rows_of(read_table(definition, name)) for name in before}
+        entry = log.file_of(table.folder, at + 1).read_text().splitlines()
+        files = [one for line in entry for kind, one in json.loads(line).items() if kind in ("add", "remove")]
+        assert len(files) > 2
+        assert not any(file["dataChange"] for file in files)  # which a stream over the table passes over
+        then = DeltaTable(str(table.folder), version=at).to_pyarrow_table()
+        assert rows_of(then) == rows_of(read_table(definition, "result_changes"))
+        arrive_click(tmp_path, number, events(number))
+    assert sorted(map(str, seen)) == rows_of(read_table(definition, "result_changes"))
+
+
+def rows_of(found: pa.Table) -> list[str]:
+    return sorted(map(str, found.to_pylist()))
+
+
+def tables_of(definition: Definition) -> Iterator[tuple[str, Table]]:
+    ledger = ledger_of(definition)
+    return ((name, ledger.tables[name]) for name in ("results", "source_files"))
+
+
+@pytest.mark.long("eight batches are, in make test, and maintenance killed at steps ends with the needed files alone")
+def test_after_many_batches_there_are_the_files_of_the_kept_cuts_and_no_more(folder: Path, clock: Clock) -> None:
+    definition = runs(folder, clock, range(1, 41))
+    assert len(data_files_on_disk(definition)) > 150
+    maintain(definition, WHO, clock)
+    clock.later(2)
+    report = maintain(definition, WHO, clock)  # of what was put together only the newer cut is kept
+    assert report.kept_from == 41
+    assert data_files_on_disk(definition) == needed(definition)
+    entries = [path for name in COMMIT_ORDER for path in (definition.root / name / "_delta_log").glob("*.json")]
+    assert len(data_files_on_disk(definition)) <= 6
+    assert len(entries) <= 2 * len(COMMIT_ORDER)
+    assert maintain(definition, WHO, clock).tables == ()
+
+
+def test_what_is_given_up_is_said_in_a_sentence(folder: Path, clock: Clock) -> None:
+    definition = runs(folder, clock, range(1, 6))
+    clock.later(2)
+    report = maintain(definition, WHO, clock)
+    assert report.kept_from == 5
+    with pytest.raises(CutExpired, match=r"no way back to batch 3: .* cuts before that of batch 5 .* \"1 batch\""):
+        rollback(definition, 3, WHO, "too far", clock)
+    assert rollback(definition, 5, WHO, "the last that is kept", clock) == 7
+
+
+def test_cuts_are_kept_for_a_span_of_time(folder: Path, clock: Clock) -> None:
+    definition = pipeline(folder)
+    kept_for = definition.retention.model_copy(update={"cuts": kept.RetentionPeriod(ms=5 * HOUR_MS)})
+    runs(folder, clock, range(1, 8))
+    report = maintain(definition.model_copy(update={"retention": kept_for}), WHO, clock)
+    assert report.kept_from == 2
+
+
+@pytest.mark.fault(
+    "maintenance runs by a clock that is a year ahead",
+    "ages are counted from the newest batch until an operator accepts the clock",
+)
+def test_a_clock_that_is_far_ahead_deletes_nothing(folder: Path, clock: Clock) -> None:
+    definition = pipeline(folder)
+    kept_for = definition.retention.model_copy(update={"cuts": kept.RetentionPeriod(ms=5 * HOUR_MS)})
+    definition = definition.model_copy(update={"retention": kept_for})
+    runs(folder, clock, range(1, 8))
+    before, newest = forecast(definition, clock).kept_from, clock()
+    clock.later(24 * 365)  # the clock is wrong, or the pipeline has paused
+    reports = [forecast(definition, clock)]
+    for _ in range(2):
+        reports.append(maintain(definition, WHO, clock))
+        clock.later(24)
+    assert reports[1].batch_id == 8, "the first has made a batch, which that clock has dated"
+    for report in reports:
+        [note] = report.notes
+        assert report.kept_from == before
+        assert re.search(rf"far ahead of the newest batch: .* counted from {instant(newest)}.* accept-clock", note)
+    accept_clock(definition, WHO, "paused", clock)
+    report = maintain(definition, WHO, clock)
+    assert report.notes == ()
+    assert report.kept_from > before
+
+
+def test_files_of_dead_attempts_go_and_those_of_a_waiting_batch_stay(
+    folder: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    definition = runs(folder, clock, range(1, 4))
+    arrive(folder, 4)
+    with stopped("ledger:prepare"):
+        advance(definition, no_spark, clock=clock)
+    dead = data_files_on_disk(definition) - needed(definition)
+    assert len(dead) > 2
+    refusal = [CheckResult("events", "rows", "critical", "Every row is liked.", False, "0", "1")]
+    with monkeypatch.context() as patch:
+        patch.setattr(attempt, "_judged", lambda *_: refusal)
+        with pytest.raises(Rejected):
+            advance(definition, no_spark, clock=clock)
+    waiting = data_files_on_disk(definition) - needed(definition) - dead
+    clock.later(2)
+    report = maintain(definition, WHO, clock)
+    assert report.batch_id is None
+    assert "batch 4 waits for a decision" in report.notes[0]
+    assert data_files_on_disk(definition) - needed(definition) == waiting
+    approve(definition, WHO, "look again", clock=clock)
+    last_run(folder, clock)
+    assert len(cuts(definition)[4]["source_files"]) == 4
+
+
+def test_after_a_dead_run_files_of_attempts_are_known_by_the_batch_and_the_claim_in_their_names(
+    folder: Path, clock: Clock
+) -> None:
+    """However old the batch is. What the ledger has fixed stays, and so does a name by chance."""
+    definition = runs(folder, clock, range(1, 4))
+    rows = read_table(definition, "ledger").to_pylist()
+    fixed = {row["batch_id"]: row["epoch"] for row in rows if row["kind"] == "prepare"}
+    arrive(folder, 4)
+    with stopped("ledger:prepare"):
+        advance(definition, no_spark, clock=clock)
+    dead, others = [(1, fixed[2]), (3, fixed[1])], [(2, fixed[2]), (9, fixed[1])]
+    paths = {one: definition.root / "results" / f"{one[0]}-{one[1]}-0.parquet" for one in (*dead, *others)}
+    for path in paths.values():
+        path.touch()
+    advance(definition, no_spark, clock=clock)
+    assert [one for one, path in paths.items() if path.exists()] == others
+
+
+def test_a_pipeline_whose_warehouse_is_the_folder_of_a_table_keeps_its_files(folder: Path, clock: Clock) -> None:
+    definition = runs(folder, clock, range(1, 6))
+    nested = definition.root / "results" / "nested"
+    shutil.copytree(definition.root, folder / "nested")
+    shutil.move(folder / "nested", nested)
+    before = {path for path in nested.rglob("*") if path.is_file()}
+    clock.later(24 * 365)
+    maintain(definition, WHO, clock)
+    assert {path for path in nested.rglob("*") if path.is_file()} == before
+
+
+def test_another_run_at_work_is_left_alone(folder: Path, clock: Clock) -> None:
+    definition = runs(folder, clock, range(1, 6))
+    ledger = ledger_of(definition, clock)
+    _, claim = ledger.claim()
+    with lease.lease(ledger, claim), pytest.raises(Superseded, match="another run holds this pipeline"):
+        maintain(definition, WHO, clock)
+    assert "a run is in progress" not in str(forecast(definition, clock).notes)
+
+
+@pytest.mark.fault(
+    "`windowlib maintain` is killed at any step", "no kept cut changes, and the next maintenance finishes it"
+)
+def test_killed_at_any_step_it_loses_nothing(folder: Path, clock: Clock) -> None:
+    definition = runs(folder, clock, range(1, 6))
+    clock.later(2)
+    before, values = cuts(definition)[5], Reader(folder).all_values()
+    for moment in range(1, 1_000, EACH):
+        left = moment
+        clock.later(0.1)
+
+        def step(what: str) -> None:
+            nonlocal left
+            left -= 1
+            if left == 0:
+                raise Killed(what)
+
+        with pytest.MonkeyPatch.context() as patch, dead_owner():
+            patch.setattr(lease, "_release", lambda ledger, claim: None)
+            before_each_step(step, patch)
+            try:
+                maintain(definition, WHO, clock)
+            except Killed:
+                pass
+            else:
+                break
+        newest = max(cuts(definition).items())[1]
+        assert newest == before
+        Reader(folder).watch()
+    assert moment > 40
+    assert Reader(folder).all_values() == values
+    arrive(folder, 6)
+    last_run(folder, clock)
+    clock.later(2)
+    maintain(definition, WHO, clock)
+    clock.later(2)
+    maintain(definition, WHO, clock)
+    assert data_files_on_disk(definition) == needed(definition)
+
+
+@pytest.mark.long("each is done by itself in make test, and killed at steps")
+def test_whatever_is_done_in_whatever_order_kept_cuts_stay_as_they_were(folder: Path, clock: Clock) -> None:
+    for seed in range(2):
+        chance, number = random.Random(seed), 0
+        place = folder / str(seed)
+        definition = pipeline(place)
+        known: dict[int, dict[str, list[str]]] = {}
+        for _ in range(16):
+            clock.later(chance.choice((0.1, 1, 3)))
+            match chance.choice(("run", "run", "maintain", "rollback")):
+                case "run":
+                    number += 1
+                    runs(place, clock, range(number, number + 1))
+                case "maintain":
+                    maintain(definition, WHO, clock)
+                case "rollback" if len(known) > 1:
+                    rollback(definition, sorted(known)[-2], WHO, "by chance", clock)
+                    last_run(place, clock)
+            if number:
+                now = cuts(definition)
+                assert {batch: known[batch] for batch in now if batch in known} == {
+                    batch: held for batch, held in now.items() if batch in known
+                }
+                known = now
+                Reader(place).watch()

@@ -1,0 +1,112 @@
+"""Another program changes a table's columns and none of its files: the next run says so before it computes anything."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable, Field
+
+from tests.runs.schedules import Reader, compute_simply, no_spark, pipeline, read_simply
+from windowlib.contract.tables import COMMIT_ORDER
+from windowlib.decisions.operations import forecast_adopt
+from windowlib.decisions.restore import forecast_restore
+from windowlib.definition.definition import Definition
+from windowlib.delta import commits as delta_commits
+from windowlib.delta.tables import Table, Tables
+from windowlib.publication.foreign_changes import CannotUndo
+from windowlib.publication.roll_forward import ForeignChange
+from windowlib.runs.advance import advance
+
+VALUES = [10 * number + digit for number in (1, 2) for digit in range(3)]
+
+
+@pytest.fixture(scope="module")
+def after_one(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a pipeline that has read one file of two."""
+    return read_simply(tmp_path_factory.mktemp("after") / "one", 1)
+
+
+@pytest.fixture
+def begun(after_one: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Definition:
+    """A copy of it, for one test."""
+    compute_simply(monkeypatch)
+    return pipeline(Path(shutil.copytree(after_one, tmp_path / "pipeline")))
+
+
+def versions(definition: Definition) -> dict[str, int | None]:
+    opened = Tables(definition.root)
+    return {name: opened[name].version() for name in COMMIT_ORDER}
+
+
+def add_column(table: DeltaTable) -> None:
+    table.alter.add_columns([Field("note", "string")])
+
+
+@pytest.mark.fault(
+    "another program adds a column and no row",
+    "the next run stops before it computes, names version, operation and user, and says how Spark takes it back",
+)
+@pytest.mark.parametrize("name", ["results", "open_windows", "source_files"])
+@pytest.mark.parametrize("later", [False, True], ids=["", "and changes a setting afterwards"])
+def test_a_column_that_another_program_added_stops_the_run(begun: Definition, name: str, later: bool) -> None:
+    table = DeltaTable(begun.root / name)
+    left = table.version()
+    add_column(table)
+    if later:
+        set_property(table)
+    before = versions(begun)
+    said = rf"table {name} was changed by another program: version {left + 1}, ADD COLUMN, .*TO VERSION AS OF {left}"
+    with pytest.raises(ForeignChange, match=said):
+        advance(begun, no_spark)
+    assert versions(begun) == before
+    for forecast in (forecast_restore, forecast_adopt):
+        with pytest.raises(CannotUndo, match="columns"):
+            forecast(begun)
+    DeltaTable(begun.root / name).restore(left)
+    goes_on(begun)
+
+
+def goes_on(definition: Definition) -> None:
+    advance(definition, no_spark)
+    assert Reader(definition.file.parent).all_values() == VALUES
+
+
+def set_property(table: DeltaTable) -> None:
+    table.alter.set_table_properties({"delta.logRetentionDuration": "interval 400 days"})
+
+
+def set_comment(table: DeltaTable) -> None:
+    table.alter.set_column_metadata("value", {"comment": "what was counted"})
+
+
+@pytest.mark.parametrize("harmless", [set_property, set_comment])
+def test_settings_and_comments_are_not_columns(begun: Definition, harmless: Callable[[DeltaTable], None]) -> None:
+    harmless(DeltaTable(begun.root / "results"))
+    goes_on(begun)
+
+
+def test_a_column_added_while_a_batch_is_prepared(begun: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And taken back: the batch is published as it was prepared."""
+    with monkeypatch.context() as patch:
+        patch.setattr(delta_commits, "commit_logged", stopping(delta_commits.commit_logged, "results"))
+        with pytest.raises(RuntimeError, match="stopped"):
+            advance(begun, no_spark)
+    table = DeltaTable(begun.root / "results")
+    left = table.version()
+    add_column(table)
+    with pytest.raises(ForeignChange, match=rf"table results .* ADD COLUMN, .*TO VERSION AS OF {left}"):
+        advance(begun, no_spark)
+    DeltaTable(begun.root / "results").restore(left)
+    goes_on(begun)
+
+
+def stopping(commit: Callable[..., int], name: str) -> Callable[..., int]:
+    def committing(table: Table, *rest: object) -> int:
+        if table.folder.name == name:
+            raise RuntimeError("stopped")
+        return commit(table, *rest)
+
+    return committing

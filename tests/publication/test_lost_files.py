@@ -1,0 +1,195 @@
+"""Data files that are gone from under a committed table: a run that needs one names it, and goes no further."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from tests.support.clicks import clicks, clock, tables
+from tests.support.damage import damage_rows
+from windowlib.batches.planning import plan
+from windowlib.cli.exits import USER, pipeline_folder, print_error
+from windowlib.contract.tables import TABLES
+from windowlib.decisions.operations import forecast_rollback, rollback
+from windowlib.decisions.verdicts import abandon
+from windowlib.definition.definition import Definition
+from windowlib.delta import log
+from windowlib.delta.commits import LostFiles
+from windowlib.delta.tables import Tables
+from windowlib.publication.damage import InspectionDepth, check_all, check_there
+from windowlib.publication.readers import read_table
+from windowlib.runs.advance import advance
+from windowlib.runs.run import RunRequest
+from windowlib.runs.together import advance_together
+
+pytestmark = [pytest.mark.spark, pytest.mark.embedded]
+FILES = 3
+OTHERS = pytest.mark.long("in make test each way is tried with other tables, whose files are read alike")
+READ_BY_A_RUN = ("results", "open_windows", "source_files", "watermarks", "run_metrics", "ledger")
+
+
+@pytest.fixture(scope="module")
+def after_two(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a pipeline that has committed two of its three files."""
+    folder = tmp_path_factory.mktemp("after") / "two"
+    advance(clicks(folder, FILES), lambda: spark, clock=clock, max_batches=2)
+    return folder
+
+
+@pytest.fixture
+def pipeline(after_two: Path, tmp_path: Path) -> Definition:
+    return clicks(Path(shutil.copytree(after_two, tmp_path / "pipeline")), 0)
+
+
+def versions(definition: Definition) -> dict[str, int | None]:
+    opened = Tables(definition.root)
+    return {name: opened[name].version() for name in TABLES if name != "ledger"}
+
+
+def lose(definition: Definition, table: str) -> list[str]:
+    """Deletes the files that the newest entry of a table's log has added."""
+    folder, newest = definition.root / table, DeltaTable(definition.root / table).version()
+    gone = sorted(log.entry(folder, newest).added)
+    for path in gone:
+        (folder / path).unlink()
+    return gone
+
+
+@pytest.mark.fault(
+    "data files are gone from under a committed table",
+    "the run names table, file and version, who ran VACUUM, and the ways on; nothing is touched",
+)
+@pytest.mark.parametrize("table", READ_BY_A_RUN)
+def test_a_file_that_is_gone_is_named(spark: SparkSession, pipeline: Definition, table: str) -> None:
+    before, gone = versions(pipeline), lose(pipeline, table)
+    with pytest.raises(
+        LostFiles, match=rf"^a file of table {table} is gone: .+ is named by version \d+ \(\d+ such file"
+    ) as said:
+        advance(pipeline, lambda: spark, clock=clock)
+    assert any(path in str(said.value) for path in gone)
+    assert versions(pipeline) == before
+
+
+def damage(definition: Definition, table: str, how: str) -> list[str]:
+    """Cuts the files that the newest entry of a table's log has added, or overwrites their ends, or rows alone."""
+    folder, newest = definition.root / table, DeltaTable(definition.root / table).version()
+    damaged = sorted(log.entry(folder, newest).added)
+    for path in (folder / path for path in damaged):
+        if how == "rows":
+            damage_rows(path)
+            continue
+        written = path.read_bytes()
+        path.write_bytes(
+            written[: len(written) // 2] + (b"" if how == "cut" else bytes(len(written) - len(written) // 2))
+        )
+    return damaged
+
+
+@pytest.mark.fault(
+    "data files of a committed table are damaged: cut, or overwritten",
+    "a run that reads one names table, file, version, and the ways on; nothing is touched, nothing is left out",
+)
+@pytest.mark.parametrize(
+    ("table", "how"),
+    [
+        pytest.param("open_windows", "cut", marks=pytest.mark.both),
+        ("open_windows", "overwritten"),
+        pytest.param("open_windows", "rows", marks=pytest.mark.both),
+        ("source_files", "cut"),
+        ("run_metrics", "overwritten"),
+        ("ledger", "rows"),
+        *(pytest.param(*other, marks=OTHERS) for other in (("source_files", "rows"), ("ledger", "overwritten"))),
+    ],
+)
+def test_a_file_that_is_damaged_is_named(spark: SparkSession, pipeline: Definition, table: str, how: str) -> None:
+    before, damaged = versions(pipeline), damage(pipeline, table, how)
+    with pytest.raises(LostFiles, match=rf"^a file of table {table} is damaged: .+ is named by version \d+ \(") as said:
+        advance(pipeline, lambda: spark, clock=clock)
+    assert any(path in str(said.value) for path in damaged)
+    why = {"cut": "bytes, and had", "overwritten": "its footer cannot be read: ", "rows": "its rows cannot be read: "}
+    assert why[how] in str(said.value)
+    assert "from a backup of the warehouse" in str(said.value)
+    assert versions(pipeline) == before
+
+
+@pytest.mark.both
+@pytest.mark.parametrize("how", ["gone", "rows"])
+def test_of_several_pipelines_the_one_that_has_lost_a_file_names_it(
+    spark: SparkSession, pipeline: Definition, after_two: Path, tmp_path: Path, how: str
+) -> None:
+    whole = clicks(Path(shutil.copytree(after_two, tmp_path / "whole")), 0).model_copy(update={"name": "whole"})
+    lose(pipeline, "open_windows") if how == "gone" else damage(pipeline, "open_windows", how)
+    lost, other = advance_together([RunRequest.of(one, clock) for one in (pipeline, whole)], lambda: spark)
+    assert isinstance(lost.error, LostFiles)
+    assert "a file of table open_windows is " in str(lost.error)
+    assert (other.error, [report.batch_id for report in other.reports]) == (None, [3])
+
+
+def test_a_file_of_ids_that_is_gone_is_named_once_a_batch_may_repeat_one(
+    spark: SparkSession, pipeline: Definition
+) -> None:
+    """A batch reads those files of ids alone that may hold one of its own."""
+    before, arrived = versions(pipeline), sorted(pipeline.source.path.glob("*.parquet"))
+    lose(pipeline, "seen_ids")
+    pq.write_table(pq.read_table(arrived[1]).slice(1), arrived[-1])
+    with pytest.raises(LostFiles, match=r"^a file of table seen_ids is gone: "):
+        advance(pipeline, lambda: spark, clock=clock)
+    assert versions(pipeline) == before
+
+
+def test_the_vacuum_is_named(spark: SparkSession, pipeline: Definition) -> None:
+    """Rows were deleted, VACUUM took the old files, and then the table was restored without them."""
+    table = DeltaTable(pipeline.root / "results")
+    left = table.version()
+    table.delete("user = 'u1'")
+    table.vacuum(0, enforce_retention_duration=False, dry_run=False)
+    table.restore(left, ignore_missing_files=True)
+    with pytest.raises(LostFiles, match=r"its log has a VACUUM, version \d+, by .+ at 20\d\d-"):
+        advance(pipeline, lambda: spark, clock=clock)
+
+
+def test_how_to_continue_without_a_backup(spark: SparkSession, after_two: Path, pipeline: Definition) -> None:
+    lose(pipeline, "results")
+    with pytest.raises(LostFiles, match=r"`\S*windowlib rollback PIPELINE.toml --to-batch 1 --reason .….`"):
+        advance(pipeline, lambda: spark, clock=clock)
+    assert forecast_rollback(pipeline, 1, clock).rows
+    rollback(pipeline, 1, "ann", "files are gone", clock)
+    advance(pipeline, lambda: spark, clock=clock, max_batches=1)
+    undisturbed = clicks(after_two, 0)
+    for name in ("results", "open_windows", "late_events"):
+        assert counted(pipeline, name) == counted(undisturbed, name)
+
+
+def test_the_way_back_is_to_a_batch_that_was_committed(spark: SparkSession, pipeline: Definition) -> None:
+    """Batch 3 was given up, and 4 wrote the file: it named 3."""
+    plan(pipeline, clock)
+    abandon(pipeline, "ann", "a wrong file", clock)
+    assert [one.batch_id for one in advance(pipeline, lambda: spark, clock=clock)] == [4]
+    lose(pipeline, "results")
+    with pytest.raises(LostFiles, match=r"a batch before 4, .*`\S*windowlib rollback PIPELINE.toml --to-batch 2 "):
+        check_all(Tables(pipeline.root), InspectionDepth())
+    results = Tables(pipeline.root)["results"]
+    for file in (pipeline.root / "ledger").glob("*.parquet"):  # then there is no way back
+        file.unlink()
+    with pytest.raises(LostFiles, match=r"^a file of table results is gone: .* from a backup of the warehouse$"):
+        check_there(results, results.files(results.version()))
+
+
+def counted(definition: Definition, table: str) -> list[str]:
+    """The rows of a table, whichever batch has written them."""
+    rows = read_table(definition, table).to_pylist()
+    return sorted(str({name: value for name, value in row.items() if name != "batch_id"}) for row in rows)
+
+
+def test_other_commands_name_it_too(pipeline: Definition, capsys: pytest.CaptureFixture[str]) -> None:
+    lose(pipeline, "late_events")
+    pipeline_folder.set(pipeline.root)
+    with pytest.raises(FileNotFoundError) as error:
+        tables(pipeline, ["late_events"])
+    assert print_error(error.value, "read") == USER
+    assert capsys.readouterr().err.startswith("error: a file of table late_events is gone: ")

@@ -1,0 +1,144 @@
+"""A batch looks at no more when its pipeline is old than when it was young: files and log entries counted, not timed.
+
+Young is the thirtieth batch and old the seventieth, in `make test-all` the hundredth and the five hundredth.
+`python -m tests.world.growth` measures thousands of batches on an engine.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.runs.schedules import DEFINITION, compute_simply, no_spark
+from tests.support.strategies import ALL
+from tests.world.growth.bounds import needed_files
+from windowlib.definition.definition import load_definition
+from windowlib.delta import checkpoints, disk
+from windowlib.delta import tables as delta
+from windowlib.delta.small_tables import SMALL_FILES
+from windowlib.ledger import reading as ledger_read
+from windowlib.maintenance.maintain import maintain
+from windowlib.runs.advance import advance, batches
+from windowlib.runs.run import RunRequest
+
+YOUNG, OLD = (100, 500) if ALL else (30, 70)
+READ_ROWS = 20  # of each of a batch's four looks, the rows since the last commit and two
+SPAN = 20  # batches since maintenance, which are looked at; every ten commits of a table make a checkpoint
+START_MS, STEP_MS = 1_800_000_000_000, 480_000  # all of the source is listed at 1, 181, 361, and so on: once a day
+
+
+class Grown:
+    """A pipeline whose batches, of one file with one value, need no engine."""
+
+    def __init__(self, folder: Path) -> None:
+        (folder / "incoming").mkdir()
+        file = folder / "values-0s.toml"
+        text = DEFINITION.format(delay="0s", gap="10ms")
+        file.write_text(text.replace("[watermark]", 'sorted_by_time = "names"\n\n[watermark]'))
+        self.folder, self.definition, self.number = folder, load_definition(file), 0
+
+    def clock(self) -> int:
+        return START_MS + self.number * STEP_MS
+
+    def arrive(self) -> None:
+        """The file of the next batch."""
+        self.number += 1
+        path = self.folder / "incoming" / f"{self.number:05}.parquet"
+        pq.write_table(pa.table({"value": [self.number], "ts": [self.number]}), path)
+        os.utime(path, (self.number, self.number))
+
+    def batches(self, up_to: int) -> None:
+        """Each by a run of its own."""
+        while self.number < up_to:
+            self.arrive()
+            advance(self.definition, no_spark, clock=self.clock)
+
+    def long_run(self, up_to: int) -> None:
+        """All by one run, while their files arrive: half of the time."""
+        self.arrive()
+        with closing(batches(RunRequest.of(self.definition, self.clock), no_spark)) as reports:
+            for _ in reports:
+                if self.number == up_to:
+                    break
+                self.arrive()
+
+    def other_files(self) -> int:
+        """How many files there are that no kept cut names: of logs, and of what was folded since maintenance."""
+        files = [path for path in self.definition.root.rglob("*") if path.is_file()]
+        return len(files) - needed_files(self.definition, self.clock)
+
+
+class Looks:
+    """How many Parquet files were opened, by folder; how often a log, and how many entries after its checkpoint."""
+
+    def __init__(self) -> None:
+        self.files, self.logs, self.entries = Counter[str](), Counter[str](), Counter[str]()
+
+    def at_file(self, source: Any) -> None:
+        self.files[Path(str(source)).parent.name] += 1
+
+    def at_log(self, folder: Path) -> None:
+        names = [path.name for path in (folder / "_delta_log").iterdir() if path.name[0].isdigit()]
+        last = max((int(name[:20]) for name in names if ".checkpoint." in name), default=-1)
+        self.logs[folder.name] += 1
+        self.entries[folder.name] += sum(name.endswith(".json") and int(name[:20]) > last for name in names)
+
+
+@contextmanager
+def counted(patch: pytest.MonkeyPatch) -> Iterator[Looks]:
+    """Counts what is opened within the block."""
+    looks, open_file, check_entries = Looks(), pq.ParquetFile.__init__, delta.check_entries
+    with patch.context() as patched:
+        patched.setattr(
+            pq.ParquetFile,
+            "__init__",
+            lambda file, source, *given, **named: looks.at_file(source) or open_file(file, source, *given, **named),
+        )
+        patched.setattr(delta, "check_entries", lambda folder: looks.at_log(folder) or check_entries(folder))
+        yield looks
+
+
+@contextmanager
+def folds_counted(grown: Grown, patch: pytest.MonkeyPatch) -> Iterator[Counter[int]]:
+    """How many rows of the ledger are folded for each batch within the block."""
+    folded, apply = Counter[int](), ledger_read.applied
+    with patch.context() as patched:
+        patched.setattr(ledger_read, "applied", lambda state, row: folded.update([grown.number]) or apply(state, row))
+        yield folded
+
+
+@pytest.mark.slow
+@pytest.mark.embedded
+def test_what_a_batch_looks_at_grew_with_the_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does a long run read more of the ledger for its last batch, though its claim is ever more rows back."""
+    compute_simply(monkeypatch)
+    monkeypatch.setattr(disk, "_flush", Path.stat)  # no power fails here
+    grown, found, others = Grown(tmp_path), list[Looks](), list[int]()
+    for number in (YOUNG, OLD):
+        with folds_counted(grown, monkeypatch) as folded:
+            grown.long_run(number - SPAN)
+        if number == YOUNG:
+            assert max(folded.values()) <= READ_ROWS, "rows that a batch of the long run has read"
+        maintain(grown.definition, "ann", grown.clock)
+        with counted(monkeypatch) as looks:
+            grown.batches(number)
+        found.append(looks)
+        others.append(grown.other_files())
+    young, old = found
+    ledger = {"ledger"}  # of which a batch appends several: they are folded now within the span, now before it
+    assert {of: young.files[of] for of in young.files.keys() - ledger} == {
+        of: old.files[of] for of in old.files.keys() - ledger
+    }
+    assert abs(old.files["ledger"] - young.files["ledger"]) <= SMALL_FILES
+    assert old.logs == young.logs
+    for looks in found:
+        assert all(looks.entries[of] <= checkpoints.ENTRIES * looks.logs[of] for of in looks.logs), looks.entries
+    assert others[1] <= others[0] + SMALL_FILES + checkpoints.ENTRIES * len(old.logs), "folded or checkpointed soon"

@@ -1,0 +1,69 @@
+"""How commands may end: done, refused by checks, or refused in words, of which each command has its own.
+
+One process acts at a time, so no command may meet another that is at work, nor an error that trying again may help.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from click.testing import Result
+
+from windowlib.cli.exits import DONE, REJECTED, USER
+
+NOTHING = ("nothing is committed", "nothing has been run", "nothing was run", "no batch")
+WAITS = ("is planned and not finished", "waits for approval", "was refused by its checks and waits", "is not finished")
+FOREIGN = "was changed by another program"
+IN_PART = "cannot be rerun in part"
+CHANGED = (
+    "has changed since it was read",
+    "the source has a gap",
+    "the source no longer holds",
+    "cannot be read as it was",
+)
+FORESEEN: dict[str, tuple[str, ...]] = {
+    "run": ("is not a readable Parquet file", FOREIGN),
+    "plan": ("is not a readable Parquet file",),
+    "rerun": (IN_PART, "what it would change is different now"),
+    "late readmit": (IN_PART, "no such late event is without a window"),
+    "rollback": ("is the newest", "lies between"),
+    "advance-watermark": ("it never falls", "is in the future"),
+    "maintain": (),
+    "forget": ("can still be undone", "neither the tables nor the source hold"),
+    "migrate": (
+        "can still be undone",
+        "no migration can be undone",
+        "no migration waits to be finished",
+        "is of this definition already",
+        "use processing time, which is that of the runs",
+    ),
+    "approve": (),
+    "abandon": (),
+    "set-aside": (),
+    "restore": ("nothing to do",),
+    "adopt": ("nothing to do",),
+    "verify": ("its windows are computed by the operator", "nothing was compared: no window"),
+    "explain": (),
+    "status": (),
+    "late list": (),
+    "late what-if": (),
+    "checks": (),
+    "report": (),
+    "explain-plan": (),
+    "read": (),
+}
+
+
+def check_ended(words: str, result: Result, *, changed: Callable[[], bool]) -> None:
+    """Raises AssertionError where a command has ended as it must not; `changed`: whether a file that was read has other
+    rows now, or is gone."""
+    said = result.output
+    assert isinstance(result.exception, SystemExit | None), repr(result.exception)
+    assert "raceback" not in said, said
+    if result.exit_code in (DONE, REJECTED):
+        return
+    assert result.exit_code == USER, f"{words} ended with {result.exit_code}: {said}"
+    assert re.search(r"^error: ", said, re.MULTILINE), said
+    foreseen = (*NOTHING, *WAITS, *FORESEEN[words], *(CHANGED if changed() else ()))
+    assert any(one in said for one in foreseen), f"not foreseen of {words}: {said}"

@@ -1,0 +1,297 @@
+"""Thirty faults of the engine: in a function of `file`, `right` (which is there once) becomes `wrong`.
+
+`planted` puts a fault into the running process: the function itself gets the code of the changed source.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
+
+import windowlib
+
+PACKAGE = Path(windowlib.__file__).parent
+HOUR_MS = 3_600_000
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A mistake: its name, what it makes of a run, and where it is planted."""
+
+    name: str
+    sentence: str
+    file: str
+    right: str
+    wrong: str
+
+
+FAULTS = (
+    # -- sessions ---------------------------------------------------------------------------------------------------
+    Fault(
+        "lost merge",
+        "a session of the batch is not merged with the one in flight that it touches",
+        "plans/sessions.py",
+        'for name in apart), "_island").agg(',
+        'for name in apart), "_island", F.expr("before > 0")).agg(',
+    ),
+    Fault(
+        "touching sessions stay apart",
+        "a session that begins in the millisecond in which another ends is not merged with it",
+        "engines/sail_batches.py",
+        "np.cumsum(new_key | (starts > before))",
+        "np.cumsum(new_key | (starts >= before))",
+    ),
+    Fault(
+        "events counted twice, sessions",
+        "the batch's slices are read twice",
+        "plans/sessions.py",
+        'parts.append(events_slices.selectExpr(*fresh, "0L AS before"))',
+        'parts += 2 * [events_slices.selectExpr(*fresh, "0L AS before")]',
+    ),
+    Fault(
+        "session ends one millisecond late",
+        "the gap after the last event is one millisecond too long",
+        "plans/sessions.py",
+        "(F.max(timestamp) + gap)",
+        "(F.max(timestamp) + gap + 1)",
+    ),
+    Fault(
+        "late events count, sessions",
+        "a session up to an hour past its cleanup time is still read",
+        "plans/sessions.py",
+        'dropped = f"{last} <= {LATE_IN}"',
+        f'dropped = f"{{last}} <= {{LATE_IN}} - {HOUR_MS}"',
+    ),
+    Fault(
+        "sessions fire an hour late",
+        "a session fires when the watermark is an hour past its end",
+        "plans/sessions.py",
+        "AND {last} <= {WATERMARK_OUT} AND (",
+        f"AND {{last}} <= {{WATERMARK_OUT}} - {HOUR_MS} AND (",
+    ),
+    Fault(
+        "hot key dropped",
+        "the events of the busiest key reach no session",
+        "plans/sessions.py",
+        "return events.groupBy(*keys).agg(F.min(timestamp)",
+        "return events.where(\"user <> 'u0'\").groupBy(*keys).agg(F.min(timestamp)",
+    ),
+    Fault(
+        "partition that events touch is left, sessions",
+        "sessions in flight that the batch's events touch are not read",
+        "plans/kinds/sessions.py",
+        "if windows_touch(file, buckets) or fires:",
+        "if fires:",
+    ),
+    # -- tumbling and sliding windows -------------------------------------------------------------------------------
+    Fault(
+        "events counted twice, aligned",
+        "the batch's slices are read twice",
+        "plans/aligned.py",
+        'parts.append(new.selectExpr(*columns, "0L AS before", f"true AS {REWRITTEN}"))',
+        'parts += 2 * [new.selectExpr(*columns, "0L AS before", f"true AS {REWRITTEN}")]',
+    ),
+    Fault(
+        "window ends one millisecond early",
+        "the end of a tumbling or sliding window is inclusive",
+        "plans/aligned.py",
+        'F.col("window_start_ms") + grid.size_ms)',
+        'F.col("window_start_ms") + grid.size_ms - 1)',
+    ),
+    Fault(
+        "event at a bound counted in the earlier window",
+        "an event at the first millisecond of a slice lies in the slice before it",
+        "plans/aligned.py",
+        "start = aligned_start_ms(F.col(names.TIMESTAMP_MS), grid.slice_ms, grid.offset_ms)",
+        "start = aligned_start_ms(F.col(names.TIMESTAMP_MS) - 1, grid.slice_ms, grid.offset_ms)",
+    ),
+    Fault(
+        "events dropped too early",
+        "windows are late ten minutes before their cleanup time",
+        "plans/aligned.py",
+        "dropped = (last <= F.col(LATE_IN)) |",
+        "dropped = (last <= F.col(LATE_IN) + 600_000) |",
+    ),
+    Fault(
+        "windows cleaned up too early",
+        "the state of a window goes an hour before its cleanup time",
+        "plans/aligned.py",
+        "~dropped & (last > F.col(LATE_OUT))",
+        f"~dropped & (last > F.col(LATE_OUT) + {HOUR_MS})",
+    ),
+    Fault(
+        "due partition left, aligned",
+        "a partition of the state with windows that the watermark has reached is not read",
+        "plans/kinds/aligned.py",
+        "return Verdict.READ if fires else Verdict.LEFT",
+        "return Verdict.LEFT",
+    ),
+    Fault(
+        "fired twice",
+        "windows that have fired fire again without a new event",
+        "plans/aligned.py",
+        ".where(f\"part IN ('{OPEN}', '{ON_TIME}') OR elements > before\")",
+        ".where(f\"part IN ('{OPEN}', '{ON_TIME}') OR elements >= before\")",
+    ),
+    Fault(
+        "late update lost",
+        "a late event changes the state, and its result is not published again",
+        "plans/aligned.py",
+        ".where(f\"part IN ('{OPEN}', '{ON_TIME}') OR elements > before\")",
+        ".where(f\"part IN ('{OPEN}', '{ON_TIME}')\")",
+    ),
+    # -- both -------------------------------------------------------------------------------------------------------
+    Fault(
+        "sums merged by the greatest",
+        "where two slices are merged, count and sum are those of the greater one",
+        "plans/aggregates/columns.py",
+        "_stored(aggregate, part, _merge_sql(aggregate, part, name, guarded), guarded)",
+        '_stored(aggregate, part, _merge_sql(aggregate, part, name, guarded).replace("sum(", "max("), guarded)',
+    ),
+    Fault(
+        "skipped partition",
+        "a file of the state is taken out of its table without having been read",
+        "batches/windows_job.py",
+        'rewritten=inputs.tables.rows("open_windows", reached.rewritten),',
+        'rewritten=inputs.tables.rows("open_windows", reached.rewritten[1:]),',
+    ),
+    Fault(
+        "state row dropped",
+        "some windows in flight are lost while they are written",
+        "batches/windows_job.py",
+        'inputs.staged.write(made, "windows", "part", PARTITION)',
+        'inputs.staged.write(made.where("part <> \'open\' OR user <> \'u1\'"), "windows", "part", PARTITION)',
+    ),
+    Fault(
+        "result row dropped",
+        "some results are lost while they are written",
+        "batches/windows_job.py",
+        'inputs.staged.write(made, "windows", "part", PARTITION)',
+        'inputs.staged.write(made.where("part <> \'on_time\' OR user <> \'u1\'"), "windows", "part", PARTITION)',
+    ),
+    Fault(
+        "feed row missing",
+        "results that late events changed are not in the feed of changes",
+        "batches/staging.py",
+        'return {"results": StagedChanges(add=(file,)), "result_changes": StagedChanges(add=(linked,))}',
+        'return {"results": StagedChanges(add=(file,))} | '
+        '({"result_changes": StagedChanges(add=(linked,))} if change != "changed" else {})',
+    ),
+    # -- what arrives, and what is turned away ----------------------------------------------------------------------
+    Fault(
+        "source file skipped",
+        "one of the files that the batch has planned is not read",
+        "source/rows.py",
+        "by_path = {str(folder / f.path): f for f in files}\n    frame",
+        "by_path = {str(folder / f.path): f for f in files[-1:]}\n    frame",
+    ),
+    Fault(
+        "duplicates count",
+        "an event that comes twice counts twice",
+        "plans/duplicates.py",
+        '.withColumn(names.REASON, F.coalesce(names.REASON, F.when(is_repeat, F.lit("duplicate"))))',
+        '.withColumn(names.REASON, F.coalesce(names.REASON, F.when(F.lit(False), F.lit("duplicate"))))',
+    ),
+    Fault(
+        "event ids of earlier batches forgotten",
+        "an event that came in an earlier batch counts again",
+        "plans/duplicates.py",
+        '.where(f"{TIMES} > 1 OR {SEEN}")',
+        '.where(f"{TIMES} > 1")',
+    ),
+    Fault(
+        "quarantine lost",
+        "rows without a key are refused and not kept",
+        "plans/rejects.py",
+        'return rows.where(f"{names.REASON} IS NOT NULL").select(',
+        "return rows.where(f\"{names.REASON} <> 'null_key'\").select(",
+    ),
+    Fault(
+        "late events not kept",
+        "late events are in no window, and not in the late side output",
+        "batches/rejects.py",
+        "return StagedChanges(files, schema=publish.table_schema(rows.schema, rows.columns, {}))",
+        "return StagedChanges(files[1:], schema=publish.table_schema(rows.schema, rows.columns, {}))",
+    ),
+    Fault(
+        "late events kept twice",
+        "each late event is written twice to the late side output",
+        "batches/rejects.py",
+        "late_events(late, step, given.columns, event_id)",
+        "late_events(late.union(late), step, given.columns, event_id)",
+    ),
+    # -- time -------------------------------------------------------------------------------------------------------
+    Fault(
+        "watermark too far",
+        "the watermark follows the newest event without out_of_orderness",
+        "model/watermark.py",
+        "return max_timestamp_ms - self.out_of_orderness_ms - 1",
+        "return max_timestamp_ms - 1",
+    ),
+    # -- reruns -----------------------------------------------------------------------------------------------------
+    Fault(
+        "rerun skips a partition",
+        "of the differences that a rerun has found, one partition is not published",
+        "reruns/publish.py",
+        "for path, partition in staged.written(DIFFERENCE):",
+        "for path, partition in staged.written(DIFFERENCE)[1:]:",
+    ),
+    Fault(
+        "rerun misses a file",
+        "a rerun does not read one of the files that hold its events",
+        "reruns/events.py",
+        "raw = rows_of(inputs, files, pinned)",
+        "raw = rows_of(inputs, files[1:], pinned)",
+    ),
+)
+
+
+@contextmanager
+def planted(fault: Fault) -> Iterator[None]:
+    """The fault is there while the block runs."""
+    function, wrong = _function_with(fault)
+    right, function.__code__ = function.__code__, wrong
+    try:
+        yield
+    finally:
+        function.__code__ = right
+
+
+def _function_with(fault: Fault) -> tuple[FunctionType, CodeType]:
+    """The function that the fault is in, and its code with the fault. Raises AssertionError where that is not one."""
+    path = PACKAGE / fault.file
+    source = path.read_text(encoding="utf-8")
+    assert source.count(fault.right) == 1, (
+        f"{fault.name}: {fault.file} holds its right side {source.count(fault.right)} times"
+    )
+    codes = _codes(compile(source, str(path), "exec"))
+    changed = _codes(compile(source.replace(fault.right, fault.wrong), str(path), "exec"))
+    line = source[: source.index(fault.right)].count("\n") + 1
+    [name] = [name for name, code in codes.items() if code.co_firstlineno <= line <= _last_line(code)][:1]
+    found: Any = importlib.import_module(f"windowlib.{fault.file.removesuffix('.py').replace('/', '.')}")
+    for part in name.split("."):
+        found = vars(found)[part]
+    while hasattr(found, "__wrapped__"):
+        found = found.__wrapped__
+    assert isinstance(found, FunctionType), f"{fault.name}: {name} is not a function"
+    return found, changed[name]
+
+
+def _codes(module: CodeType) -> dict[str, CodeType]:
+    """The code of each function and method of a module by its qualified name, with that of those inside it."""
+    found: dict[str, CodeType] = {}
+    for inner in module.co_consts:
+        if isinstance(inner, CodeType):
+            is_function = bool(inner.co_flags & 0x2)  # CO_NEWLOCALS: a class's body has none
+            found |= {inner.co_qualname: inner} if is_function else _codes(inner)
+    return found
+
+
+def _last_line(code: CodeType) -> int:
+    inner = [_last_line(one) for one in code.co_consts if isinstance(one, CodeType)]
+    return max([line for _, _, line in code.co_lines() if line] + inner)

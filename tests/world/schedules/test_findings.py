@@ -1,0 +1,429 @@
+"""What schedules have found, one by one."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.killed import Killed, dead_owner, stopped
+from tests.world.schedules.actors import (
+    BY,
+    ERASED,
+    UNREAD,
+    a_run,
+    delete,
+    erase,
+    keep_migration,
+    lossy_optimize,
+    no_spark,
+    of,
+    optimize,
+    rerun_of,
+)
+from tests.world.schedules.explore import (
+    BEGUN,
+    CHANGED,
+    MIGRATED,
+    REFUSED,
+    begin,
+    check_all_is_there,
+    check_is_gone,
+    fast_folder,
+)
+from tests.world.schedules.explorer import Disk, Explorer, explored
+from tests.world.schedules.pipeline import NEW, OLD, OUTDATED, pipeline, root_of
+from tests.world.schedules.reader import Reader
+from windowlib.batches.planning import ledger_of, plan, rerun_plan
+from windowlib.decisions.operations import adopt, rollback
+from windowlib.decisions.restore import restore
+from windowlib.decisions.verdicts import abandon
+from windowlib.definition.definition import Definition
+from windowlib.delta import commits as delta_commits
+from windowlib.delta import disk
+from windowlib.delta.data_files import DataFile
+from windowlib.erasure import forget
+from windowlib.erasure.certificates import certificates
+from windowlib.inspection.unfinished import migration_begun
+from windowlib.ledger import erasures, migration, prepare
+from windowlib.ledger.history import commits_of
+from windowlib.ledger.lease import Overtaken
+from windowlib.ledger.ledger import DecidedMeanwhile, Ledger, Superseded, wall_clock_ms
+from windowlib.ledger.migration import FINISHED, migrations
+from windowlib.ledger.rows import Commit
+from windowlib.maintenance.maintain import maintain
+from windowlib.migrations.batch import MigrationRequest
+from windowlib.migrations.shadow import MigrationRefused, NothingToMigrate
+from windowlib.migrations.switch import build
+from windowlib.migrations.undo import finish, undo
+from windowlib.pages.newest_rows import tail
+from windowlib.publication import roll_forward
+from windowlib.publication.roll_forward import ForeignChange, LostRows
+from windowlib.runs.advance import advance
+
+QUIET, READ_TOO, GIVEN_UP, LOST = "quiet", "read too", "given up", "lost"  # each is used by one test
+BUILT_AGAIN, LEAVES_NOTHING = "built again", "nothing"
+KEPT, KEPT_TOO, MIGRATED_TOO, TWICE, FIRST = "kept", "kept too", "migrated too", "twice", "first"
+PLANNED: dict[str, tuple[str, str, Callable[[Definition], object]]] = {  # where, then by which gap, what is done
+    "forget": (BEGUN, OLD, lambda of: forget.forget(of, no_spark, forget.ForgetRequest([str(ERASED)], *BY))),
+    "rollback": (BEGUN, OLD, lambda of: rollback(of, 1, *BY)),
+    "migrate_undo": (MIGRATED, NEW, lambda of: undo(of, no_spark, MigrationRequest(*BY))),
+}
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    """Pipelines that have run; what computes in the test's process does it simply."""
+    with fast_folder() as begun, pytest.MonkeyPatch.context() as patch:
+        begin(begun)
+        for name in (QUIET, READ_TOO, GIVEN_UP, LOST, BUILT_AGAIN, LEAVES_NOTHING, TWICE, FIRST):
+            shutil.copytree(begun / BEGUN, begun / name)
+        for name in (KEPT, KEPT_TOO, MIGRATED_TOO):
+            shutil.copytree(begun / MIGRATED, begun / name)
+        for name, (start, *_) in PLANNED.items():
+            shutil.copytree(begun / start, begun / name)
+        with explored(Explorer(0, lambda: None), Disk(begun), patch):
+            yield begun
+
+
+@pytest.mark.fault(
+    "`abandon`, and another program has changed a table since", "nothing is abandoned; the error names the ways on"
+)
+def test_what_cannot_go_back_is_not_abandoned(folder: Path) -> None:
+    definition = pipeline(folder / REFUSED)
+    delete(folder / REFUSED)
+    before = ledger_of(definition).state()
+    with pytest.raises(ForeignChange, match="Nothing was touched"):
+        abandon(definition, *BY)
+    after = ledger_of(definition).state()
+    assert (after.plan, after.prepared) == (before.plan, before.prepared)
+    assert after.prepared is not None
+
+
+@pytest.mark.fault(
+    "a rerun has died, and the run that finishes it finds that it cannot be done any more",
+    "the rerun is given up, with a note; the run reads what is new",
+)
+def test_a_run_goes_on_where_a_rerun_that_another_has_left_is_refused(folder: Path) -> None:
+    definition, notes = pipeline(folder / BEGUN), list[str]()
+    ledger = ledger_of(definition)
+    with dead_owner():
+        ledger.claim()
+        ledger.freeze(lambda state: rerun_plan(definition, ledger.tables, state, rerun_of(OUTDATED), wall_clock_ms))
+    reports = advance(definition, no_spark, on_note=notes.append)
+    assert [report.batch_id for report in reports] == [4]
+    assert reports[0].figures["rows_read"] == 6
+    assert any("batch 3, a rerun that an earlier run had left, is given up: what the preview" in n for n in notes)
+
+
+@pytest.mark.fault(
+    "an `adopt` has died before it was finished, and the operator takes the change back instead",
+    "`restore` abandons the adoption, and runs go on",
+)
+def test_restore_takes_the_place_of_an_adoption_that_died(folder: Path) -> None:
+    place = folder / CHANGED
+    definition = pipeline(place)
+    with stopped("ledger:commit"):
+        adopt(definition, *BY)
+    delete(place, value=12)
+    with pytest.raises(ForeignChange):
+        advance(definition, no_spark)
+    assert restore(definition, *BY) == ["results"]
+    assert [report.figures["rows_read"] for report in advance(definition, no_spark)] == [6]
+    reader = Reader(root_of(place))
+    reader.watch()
+    check_all_is_there(reader)
+
+
+@pytest.mark.fault(
+    "another program changes a table while `restore` takes its earlier change back",
+    "the operator is asked to look again",
+)
+def test_a_restore_that_was_overtaken_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = folder / BEGUN
+    delete(place)
+    taken_back = delta_commits.restore
+
+    def late(*arguments: Any) -> int | None:
+        delete(place, value=12)
+        return taken_back(*arguments)
+
+    monkeypatch.setattr(delta_commits, "restore", late)
+    with pytest.raises(Overtaken, match=r"results is no longer at version \d+.: look, and start again"):
+        restore(pipeline(place), *BY)
+
+
+@pytest.mark.fault(
+    "another program has compacted `results`, and a key is erased",
+    "the compacted file goes with the others: what the log says is removed is not unfinished work",
+)
+def test_a_file_that_another_program_has_made_does_not_keep_an_erased_key(folder: Path) -> None:
+    place = folder / QUIET
+    optimize(place)
+    reader = Reader(root_of(place))
+    reader.watch()
+    erase(place, OLD)
+    reader.watch()
+    check_is_gone(place, reader)
+
+
+@pytest.mark.fault(
+    "a compaction by another program loses rows while a run rolls its batch forward",
+    "the run stops; nothing is lost more",
+)
+def test_a_compaction_that_loses_rows_under_a_batch_stops_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, looked = folder / LOST, roll_forward.judge
+
+    def late(*given: Any) -> Any:
+        monkeypatch.undo()
+        lossy_optimize(place)
+        return looked(*given)
+
+    monkeypatch.setattr(roll_forward, "judge", late)
+    with pytest.raises(LostRows, match="says that it changes no row, and does"):
+        a_run(place)
+
+
+@pytest.mark.fault(
+    "`windowlib forget` gives up what a migration builds, in the moment in which that begins",
+    "the migration says so, and has switched nothing",
+)
+def test_a_migration_that_is_given_up_as_it_begins_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    definition = pipeline(folder / MIGRATED)  # back to the definition before
+    keep_migration(folder / MIGRATED)
+    synced = disk.sync
+
+    def late(files: Iterable[Path], root: Path) -> None:
+        chosen = list(files)
+        if any(file.name == "migration.json" for file in chosen):
+            shutil.rmtree(definition.root / "_migration")
+        synced(chosen, root)
+
+    monkeypatch.setattr(disk, "sync", late)
+    with pytest.raises(MigrationRefused, match="or windowlib forget has given this migration up meanwhile"):
+        build(definition, no_spark, MigrationRequest(*BY))
+
+
+def test_a_migration_that_was_given_up_leaves_nothing_that_it_has_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    definition = of(folder / LEAVES_NOTHING, NEW)
+    commit, done = delta_commits.commit_logged, list[str]()
+
+    def late(table: Any, *others: Any) -> Any:
+        if table.folder.name == "source_files" and "_migration" in table.folder.parts and not done:
+            done.append("given up")
+            [begun] = migration.migrations(definition.root)
+            migration.forget(definition.root, begun)
+            (table.folder / "written.parquet").parent.mkdir(parents=True)
+            (table.folder / "written.parquet").touch()
+        return commit(table, *others)
+
+    monkeypatch.setattr(delta_commits, "commit_logged", late)
+    with pytest.raises(MigrationRefused, match="or windowlib forget has given this migration up meanwhile"):
+        build(definition, no_spark, MigrationRequest(*BY))
+    assert done
+    assert not list(definition.root.glob("_migration/*"))
+
+
+def test_a_migration_that_is_given_up_while_it_builds_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    definition = of(folder / GIVEN_UP, NEW)
+    synced = disk.sync
+
+    def late(files: Iterable[Path], root: Path) -> None:
+        chosen = list(files)
+        if any("_migration" in file.parts and file.parent.name == "_delta_log" for file in chosen):
+            [begun] = migration.migrations(definition.root)
+            migration.drop_tables(definition.root, begun)
+        synced(chosen, root)
+
+    monkeypatch.setattr(disk, "sync", late)
+    with pytest.raises(MigrationRefused, match="or windowlib forget has given this migration up meanwhile"):
+        build(definition, no_spark, MigrationRequest(*BY))
+
+
+def test_a_migration_whose_log_is_given_up_and_begun_again_says_so(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another `migrate` builds the same tables by then, in the same folder."""
+    definition = of(folder / BUILT_AGAIN, NEW)
+    commit = delta_commits.commit_logged
+
+    def late(table: Any, expected: int, *others: Any) -> Any:
+        built = table.folder.parent
+        if table.folder.name == "ledger" and built.parent.name == "_migration" and "gone" not in done:
+            done.append("gone")
+            begun = (built / "migration.json").read_bytes()
+            shutil.rmtree(built)
+            built.mkdir()
+            (built / "migration.json").write_bytes(begun)
+        return commit(table, expected, *others)
+
+    done: list[str] = []
+    monkeypatch.setattr(delta_commits, "commit_logged", late)
+    with pytest.raises(MigrationRefused, match="or windowlib forget has given this migration up meanwhile"):
+        build(definition, no_spark, MigrationRequest(*BY))
+
+
+@pytest.mark.fault(
+    "`windowlib migrate --finish` is killed after its row is in the ledger",
+    "the migration is kept, with who and why; what is left of it goes with the next `maintain`, or the next `migrate`",
+)
+def test_a_migration_that_was_kept_leaves_nothing_when_its_command_dies(folder: Path) -> None:
+    place = folder / KEPT
+    definition = of(place, NEW)
+    left, ledger = definition.root / "_migration", ledger_of(definition)
+    killed_as_it_finishes(definition)
+    assert (migration_begun(definition, ledger), bool(migrations(definition.root))) == (None, True)
+    (said,) = [one for one in tail(ledger.tables, ledger.tables["ledger"].version()).said if one.kind == FINISHED]
+    assert (said.title, said.who, said.reason) == ("keep the migration of batch 3", *BY)
+    with pytest.raises(NothingToMigrate, match="no migration can be undone"):
+        undo(definition, no_spark, MigrationRequest(*BY))
+    assert not left.exists()
+    with pytest.raises(NothingToMigrate, match="no migration waits to be finished"):
+        finish(definition, MigrationRequest(*BY))
+
+
+def test_maintenance_deletes_what_is_left_of_a_migration_that_was_kept(folder: Path) -> None:
+    place = folder / KEPT_TOO
+    definition = of(place, NEW)
+    killed_as_it_finishes(definition)
+    base = commits_of(Ledger(definition.root, wall_clock_ms).tables)[1]
+    old = [definition.root / "results" / one.path for one in _files(definition, base)]
+    assert old
+    written = definition.root / "_migration" / "given up" / "results"
+    written.mkdir(parents=True)  # by a migration that another command had given up
+    assert maintain(definition, BY[0]).others == {"finished migrations": 2}
+    assert not written.exists()
+    assert not any(path.exists() for path in old), "no cut before the migration is kept any more"
+    assert migrations(definition.root) == []
+
+
+@pytest.mark.fault(
+    "a migration is kept for good while another command undoes it", "one of the two is done; the other is refused"
+)
+def test_of_finishing_and_undoing_one_is_done(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    definition, written = of(folder / MIGRATED_TOO, NEW), prepare.write
+
+    def late(*arguments: Any) -> Any:
+        monkeypatch.setattr(prepare, "write", written)
+        finish(definition, MigrationRequest(*BY))
+        return written(*arguments)
+
+    monkeypatch.setattr(prepare, "write", late)
+    with pytest.raises(DecidedMeanwhile, match="was planned or decided about meanwhile"):
+        undo(definition, no_spark, MigrationRequest(*BY))
+    state = ledger_of(definition).state()
+    assert (state.plan, state.commit and state.commit.batch_id) == (None, 3)
+
+
+@pytest.mark.fault(
+    "a run plans what is new before it finds the pipeline held, as `windowlib plan` does, while `migrate --undo`,"
+    " `rollback` or `forget` is at work",
+    "the command is done, and takes the place of that plan, on which no run has begun; the next run plans again",
+)
+@pytest.mark.parametrize("kind", PLANNED)
+def test_what_is_planned_meanwhile_stops_no_operator(folder: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    _, gap, act = PLANNED[kind]
+    definition, written = of(folder / kind, gap), prepare.write
+
+    def late(*arguments: Any) -> Any:
+        monkeypatch.setattr(prepare, "write", written)
+        assert plan(definition) is not None
+        return written(*arguments)
+
+    monkeypatch.setattr(prepare, "write", late)
+    act(definition)
+    state = ledger_of(definition).state()
+    assert (state.plan, state.commit and state.commit.decision and state.commit.decision.kind) == (None, kind)
+    read = [report.figures["rows_read"] for report in advance(of(folder / kind, OLD), no_spark)]
+    again = 3 if kind == "rollback" else 0  # what batch 2 had read
+    assert sum(int(rows or 0) for rows in read) == 6 + again
+
+
+def _files(definition: Definition, at: Commit) -> list[DataFile]:
+    return ledger_of(definition).tables["results"].files(at.versions["results"])
+
+
+def killed_as_it_finishes(definition: Definition) -> None:
+    def die(*_: object) -> None:
+        raise Killed
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(migration, "forget", die)
+        with pytest.raises(Killed):
+            finish(definition, MigrationRequest(*BY))
+
+
+@pytest.mark.fault(
+    "`windowlib forget` of a key that only the source holds sleeps before the list has the key, and a run reads it",
+    "the command says that a run has taken over; given again, it erases the key",
+)
+def test_an_erasure_that_was_overtaken_by_a_run_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, keep = folder / READ_TOO, erasures.keep
+    reader = Reader(root_of(place))
+    reader.watch()
+
+    def late(*arguments: Any) -> None:
+        monkeypatch.setattr(erasures, "keep", keep)
+        a_run(place)
+        reader.watch()
+        keep(*arguments)
+
+    monkeypatch.setattr(erasures, "keep", late)
+    with pytest.raises(Superseded, match="another run took this pipeline over"):
+        erase(place, OLD, UNREAD)
+    reader.watch()
+    assert UNREAD in reader.truth.values
+    erase(place, OLD, UNREAD)
+    reader.watch()
+    assert UNREAD not in reader.truth.values
+
+
+@pytest.mark.fault(
+    "`windowlib forget` of a key that only the source holds is given twice, one while the other deletes old cuts",
+    "each gives its certificate",
+)
+def test_two_erasures_of_an_unread_key_are_both_certified(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, really = folder / TWICE, forget.maintain
+
+    def late(*arguments: Any, **more: Any) -> Any:
+        monkeypatch.setattr(forget, "maintain", really)
+        erase(place, OLD, UNREAD)
+        return really(*arguments, **more)
+
+    monkeypatch.setattr(forget, "maintain", late)
+    erase(place, OLD, UNREAD, now=True)
+    first, second = certificates(of(place, OLD))
+    assert first.erasure.digest == second.erasure.digest
+    assert first.is_published
+    assert second.is_published
+
+
+@pytest.mark.fault(
+    "the first two erasures of a pipeline are given at once",
+    "the slower is refused before its key is on the list: every key there is hashed with one secret",
+)
+def test_of_two_first_erasures_the_slower_is_given_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, keep = folder / FIRST, erasures.keep
+    reader = Reader(root_of(place))
+    reader.watch()
+
+    def late(*arguments: Any) -> None:
+        monkeypatch.setattr(erasures, "keep", keep)
+        erase(place, OLD)
+        reader.watch()
+        keep(*arguments)
+
+    monkeypatch.setattr(erasures, "keep", late)
+    with pytest.raises(DecidedMeanwhile, match="another erasure of this pipeline came first: give the command again"):
+        erase(place, OLD, UNREAD)
+    assert len({one.secret for one in erasures.erasures(root_of(place))}) == 1
+    erase(place, OLD, UNREAD)
+    reader.watch()
+    a_run(place)
+    reader.watch()
+    assert not {ERASED, UNREAD} & {*reader.truth.values}

@@ -1,0 +1,318 @@
+"""Commands and runs that slept, and wake when others have gone on; programs that are faster with one table."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.killed import dead_owner, stopped
+from tests.world.schedules.actors import BY, a_rerun, a_run, delete, no_spark, optimize
+from tests.world.schedules.explore import BEGUN, REFUSED, begin, check_all_is_there, fast_folder
+from tests.world.schedules.explorer import Disk, Explorer, explored
+from tests.world.schedules.pipeline import pipeline, root_of
+from tests.world.schedules.reader import Reader
+from windowlib.batches.planning import ledger_of
+from windowlib.cli.exits import SUPERSEDED, UNEXPECTED, exit_code
+from windowlib.decisions import verdicts
+from windowlib.decisions.operations import adopt, rollback
+from windowlib.decisions.verdicts import abandon
+from windowlib.delta import commits as delta_commits
+from windowlib.delta import log
+from windowlib.delta.log import DamagedLog
+from windowlib.delta.tables import Tables
+from windowlib.ledger.lease import TRIES, Overtaken
+from windowlib.ledger.ledger import Superseded
+from windowlib.maintenance.maintain import maintain
+from windowlib.publication import roll_forward
+from windowlib.publication.roll_forward import ForeignChange
+from windowlib.runs.advance import advance
+
+
+@pytest.fixture(scope="module")
+def begun() -> Iterator[Path]:
+    """Pipelines that have run; what computes in the test's process does it simply."""
+    with fast_folder() as folder, pytest.MonkeyPatch.context() as patch:
+        begin(folder)
+        with explored(Explorer(0, lambda: None), Disk(folder), patch):
+            yield folder
+
+
+@pytest.fixture
+def place(begun: Path) -> Iterator[Callable[[str], Path]]:
+    """A copy of one of them."""
+
+    def copied(start: str) -> Path:
+        shutil.rmtree(begun / "copy", ignore_errors=True)
+        return Path(shutil.copytree(begun / start, begun / "copy"))
+
+    yield copied
+    shutil.rmtree(begun / "copy", ignore_errors=True)
+
+
+def watched(folder: Path) -> Reader:
+    reader = Reader(root_of(folder))
+    reader.watch()
+    return reader
+
+
+def check_at_rest(reader: Reader) -> None:
+    reader.watch()
+    check_all_is_there(reader)
+
+
+def sleeping_abandon(folder: Path, meanwhile: Callable[[], object], patch: pytest.MonkeyPatch) -> None:
+    """`abandon` is stopped after its row is written; others act; it wakes."""
+    really = verdicts.give_up
+
+    def late(*arguments: Any) -> None:
+        patch.setattr(verdicts, "give_up", really)
+        meanwhile()
+        really(*arguments)
+
+    patch.setattr(verdicts, "give_up", late)
+    abandon(pipeline(folder), *BY)
+
+
+@pytest.mark.fault(
+    "`abandon` sleeps after its row is in the ledger; a run takes over and commits the next batch; `abandon` wakes",
+    "the command says that another run has taken over; that batch stays, for readers of each single table too",
+)
+def test_an_abandon_that_slept_takes_no_batch_of_others_back(
+    place: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = place(REFUSED)
+    reader = watched(folder)
+    with pytest.raises(Superseded, match="another run took this pipeline over"):
+        sleeping_abandon(folder, lambda: a_run(folder), monkeypatch)
+    check_at_rest(reader)
+
+
+def test_an_abandon_that_slept_does_not_disturb_a_batch_that_is_prepared(
+    place: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = place(REFUSED)
+    reader = watched(folder)
+
+    def others() -> None:
+        a_run(folder)
+        with stopped("commit:results"):
+            a_rerun(folder)
+        reader.watch()
+
+    with pytest.raises(Superseded):
+        sleeping_abandon(folder, others, monkeypatch)
+    a_run(folder)
+    check_at_rest(reader)
+    assert "rerun" in reader.decided
+
+
+def test_an_abandon_that_is_overtaken_between_two_tables_stops(
+    place: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, commit = place(REFUSED), delta_commits.commit
+    reader = watched(folder)
+
+    def late(table: Any, *arguments: Any, **named: Any) -> int:
+        if named.get("identity") == delta_commits.RESTORED and table.folder.name == "results":
+            monkeypatch.setattr(delta_commits, "commit", commit)
+            a_run(folder)
+            reader.watch()
+        return commit(table, *arguments, **named)
+
+    monkeypatch.setattr(delta_commits, "commit", late)
+    with pytest.raises(Superseded):
+        abandon(pipeline(folder), *BY)
+    check_at_rest(reader)
+
+
+@pytest.mark.fault(
+    "the file of a prepared batch is damaged or gone, and the operator gives the batch up",
+    "`abandon` moves every table on without it; the next run computes the batch again",
+)
+@pytest.mark.parametrize("left", [None, b"{}"], ids=["gone", "damaged"])
+def test_a_batch_whose_prepare_file_is_lost_can_be_given_up(place: Callable[[str], Path], left: bytes | None) -> None:
+    folder = place(REFUSED)
+    reader, definition = watched(folder), pipeline(folder)
+    before, results = ledger_of(definition).state(), Tables(root_of(folder))["results"]
+    assert before.prepared is not None
+    file, version = definition.root / before.prepared.path, results.version()
+    file.unlink()
+    if left is not None:
+        file.write_bytes(left)
+    assert version is not None
+    assert abandon(definition, *BY) == 3
+    assert results.version() == version + 1
+    a_run(folder)
+    check_at_rest(reader)
+
+
+@pytest.mark.fault(
+    "a batch waits prepared, and windowlib itself has taken back a batch beneath it",
+    "the run stops before a table is touched, and names `abandon`",
+)
+def test_a_batch_beneath_which_rows_were_taken_back_is_to_be_abandoned(place: Callable[[str], Path]) -> None:
+    folder = place(BEGUN)
+    with stopped("commit:run_metrics"):
+        a_run(folder)
+    results = Tables(root_of(folder))["results"]
+    delta_commits.restore(results, results.version(), None)
+    with pytest.raises(ForeignChange, match=r"changed by windowlib itself, version .*windowlib abandon .* drops"):
+        a_run(folder)
+    reader = watched(folder)
+    assert abandon(pipeline(folder), *BY) == 3
+    a_run(folder)
+    check_at_rest(reader)
+
+
+@pytest.mark.fault(
+    "a run sleeps before a table's commit; another program changes `results`, which stops the next run; the operator"
+    " adopts that, which gives the batch up; the run wakes",
+    "it fails at its next commit: no table gets anything of that batch",
+)
+def test_a_run_that_slept_commits_nothing_of_a_batch_that_an_adoption_gave_up(
+    place: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = place(BEGUN)
+    reader, definition = watched(folder), pipeline(folder)
+
+    def others() -> None:
+        delete(folder)
+        with pytest.raises(ForeignChange):
+            a_run(folder)  # takes over, and releases
+        adopt(definition, *BY)
+        reader.watch()
+
+    before_the_commit("run_metrics", others, monkeypatch, 1)
+    with pytest.raises(Superseded):
+        a_run(folder)
+    reader.watch()
+    tables = Tables(root_of(folder))
+    versions = ledger_of(definition).state().versions
+    assert {name: tables[name].version() for name in versions} == versions
+    a_run(folder)
+    check_at_rest(reader)
+
+
+@pytest.mark.fault(
+    "maintenance sleeps once its batch is prepared; a rollback gives that up; maintenance wakes",
+    "it says that another run has taken over, not that a table was changed",
+)
+def test_a_maintenance_that_slept_is_superseded(place: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, judge = place(BEGUN), roll_forward.judge
+    a_run(folder)
+
+    def late(*arguments: Any) -> Any:
+        monkeypatch.setattr(roll_forward, "judge", judge)
+        rollback(pipeline(folder), 1, *BY)
+        return judge(*arguments)
+
+    monkeypatch.setattr(roll_forward, "judge", late)
+    with pytest.raises(Superseded, match="another run took this pipeline over"):
+        maintain(pipeline(folder), BY[0])
+    assert roll_forward.judge is judge, "it had a batch"
+
+
+def before_the_commit(table: str, act: Callable[[], object], patch: pytest.MonkeyPatch, times: int) -> None:
+    """`act` is done just before a batch commits to a table, so many times."""
+    commit, left = delta_commits.commit_logged, iter(range(times))
+
+    def committing(at: Any, *arguments: Any) -> int:
+        if len(arguments) == 4 and at.folder.name == table and next(left, None) is not None:
+            act()
+        return commit(at, *arguments)
+
+    patch.setattr(delta_commits, "commit_logged", committing)
+
+
+def move_on(folder: Path) -> None:
+    """What another program does that changes no row."""
+    results = Tables(root_of(folder))["results"]
+    newest = results.version()
+    assert newest is not None
+    delta_commits.commit(results, newest)
+
+
+@pytest.mark.fault(
+    "another program compacts `results` between the moment in which a run looks at it and its commit",
+    "the run looks again, and publishes",
+)
+def test_a_compaction_between_look_and_commit_costs_a_second_look(
+    place: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = place(BEGUN)
+    reader = watched(folder)
+    before_the_commit("results", lambda: optimize(folder), monkeypatch, 1)
+    a_run(folder)
+    check_at_rest(reader)
+
+
+@pytest.mark.fault(
+    "another program moves a table each time that a run is about to commit to it",
+    "after a few tries the run fails, to be tried again: it is not taken for superseded",
+)
+def test_a_table_that_is_moved_again_and_again_is_an_error_to_try_again(
+    place: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = place(BEGUN)
+    reader = watched(folder)
+    with monkeypatch.context() as patch:
+        before_the_commit("results", lambda: move_on(folder), patch, TRIES)
+        with pytest.raises(Overtaken, match="another program has changed a table meanwhile") as said:
+            a_run(folder)
+    assert exit_code(said.value) == UNEXPECTED != SUPERSEDED
+    before_the_commit("results", lambda: move_on(folder), monkeypatch, TRIES - 1)
+    a_run(folder)
+    check_at_rest(reader)
+
+
+@pytest.mark.fault(
+    "an older run that was taken over creates a table, or moves one on, as another begins to publish",
+    "the other looks again, and publishes",
+)
+def test_a_table_that_a_zombie_creates_under_a_batch_is_built_on(
+    place: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, create, made = place(BEGUN), delta_commits.create, list[str]()
+    shutil.rmtree(root_of(folder))
+    reader = watched(folder)
+
+    def creating(table: Any, *arguments: Any) -> int:
+        if table.folder.name == "results" and not made:
+            made.append("results")
+            create(table, *arguments)
+        return create(table, *arguments)
+
+    monkeypatch.setattr(delta_commits, "create", creating)
+    a_run(folder)
+    assert made
+    check_at_rest(reader)
+
+
+@pytest.mark.fault(
+    "a run fails while it moves on what a dead run has left, before its batch begins",
+    "its claim is free: the next run goes on",
+)
+def test_a_run_that_fails_at_its_fences_keeps_no_claim(begun: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(begun / BEGUN, tmp_path / "copy"))
+    definition = pipeline(folder)
+    with dead_owner():
+        ledger_of(definition).claim()
+    results = root_of(folder) / "results"
+    newest = Tables(root_of(folder))["results"].version()
+    assert newest is not None
+    entry = log.file_of(results, newest)
+    text = entry.read_bytes()
+    entry.write_bytes(b"")
+    with pytest.raises(DamagedLog, match="is empty"):
+        advance(definition, no_spark)
+    claim = ledger_of(definition).state().claim
+    assert claim is not None
+    assert claim.released
+    entry.write_bytes(text)
+    reader = watched(folder)
+    a_run(folder)
+    check_at_rest(reader)

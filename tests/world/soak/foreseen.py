@@ -1,0 +1,59 @@
+"""How commands of a soak may end, and what they may say where the tables are not what they were typed for."""
+
+from __future__ import annotations
+
+import re
+import signal
+
+from tests.world.soak.processes import Started
+from windowlib.cli.exits import DIFFERS, DONE, REJECTED, SUPERSEDED, UNEXPECTED, USER
+
+OTHER_RULE = re.compile(r"was written by another definition: .*window\.gap was .*windowlib migrate ")
+FOREIGN = "DELETE by delta-rs"  # `verify` between another program's change and the run that refuses it
+CHANGED = "was changed by another program"
+UNDOABLE = "can still be undone"
+MEANWHILE = "meanwhile: look again"
+FORESEEN = {
+    "run": (CHANGED,),
+    "rerun": (CHANGED, "nothing has been run yet", "is different now", "changed since"),
+    "advance-watermark": ("nothing has been run", "is planned", "already", "planned meanwhile", "another program"),
+    "rollback": ("no batch", "is the newest", "another program", "lies between, a migration"),
+    "restore": ("nothing to do", "no way back"),
+    "approve": ("no batch", "waits"),
+    "abandon": ("no batch", "is planned", "is done or given up", "was never planned", "another program"),
+    "verify": ("another program", "nothing is committed", "is not the definition that batch", "was written by another"),
+    "maintain": ("another program", "nothing is committed"),
+    "forget": ("another program", "nothing is committed", "no window", "is not finished", UNDOABLE),
+    "migrate": (CHANGED, UNDOABLE, "is of this definition already", "given this migration up", "checks and waits"),
+    "migrate --undo": (CHANGED, "no migration can be undone"),
+    "migrate --finish": ("no migration waits to be finished",),
+}
+FORESEEN["migrate --dry-run"] = FORESEEN["migrate"]
+
+
+def outcome(one: Started) -> str:
+    """How a process has ended, for the count."""
+    rule = " (another definition)" if meets_other_rule(one) else ""
+    return f"{one.command}: {one.code}{' (killed)' if was_killed(one) else rule}"
+
+
+def was_killed(one: Started) -> bool:
+    return one.killed and one.code == -signal.SIGKILL
+
+
+def meets_other_rule(one: Started) -> bool:
+    """Whether a command has refused a definition whose gap is not that in force, and said how to have it in force."""
+    return one.code == USER and OTHER_RULE.search(one.said()) is not None
+
+
+def check_ended(one: Started) -> None:
+    """Raises AssertionError where a command has ended as it must not."""
+    if was_killed(one):
+        return
+    said = one.said()
+    foreseen = one.code == USER and any(words in said for words in FORESEEN[one.command])
+    foreseen = foreseen or meets_other_rule(one)
+    foreseen = foreseen or (one.command == "verify" and one.code == DIFFERS and FOREIGN in said)
+    foreseen = foreseen or (one.code == UNEXPECTED and MEANWHILE in said)
+    assert one.code in (DONE, SUPERSEDED, REJECTED) or foreseen, f"{one.command} ended with {one.code}:\n{said}"
+    assert "Traceback" not in said, said

@@ -1,0 +1,65 @@
+"""The command `windowlib acknowledge`: one situation is kept quiet for a while."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from windowlib.cli.exits import load_pipeline
+from windowlib.cli.options import Json, Pipeline, Reason, Who, duration_ms
+from windowlib.cli.outcomes import show_outcome
+from windowlib.model.errors import InvalidSpec
+
+if TYPE_CHECKING:
+    from windowlib.definition.definition import Definition
+
+
+def acknowledge(
+    pipeline: Pipeline,
+    situation: Annotated[
+        str,
+        typer.Argument(
+            help="failure, decision, silence, freshness, clock, warning, or one such as warning.events.late_share.",
+            show_default=False,
+        ),
+    ],
+    until: Annotated[
+        str, typer.Option("--until", metavar="DURATION", help="For how long from now: 2d, 12h.", show_default=False)
+    ],
+    reason: Reason,
+    who: Who,
+    as_json: Json = False,
+) -> None:
+    """Keep one situation quiet for a while: no notice about it is sent. Runs, checks and tables are as they were.
+
+    [dim]windowlib acknowledge clicks.toml silence --until 2d --reason "the shop is closed" --who ann[/dim]
+    """
+    from windowlib.batches.planning import ledger_of
+    from windowlib.definition.instants import instant, iso_instant
+    from windowlib.ledger.acknowledgements import acknowledge as keep_quiet
+    from windowlib.ledger.ledger import wall_clock_ms
+
+    definition, for_ms = load_pipeline(pipeline), duration_ms("--until", until)
+    _check_situation(definition, situation)
+    if for_ms <= 0:
+        raise InvalidSpec(f'--until "{until}": need a duration that is greater than 0')
+    until_ms = (wall_clock_ms() + for_ms) // 1000 * 1000
+    keep_quiet(ledger_of(definition), situation, until_ms, who, reason)
+    record = {"decision": "acknowledge", "situation": situation, "until": iso_instant(until_ms)}
+    said = f"{situation} is kept quiet until {instant(until_ms)}"
+    show_outcome({**record, "who": who, "reason": reason}, said, as_json)
+
+
+def _check_situation(definition: Definition, situation: str) -> None:
+    """Raises `InvalidSpec` for one that there is not."""
+    from windowlib.notices.situations import KINDS, checks_judged
+
+    kind, _, check = situation.partition(".")
+    if kind not in KINDS or (check and kind != "warning"):
+        raise InvalidSpec(f'"{situation}" is not a situation: need {", ".join(KINDS)}, or warning.CHECK')
+    if check and (judged := checks_judged(definition.root)) and check not in judged:
+        near = get_close_matches(check, judged, 1, 0.6)
+        hint = f": did you mean {near[0]}?" if near else f"; it has {', '.join(judged)}"
+        raise InvalidSpec(f'the newest batch has no check "{check}"{hint}')

@@ -1,0 +1,141 @@
+"""The command `windowlib explain`; it imports what takes time when it needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.padding import Padding
+
+from windowlib.cli.display import ROWS_SHOWN, console, readable, say, table_of
+from windowlib.cli.exits import load_pipeline
+from windowlib.cli.options import Json, KeyOfAWindow, Pipeline
+from windowlib.cli.outcomes import show_found
+from windowlib.cli.progress import progress
+from windowlib.definition.instants import in_words, instant
+from windowlib.definition.plurals import counted
+
+if TYPE_CHECKING:
+    from windowlib.inspection.lineage.explain_window import Explained, ExplainedWindow
+    from windowlib.inspection.lineage.key_events import EventOf
+    from windowlib.inspection.lineage.versions import ResultVersion
+    from windowlib.plans.kinds.kind import Bounds
+
+INDENT = " " * 13
+
+
+def explain(
+    pipeline: Pipeline,
+    at: Annotated[
+        str,
+        typer.Option("--at", metavar="TIME", help='Windows around this time: "2026-03-03T10:00Z".', show_default=False),
+    ],
+    key: KeyOfAWindow = None,
+    as_of: Annotated[
+        int | None, typer.Option("--as-of", metavar="BATCH", help="As it was after that batch.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Explain a key's windows around a time: their events, when they fired, each version of their results.
+
+    [dim]windowlib explain clicks.toml --key u42 --at 2026-03-03T10:00Z[/dim]
+    """
+    from windowlib.inspection.lineage.explain_window import explain_window
+    from windowlib.ledger.rerun_request import time_ms
+
+    with progress(console(quiet=as_json), "reading"):
+        found = explain_window(load_pipeline(pipeline), key or [], time_ms("at", at), as_of)
+    show_found(found, show, as_json)
+
+
+def show(screen: Console, found: Explained) -> None:
+    """Each window: its bounds, its result, how that came about, and the events."""
+    key = ", ".join(f"{name} {value}" for name, value in found.key.items())
+    about = f"{key}, {instant(found.at_ms)}" if key else instant(found.at_ms)
+    after = f"after batch {found.as_of}, watermark {instant(found.watermark_ms)}"
+    say(screen, f"[bold]{found.pipeline}[/bold]  {escape(about)}  {after}")
+    for window in found.windows:
+        _show_window(screen, window)
+    for note in found.notes:
+        say(screen, escape(note))
+
+
+def _show_window(screen: Console, window: ExplainedWindow) -> None:
+    def fact(name: str, sentence: str) -> None:
+        say(screen, f"  {name:<11}{escape(sentence)}")
+
+    places = {"holds": "", "before": ", the nearest before", "after": ", the nearest after", "held": ", removed since"}
+    say(screen, f"\n[bold]{_bounds(window.bounds_ms)}[/bold]{places[window.place]}")
+    for row in window.published:
+        fact(
+            "published", f"{_values(row['values'])}  (firing {row['firing']}, {row['timing']}, batch {row['batch_id']})"
+        )
+    if not window.published:
+        fact("published", "no")
+    fact("in flight", _in_flight(window))
+    for version in window.versions:
+        fact(f"batch {version.batch_id}", f"{version.why}: {_values(version.values)}")
+        for line in _details(version):
+            say(screen, escape(f"{INDENT}{line}"))
+    if window.events:
+        fact("events", f"{len(window.events):,}")
+        _show_events(screen, window.events, "")
+    if window.excluded:
+        fact("not in it", f"{len(window.excluded):,} in its bounds")
+        _show_events(screen, window.excluded, "why")
+    for note in window.notes:
+        fact("note", note)
+
+
+def _in_flight(window: ExplainedWindow) -> str:
+    until = instant(window.cleanup_time_ms)
+    if window.in_flight:
+        kept = "" if window.cleanup_time_ms is None else f", until the watermark reaches {until}"
+        return f"yes, {counted(window.in_flight.elements, 'event')}{kept}"
+    if window.cleaned_up_by is not None and window.cleanup_time_ms is None:
+        return f"no: batch {window.cleaned_up_by} cleaned it up, under another allowed_lateness"
+    if window.cleaned_up_by is not None:
+        return f"no: batch {window.cleaned_up_by} moved the watermark to its cleanup time {until} or past it"
+    return "no"
+
+
+def _details(version: ResultVersion) -> list[str]:
+    """When a version was made, of what, and who decided."""
+    before, after = instant(version.watermark_in_ms), instant(version.watermark_out_ms)
+    moved = f"watermark {before}" if before == after else f"watermark {before} to {after}"
+    lines = [f"planned {instant(version.plan_time_ms)}, {moved}"]
+    lines += [f"replaces {_bounds(one.bounds_ms)}: {_values(one.values)}" for one in version.took_place_of]
+    if version.who:
+        what = "by" if version.cause in ("rerun", "migrate") else "approved by"
+        lines.append(f"{what} {version.who}{f': {version.reason}' if version.reason else ', no reason given'}")
+    return lines
+
+
+def _show_events(screen: Console, events: Sequence[EventOf], last: str) -> None:
+    names = list(events[0].values)
+    again = any(event.readmitted_by is not None for event in events)
+    heads = ["event time (UTC)", *names, "file", "row", "batch"]
+    heads += [*(["readmitted by"] if again else []), *([last] if last else [])]
+    table = table_of(heads, ("row", "batch"))
+    for event in events[:ROWS_SHOWN]:
+        cells = [instant(event.time_ms).removesuffix(" UTC"), *(readable(event.values.get(name)) for name in names)]
+        cells += [event.file, str(event.row), str(event.batch_id)]
+        if again:
+            cells.append("" if event.readmitted_by is None else f"batch {event.readmitted_by}")
+        table.add_row(*map(escape, [*cells, *([event.why or ""] if last else [])]))
+    screen.print(Padding(table, (0, 0, 0, len(INDENT)), expand=False))
+    if len(events) > ROWS_SHOWN:
+        screen.print(f"{INDENT}the first {ROWS_SHOWN} are shown (--json for all)", highlight=False)
+
+
+def _bounds(bounds_ms: Bounds) -> str:
+    from windowlib.inspection.lineage.key_windows import UNBOUNDED
+
+    return "one window without bounds" if bounds_ms == UNBOUNDED else in_words(bounds_ms)
+
+
+def _values(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {readable(value)}" for name, value in values.items())

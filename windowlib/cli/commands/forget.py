@@ -1,0 +1,170 @@
+"""The command `windowlib forget`: a key erased from everything that a pipeline holds, and will read."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from windowlib.cli.display import console
+from windowlib.cli.exits import load_pipeline
+from windowlib.cli.options import Decide, Json, OptionalReason, Pipeline, ShowOnly, Wait, Who, duration_ms, key_option
+from windowlib.cli.outcomes import aligned, show_note, show_outcome
+from windowlib.cli.progress import progress
+from windowlib.definition.instants import instant
+from windowlib.definition.plurals import counted
+from windowlib.model.errors import InvalidSpec
+
+if TYPE_CHECKING:
+    from windowlib.definition.definition import Definition
+    from windowlib.erasure.certificates import Certificate
+    from windowlib.erasure.forget import ForgetRequest
+
+SHOWN = 10  # files of the source
+Erased = Annotated[
+    list[str] | None,
+    key_option("Erase this key (for several key columns: once for each, in order); without it, list what was erased."),
+]
+AtOnce = Annotated[
+    bool,
+    typer.Option(
+        "--now", help="Give up all older cuts at once, too; followers of result_changes get no rows about it."
+    ),
+]
+
+
+def forget(
+    pipeline: Pipeline,
+    who: Who,
+    key: Erased = None,
+    reason: OptionalReason = "",
+    now: AtOnce = False,
+    dry_run: ShowOnly = False,
+    yes: Decide = False,
+    wait: Wait = "10m",
+    as_json: Json = False,
+) -> None:
+    """Erase a key: from all tables and what lies next to them, and from what any later batch reads of the source.
+
+    Events of the key up to now count no more, later ones do. Followers of result_changes get its results as removed.
+    Old files hold it until windowlib maintain deletes them, as retention.cuts says; --now does so at once. The source
+    is not changed: what it still holds of the key is said.
+
+    [dim]windowlib forget clicks.toml --key u42 --dry-run[/dim]
+    [dim]windowlib forget clicks.toml --key u42 --reason "request 1021"[/dim]
+    """
+    from windowlib.erasure.forget import ForgetRequest
+
+    definition, wait_ms = load_pipeline(pipeline), duration_ms("--wait", wait)
+    if key is None:
+        if now or dry_run or yes or reason:
+            raise InvalidSpec("need --key; alone, windowlib forget lists what was erased")
+        _list(definition, as_json)
+        return
+    if dry_run and yes:
+        raise InvalidSpec("--dry-run and --yes exclude one another")
+    if not (dry_run or reason):
+        raise InvalidSpec('need --reason "…", which is kept, such as the number of a request; --dry-run needs none')
+    if not (dry_run or yes or sys.stdin.isatty()):
+        raise InvalidSpec("without a terminal nothing can be asked: say --dry-run to see it, or --yes to do it")
+    asked = ForgetRequest(key, who, reason, now, note=show_note)
+    if not yes:
+        _forecast(definition, asked, dry_run, as_json)
+    if not dry_run:
+        _forget(definition, asked, yes, wait_ms, as_json)
+
+
+def _forecast(definition: Definition, asked: ForgetRequest, dry_run: bool, as_json: bool) -> None:
+    from windowlib.erasure.forget import forecast
+    from windowlib.runs.start import with_spark
+
+    with progress(console(quiet=as_json)) as show:
+        found = with_spark(definition, "the forecast", lambda spark: forecast(definition, lambda: spark, asked), show)
+    lines = [*_removed(found.removed), *_source(found.source, found.not_looked_at)]
+    lines += [_lost(found.cuts_lost)] if found.cuts_lost else []
+    show_outcome({**asdict(found), "dry_run": dry_run}, "\n".join([*lines, "nothing was changed"]), as_json)
+
+
+def _forget(definition: Definition, asked: ForgetRequest, yes: bool, wait_ms: int, as_json: bool) -> None:
+    from windowlib.erasure.forget import forget
+    from windowlib.runs.deadline import bounded
+    from windowlib.runs.start import waiting, with_spark_for_long
+
+    if not yes:
+        typer.confirm("Erase it? This cannot be undone.", abort=True)
+    with progress(console(quiet=as_json)) as show:
+
+        def erased(spark: Any) -> Certificate:
+            def once() -> Certificate:
+                with bounded(definition.batch_timeout_ms, "forget", spark):
+                    return forget(definition, lambda: spark, asked)
+
+            return waiting(once, wait_ms, show)
+
+        made = with_spark_for_long(definition, erased, show)
+    erasure = made.erasure
+    lines = [*_removed(erasure.removed), *_source(erasure.source, erasure.not_looked_at)]
+    lines += [_lost(made.cuts_lost)] if made.cuts_lost else []
+    show_outcome(_record(made), "\n".join([*lines, _done(definition, made)]), as_json)
+
+
+def _list(definition: Definition, as_json: bool) -> None:
+    from windowlib.erasure.certificates import certificates
+
+    found = certificates(definition)
+    for made in found:
+        one = made.erasure
+        rows = counted(sum(one.removed.values()), "row")
+        by = f"batch {one.batch_id}" if one.batch_id else "no batch"
+        said = f"{one.at:%Y-%m-%d %H:%M} UTC  {one.who}: {one.reason}  {rows}, {by}; {_state(made)}"
+        show_outcome(_record(made), said, as_json)
+    if not found and not as_json:
+        typer.echo("no key was erased")
+
+
+def _record(made: Certificate) -> dict[str, Any]:
+    """For programs; without the secret of the hash."""
+    record = asdict(made)
+    erasure = {name: value for name, value in record.pop("erasure").items() if name != "secret"}
+    return {**erasure, **record}
+
+
+def _removed(removed: Mapping[str, int]) -> list[str]:
+    rows = ((name, f"{count:,}") for name, count in removed.items())
+    return aligned([("table", "rows"), *rows]) if removed else ["no table holds it"]
+
+
+def _source(files: Mapping[str, int], not_looked_at: list[str] | Any) -> list[str]:
+    events = counted(sum(files.values()), "row")
+    lines = ["the source holds nothing of it"]
+    if files:
+        lines = [f"the source holds {events} of it in {counted(len(files), 'file')}, which no batch reads again:"]
+        lines += [f"  {path}: {rows:,}" for path, rows in sorted(files.items())[:SHOWN]]
+        lines += [f"  and {len(files) - SHOWN:,} more files"] if len(files) > SHOWN else []
+    return [*lines, *(f"not looked at: {sentence}" for sentence in not_looked_at)]
+
+
+def _lost(cuts: Any) -> str:
+    return (
+        f"the tables can no longer be read, or rolled back to, as these batches left them: {', '.join(map(str, cuts))}"
+    )
+
+
+def _done(definition: Definition, made: Certificate) -> str:
+    one = made.erasure
+    until = f"events of this key up to {instant(one.up_to_ms)} are not read again"
+    what = f"batch {one.batch_id} has taken it out" if one.removed else "no table held it"
+    return f"{what}; {until}. {_state(made)[0].upper()}{_state(made)[1:]}" + (
+        "" if made.old_files_gone else f" (retention.cuts = {str(definition.retention.cuts)!r})"
+    )
+
+
+def _state(made: Certificate) -> str:
+    if not made.is_published:
+        return "not finished: give the command again"
+    if made.old_files_gone:
+        return "no older file is left"
+    return "older files may hold it until windowlib maintain has deleted them"

@@ -1,0 +1,269 @@
+"""The commands `windowlib late list`, `late what-if` and `late readmit`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from windowlib.cli.commands.rerun import ask_and_do, asked_range
+from windowlib.cli.display import ROWS_SHOWN, console, say, table_of
+from windowlib.cli.exits import load_pipeline, with_exit_code
+from windowlib.cli.json_text import as_json as text
+from windowlib.cli.options import (
+    SETTINGS,
+    DryRun,
+    From,
+    Json,
+    Keys,
+    OptionalReason,
+    Pipeline,
+    To,
+    Wait,
+    Who,
+    Yes,
+    duration_ms,
+)
+from windowlib.cli.outcomes import show_found
+from windowlib.cli.progress import progress
+from windowlib.definition.instants import instant, iso_instant, time_of
+from windowlib.definition.plurals import counted
+from windowlib.definition.toml.durations import format_duration
+
+if TYPE_CHECKING:
+    from windowlib.inspection.late.events import LateGroup
+    from windowlib.inspection.late.what_if import WhatIf
+    from windowlib.inspection.lineage.cuts import Cut
+
+late = typer.Typer(
+    **SETTINGS,
+    no_args_is_help=True,
+    help="Late events: list them, say what another allowed_lateness would have kept, readmit some.",
+)
+SPREAD = ("late by, least", "median", "most", "first event (UTC)", "last event (UTC)")
+BAR = 20  # characters
+
+
+class LateGrouping(StrEnum):
+    """What late events are counted by."""
+
+    REASON = "reason"
+    KEY = "key"
+    HOUR = "hour"
+
+
+@late.command("readmit")
+@with_exit_code
+def readmit(
+    pipeline: Pipeline,
+    who: Who,
+    start: From = None,
+    end: To = None,
+    key: Keys = None,
+    reason: OptionalReason = "",
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    wait: Wait = "10m",
+    as_json: Json = False,
+) -> None:
+    """Add late events to their windows after all; each row of late_events then names the batch that did it.
+
+    [dim]windowlib late readmit clicks.toml --from 2026-03-03T00:00Z --to 2026-03-04T00:00Z --key u42 --dry-run[/dim]
+    """
+    from windowlib.ledger.rerun_request import Rerun
+
+    definition = load_pipeline(pipeline)
+    asked = asked_range(definition, start, end)
+    chosen = tuple(key) if key else None
+    wanted = Rerun(asked.from_ms, asked.to_ms, reason, who, late_only=True, key=chosen)
+    ask_and_do(definition, wanted, dry_run, yes, wait, as_json)
+
+
+@late.command("list")
+@with_exit_code
+def late_list(
+    pipeline: Pipeline,
+    start: From = None,
+    end: To = None,
+    by: Annotated[
+        LateGrouping | None, typer.Option(help="Count them by reason, key or hour.", show_default=False)
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Include those that a rerun has readmitted since.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show the events that came too late and are in no window, newest arrival first; or count them.
+
+    [dim]windowlib late list clicks.toml --by hour[/dim]
+    """
+    from windowlib.inspection.late.events import groups, late_rows, newest_first
+    from windowlib.inspection.lineage.cuts import asked_range
+
+    span = asked_range(start, end)
+    with progress(console(quiet=as_json), "reading late events"):
+        cut = _cut(pipeline)
+        rows = late_rows(cut, span, readmitted=everything)
+        found = groups(rows, by.value if by else None, cut.definition.source.key)
+    if as_json:
+        for line in map(_group_record, found) if by else newest_first(rows):
+            typer.echo(text(line))
+        return
+    screen = console()
+    if not rows:
+        which = "late" if everything else "without a window"
+        screen.print(f"no event is {which}{' in this range' if start or end else ''}", highlight=False)
+        return
+    if by:
+        _show_groups(screen, found, everything)
+    else:
+        _show_events(screen, newest_first(rows), cut, everything)
+    _show_whole(screen, rows, cut)
+
+
+@late.command("what-if")
+@with_exit_code
+def late_what_if(
+    pipeline: Pipeline,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(metavar="DURATION", help='An allowed_lateness such as "6h"; may be repeated.', show_default=False),
+    ] = None,
+    start: From = None,
+    end: To = None,
+    picture: Annotated[
+        Path | None, typer.Option(metavar="FILE.svg", help="Draw a picture of it.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say how many of the late events a larger allowed_lateness would have kept, and what it would have changed.
+
+    Nothing is run and nothing is changed. Without --allow: those of 5m, 1h, 6h, 1d and 7d that are larger.
+
+    [dim]windowlib late what-if clicks.toml --allow 2h --allow 6h --picture late.svg[/dim]
+    """
+    from windowlib.inspection.late.plot import picture as draw
+    from windowlib.inspection.late.what_if import what_if
+    from windowlib.inspection.lineage.cuts import CannotLook, asked_range
+
+    if picture and picture.suffix != ".svg":
+        raise CannotLook(f"--picture {picture}: a picture is a file that ends in .svg")
+    asked_ms = [duration_ms("--allow", one) for one in allow or ()]
+    span = asked_range(start, end)
+    with progress(console(quiet=as_json), "reading late events"):
+        found = what_if(_cut(pipeline), asked_ms, span)
+    if picture:
+        try:
+            picture.write_text(draw(found), encoding="utf-8")
+        except OSError as error:
+            raise CannotLook(f"--picture {picture}: cannot be written ({error.strerror})") from error
+    show_found(found, _show_what_if, as_json)
+    if picture and not as_json:
+        typer.echo(f"drawn: {picture}")
+
+
+def _cut(pipeline: Path) -> Cut:
+    from windowlib.batches.planning import ledger_of
+    from windowlib.inspection.lineage.cuts import cut
+    from windowlib.inspection.lineage.lacking import check_key_columns
+
+    definition = load_pipeline(pipeline)
+    check_key_columns(definition, ledger_of(definition).state().commit)
+    return cut(definition)
+
+
+def _group_record(group: LateGroup) -> dict[str, Any]:
+    record = asdict(group)
+    times = {name: iso_instant(record.pop(f"{name}_ms")) for name in ("first_event", "last_event")}
+    return {**record.pop("of"), **record, **times}
+
+
+def _show_groups(screen: Console, found: list[LateGroup], everything: bool) -> None:
+    from windowlib.inspection.late.events import REASONS, spread
+
+    names = list(found[0].of)
+    numbers = ["events", *(["readmitted"] if everything else [])]
+    table = table_of([*names, *numbers, *SPREAD], numbers)
+    for group in found[:ROWS_SHOWN]:
+        counts = [f"{group.events:,}", *([f"{group.readmitted:,}"] if everything else [])]
+        what = [escape(REASONS.get(str(value), _plain(value))) for value in group.of.values()]
+        table.add_row(*what, *counts, *spread(group))
+    if names:
+        screen.print(table)
+    if len(found) > ROWS_SHOWN:
+        screen.print(
+            f"{len(found):,} groups, of which the first {ROWS_SHOWN} are shown (--json for all)", highlight=False
+        )
+
+
+def _show_events(screen: Console, rows: list[dict[str, Any]], cut: Cut, everything: bool) -> None:
+    from windowlib.inspection.late.events import NO_WINDOW, how_late, reason
+
+    key = cut.definition.source.key
+    names = [*key, "event time (UTC)", "late by", "window it missed (UTC)", "file", "row", "batch"]
+    table = table_of([*names, *(["readmitted by"] if everything else [])], ("row", "batch"))
+    for row in rows[:ROWS_SHOWN]:
+        missed = f"{_plain(row['window_start'])} to {_plain(row['window_end'])}"
+        cells = [
+            *(_plain(row[name]) for name in key),
+            _plain(row["event_time"]),
+            how_late(row["late_by_ms"]),
+            "none: it fell between two" if reason(row) == NO_WINDOW else missed,
+            row["source_file"],
+            str(row["source_row"]),
+            str(row["batch_id"]),
+        ]
+        if everything:
+            cells.append("" if row["readmitted_by"] is None else f"batch {row['readmitted_by']}")
+        table.add_row(*map(escape, cells))
+    screen.print(table)
+    if len(rows) > ROWS_SHOWN:
+        screen.print(f"the {ROWS_SHOWN} that arrived last are shown (--json for all)", highlight=False)
+
+
+def _show_whole(screen: Console, rows: list[dict[str, Any]], cut: Cut) -> None:
+    from windowlib.inspection.late.events import groups, readmit_hint, spread
+
+    [whole] = groups(rows, None, ())
+    least, median, most, *_ = spread(whole)
+    events = counted(whole.events, "late event")
+    again = f", {whole.readmitted:,} of them readmitted" if whole.readmitted else ""
+    lateness = f"late by {least}" if least == most else f"late by {least} to {most}, median {median}"
+    say(screen, f"{events}{again}, {lateness}")
+    if hint := readmit_hint(cut, rows):
+        screen.print(hint, soft_wrap=True, highlight=False, markup=False)
+
+
+def _show_what_if(screen: Console, found: WhatIf) -> None:
+    from windowlib.inspection.late.plot import percent
+
+    now = f"allowed_lateness {format_duration(found.allowed_lateness_ms)}"
+    say(screen, f"[bold]{found.pipeline}[/bold]  {now}: {counted(found.late, 'late event')}")
+    if found.late:
+        numbers = ("would have kept", "windows that would differ", "state kept longer by")
+        table = table_of(["allowed_lateness", numbers[0], "", *numbers[1:]], numbers, wraps=False)
+        if found.windows_kept is not None:
+            table.add_column("windows kept for late events", justify="right")
+        for row in found.rows:
+            cells = [
+                format_duration(row.allowed_lateness_ms),
+                f"{row.events:,} ({percent(row.share)})",
+                ("█" * round(row.share * BAR)).ljust(BAR, "░"),
+                f"{row.windows:,}",
+                format_duration(row.allowed_lateness_ms - found.allowed_lateness_ms),
+            ]
+            if row.windows_kept is not None:
+                cells.append(f"{row.windows_kept:,} (now {found.windows_kept:,})")
+            table.add_row(*cells)
+        screen.print(table)
+    for note in found.notes:
+        say(screen, f"note: {note}")
+
+
+def _plain(value: Any) -> str:
+    """A value of a table as text; times in UTC, without saying so."""
+    return instant(time_of(value)).removesuffix(" UTC") if isinstance(value, datetime) else str(value)

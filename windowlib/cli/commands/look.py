@@ -1,0 +1,104 @@
+"""Commands that only look: `windowlib read`, `status`, `explain-plan`, `report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from windowlib.cli.display import console, rows_of, show_explanation, show_rows, show_status
+from windowlib.cli.exits import load_pipeline, worst
+from windowlib.cli.json_text import as_json as text
+from windowlib.cli.options import Json, Pipeline, Pipelines
+from windowlib.cli.outcomes import show_found, show_outcome
+from windowlib.cli.progress import progress
+from windowlib.cli.several import load_each, print_each
+
+
+def read(
+    pipeline: Pipeline,
+    table: Annotated[str, typer.Argument(help="results, late_events, quarantine, ledger, …", show_default=False)],
+    out: Annotated[
+        Path | None, typer.Option(help="Write all rows to FILE.csv, .json or .parquet.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Read a table as of the newest run. Tables read this way are consistent with one another.
+
+    [dim]windowlib read clicks.toml results --out results.csv[/dim]
+    """
+    from windowlib.cli.exports import check_elsewhere, check_ending, export, in_dictionaries
+    from windowlib.publication.readers import read_table
+
+    definition = load_pipeline(pipeline)
+    if out:
+        check_ending(out)
+        check_elsewhere(out, definition)
+    rows = read_table(definition, table)
+    if out:
+        export(rows, out)
+        typer.echo(text({"file": str(out), "rows": rows.num_rows}) if as_json else f"{rows_of(rows)} written to {out}")
+    elif as_json:
+        for row in in_dictionaries(rows):
+            typer.echo(text(row))
+    else:
+        show_rows(console(), rows)
+
+
+def status(pipeline: Pipeline, as_json: Json = False) -> None:
+    """Show a pipeline's status: newest runs, the watermark and what holds it back, what is in flight and what waits.
+
+    [dim]windowlib status clicks.toml[/dim]
+    """
+    from windowlib.inspection.status import status as look
+    from windowlib.ledger.ledger import wall_clock_ms
+
+    show_found(look(load_pipeline(pipeline), wall_clock_ms()), show_status, as_json)
+
+
+def explain_plan(pipeline: Pipeline, as_json: Json = False) -> None:
+    """Show which plan runs the windows of a pipeline, and why, without starting Spark.
+
+    [dim]windowlib explain-plan clicks.toml[/dim]
+    """
+    from windowlib.inspection.plan import explain
+
+    show_found(explain(load_pipeline(pipeline)), show_explanation, as_json)
+
+
+def report(
+    pipelines: Pipelines,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Write a home page, and a page of each pipeline, there.", show_default=False
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Build the page of a pipeline, or with --out a home page of several: state, results, trends, checks, balances.
+
+    Pages are files that open without a server and without a network. Without --out: pages/ next to the tables. What is
+    wrong with one of several does not stop the others, and the exit code is the worst.
+
+    [dim]windowlib report clicks.toml[/dim]
+    [dim]windowlib report clicks.toml orders.toml --out site[/dim]
+    """
+    from windowlib.cli.exports import place_named
+    from windowlib.ledger.ledger import wall_clock_ms
+    from windowlib.pages.site import reports, site
+
+    found, now_ms = load_each(pipelines, "report"), wall_clock_ms() // 1000 * 1000
+    if out and found.definitions:
+        with place_named(out):
+            out.mkdir(parents=True, exist_ok=True)
+    with progress(console(quiet=as_json), "building pages") as say:
+        if out and found.definitions:
+            built = site(found.definitions, out, now_ms, {one.file: one.error for one in found.unusable})
+        else:
+            built = reports(found.definitions, now_ms, say)
+    for page in built.pages:
+        show_outcome({"page": str(page)}, f"open {page}", as_json)
+    if codes := [*found.codes, *print_each(built.errors, "report", is_named=len(pipelines) > 1)]:
+        raise typer.Exit(worst(codes))

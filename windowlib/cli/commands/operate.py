@@ -1,0 +1,171 @@
+"""The commands `windowlib restore`, `adopt`, `rollback` and `advance-watermark`: what an operator does to a pipeline.
+
+Each shows first what it would do, asks, and records who did it and why.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from windowlib.cli.display import console
+from windowlib.cli.exits import load_pipeline
+from windowlib.cli.options import Decide, Json, OptionalReason, Pipeline, ShowOnly, Who
+from windowlib.cli.outcomes import show_outcome
+from windowlib.cli.progress import progress
+from windowlib.definition.commands import to_paste
+from windowlib.ledger.rerun_request import time_ms
+from windowlib.model.errors import InvalidSpec
+
+if TYPE_CHECKING:
+    from windowlib.decisions.restore import DecisionForecast
+
+T = TypeVar("T")
+
+
+def restore(
+    pipeline: Pipeline,
+    who: Who,
+    reason: OptionalReason = "",
+    dry_run: ShowOnly = False,
+    yes: Decide = False,
+    as_json: Json = False,
+) -> None:
+    """Take back what another program changed in the tables, so that runs go on.
+
+    A run stops where another program has changed a table (a DELETE, an UPDATE, an overwrite). This brings those tables
+    back to what the newest batch left there; a batch that waits is published by the next run as it was prepared.
+
+    [dim]windowlib restore clicks.toml --dry-run[/dim]
+    """
+    from windowlib.decisions.restore import forecast_restore
+    from windowlib.decisions.restore import restore as do
+
+    definition = load_pipeline(pipeline)
+    if _agreed(lambda: forecast_restore(definition), dry_run, yes, reason, as_json):
+        names = _done("restoring the tables", lambda: do(definition, who, reason), as_json)
+        record = {"decision": "restore", "tables": names, "who": who, "reason": reason}
+        show_outcome(record, f"restored: {', '.join(names)}; `{to_paste('run', pipeline)}` goes on", as_json)
+
+
+def adopt(
+    pipeline: Pipeline,
+    who: Who,
+    reason: OptionalReason = "",
+    dry_run: ShowOnly = False,
+    yes: Decide = False,
+    as_json: Json = False,
+) -> None:
+    """Keep what another program changed in the tables, and go on from there.
+
+    What the tables hold now becomes a batch of its own. A batch that is not finished is abandoned first, and the next
+    run plans it again. Look at the forecast: windowlib computes from its tables what comes next.
+
+    [dim]windowlib adopt clicks.toml --reason "erased on request 4711" --who ann[/dim]
+    """
+    from windowlib.decisions.operations import adopt as do
+    from windowlib.decisions.operations import forecast_adopt
+
+    definition = load_pipeline(pipeline)
+    if _agreed(lambda: forecast_adopt(definition), dry_run, yes, reason, as_json):
+        batch_id = _done("adopting what the tables hold", lambda: do(definition, who, reason), as_json)
+        record = {"batch_id": batch_id, "decision": "adopt", "who": who, "reason": reason}
+        said = f"batch {batch_id} keeps the tables as they are; `{to_paste('run', pipeline)}` goes on"
+        show_outcome(record, said, as_json)
+
+
+def rollback(
+    pipeline: Pipeline,
+    who: Who,
+    to_batch: Annotated[
+        int, typer.Option("--to-batch", metavar="N", help="The last batch to keep.", show_default=False)
+    ],
+    reason: OptionalReason = "",
+    dry_run: ShowOnly = False,
+    yes: Decide = False,
+    as_json: Json = False,
+) -> None:
+    """Undo every batch after one: all tables, the watermark and the position in the source are as that batch left them.
+
+    The next run reads the files of the undone batches again. To recompute only a range of time, use windowlib rerun.
+
+    [dim]windowlib rollback clicks.toml --to-batch 41 --dry-run[/dim]
+    """
+    from windowlib.decisions.operations import forecast_rollback
+    from windowlib.decisions.operations import rollback as do
+
+    definition = load_pipeline(pipeline)
+    if _agreed(lambda: forecast_rollback(definition, to_batch), dry_run, yes, reason, as_json):
+        batch_id = _done("rolling back", lambda: do(definition, to_batch, who, reason), as_json)
+        record = {"batch_id": batch_id, "decision": "rollback", "to_batch_id": to_batch, "who": who, "reason": reason}
+        said = f"batch {batch_id} is as batch {to_batch} was; `{to_paste('run', pipeline)}` reads again what came after"
+        show_outcome(record, said, as_json)
+
+
+def advance_watermark(
+    pipeline: Pipeline,
+    who: Who,
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            metavar="TIME",
+            help='No event at or before it is expected any more: "2026-03-03T00:00Z".',
+            show_default=False,
+        ),
+    ],
+    reason: OptionalReason = "",
+    dry_run: ShowOnly = False,
+    yes: Decide = False,
+    as_json: Json = False,
+) -> None:
+    """Move the watermark by hand, where a source has fallen silent and windows must not wait for it.
+
+    A batch is planned that reads no file; the next run fires the windows that end by then. Events that come for them
+    later are late, as after any watermark. To let every source that falls silent do so, set watermark.idle_timeout.
+
+    [dim]windowlib advance-watermark clicks.toml --to 2026-03-03T00:00Z --dry-run[/dim]
+    """
+    from windowlib.decisions.advance_watermark import advance_watermark as do
+    from windowlib.decisions.advance_watermark import forecast_advance
+
+    definition, to_ms = load_pipeline(pipeline), time_ms("to", to)
+    if _agreed(lambda: forecast_advance(definition, to_ms), dry_run, yes, reason, as_json):
+        batch_id = do(definition, to_ms, who, reason)
+        record = {"batch_id": batch_id, "decision": "advance-watermark", "to_ms": to_ms, "who": who, "reason": reason}
+        show_outcome(record, f"batch {batch_id} is planned; `{to_paste('run', pipeline)}` does it", as_json)
+
+
+def _agreed(look: Callable[[], DecisionForecast], dry_run: bool, yes: bool, reason: str, as_json: bool) -> bool:
+    """Shows what would be done; whether it is to be done."""
+    if yes and dry_run:
+        raise InvalidSpec("--yes and --dry-run exclude one another")
+    if not dry_run and not reason:
+        raise InvalidSpec('need --reason "…", which the ledger keeps; --dry-run needs none, and changes nothing')
+    if not (yes or dry_run or sys.stdin.isatty()):
+        raise InvalidSpec("without a terminal nothing can be asked: say --dry-run to see it, or --yes to do it")
+    forecast = _done("looking what it would do", look, as_json)
+    show_outcome({"forecast": asdict(forecast)}, _text(forecast), as_json)
+    if not (yes or dry_run):
+        typer.confirm("Do this?", abort=True)
+    return not dry_run
+
+
+def _done(what: str, work: Callable[[], T], as_json: bool) -> T:
+    """What `work` makes, with a line of progress."""
+    with progress(console(quiet=as_json), what):
+        return work()
+
+
+def _text(forecast: DecisionForecast) -> str:
+    rows = [
+        f"  {one.table:<16} {'' if one.exact else 'at most '}{one.added:,} added, {one.removed:,} removed"
+        for one in forecast.rows or ()
+    ]
+    if forecast.rows == ():
+        rows = ["  no row of a table changes"]
+    return "\n".join([forecast.title, *rows, *(f"  {note}" for note in forecast.notes)])

@@ -1,0 +1,178 @@
+"""The command `windowlib rerun`, and how it and `windowlib late readmit` ask, wait and apply."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from windowlib.cli.display import batch_line, batch_record, console, say, table_of
+from windowlib.cli.exits import load_pipeline, pipeline_file
+from windowlib.cli.notifying import notifying
+from windowlib.cli.options import DryRun, From, Json, OptionalReason, Pipeline, To, Wait, Who, Yes, duration_ms
+from windowlib.cli.outcomes import show_note, show_outcome
+from windowlib.cli.progress import progress
+from windowlib.definition.commands import from_here, to_paste
+
+if TYPE_CHECKING:
+    from windowlib.definition.definition import Definition
+    from windowlib.ledger.rerun_request import Rerun
+    from windowlib.model.rerun import TimeRange
+    from windowlib.reruns.previews import Preview
+
+
+def rerun(
+    pipeline: Pipeline,
+    who: Who,
+    start: From = None,
+    end: To = None,
+    reason: OptionalReason = "",
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    apply: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Apply exactly what a dry run showed, or nothing.", show_default=False),
+    ] = None,
+    accept_gap: Annotated[
+        bool, typer.Option("--accept-gap", help="Continue although source files are gone; their events are removed.")
+    ] = False,
+    wait: Wait = "10m",
+    as_json: Json = False,
+) -> None:
+    """Recompute the windows of a time range from what the source holds now; leave every other row as it is.
+
+    Sessions that cross the ends of the range are recomputed whole; late events and changed files count. The rerun is
+    one batch: it is published as a whole, or not at all. Without --dry-run, --yes or --apply it shows what would change
+    and asks. What --apply names is done once: a second time says so and changes nothing.
+
+    [dim]windowlib rerun clicks.toml --from 2026-03-03T00:00Z --to 2026-03-04T00:00Z --dry-run[/dim]
+    """
+    definition = load_pipeline(pipeline)
+    if apply:
+        _only("--apply", reason, start=start, end=end, dry_run=dry_run, accept_gap=accept_gap)
+        _apply(definition, apply, who, wait, as_json)
+        return
+    from windowlib.ledger.rerun_request import Rerun
+
+    asked = asked_range(definition, start, end)
+    wanted = Rerun(asked.from_ms, asked.to_ms, reason, who, accept_gap=accept_gap)
+    ask_and_do(definition, wanted, dry_run, yes, wait, as_json)
+
+
+def ask_and_do(definition: Definition, wanted: Rerun, dry_run: bool, yes: bool, wait: str, as_json: bool) -> None:
+    """A dry run, or the rerun, or one after the other with a question between them."""
+    from windowlib.ledger.rerun_request import RerunRefused, check_can_rerun
+
+    check_can_rerun(definition.source, definition.never_rerun, wanted)
+    if yes and dry_run:
+        raise RerunRefused("--yes and --dry-run exclude one another")
+    if yes:
+        _rerun(definition, wanted, wait, as_json)
+        return
+    if not dry_run and not sys.stdin.isatty():
+        raise RerunRefused(
+            "cannot ask for confirmation without a terminal: use --dry-run to see what would change, or --yes to"
+            " apply it"
+        )
+    shown = _preview(definition, wanted, as_json)
+    if dry_run or shown.summary.changes_nothing:
+        return
+    typer.confirm("Apply exactly this?", abort=True)
+    _rerun(definition, wanted.expecting(shown.preview_id), wait, as_json)
+
+
+def _preview(definition: Definition, wanted: Rerun, as_json: bool) -> Preview:
+    from windowlib.runs.start import preview
+
+    with progress(console(quiet=as_json)) as show:
+        found = preview(definition, wanted, show)
+    show_outcome(asdict(found), None, as_json)
+    if not as_json:
+        show_preview(console(), found, definition)
+    return found
+
+
+def show_preview(screen: Console, preview: Preview, definition: Definition) -> None:
+    """What would change, as a table, and how to apply it."""
+    from windowlib.reruns.page import PAGE
+    from windowlib.reruns.preview_text import NOTHING, days, facts, largest, left_out, notes, totals
+    from windowlib.reruns.previews import FOLDER
+
+    say(screen, f"[bold]{definition.name}[/bold]  {escape(preview.rerun.title)}  after batch {preview.base_batch_id}")
+    if preview.summary.is_empty:
+        say(screen, NOTHING)
+    _show_table(screen, None, totals(preview), numbers=True)
+    for name, text in facts(preview):
+        say(screen, f"  {escape(name):<12} {escape(text)}")
+    _show_table(screen, "differences by day", days(preview))
+    if less := left_out(preview):
+        say(screen, less)
+    _show_table(screen, "largest differences", largest(preview, definition.source.key))
+    for note in notes(preview):
+        say(screen, f"note: {escape(note)}")
+    say(screen, f"as a page: {escape(str(definition.root / FOLDER / preview.preview_id / PAGE))}")
+    if not preview.summary.changes_nothing:
+        file = pipeline_file.get() or from_here(definition.file)
+        apply = to_paste("rerun", file, "--apply", preview.preview_id)
+        say(screen, f"to apply exactly this: {escape(apply)}")
+
+
+def _show_table(
+    screen: Console, title: str | None, cells: tuple[list[str], list[list[str]]], *, numbers: bool = False
+) -> None:
+    """Prints a table with its title; nothing without a row. `numbers`: all columns but the first are flush right."""
+    names, rows = cells
+    if rows:
+        table = table_of(names, names[1:] if numbers else (), title=title)
+        for row in rows:
+            table.add_row(*map(escape, row))
+        screen.print(table)
+
+
+def _apply(definition: Definition, preview_id: str, who: str, wait: str, as_json: bool) -> None:
+    from windowlib.reruns.previews import load
+
+    found = load(definition.root, preview_id)
+    _rerun(definition, replace(found.rerun.expecting(preview_id), who=who), wait, as_json)
+
+
+def _rerun(definition: Definition, wanted: Rerun, wait: str, as_json: bool) -> None:
+    from windowlib.ledger.rerun_request import RerunAlreadyDone
+    from windowlib.runs.run import RunRequest
+    from windowlib.runs.start import rerun
+
+    wait_ms = duration_ms("--wait", wait)
+    with progress(console(quiet=as_json)) as show, notifying(definition, lambda: False):
+        try:
+            rerun(
+                RunRequest.of(definition, rerun=wanted, note=show_note, say=show),
+                wait_ms=wait_ms,
+                on_batch=lambda report: show_outcome(batch_record(report), batch_line(report), as_json),
+            )
+        except RerunAlreadyDone as done:
+            show_outcome({"batch_id": done.batch_id, "done_already": True}, str(done), as_json)
+
+
+def asked_range(definition: Definition, start: str | None, end: str | None) -> TimeRange:
+    """The range of `--from` and `--to`, half-open; raises `RerunRefused`."""
+    from windowlib.ledger.ledger import wall_clock_ms
+    from windowlib.ledger.rerun_request import RerunRefused, time_range
+
+    if start is None or end is None:
+        raise RerunRefused("need --from and --to, each a time with its zone, such as 2026-03-03T00:00Z")
+    return time_range(start, end, wall_clock_ms(), definition.furthest_ahead_ms)
+
+
+def _only(option: str, reason: str, **others: object) -> None:
+    from windowlib.ledger.rerun_request import RerunRefused
+
+    if reason:
+        raise RerunRefused(
+            f"{option} keeps the reason that its dry run was given: leave --reason out, or repeat the dry run with it"
+        )
+    if any(others.values()):
+        raise RerunRefused(f"{option} does what its dry run showed: give no range and no other option with it")

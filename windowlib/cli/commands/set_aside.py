@@ -1,0 +1,39 @@
+"""The command `windowlib set-aside`: runs go on without a file that cannot be read, until it is taken back."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from windowlib.cli.exits import load_pipeline
+from windowlib.cli.options import Json, Pipeline, Reason, Who
+from windowlib.cli.outcomes import show_outcome
+from windowlib.definition.commands import WHY, to_paste
+
+
+def set_aside(
+    pipeline: Pipeline,
+    file: Annotated[
+        str, typer.Argument(help="The file, as a path or relative to the source folder.", show_default=False)
+    ],
+    reason: Reason,
+    who: Who,
+    back: Annotated[bool, typer.Option("--back", help="It can be read now: the next run takes it.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Leave a source file out that cannot be read, so that runs go on; `windowlib status` lists what is set aside.
+
+    [dim]windowlib set-aside clicks.toml 17.parquet --reason "cut off; asked for again"[/dim]
+    """
+    from windowlib.decisions.set_aside import set_aside as leave_out
+    from windowlib.decisions.set_aside import take_back
+
+    path = (take_back if back else leave_out)(load_pipeline(pipeline), file, who, reason)
+    decided = {"path": path, "decision": "back" if back else "set aside", "who": who, "reason": reason}
+    then = (
+        "the next run reads it"
+        if back
+        else f"runs leave it out until {to_paste('set-aside', pipeline, path, '--back', *WHY)}"
+    )
+    show_outcome(decided, f"{path} is {'taken back' if back else 'set aside'}: {then}", as_json)

@@ -1,0 +1,150 @@
+"""The command `windowlib test`: the scenarios of a pipeline."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from windowlib.cli.display import console, say
+from windowlib.cli.exits import load_pipeline
+from windowlib.cli.json_text import as_json as text
+from windowlib.cli.options import EngineChoice, Json, Pipeline
+from windowlib.definition.plurals import counted
+from windowlib.model.errors import InvalidSpec, WindowsDiffer
+
+if TYPE_CHECKING:
+    from windowlib.definition.definition import Definition
+    from windowlib.replay.pipeline_scenarios import ScenarioOutcome, StepOutcome
+
+
+def test(
+    pipeline: Pipeline,
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[SCENARIO.toml...]",
+            help="The scenarios; without any, those of the folder PIPELINE.scenarios next to the definition.",
+            show_default=False,
+        ),
+    ] = None,
+    show: Annotated[bool, typer.Option("--show", help="Print what each step gave, as it is written there.")] = False,
+    engine: Annotated[
+        EngineChoice | None,
+        typer.Option(
+            help="What computes them; without it [b]sail[/b] in this process, where it can, else [b]spark[/b].",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Try the definition on scenarios: events step by step, and what must fire, be late and stay in flight.
+
+    Each runs the pipeline as it is, in a temporary folder: its own tables and files are not touched.
+
+    [dim]windowlib test clicks.toml[/dim]   or   [dim]windowlib test clicks.toml --show one.toml[/dim]
+    """
+    from windowlib.replay.pipeline_scenarios import load_scenario, run_scenario
+    from windowlib.runs.spark_sessions import spark_sessions
+
+    definition = _tried(load_pipeline(pipeline), engine)
+    scenarios = [(file, load_scenario(file, definition)) for file in files or _scenarios_of(pipeline)]
+    sessions, screen, wrong = spark_sessions(definition), console(quiet=as_json), 0
+    for file, scenario in scenarios:
+        tested = run_scenario(file, scenario, definition, sessions)
+        wrong += not tested.passed
+        if as_json:
+            typer.echo(text(_record(tested)))
+        show_outcome_of(screen, tested, show)
+    if wrong:
+        raise WindowsDiffer(f"{wrong} of {counted(len(scenarios), 'scenario')} gave something else")
+
+
+def _tried(definition: Definition, engine: EngineChoice | None) -> Definition:
+    """The definition on the engine of its scenarios, and on this machine."""
+    from windowlib.engines.choice import refusal
+
+    as_parquet = {"source": definition.source.model_copy(update={"format": "parquet"})}
+    fits = refusal(as_parquet["source"], definition.uses) is None
+    chosen = engine.value if engine else EngineChoice.SAIL.value if fits else EngineChoice.SPARK.value
+    here = definition.spark.master.startswith("local")
+    spark = definition.spark if here else definition.spark.model_copy(update={"master": "local[*]"})
+    return definition.model_copy(update={**as_parquet, "engine": chosen, "spark": spark})
+
+
+def _scenarios_of(pipeline: Path) -> list[Path]:
+    folder = pipeline.with_suffix(".scenarios")
+    if found := sorted(folder.glob("*.toml")):
+        return found
+    raise InvalidSpec(f"{folder}: no scenarios there; write one (docs/guides/test.md says how), or give a file")
+
+
+# -- on the screen -------------------------------------------------------------------------------------------------
+
+
+def show_outcome_of(screen: Console, tested: ScenarioOutcome, show: bool) -> None:
+    """A line for the scenario, and what its steps gave where that is wrong, or where that is asked for."""
+    outcome = "[green]passed[/green]" if tested.passed else "[bold red]failed[/bold red]"
+    say(screen, f"{outcome}  {escape(tested.name)}  ({escape(tested.file)}, {counted(len(tested.steps), 'step')})")
+    for number, step in enumerate(tested.steps, start=1):
+        for line in _lines(step):
+            say(screen, f"  step {number}  {escape(line)}")
+        if show:
+            say(screen, escape("\n".join(["  [[step]]", *_as_written(step)])))
+
+
+def _lines(step: StepOutcome) -> Iterator[str]:
+    yield from step.said
+    for part in step.came:
+        for row in step.missing.get(part, ()):
+            yield f"{part}: not there: {in_toml(row)}"
+        for row in step.unexpected.get(part, ()):
+            yield f"{part}: not expected: {in_toml(row)}"
+
+
+def _as_written(step: StepOutcome) -> Iterator[str]:
+    for part, rows in step.came.items():
+        if rows:
+            yield f"  {part} = ["
+            yield from (f"    {in_toml(row)}," for row in rows)
+            yield "  ]"
+
+
+def in_toml(value: Any) -> str:
+    """A value as it may stand in TOML; what is null is left out.
+
+    >>> in_toml({"user": "ann", "at": datetime(2026, 3, 2, 9), "gone": None, "n": [1, True]})
+    '{ user = "ann", at = 2026-03-02T09:00:00, n = [1, true] }'
+    """
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case datetime() | date():
+            return value.isoformat().replace("+00:00", "Z")
+        case int() | float():
+            return str(value)
+        case list():
+            return f"[{', '.join(map(in_toml, value))}]"
+        case dict():
+            cells = [f"{_key(name)} = {in_toml(of)}" for name, of in value.items() if of is not None]
+            return f"{{ {', '.join(cells)} }}"
+    return json.dumps(str(value), ensure_ascii=False)
+
+
+def _key(name: str) -> str:
+    is_bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
+    return name if is_bare else json.dumps(name, ensure_ascii=False)
+
+
+def _record(tested: ScenarioOutcome) -> dict[str, Any]:
+    steps = [
+        {"came": one.came, "missing": one.missing, "unexpected": one.unexpected, "said": one.said}
+        for one in tested.steps
+    ]
+    return {"scenario": tested.name, "file": tested.file, "passed": tested.passed, "steps": steps}

@@ -1,0 +1,191 @@
+"""The command `windowlib verify`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from windowlib.cli.display import ROWS_SHOWN, console, readable, say, table_of
+from windowlib.cli.exits import load_pipeline
+from windowlib.cli.json_text import as_json as text
+from windowlib.cli.notifying import notifying
+from windowlib.cli.options import From, Json, OnEngine, Pipeline, To, duration_ms
+from windowlib.cli.outcomes import show_note, show_outcome
+from windowlib.cli.progress import progress
+from windowlib.definition.instants import instant
+from windowlib.definition.plurals import counted
+from windowlib.model.errors import WindowsDiffer
+
+if TYPE_CHECKING:
+    from windowlib.definition.definition import Definition
+    from windowlib.inspection.verify.report import VerifyFinding, VerifyReport
+    from windowlib.ledger.verifications import Outcome
+    from windowlib.model.rerun import TimeRange
+
+BOUNDS = ("window_start_ms", "window_end_ms")
+Last = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DURATION", help='Only windows that end in the "1d" before the watermark, or later.', show_default=False
+    ),
+]
+Sample = Annotated[float, typer.Option(metavar="SHARE", help="Of so many keys: 0.01 for one in a hundred.")]
+Seed = Annotated[
+    int | None,
+    typer.Option(help="Which keys are in the sample; otherwise others after each batch.", show_default=False),
+]
+
+
+def verify(
+    pipeline: Pipeline,
+    start: From = None,
+    end: To = None,
+    last: Last = None,
+    sample: Sample = 1.0,
+    seed: Seed = None,
+    engine: OnEngine = None,
+    as_json: Json = False,
+) -> None:
+    """Recompute the windows from the source, in plain batch, and compare them with the tables, as of the newest run.
+
+    Rows of results and open_windows that are missing, unexpected or different are listed, and events that late_events
+    lacks. None of them is changed; the outcome is kept for windowlib status. What cannot be compared is said; where
+    nothing can be, the command fails.
+
+    [dim]windowlib verify clicks.toml[/dim]   or   [dim]windowlib verify clicks.toml --last 1d --sample 0.01[/dim]
+    """
+    from windowlib.inspection.lineage.cuts import CannotLook, cut
+    from windowlib.inspection.verify.asked import VerifyRequest
+    from windowlib.inspection.verify.verify import check_can_verify
+    from windowlib.inspection.verify.verify import verify as look
+    from windowlib.ledger.ledger import wall_clock_ms
+    from windowlib.runs.start import with_spark
+
+    definition = load_pipeline(pipeline).model_copy(update={"engine": engine.value} if engine else {})
+    check_can_verify(definition, VerifyRequest(sample=sample))
+    with notifying(definition, lambda: False):
+        newest = cut(definition).batch.batch_id
+        asked = VerifyRequest(_span(definition, start, end, last), sample, newest if seed is None else seed)
+        check_can_verify(definition, asked)
+        _check_not_edited(definition)
+        with progress(console(quiet=as_json)) as show:
+            found = with_spark(definition, "verify", lambda spark: look(definition, asked, spark, wall_clock_ms), show)
+        _keep(definition.root, found)
+        _show(found, as_json)
+        if found.differs:
+            raise WindowsDiffer(f"{definition.name} is not what its source says: {_differing(found)}")
+    if found.found_nothing_to_compare:
+        raise CannotLook(f"nothing was compared: no window of {definition.name} that was asked for can be read")
+
+
+def _check_not_edited(definition: Definition) -> None:
+    """Raises `StateMismatch` as the comparison would, before an engine starts."""
+    from windowlib.batches.may_run import check_fingerprint
+    from windowlib.batches.planning import ledger_of
+
+    check_fingerprint(definition, ledger_of(definition).state().commit)
+
+
+def _show(found: VerifyReport, as_json: bool) -> None:
+    record = asdict(found) | {"nothing_compared": found.found_nothing_to_compare}
+    show_outcome(record, None, as_json)
+    if not as_json:
+        show_verified(console(), found)
+
+
+def _keep(root: Path, found: VerifyReport) -> None:
+    """Keeps the outcome for `windowlib status`; a warehouse that takes no file is verified anyway."""
+    from deltalake.exceptions import DeltaError
+
+    from windowlib.delta.commits import RefusedCommit
+    from windowlib.ledger.verifications import MOST_DIFFERENCES, Verification, keep
+
+    outcome: Outcome = "different" if found.differs else "equal"
+    made = Verification(
+        at=datetime.now(UTC),
+        batch_id=found.batch_id,
+        outcome="nothing compared" if found.found_nothing_to_compare else outcome,
+        from_ms=found.from_ms,
+        to_ms=found.to_ms,
+        sample=found.sample,
+        seed=found.seed,
+        files=found.files,
+        rows_read=found.rows_read,
+        compared=found.compared,
+        differing=found.differing,
+        differences=[text(asdict(one)) for one in found.differences[:MOST_DIFFERENCES]],
+        not_compared=found.not_compared,
+    )
+    try:
+        keep(root, made)
+    except (OSError, DeltaError, RefusedCommit) as error:
+        show_note(f"this outcome is not kept for `windowlib status`: {error}")
+
+
+def _span(definition: Definition, start: str | None, end: str | None, last: str | None) -> TimeRange | None:
+    from windowlib.inspection.lineage.cuts import CannotLook, asked_range, cut
+    from windowlib.inspection.verify.recorded import newest_windows
+
+    if last is None:
+        return asked_range(start, end) if start or end else None
+    if start or end:
+        raise CannotLook("--last is a range of its own: leave out --from and --to")
+    return newest_windows(cut(definition), duration_ms("--last", last))
+
+
+def show_verified(screen: Console, found: VerifyReport) -> None:
+    """What was compared, the differences as a table, and what was not compared."""
+    from windowlib.inspection.lineage.cuts import EVER
+
+    compared = ", ".join(f"{counted(rows, 'row')} of {table}" for table, rows in found.compared.items())
+    say(screen, f"[bold]{escape(found.pipeline)}[/bold]  as of batch {found.batch_id}")
+    say(screen, f"  compared      {compared}")
+    if found.from_ms is not None and found.to_ms is not None:
+        until = f"to {instant(found.to_ms)}" if found.to_ms < EVER.to_ms else "and later"
+        say(screen, f"  windows       that meet {instant(found.from_ms)} {until}")
+    if found.sample < 1:
+        say(screen, f"  keys          a share of {found.sample:g} (--sample {found.sample:g} --seed {found.seed})")
+    say(screen, f"  read          {counted(found.files, 'file')} with {counted(found.rows_read, 'row')}")
+    for sentence in found.not_compared:
+        say(screen, f"  not compared  {escape(sentence)}")
+    if not found.differs:
+        if not found.found_nothing_to_compare:
+            say(screen, "no difference")
+        return
+    table = table_of(["", "table", "key", "window (UTC)", "column", "should be", "is"])
+    for one in found.differences[:ROWS_SHOWN]:
+        table.add_row(*map(escape, _cells(one)))
+    screen.print(table)
+    if len(found.differences) > ROWS_SHOWN:
+        say(screen, f"the first {ROWS_SHOWN} are shown (--json for more)")
+
+
+def _cells(one: VerifyFinding) -> list[str]:
+    key = ", ".join(map(str, one.key.values()))
+    return [one.kind, one.table, key, _window(one.window), one.column or "", _value(one.expected), _value(one.found)]
+
+
+def _window(window: Mapping[str, Any]) -> str:
+    rest = [f"{name} {value}" for name, value in window.items() if name not in BOUNDS]
+    if BOUNDS[0] not in window:
+        return ", ".join(rest)
+    start, end = (instant(window[name]).removesuffix(" UTC") for name in BOUNDS)
+    return ", ".join([f"{start} to {end}", *rest])
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        shown = {name: x for name, x in value.items() if name != "last_event_ms"}
+        return ", ".join(f"{name} {readable(x)}" for name, x in shown.items())
+    return "" if value is None else readable(value)
+
+
+def _differing(found: VerifyReport) -> str:
+    return ", ".join(f"{counted(rows, 'difference')} in {table}" for table, rows in found.differing.items())

@@ -1,0 +1,10 @@
+"""Names, columns, types and meaning of all tables of a pipeline. Readers depend on them, so that a change here is a
+change of what windowlib publishes.
+
+    table.py          description of a table: columns, meaning of a row, invariants, partitions
+    tables.py         descriptions of all tables
+    state_tables.py   descriptions of the tables of windows, slices and elements in flight
+    intake_tables.py  descriptions of quarantine, late events and seen event ids
+    record_tables.py  descriptions of the tables that no batch publishes
+    change.py         kinds of change of a result
+"""

@@ -1,0 +1,71 @@
+"""The tables of what is in flight: windows, or slices of them, and the elements that they keep."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from windowlib.contract.table import Column, TableSpec
+
+_TEXT, _LONG = pa.string(), pa.int64()
+
+OPEN_WINDOWS = TableSpec(
+    "open_windows",
+    "the windows in flight. Sessions: one row per key and window, with its state window, its partial aggregates and the"
+    " published windows it will replace. Aligned windows and count windows: one row per key and slice, shared by the"
+    " windows over it. General plan: one row per key and window, with trigger and function state as JSON and timers",
+    (
+        "every event that was in state or was admitted is in state, was late, or left with its window",
+        "every event of the state that the batch reached was read",
+        "every event that stays in state was written",
+        "every window that stays in flight was written",
+        "the count of a window is the number of its events: where an aggregate is count(*)",
+        "no window that was due, or that an event may touch, was left as it is",
+        "windows of a key never touch: of those in flight, and of sessions that the same batch fired",
+        "no window in flight is past its cleanup time: max_timestamp_ms > late_out_ms of the batch, in the ledger",
+        "state windows of a key are distinct and lie inside their windows",
+        "end_partition = floor(end / state_partition), end being the window's, or of the last window over the slice",
+    ),
+    partition_by=("end_partition",),
+    may_be_added=("published",),  # where sessions are allowed a lateness that had none
+    described=(
+        Column("<key>", None, "the key: one column for each of source.key, under its name"),
+        Column("window_start_ms", _LONG, "sessions and general plan: inclusive"),
+        Column("window_end_ms", _LONG, "the same: exclusive"),
+        Column("state_window_start_ms", _LONG, "start of the state window, or of the slice"),
+        Column("state_window_end_ms", _LONG, "its end, exclusive"),
+        Column("slice_index", _LONG, "count windows: the slice's number in its key, from 0"),
+        Column("elements", _LONG, "how many events are in the row"),
+        Column("last_event_ms", _LONG, "the newest event time among them"),
+        Column(
+            "p<i>_<part>",
+            None,
+            "partial aggregates: part of the i-th aggregate, from 0; null in rows from before it was added",
+        ),
+        Column("published", None, "sessions that have, or had, an allowed lateness: published windows to be replaced"),
+        Column("contents_from", _LONG, "general plan: rows of state_windows count from this batch on"),
+        Column("state", _TEXT, "general plan: JSON of the state of trigger and function, and of timers"),
+        Column("fired", None, "general plan: the firings so far, by window"),
+        Column("next_event_ms", _LONG, "general plan: the watermark at which the row is needed next"),
+        Column("next_processing_ms", _LONG, "general plan: the plan time at which it is"),
+        Column("end_partition", _LONG, "floor(end / state_partition), end in ms"),
+    ),
+)
+
+STATE_WINDOWS = TableSpec(
+    "state_windows",
+    "the elements that windows in flight keep, under their state window: rows of up to some thousand, appended by the"
+    " batch that brought them. Only where an evictor, or a function over all elements, needs them",
+    (
+        "a row counts if open_windows has its key and state window with contents_from <= batch_id",
+        "end_partition is that of the row of open_windows, which holds the state window's end",
+    ),
+    partition_by=("end_partition",),
+    described=(
+        Column("<key>", None, "the key: one column for each of source.key, under its name"),
+        Column("state_window_start_ms", _LONG, "start of the state window, or of the slice"),
+        Column("state_window_end_ms", _LONG, "its end, exclusive"),
+        Column("batch_id", _LONG, "the batch that wrote the row"),
+        Column("contents", None, "a list of elements: event time, arrival, the columns that are read"),
+        Column("end_partition", _LONG, "floor(end / state_partition), end in ms"),
+    ),
+)

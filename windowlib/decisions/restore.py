@@ -1,0 +1,86 @@
+"""What another program changed in a pipeline's tables taken back, table by table; killed, it is repeated.
+
+What an operator does to tables, this and `windowlib.decisions.operations`, can be forecast first (`DecisionForecast`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from windowlib.batches.planning import ledger_of
+from windowlib.definition.definition import Definition
+from windowlib.delta import commits as delta_commits
+from windowlib.ledger import prepare
+from windowlib.ledger.lease import deciding
+from windowlib.ledger.ledger import Clock, Ledger, wall_clock_ms
+from windowlib.ledger.rows import LedgerState, abandon_row
+from windowlib.model.errors import WindowError
+from windowlib.publication.foreign_changes import ChangedTable, RowChange, files_before, foreign_changes, rows_changed
+
+
+class NothingToDo(WindowError):
+    """No table was changed by another program, or the tables are as the batch left them."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionForecast:
+    """What a decision does, table by table (only those that change; None where it computes), and what goes with it."""
+
+    title: str
+    rows: tuple[RowChange, ...] | None
+    notes: tuple[str, ...]
+
+
+def forecast_restore(definition: Definition, clock: Clock = wall_clock_ms) -> DecisionForecast:
+    """What `restore` takes back. Raises `NothingToDo`, `CannotUndo`."""
+    ledger = ledger_of(definition, clock)
+    return ledger.settled(lambda state: _forecast_restore(ledger, state))
+
+
+def _forecast_restore(ledger: Ledger, state: LedgerState) -> DecisionForecast:
+    rows, notes = [], list[str]()
+    for change in changed(ledger, state):
+        rows.append(rows_changed(change.table, change.table.files(change.newest), files_before(change)))
+        notes += change.in_words
+    notes += [
+        f"batch {row['batch_id']}, an adoption that is not finished, is abandoned"
+        for row in _adoption_given_up(state, "", "")
+    ]
+    return DecisionForecast("take back what another program changed", tuple(rows), tuple(notes))
+
+
+def restore(definition: Definition, who: str, reason: str, clock: Clock = wall_clock_ms) -> list[str]:
+    """Takes back what other programs changed; returns the names of those tables.
+
+    A batch that waits keeps waiting, but for an adoption of just these changes that was not finished: it is abandoned.
+    Raises `NothingToDo`, `CannotUndo` before any table is touched, `Superseded` while a run is in progress.
+    """
+    ledger = ledger_of(definition, clock)
+    ledger.settled(lambda state: changed(ledger, state))
+    _, claim = ledger.claim()
+    with deciding(ledger, claim):
+        state = ledger.state()
+        found = changed(ledger, state)
+        for change in found:
+            files_before(change)
+        rows = [{"kind": "restore", "who": who, "reason": reason}]
+        ledger.write_together([*_adoption_given_up(state, who, reason), *rows], state, claim.epoch)
+        for change in found:
+            delta_commits.restore(change.table, change.newest, change.ours)
+    return [change.name for change in found]
+
+
+def _adoption_given_up(state: LedgerState, who: str, reason: str) -> Iterator[dict[str, object]]:
+    """The row that abandons an adoption which was prepared and not finished: what it adopts goes away."""
+    if state.plan and state.plan.decision and state.plan.decision.kind == "adopt":
+        yield abandon_row(state.plan.batch_id, who, f"restore: {reason}")
+
+
+def changed(ledger: Ledger, state: LedgerState) -> list[ChangedTable]:
+    """What other programs have changed since the newest batch. Raises `NothingToDo`."""
+    prepared = prepare.read(ledger.root, state.prepared) if state.prepared else None
+    found = foreign_changes(ledger.tables, state.versions, prepared)
+    if not found:
+        raise NothingToDo("no table was changed by another program since the newest batch: there is nothing to do")
+    return found

@@ -1,0 +1,86 @@
+"""Texts in an expression that would be the time of the run, which a retry does not have again.
+
+Spark takes ``'now'``, ``'today'``, ``'tomorrow'`` and ``'yesterday'``, in any case, with blanks or a zone around them,
+for times wherever a constant text becomes a time: by a cast, in a comparison with a time, next to one in ``coalesce``.
+A text with a time of day alone, such as ``'10:30'``, is that of the run's day. Text functions can make such texts.
+"""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import exp
+
+from windowlib.definition.sql.functions import listed
+
+_OF_THE_RUN = re.compile(
+    r"(now|today|tomorrow|yesterday)(?![a-z])\s*[\w+:/-]*"  # and perhaps a zone
+    r"|T?\d{1,2}:\d{1,2}(:.*)?|T\d{1,2}",  # of its day
+    re.IGNORECASE,
+)
+_COMPARED = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.In, exp.Between)
+_MATCHED = (exp.Like, exp.ILike, exp.RegexpLike)
+# What gives a text of texts; what stands in it stays one.
+_TEXTS = listed(
+    """
+    concat concat_ws lower lcase upper ucase initcap trim btrim ltrim rtrim lpad rpad left right substr substring
+    substring_index replace reverse repeat translate overlay regexp_replace regexp_extract regexp_substr split_part
+    char chr decode elt format_string printf mask soundex to_char to_varchar unbase64 unhex url_decode url_encode
+    try_url_decode from_unixtime date_format make_valid_utf8 hex base64 array_join
+    """
+)
+_ABOUT_TEXTS = listed(
+    """
+    contains startswith endswith instr locate position length char_length find_in_set levenshtein split regexp_count
+    regexp_instr regexp_like regexp_extract_all rlike
+    """
+)
+
+
+def refuse_times_of_the_run(tree: exp.Expr) -> None:
+    """Raises ValueError for the first text that is, or may be made into, a time of the run.
+
+    >>> from windowlib.plans.aggregates.calls import parsed
+    >>> refuse_times_of_the_run(parsed("count(*) filter (where lower(page) = 'now' or page like 'today')"))
+    >>> refuse_times_of_the_run(parsed("count(*) filter (where at > ' Now')"))
+    Traceback (most recent call last):
+    ...
+    ValueError: has the text ' Now', which is a time of the run where it becomes a time, another one at each retry; \
+compare a text with it by a function of texts, as in lower(column) = 'now'
+    """
+    for node in tree.walk():
+        if isinstance(node, exp.Literal) and node.is_string:
+            if _is_of_the_run(node.name) and not _stays_text(node):
+                why = "which is a time of the run where it becomes a time, another one at each retry"
+                instead = "compare a text with it by a function of texts, as in lower(column) = 'now'"
+                raise ValueError(f"has the text {node.name!r}, {why}; {instead}")
+        elif _called(node) in _TEXTS and not node.find(exp.Column, exp.AggFunc, exp.Identifier):
+            made = node.sql(dialect="spark")
+            raise ValueError(f"makes a text of constants: {made}; write it as one text, so that it is seen what it is")
+
+
+def _is_of_the_run(text: str) -> bool:
+    """
+    >>> [_is_of_the_run(text) for text in ("TODAY", " now UTC ", "now+01:00", "10:30", "T7")]
+    [True, True, True, True, True]
+    >>> [_is_of_the_run(text) for text in ("epoch", "nowhere", "now or never", "2026-03-02 10:30")]
+    [False, False, False, False]
+    """
+    return bool(_OF_THE_RUN.fullmatch(text.strip()))
+
+
+def _stays_text(literal: exp.Expr) -> bool:
+    """Whether it stands where only a text has a meaning."""
+    around = literal.parent
+    while isinstance(around, exp.Paren):
+        around = around.parent
+    if isinstance(around, _COMPARED):
+        return any(_called(operand) in _TEXTS for operand in around.iter_expressions())
+    return isinstance(around, _MATCHED) or _called(around) in _TEXTS | _ABOUT_TEXTS
+
+
+def _called(node: exp.Expr | None) -> str:
+    """The function that a node calls, by the name that Spark has for it."""
+    if isinstance(node, exp.DPipe):
+        return "concat"
+    return node.sql(dialect="spark").partition("(")[0].casefold() if isinstance(node, exp.Func) else ""

@@ -1,0 +1,18 @@
+"""Tables of the TOML file, as pydantic models.
+
+Tables:
+
+    file.py         tables of the file, except source and windows
+    source.py       tables `[source]` and `[source.dialect]`
+    windows.py      tables `[window]`, `[window.trigger]` and `[window.evictor]`
+    sections.py     pydantic models generated from the registry
+
+Values:
+
+    fields.py       checked field types: durations, paths, names
+    durations.py    durations as text
+    retention.py    retention as a number of batches or a span of time
+    masters.py      allowed values of `spark.master`
+    spark_types.py  Spark's names of column types
+    locales.py      decimal mark of each locale
+"""

@@ -1,0 +1,246 @@
+"""What stands in a definition's TOML file, table by table: `[source]`, `[watermark]`, `[airflow]`, `[checks]`, ...
+
+The fields are the documentation: name, meaning, default.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+
+from windowlib.definition.sql.aggregates import check_expression
+from windowlib.definition.toml import masters
+from windowlib.definition.toml.fields import (
+    Address,
+    Folder,
+    ImportPath,
+    KeptCuts,
+    KeyColumns,
+    NotNegative,
+    OutputName,
+    Positive,
+    Schedule,
+    Section,
+    Share,
+    Tags,
+    Variable,
+    duration,
+    resolved,
+)
+from windowlib.definition.toml.retention import ALLOWED as ALLOWED_KEPT
+from windowlib.definition.toml.retention import RetentionPeriod
+from windowlib.definition.toml.source import Source
+from windowlib.definition.toml.windows import AnyWindow
+from windowlib.plans.aggregates.aggregate_set import MOST_VALUES
+
+MAX_WINDOWS_PER_EVENT = 10_000
+NAME = r"^[a-z][a-z0-9_]{0,62}$"
+
+
+class WatermarkSection(Section):
+    """`[watermark]`: how the watermark follows the events."""
+
+    out_of_orderness_ms: NotNegative = duration("out_of_orderness", "how far out of order events usually come")
+    idle_timeout_ms: Positive | None = duration(
+        "idle_timeout", "after how long without events the watermark follows the clock", None
+    )
+    max_future_skew_ms: NotNegative = duration(
+        "max_future_skew", "how far ahead of the clock events may be; those further ahead go to quarantine", "1d"
+    )
+
+    @property
+    def guards_by_choice(self) -> bool:
+        """Whether the author said how far ahead of the clock events may be."""
+        return "max_future_skew_ms" in self.model_fields_set
+
+
+class Airflow(Section):
+    """`[airflow]`: when to look for new input. The schedule never selects the input."""
+
+    schedule: Schedule | None = Field(
+        default=None, description='a cron line, in UTC, such as "*/10 * * * *"; without: by hand only'
+    )
+    retries: int = Field(default=2, ge=0, description="how often a failed task is tried again")
+    together: str | None = Field(
+        default=None, pattern=NAME, description="a name: definitions with the same one run together, in one DAG"
+    )
+    retry_delay_ms: NotNegative = duration("retry_delay", "how long to wait before that", "1m")
+    approval: Literal["asked", "required", "another user"] = Field(
+        default="asked",
+        description='whether a rerun waits for approval: "asked", where its form asks for it; "required", always;'
+        ' "another user", always, and of another than the one who triggered it, who may not approve a refused batch'
+        " of that run either",
+    )
+
+
+class ChecksSection(Section):
+    """`[checks]`: bounds of the quality checks, and suites of your own."""
+
+    max_late_share: Share = Field(default=0.1, description="0 to 1: more late events than this are a warning")
+    max_unusable_share: Share = Field(default=0.1, description="0 to 1: more unusable rows than this are a warning")
+    max_duplicate_share: Share = Field(
+        default=0.2, description="0 to 1: more rows whose event id was there before than this are a warning"
+    )
+    max_windows_per_event: int = Field(
+        default=MAX_WINDOWS_PER_EVENT,
+        ge=1,
+        description="a definition is refused whose events would be in more sliding windows than this, or whose windows"
+        " would fire more often by intervals",
+    )
+    verify_sample: Share = Field(
+        default=0.0, description="0 to 1: of so many keys Airflow verifies the windows after each advance; 0: of none"
+    )
+    verify_last_ms: Positive = duration(
+        "verify_last", "how far before the watermark the windows lie that Airflow verifies", "1d"
+    )
+    suites: Path | None = Field(
+        default=None,
+        description="a folder of suites as JSON, relative to this file; each replaces ours of its name, or is added",
+    )
+    figures_suite: Path | None = Field(
+        default=None, description="a JSON file of expectations about the figures of a batch, relative to this file"
+    )
+    results_suite: Path | None = Field(
+        default=None,
+        description="a JSON file of expectations about the results that a batch adds or changes, relative to this file",
+    )
+
+    @field_validator("suites", "figures_suite", "results_suite", mode="before")
+    @classmethod
+    def _exists(cls, path: Any, info: ValidationInfo) -> Path:
+        if not isinstance(path, str):
+            raise ValueError("must be a string")
+        found = resolved((info.context or {})["folder"], path)
+        if info.field_name == "suites" and not found.is_dir():
+            raise ValueError("no such folder")
+        if info.field_name != "suites" and not found.is_file():
+            raise ValueError("no such file")
+        return found
+
+
+class Pages(Section):
+    """`[pages]`: what the pages about the pipeline, and those of previews, show."""
+
+    hide: KeyColumns = Field(
+        default=(),
+        description='columns such as ["user_id"] whose values no page shows, nor those of any aggregate that reads one;'
+        " then none shows rows of the source",
+    )
+
+
+Situation = Literal["failure", "decision", "warning", "silence", "freshness", "clock"]
+
+
+class Notify(Section):
+    """`[notify]`: who is notified of what, when a run fails or the results are not what they should be."""
+
+    webhook: Address | None = Field(
+        default=None, description="an address that takes each notice as JSON, by POST, such as a chat's"
+    )
+    webhook_variable: Variable | None = Field(
+        default=None, description="the environment variable that holds this address, where it is a secret"
+    )
+    token_variable: Variable | None = Field(
+        default=None, description="the environment variable that holds a token, sent as `Authorization: Bearer …`"
+    )
+    timeout_ms: Positive = duration("timeout", "after how long a delivery is given up", "10s")
+    airflow: ImportPath | None = Field(
+        default=None, description="a notifier of Airflow, as package.module.Class, for runs in Airflow"
+    )
+    arguments: dict[str, Any] = Field(
+        default={},
+        description="what the notifier is made with; texts are templates in which {{ windowlib }} is the notice",
+    )
+    about: tuple[Situation, ...] = Field(
+        default=("failure", "decision", "warning", "silence", "freshness", "clock"),
+        description="which situations are reported",
+    )
+    freshness_ms: Positive | None = duration(
+        "freshness", "how far the watermark may be behind the clock before that is reported", None
+    )
+    silence_ms: Positive | None = duration(
+        "silence", "how long no new file may arrive before that is reported; without it, longer than usual", None
+    )
+
+    @field_validator("about", mode="before")
+    @classmethod
+    def _about(cls, names: Any) -> Any:
+        return tuple(names) if isinstance(names, list) else names
+
+    @property
+    def has_webhook(self) -> bool:
+        """Whether notices are sent to an address."""
+        return bool(self.webhook or self.webhook_variable)
+
+
+class Storage(Section):
+    """`[storage]`: how the tables are laid out."""
+
+    state_partition_ms: Positive = duration(
+        "state_partition", "windows whose ends are this close are stored together", "1h"
+    )
+    max_kept_values: int = Field(
+        default=MOST_VALUES,
+        ge=1,
+        description="how many values count(distinct …), collect_list, collect_set, median and percentile may each keep"
+        " of one window; a run that meets a window with more stops, and says which",
+    )
+
+
+class Retention(Section):
+    """`[retention]`: how long the past stays readable: `windowlib maintain` deletes what only earlier cuts need."""
+
+    cuts: KeptCuts = Field(
+        default=RetentionPeriod.parse("30d"),
+        description="for how long, or for how many batches, the tables can be read as a batch left them, and rolled"
+        f" back: {ALLOWED_KEPT}",
+    )
+
+
+class Spark(Section):
+    """`[spark]`: where a plan runs."""
+
+    master: str = Field(default="local[*]", description=masters.ALLOWED)
+    conf: dict[str, str] = Field(default={}, description='"spark.setting" = "value"')
+
+
+class DefinitionFile(Section):
+    """What stands in the TOML file."""
+
+    name: str = Field(pattern=NAME, description="a-z, 0-9 and _, a letter first, at most 63 long")
+    warehouse: Folder = Field(default="warehouse", description="the folder for all tables, relative to this file")
+    engine: Literal["spark", "sail"] = Field(
+        default="spark", description='"spark", or "sail": windows of Parquet and Delta in one process, without Java'
+    )
+    lease_timeout_ms: Positive = duration(
+        "lease_timeout",
+        "after how long without a heartbeat a run that cannot be seen (another machine or container) counts as dead",
+        "2m",
+    )
+    batch_timeout_ms: Positive = duration(
+        "batch_timeout",
+        "a batch that takes longer hangs: it is ended, and the next run does it again; so are verify and previews",
+        "12h",
+    )
+    description: str = Field(
+        default="", max_length=1000, description="what the pipeline is for, in a sentence; shown wherever it is"
+    )
+    owner: str | None = Field(
+        default=None, min_length=1, max_length=100, description="who answers for it: a person or a team"
+    )
+    tags: Tags = Field(default=(), description='words to find it by, such as ["sales", "daily"]: tags of its DAG')
+    source: Source = Field(description="[source] with format, path, key, timestamp")
+    watermark: WatermarkSection = Field(description="[watermark] with out_of_orderness")
+    window: AnyWindow = Field(description="[window] with type and its durations")
+    expressions: dict[OutputName, Annotated[str, AfterValidator(check_expression)]] = Field(
+        default={}, alias="aggregates", description='[aggregates] with output_column = "expression"'
+    )
+    airflow: Airflow = Airflow()
+    checks: ChecksSection = ChecksSection()
+    notify: Notify = Notify()
+    pages: Pages = Pages()
+    storage: Storage = Storage()
+    retention: Retention = Retention()
+    spark: Spark = Spark()

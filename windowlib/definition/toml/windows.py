@@ -1,0 +1,143 @@
+"""`[window]`, `[window.trigger]`, `[window.evictor]`: sections made of the registry, what all windows may have, words.
+
+Code of the user's own is named "module:Class"; what makes an object of it is passed in as `code`, since the definition
+is also read where that code is not at hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+
+from pydantic import Field
+
+from windowlib.definition.kinds import MADE_WITH
+from windowlib.definition.registry import AN_EXAMPLE, EVICTORS, TRIGGERS, WINDOWS
+from windowlib.definition.toml.fields import Columns, NotNegative, OutputName, PythonClass, Section, duration
+from windowlib.definition.toml.sections import KindSection, any_of, section
+from windowlib.definition.user_classes import Role
+from windowlib.model.assigners import Global
+from windowlib.model.spec import WindowSpec
+from windowlib.model.triggers import EventTimeTrigger
+
+
+class TriggerSection(KindSection):
+    """`[window.trigger]`: when a window fires."""
+
+    role: ClassVar[Role] = "trigger"
+
+
+class EvictorSection(KindSection):
+    """`[window.evictor]`: what an evaluation sees."""
+
+    role: ClassVar[Role] = "evictor"
+
+
+TRIGGER_SECTIONS = [section(kind, TriggerSection) for kind in TRIGGERS.values()]
+EVICTOR_SECTIONS = [section(kind, EvictorSection) for kind in EVICTORS.values()]
+
+if TYPE_CHECKING:
+    AnyTrigger: TypeAlias = TriggerSection
+    AnyEvictor: TypeAlias = EvictorSection
+else:
+    AnyTrigger, AnyEvictor = any_of(TRIGGER_SECTIONS), any_of(EVICTOR_SECTIONS)
+
+
+class WithFunction(KindSection):
+    """What every kind of window may have: custom code for its results."""
+
+    role: ClassVar[Role] = "assigner"
+    function: PythonClass | None = Field(
+        default=None, description='"module:Class", a module next to this file: a process function or an aggregate'
+    )
+    parameters: dict[str, Any] = Field(default={}, description=MADE_WITH)
+    reads: Columns = Field(default=(), description='the columns that Python code sees, as in ["page", "price"]')
+    output: dict[OutputName, str] = Field(default={}, description='[window.output] with column = "spark type"')
+
+
+class Window(WithFunction):
+    """`[window]` of windows of time, and of the global one."""
+
+    allowed_lateness_ms: NotNegative = duration("allowed_lateness", "how long past its end a window is kept", "0s")
+    time: Literal["event", "processing"] = Field(
+        default="event", description='"event", or "processing" for the plan time of the runs'
+    )
+    own_trigger: AnyTrigger | None = Field(
+        default=None, alias="trigger", description=f"[window.trigger] with type, as in {AN_EXAMPLE}"
+    )
+    own_evictor: AnyEvictor | None = Field(
+        default=None, alias="evictor", description=f"[window.evictor] with type, as in {AN_EXAMPLE}"
+    )
+
+
+class CountWindow(WithFunction):
+    """`[window]` of count windows: they never end, and a trigger and an evictor are what they are made of."""
+
+    allowed_lateness_ms: ClassVar[int] = 0
+    time: ClassVar[Literal["event"]] = "event"
+    own_trigger: ClassVar[None] = None
+    own_evictor: ClassVar[None] = None
+
+    @property
+    def size_and_slide(self) -> tuple[int, int]:
+        """How many events a window holds, and after how many one fires."""
+        size: int = getattr(self, "size", 0)
+        return size, getattr(self, "slide", size)
+
+
+if TYPE_CHECKING:
+    AnyWindow: TypeAlias = Window | CountWindow
+else:
+    AnyWindow = any_of(section(kind, CountWindow if kind.model is WindowSpec else Window) for kind in WINDOWS.values())
+
+
+def own_classes(section: Section, at: str = "window") -> Iterator[tuple[str, str]]:
+    """The code of the user's own in a section and in those inside it: the keys that name it, and what they name."""
+    for name, field in type(section).model_fields.items():
+        value, key = getattr(section, name), f"{at}.{field.alias or name}"
+        if name in ("function", "python_class", "assigner_class") and value:
+            yield key, value
+        elif isinstance(value, Section):
+            yield from own_classes(value, key)
+
+
+def uses_processing_time(window: AnyWindow) -> bool:
+    """Whether windows, or one of their triggers, use processing time."""
+
+    def asks(trigger: KindSection) -> bool:
+        return trigger.kind.by_clock or any(map(asks, trigger.inner))
+
+    return window.time == "processing" or bool(window.own_trigger and asks(window.own_trigger))
+
+
+def windows_in_words(window: AnyWindow) -> str:
+    """Which windows, in half a sentence."""
+    return window.words if window.time == "event" else f"{window.words}, in processing time"
+
+
+def firing_in_words(window: AnyWindow) -> str:
+    """When a window fires, after "fires"."""
+    if window.own_trigger:
+        return window.own_trigger.words
+    if window.kind.model is Global:
+        return "when the input is complete" if getattr(window, "end_of_stream", False) else "never"
+    return "at its end" if window.time == "event" else "when a run finds its end passed"
+
+
+def why_element_by_element(window: AnyWindow) -> list[str]:
+    """What no native plan can do exactly, so that the operator must run for each key; empty where there is nothing."""
+    reasons = [f"{window.function} is Python code"] if window.function else []
+    if isinstance(window, CountWindow):
+        return reasons
+    trigger, evictor = window.own_trigger, window.own_evictor
+    if trigger and trigger.kind.model is not EventTimeTrigger:
+        reasons.append(f"the trigger {trigger.own_class or trigger.type} is asked at every element or timer")
+    if evictor:
+        reasons.append(f"the evictor {evictor.own_class or evictor.type} chooses among the elements of a window")
+    if window.time == "processing":
+        reasons.append("windows of processing time depend on when a run reads an event")
+    if window.kind.plan is None:
+        reasons.append(f"no slices can be made for {windows_in_words(window)}")
+    if getattr(window, "stagger", False):
+        reasons.append("each key's windows are shifted by a share of its own")
+    return reasons

@@ -1,0 +1,188 @@
+"""The user's own code: classes named "module:Class" in a definition, in modules next to it.
+
+A module is found in the definition's folder first, then wherever Python finds modules. Spark's workers get the code of
+such a module with the plan, by value, and that of the modules next to it which it imports: nothing has to be installed
+there. State is never stored that way.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import sysconfig
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any, Literal
+
+from windowlib.definition.mistakes import given, nearest
+from windowlib.model.aggregates import Aggregate
+from windowlib.model.assigners import Assigner
+from windowlib.model.errors import InvalidSpec
+from windowlib.model.evictors import Evictor
+from windowlib.model.functions import ProcessFunction
+from windowlib.model.triggers import Trigger
+from windowlib.plans.general.user_errors import in_words
+
+Role = Literal["trigger", "evictor", "assigner", "function"]
+"""What an object of the user's is needed as."""
+
+PLAYS: Mapping[Role, Mapping[str, type]] = {
+    "trigger": {"a trigger": Trigger},
+    "evictor": {"an evictor": Evictor},
+    "assigner": {"an assigner": Assigner},
+    "function": {"a process function": ProcessFunction, "an aggregate": Aggregate},
+}
+NOT_ASKED_FOR = ("order_free",)  # the plan that runs the user's code keeps the order in any case
+
+# Where packages are put.
+INSTALLED = sorted({Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")})
+
+_found_in: dict[str, Path] = {}  # top-level module → the definition's folder that it was loaded from
+_files: dict[tuple[str, Path], Path] = {}  # module, and the folder of a definition that names it → its file
+
+
+class StandIn:
+    """Stands for an object of the user's while its definition is only looked at, not run: nothing speaks against it."""
+
+    merges = True
+    window_kind = "any"
+
+    def __init__(self, role: Role, reference: str, parameters: Mapping[str, Any]) -> None:
+        self.reference = reference
+
+
+def load(role: Role, reference: str, parameters: Mapping[str, Any], folder: Path) -> Any:
+    """An object of the class "module:Class"; raises InvalidSpec, saying what is wrong with it."""
+    name, _, class_name = reference.partition(":")
+    module = _module(name, folder)
+    made_by = getattr(module, class_name, None)
+    if not callable(made_by):
+        classes = [n for n, value in vars(module).items() if isinstance(value, type) and value.__module__ == name]
+        there = ", ".join(classes) or "no class"
+        raise InvalidSpec(f"no class {class_name} in {module.__file__}{nearest(class_name, classes)}; there: {there}")
+    if module.__file__:
+        _files[name, folder] = Path(module.__file__)
+    try:
+        with redirect_stdout(sys.stderr):  # what commands print there may be JSON
+            made = made_by(**parameters)
+    except (Exception, SystemExit) as error:
+        made_with = ", ".join(f"{key} = {given(value)}" for key, value in parameters.items()) or "no parameters"
+        raise InvalidSpec(f"{reference} cannot be made with {made_with}: {in_words(error)}") from error
+    _require_members(made, role, reference)
+    return made
+
+
+def ship(references: Collection[str], made: Any) -> None:
+    """Lets Spark's workers have the code of loaded classes, and of the modules next to them.
+
+    `made` holds their objects; raises InvalidSpec where they, or what their code uses, cannot be sent.
+    """
+    from pyspark import cloudpickle
+
+    for reference in references:
+        top = _top(reference.partition(":")[0])
+        together = [name for name, folder in _found_in.items() if folder == _found_in.get(top)]
+        for name in {top, *together} & sys.modules.keys():
+            cloudpickle.register_pickle_by_value(sys.modules[name])  # type: ignore[no-untyped-call]
+    try:
+        cloudpickle.dumps(made)  # type: ignore[no-untyped-call]
+    except Exception as error:
+        raise InvalidSpec(
+            f"{', '.join(references)} cannot be sent to Spark's workers: {error}. A lock, a connection or an open file"
+            " must be made by the method that uses it, not when the module is imported or the object made"
+        ) from error
+
+
+def code_files(references: Iterable[str], folder: Path) -> list[Path]:
+    """The files that hold the code of classes that were loaded: every module in the definition's folder and in the
+    packages there, and those modules that lie elsewhere. None where no class is named.
+    """
+    modules = {reference.partition(":")[0] for reference in references}
+    if not modules:
+        return []
+    packages = [file.parent for file in folder.glob("*/__init__.py")]
+    nearby = [*folder.glob("*.py"), *(file for package in packages for file in package.rglob("*.py"))]
+    return sorted({*nearby, *(_files[name, folder] for name in modules if (name, folder) in _files)})
+
+
+def _require_members(made: Any, role: Role, reference: str) -> None:
+    """Refuses an object that cannot be asked what its role is asked."""
+    needs = {what: [name for name in vars(kind) if _is_asked_for(name)] for what, kind in PLAYS[role].items()}
+    lacks = {what: [name for name in names if not hasattr(made, name)] for what, names in needs.items()}
+    if all(lacks.values()):
+        meant = [what for what in lacks if lacks[what] != needs[what]] or list(lacks)
+        missing = ", and ".join(f"no {', '.join(lacks[what])}, which {what} needs" for what in meant)
+        raise InvalidSpec(f"{reference} has {missing}")
+
+
+def _is_asked_for(name: str) -> bool:
+    return not name.startswith("_") and name not in NOT_ASKED_FOR
+
+
+def _module(name: str, folder: Path) -> Any:
+    _forget_namesakes(folder)
+    _require_free(_top(name), folder)
+    before = set(sys.modules)
+    sys.path.insert(0, str(folder))
+    try:
+        importlib.invalidate_caches()
+        with redirect_stdout(sys.stderr):
+            return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if not f"{name}.".startswith(f"{error.name}."):
+            raise InvalidSpec(f"{name} cannot be imported: {error}") from error
+        there = sorted(file.stem for file in folder.glob("*.py"))
+        proposal = nearest(name, there)
+        raise InvalidSpec(
+            f"no module {error.name} in {folder}{proposal}; modules there: {', '.join(there) or 'none'}"
+        ) from error
+    except (Exception, SystemExit) as error:
+        raise InvalidSpec(f"{name} cannot be imported: {in_words(error)}") from error
+    finally:
+        sys.path.remove(str(folder))
+        for new in {_top(module) for module in sys.modules.keys() - before} - {_top(module) for module in before}:
+            if _lies_in(sys.modules.get(new), folder):
+                _found_in[new] = folder
+
+
+def _forget_namesakes(folder: Path) -> None:
+    """Modules of another definition's folder make way for those of the same name in this one."""
+    for top in [top for top, other in _found_in.items() if other != folder and _is_in(top, folder)]:
+        for module in [module for module in sys.modules if _top(module) == top]:
+            del sys.modules[module]
+        del _found_in[top]
+
+
+def _require_free(top: str, folder: Path) -> None:
+    """Refuses a module next to the definition whose name is that of another one, which Python would take instead."""
+    if not _is_in(top, folder):
+        return
+    loaded = sys.modules.get(top)
+    if top in sys.stdlib_module_names:
+        raise InvalidSpec(f"{top} is the name of one of Python's own modules; give yours another name")
+    if loaded is not None and not _lies_in(loaded, folder):
+        place = next(_places(loaded), "elsewhere")
+        raise InvalidSpec(f"{top} is already the name of a module in use ({place}); give yours another name")
+    if installed := [place for place in INSTALLED if place != folder.resolve() and _is_in(top, place)]:
+        raise InvalidSpec(f"{top} is the name of an installed package (in {installed[0]}); give yours another name")
+
+
+def _is_in(top: str, folder: Path) -> bool:
+    return (folder / f"{top}.py").exists() or any((folder / top).glob("*.py"))
+
+
+def _lies_in(module: Any, folder: Path) -> bool:
+    """Whether a top-level module is a file, or a folder, in `folder`."""
+    return any(place.parent == folder.resolve() for place in _places(module))
+
+
+def _places(module: Any) -> Iterator[Path]:
+    """The file of a module, or the folders of a package."""
+    file = getattr(module, "__file__", None)
+    for place in getattr(module, "__path__", [file] if file else []):
+        yield Path(place).resolve()
+
+
+def _top(module: str) -> str:
+    return module.partition(".")[0]

@@ -1,0 +1,22 @@
+"""Delta tables: their log, their commits and their files, by delta-rs and Arrow. Nothing here knows what a batch is,
+and nothing starts an engine.
+
+Log:
+
+    tables.py           tables of a pipeline, opened at a version as lists of files
+    log.py              transaction log of a table, entry by entry
+    table_change.py     files that a commit adds and removes
+    commits.py          commits by compare-and-set, and the errors they raise
+    checkpoints.py      checkpoints that keep a log short
+
+Files:
+
+    data_files.py       Parquet files of small tables: describing, writing, reading
+    small_tables.py     appending to small tables, folding their files, reading the newest row
+    footers.py          statistics of a Parquet file, for the log
+    statistics.py       choice of files by their statistics
+    indexed_columns.py  columns for which the log of a table keeps statistics
+    datasets.py         a table at a version as an Arrow dataset
+    row_groups.py       choice of row groups within a Parquet file
+    disk.py             durable writes, and errors of a full or read-only disk
+"""

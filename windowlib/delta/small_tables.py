@@ -1,0 +1,120 @@
+"""Small tables of rows: a few are appended at a time, small files are folded into one, the newest row is read alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+from deltalake import Schema
+
+from windowlib.contract.table import TableSpec
+from windowlib.delta import commits as delta_commits
+from windowlib.delta import data_files, disk, log, row_groups
+from windowlib.delta.data_files import DataFile
+from windowlib.delta.tables import Table
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T", bound="DataclassInstance")
+
+# A table of small commits is folded into fewer files when it has this many small ones: to describe 64 of them at each
+# look took a sixth of what a batch costs apart from its rows. A file that has become larger is left alone, so that what
+# folding costs does not grow with the table.
+SMALL_FILES = 16
+SMALL_BYTES = 64 << 10
+NUMBER = "number"  # the column by which rows of tables outside of batches are in order
+NUMBERED = ("sequence", NUMBER, "batch_id")  # columns that rise from append to append
+
+
+def append_rows(table: Table, expected: int, rows: Sequence[Mapping[str, Any]]) -> int:
+    """Appends a few rows as one file; folds the table's small files into it once there are `SMALL_FILES` of them.
+
+    The file is on the disk before the commit names it, and the commit before this returns. So is the commit before,
+    whose writer may not have come so far: else a power cut could leave a later entry without an earlier one.
+    """
+    with delta_commits.cut_is_conflict():
+        log.check_can_open(table.folder, expected)
+        if table.lasting != expected:
+            delta_commits.lasting(table, expected)
+        add, remove = rows_file(table, expected, rows)
+    disk.sync((table.folder / file.path for file in add), table.folder)
+    return delta_commits.commit(table, expected, add=add, remove=remove)
+
+
+def add_row(root: Path, spec: TableSpec, row: Mapping[str, Any], check: Callable[[], None] = lambda: None) -> None:
+    """Appends a row to a table outside of batches, which need not exist yet, however often others are faster.
+
+    Its column `number`, if it has one, is above those of all rows before. `check` looks at exactly those, and raises
+    where the row may not follow them. Raises `RefusedCommit`.
+    """
+    table = Table(root / spec.name)
+
+    def appended() -> None:
+        newest = table.version()
+        expected = delta_commits.create(table, spec.schema()) if newest is None else newest
+        check()
+        append_rows(table, expected, [{**row, NUMBER: expected} if spec.has(NUMBER) else row])
+
+    delta_commits.again_on_conflict(appended)
+
+
+def numbered_rows(root: Path, spec: TableSpec) -> list[dict[str, Any]]:
+    """The rows that `add_row` has numbered, in that order."""
+    table = Table(root / spec.name)
+    rows = [row for file in table.files(table.version()) for row in _rows(table.folder / file.path, spec.columns)]
+    return sorted(rows, key=lambda row: row[NUMBER])
+
+
+@lru_cache(maxsize=128)
+def _rows(file: Path, columns: pa.Schema) -> list[dict[str, Any]]:
+    """The rows of a file, which never change."""
+    return data_files.rows_of(data_files.read_parquet(file, columns))
+
+
+def newest_row(root: Path, spec: TableSpec) -> dict[str, Any] | None:
+    """The row that `add_row` has numbered last; None without any."""
+    table = Table(root / spec.name)
+    return newest_of(table, table.files(table.version()), spec.columns, NUMBER)
+
+
+def of_row(kind: type[T], row: Mapping[str, Any]) -> T:
+    """What the columns of a row that are called as the fields of a dataclass say."""
+    return kind(**{name: row[name] for name in kind.__dataclass_fields__})
+
+
+def newest_of(table: Table, chosen: Sequence[DataFile], schema: pa.Schema, numbered: str) -> dict[str, Any] | None:
+    """The row with the greatest number of some files of a small table, of which the last rows are read."""
+    if not chosen:
+        return None
+    newest = max(chosen, key=lambda file: file.high[numbered])
+    rows, _ = next(row_groups.newest_first(table.folder / newest.path, numbered, schema))
+    return max(data_files.rows_of(rows), key=lambda row: row[numbered])
+
+
+def rows_file(
+    table: Table, at: int | None, rows: Sequence[Mapping[str, Any]], schema: Schema | None = None
+) -> tuple[list[DataFile], list[DataFile]]:
+    """The file that a few rows become, and the small files of version `at` that it takes the place of.
+
+    `schema` is that of a table that may not exist yet, or may lack columns.
+    """
+    if schema is None:
+        assert at is not None, "a table that does not exist has a schema"
+        schema = table.at(at).schema()
+    arrow = pa.schema(schema.to_arrow())
+    data = pa.Table.from_pylist([dict(row) for row in rows], schema=arrow)
+    small = [f for f in table.files(at) if f.size_bytes < SMALL_BYTES]
+    fold = small if len(small) >= SMALL_FILES else []
+    if fold:
+        parts = [data_files.read_parquet(table.folder / f.path, arrow) for f in sorted(fold, key=_place)]
+        data = pa.concat_tables([*parts, data])
+    return ([data_files.write(table.folder, data)] if data.num_rows else []), fold
+
+
+def _place(file: DataFile) -> tuple[int, str]:
+    """Where a file's rows stand among those of others that were appended before or after."""
+    return min((file.low[name] for name in NUMBERED if name in file.low), default=0), file.path

@@ -1,0 +1,76 @@
+"""Which files of a table may hold what is looked for, by their statistics; a file without them may hold anything."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from windowlib.definition.instants import nearest_utc
+from windowlib.delta.data_files import DataFile
+from windowlib.model.rerun import TimeRange
+
+
+def overlapping(files: Iterable[DataFile], first: str, last: str, span: TimeRange) -> list[DataFile]:
+    """The files that may hold a row whose TIMESTAMPs `first` to `last` lie in the span or touch it."""
+    low, high = nearest_utc(span.from_ms), nearest_utc(span.to_ms)
+    return [f for f in files if f.low.get(first, low) <= high and f.high.get(last, high) >= low]
+
+
+def overlapping_ms(files: Iterable[DataFile], bounds: tuple[str, str], span: TimeRange) -> list[DataFile]:
+    """The same for columns in ms."""
+    first, last = bounds
+    low, high = span.from_ms, span.to_ms
+    return [f for f in files if f.low.get(first, low) <= high and f.high.get(last, high) >= low]
+
+
+def of_sources(files: Iterable[DataFile], paths: Sequence[str]) -> list[DataFile]:
+    """The files that may hold rows which came from these files of the source."""
+    if not paths:
+        return []
+    first, last = min(paths), max(paths)
+    # The log keeps the beginning of a long text as the smallest, and then no largest.
+    return [f for f in files if f.low.get("source_file", first) <= last and first <= f.high.get("source_file", last)]
+
+
+def holding_texts(files: Iterable[DataFile], column: str, spans: Iterable[tuple[str, str]]) -> list[DataFile]:
+    """The files that may hold a text of one of some spans, each from its least to its greatest, both included.
+
+    >>> files = [DataFile(name, 9, 9, low={"id": name}, high={"id": name}) for name in "abcde"]
+    >>> files.append(DataFile("of long texts", 9, 9, low={"id": "bbb"}))  # of which the log keeps no largest
+    >>> [file.path for file in holding_texts(files, "id", [("d", "d"), ("aa", "b")])]
+    ['b', 'd', 'of long texts']
+    """
+    in_order = sorted(spans)
+    least = [low for low, _ in in_order]
+    reached = list(accumulate((high for _, high in in_order), max))
+
+    def may_hold(file: DataFile) -> bool:
+        low, high = file.low.get(column, ""), file.high.get(column)
+        # Spans that begin no later than the file ends.
+        begun = len(least) if high is None else bisect_right(least, high)
+        return begun > 0 and reached[begun - 1] >= low
+
+    return [file for file in files if may_hold(file)]
+
+
+def may_hold_any(files: pa.Table, column: str, times_ms: NDArray[np.int64]) -> pa.Array:
+    """Which of some files, as `Table.files_where` lists them, may hold one of these times (ascending) in a TIMESTAMP.
+
+    >>> day = pa.timestamp("s", "UTC")
+    >>> files = pa.table({"min.at": pa.array([1, 3, None], day), "max.at": pa.array([2, 5, None], day)})
+    >>> may_hold_any(files, "at", np.array([0, 5_000])).to_pylist()
+    [False, True, True]
+    """
+    if not {f"min.{column}", f"max.{column}"} <= {*files.column_names}:
+        return pa.array(np.ones(files.num_rows, bool))
+    bounds = [pc.cast(files[f"{bound}.{column}"], pa.timestamp("ms", "UTC"), safe=False) for bound in ("min", "max")]
+    low, high = (bound.cast(pa.int64()).fill_null(0).to_numpy() for bound in bounds)
+    holds = np.searchsorted(times_ms, low, "left") < np.searchsorted(times_ms, high, "right")
+    unknown = pc.or_(*map(pc.is_null, bounds)).to_numpy()
+    return pa.array(holds | unknown)

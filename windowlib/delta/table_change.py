@@ -1,0 +1,52 @@
+"""What one commit does to a table's files, each as the table's log describes it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from deltalake import Schema
+
+from windowlib.delta.data_files import DataFile
+from windowlib.delta.footers import log_statistics
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedFile:
+    """A Parquet file as a table's log describes it: partition values and statistics (JSON) as texts."""
+
+    path: str
+    size_bytes: int
+    partition: Mapping[str, str | None]
+    statistics: str
+
+
+def logged(file: DataFile) -> LoggedFile:
+    """A file as the log describes it."""
+    values = {name: _text(value) for name, value in file.partition.items()}
+    return LoggedFile(file.path, file.size_bytes, values, log_statistics(file.rows, file.low, file.high, file.nulls))
+
+
+def _text(value: Any) -> str | None:
+    return value.isoformat() if isinstance(value, date) else None if value is None else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """What one commit does to a table's files. `of_rows` is false where it only puts the same rows in other files.
+
+    The files `quiet`, by path, are not data changes: readers of changes skip them, as if their rows were not new.
+    `columns` are those that the table has from then on, where they change.
+    """
+
+    add: Sequence[LoggedFile] = ()
+    remove: Sequence[LoggedFile] = ()
+    of_rows: bool = True
+    columns: Schema | None = None
+    quiet: Collection[str] = ()
+
+    def is_data_change(self, file: LoggedFile) -> bool:
+        """Whether readers of changes get the rows of a file."""
+        return self.of_rows and file.path not in self.quiet

@@ -1,0 +1,82 @@
+"""What an engine other than Spark is trusted with, by the types of the source's columns.
+
+The part of SQL is `windowlib.plans.sql.types`; that its answers are right is what `tests/engines/matrix.py` proves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+
+from windowlib.plans.aggregates.calls import parsed
+from windowlib.plans.sql.kinds import Unproved
+from windowlib.plans.sql.types import type_of
+
+KEYS = ("string", "boolean", "tinyint", "smallint", "int", "bigint", "date", "timestamp", "timestamp_ntz")
+
+UNREAD = ("uint", "halffloat")
+"""How the names of Arrow's types begin that PySpark has none for: Spark alone reads such columns."""
+
+MOST_LEVELS = 24
+"""Of types within one another: a message to Sail holds some thirty, and plans put a column into structs."""
+
+_PLAIN = {
+    "bool": "boolean",
+    "int8": "tinyint",
+    "int16": "smallint",
+    "int32": "int",
+    "int64": "bigint",
+    "float": "float",
+    "double": "double",
+    "string": "string",
+    "large_string": "string",
+    "binary": "binary",
+    "large_binary": "binary",
+    "date32[day]": "date",
+}
+
+
+def refusal_by_type(keys: Sequence[str], expressions: Mapping[str, str], types: Mapping[str, str]) -> str | None:
+    """Why aggregates by these keys are not proved over columns of these types, as Arrow names them, or None."""
+    columns = {name.casefold(): spark_type(kind) for name, kind in types.items()}
+    for key in keys:
+        if (kind := columns.get(key.casefold())) and kind not in KEYS and not kind.startswith("decimal"):
+            return f"source.key = {key!r} is a {kind}, which it groups or orders differently from Spark"
+    for name, kind in types.items():
+        if kind.startswith(UNREAD):
+            return f"the column {name!r} is a {kind}, which is not read for it"
+        if _levels(kind) > MOST_LEVELS:
+            return f"the column {name!r} has more than {MOST_LEVELS} types within one another, which is not read for it"
+    for name, sql in expressions.items():
+        try:
+            type_of(parsed(sql), columns)
+        except Unproved as unproved:
+            return f"aggregates.{name} {unproved.why}, which is not proved to give exactly Spark's results on it"
+    return None
+
+
+def _levels(arrow: str) -> int:
+    """How many types lie within one another at most.
+
+    >>> _levels("struct<a: list<item: int32>, b: int8>")
+    3
+    """
+    return 1 + max(accumulate(({"<": 1, ">": -1}.get(sign, 0) for sign in arrow), initial=0))
+
+
+def spark_type(arrow: str) -> str:
+    """Spark's name for a type that Arrow names; what is not known keeps its own.
+
+    >>> [spark_type(name) for name in ("int64", "decimal128(10, 2)", "timestamp[us, tz=UTC]", "list<item: int32>")]
+    ['bigint', 'decimal(10,2)', 'timestamp', 'array<item: int32>']
+    """
+    if arrow in _PLAIN:
+        return _PLAIN[arrow]
+    if decimal := re.fullmatch(r"decimal128\((\d+), (\d+)\)", arrow):
+        return f"decimal({decimal[1]},{decimal[2]})"
+    if time := re.fullmatch(r"timestamp\[(?:s|ms|us|ns)(, tz=.*)?\]", arrow):
+        return "timestamp" if time[1] else "timestamp_ntz"
+    if text := re.match(r"dictionary<values=(large_string|string),", arrow):
+        return _PLAIN[text[1]]
+    return re.sub("^(?:large_)?list<", "array<", arrow)

@@ -1,0 +1,48 @@
+"""What Spark does not take of a definition, where its session starts: `spark.master`, or a setting of `spark.conf`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from windowlib.engines.connect import Unreachable
+from windowlib.engines.jvm import JvmEnded
+from windowlib.engines.jvm_output import gist
+from windowlib.model.errors import InvalidSpec, WindowError
+
+
+@contextmanager
+def refusals_named(file: Path, master: str, conf: Mapping[str, str]) -> Iterator[None]:
+    """Raises `InvalidSpec` where Spark says of a definition's `spark.master` or `spark.conf` that it cannot start so,
+    `Unreachable` where a cluster does not let it.
+    """
+    try:
+        yield
+    except JvmEnded as error:
+        raise InvalidSpec(_sentence(file, master, conf, error.why)) from error
+    except WindowError:
+        raise
+    except Exception as error:
+        why = gist(str(error)) if type(error).__module__.startswith(("pyspark.", "py4j.")) else None
+        if why is None or (master.startswith("local") and not _blamed(conf, str(error))):
+            raise
+        kind = InvalidSpec if _blamed(conf, str(error)) else Unreachable
+        raise kind(_sentence(file, master, conf, why)) from error
+
+
+def _sentence(file: Path, master: str, conf: Mapping[str, str], said: str) -> str:
+    if key := _blamed(conf, said):
+        return f'{file}: spark.conf has "{key}" = "{conf[key]}", with which Spark does not start: {said}'
+    return f'{file}: Spark does not start with spark.master = "{master}": {said}'
+
+
+def _blamed(conf: Mapping[str, str], said: str) -> str | None:
+    """The setting that Spark, or Java, names; else the one whose value it repeats.
+
+    >>> _blamed({"spark.a": "true", "spark.driver.memory": "many"}, "Invalid maximum heap size: -Xmxmany")
+    'spark.driver.memory'
+    """
+    named = (key for key in conf if key in said)
+    repeated = (key for key, value in conf.items() if value not in ("", "true", "false") and value in said)
+    return next(named, None) or next(repeated, None)

@@ -1,0 +1,129 @@
+"""What of a key lies next to the tables that batches publish: what was found, reported, shown, or tried without effect.
+
+Dry runs of reruns are deleted, whichever keys they hold: they can be made again. Verifications lose the differences of
+the key; notices and the ledger's reasons lose its values where they quote what a check has met. Files with outcomes of
+checks, pages, tracebacks and the last error are deleted where they mention it: the next run, or report, writes those of
+now.
+
+All of it may be done again.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from windowlib.batches import sharing
+from windowlib.contract.record_tables import NOTICES, PREVIEWS, VERIFICATIONS
+from windowlib.contract.tables import LEDGER, TABLES
+from windowlib.delta import commits as delta_commits
+from windowlib.delta import data_files, disk
+from windowlib.delta.tables import Table, Tables
+from windowlib.erasure.texts import Mention
+from windowlib.inspection.lineage.cuts import Key
+from windowlib.ledger import last_error
+from windowlib.ledger.rerun_request import rerun_of
+from windowlib.ledger.rows import BY_ITSELF
+from windowlib.reruns import previews
+from windowlib.reruns.findings import DIFFERENCE
+
+FOLDERS = ("checks", "gx", "pages", "logs")
+FILES = "files next to the tables"
+NOTICED = ("signature", "sentence", "error")  # the columns of a notice that say something
+
+Row = dict[str, Any]
+
+
+def find(tables: Tables, key: Key, *, remove: bool) -> dict[str, int]:
+    """How many rows, by table, and files hold something of a key; with `remove` they no longer do."""
+    mention = Mention.of(key)
+    changes: Mapping[str, Callable[[Row], Row | None]] = {
+        PREVIEWS.name: lambda row: None,
+        VERIFICATIONS.name: lambda row: {**row, "differences": _of_others(row["differences"], key)},
+        NOTICES.name: lambda row: {**row, **{name: _reworded(row[name], mention, anywhere=True) for name in NOTICED}},
+        LEDGER.name: lambda row: _of_ledger(row, key, mention),
+    }
+    found = {name: _change(tables[name], name, change, remove=remove) for name, change in changes.items()}
+    files = [*_files(tables.root, mention)]
+    if remove:
+        for folder in (previews.FOLDER, sharing.FOLDER):
+            shutil.rmtree(tables.root / folder, ignore_errors=True)
+        for path in files:
+            path.unlink(missing_ok=True)
+    return {name: count for name, count in {**found, FILES: len(files)}.items() if count}
+
+
+def is_in_previews(root: Path, key: Key) -> bool:
+    """Whether a dry run that is kept would change a window of a key."""
+    for path in sorted((root / previews.FOLDER).glob(f"*/{DIFFERENCE}/**/*.parquet")):
+        schema = pq.read_schema(path)
+        if {*key.columns} <= {*schema.names} and ds.dataset(path, schema).count_rows(filter=key.where(schema)):
+            return True
+    return False
+
+
+def _of_others(differences: str, key: Key) -> str:
+    """The differences that a verification keeps, without those of the key."""
+    kept = [one for one in json.loads(differences) if not key.is_of(json.loads(one)["key"])]
+    return json.dumps(kept)
+
+
+def _of_ledger(row: Row, key: Key, mention: Mention) -> Row:
+    """A row of the ledger: what people have typed stays, but for the key whose late events they readmitted."""
+    rerun = rerun_of(row)
+    if rerun and key.is_that(rerun.key):
+        row = {**row, "rerun": replace(rerun, key=()).to_json()}
+    return {**row, "reason": _reworded(row["reason"], mention, anywhere=row["who"] == BY_ITSELF)}
+
+
+def _reworded(text: str | None, mention: Mention, *, anywhere: bool) -> str | None:
+    """A text without the key among its examples, or `anywhere`: in what a run has failed at, which may list windows."""
+    if not text:
+        return text
+    return mention.taken_out(text) if anywhere and mention.is_in(text) else mention.without_examples(text)
+
+
+def _change(table: Table, name: str, change: Callable[[Row], Row | None], *, remove: bool) -> int:
+    """Changes the rows of a table that anyone may be adding to; gives how many differ. None stands for a row that goes.
+
+    Raises `RefusedCommit`.
+    """
+
+    def changed() -> int:
+        newest = table.version()
+        if newest is None:
+            return 0
+        differing, add, drop = 0, [], []
+        for file in table.files(newest):
+            before = data_files.rows_of(data_files.read_parquet(table.folder / file.path, TABLES[name].columns))
+            after = [change(row) for row in before]
+            count = sum(one != other for one, other in zip(before, after, strict=True))
+            differing += count
+            if count and remove:
+                drop.append(file)
+                kept = [row for row in after if row is not None]
+                schema = pa.schema(table.at(newest).schema().to_arrow())
+                if kept:
+                    add.append(data_files.write(table.folder, pa.Table.from_pylist(kept, schema=schema)))
+        if drop:
+            disk.sync((table.folder / file.path for file in add), table.folder)
+            delta_commits.commit(table, newest, add=add, remove=drop)
+        return differing
+
+    return delta_commits.again_on_conflict(changed)
+
+
+def _files(root: Path, mention: Mention) -> Iterator[Path]:
+    """The files next to the tables that mention a key."""
+    outside = [root / last_error.FILE, *(path for name in FOLDERS for path in (root / name).rglob("*"))]
+    for path in sorted(path for path in outside if path.is_file()):
+        if mention.is_in(path.read_text(encoding="utf-8", errors="replace")):
+            yield path

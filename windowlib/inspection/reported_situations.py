@@ -1,0 +1,51 @@
+"""The situations of a pipeline that notices have reported, and those that an operator keeps quiet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from windowlib.definition.instants import instant, time_of
+from windowlib.delta.tables import Tables
+from windowlib.ledger.acknowledgements import acknowledged, quiet
+from windowlib.ledger.notices import reported
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedSituation:
+    """A situation that a notice has reported, or that is kept quiet: by whom, why and until when."""
+
+    situation: str
+    sentence: str | None
+    since_ms: int | None
+    quiet_until_ms: int | None
+    who: str | None
+    reason: str | None
+
+    @property
+    def line(self) -> str:
+        """What holds, since when, and who keeps it quiet.
+
+        >>> ReportedSituation("silence", None, None, 0, "ann", "closed").line
+        'silence: kept quiet by ann until 1970-01-01 00:00:00 UTC (closed)'
+        """
+        parts = [f"{self.sentence}, since {instant(self.since_ms)}"] if self.sentence else []
+        if self.quiet_until_ms is not None:
+            parts.append(f"kept quiet by {self.who} until {instant(self.quiet_until_ms)} ({self.reason})")
+        return f"{self.situation}: {'; '.join(parts)}"
+
+
+def situations(root: Path, tables: Tables, now_ms: int) -> list[ReportedSituation]:
+    """All of them, by name."""
+    return list(_situations(root, tables, now_ms))
+
+
+def _situations(root: Path, tables: Tables, now_ms: int) -> Iterator[ReportedSituation]:
+    holding, calm = reported(root).open, acknowledged(tables, now_ms)
+    for key in sorted({*holding, *calm}):
+        one = holding.get(key)
+        sentence, since_ms = (one.sentence, time_of(one.since)) if one else (None, None)
+        by = quiet(calm, key)
+        until_ms, who, reason = (by.until_ms, by.who, by.reason) if by else (None, None, None)
+        yield ReportedSituation(key, sentence, since_ms, until_ms, who, reason)

@@ -1,0 +1,31 @@
+"""Ledger of a pipeline: the Delta table that records claims, plans, commits and decisions, and the records beside it.
+Whoever holds the newest claim may change the pipeline.
+
+Ledger:
+
+    ledger.py            control plane: claims, plans, commits and decisions
+    rows.py              rows of the ledger, and the state that they add up to
+    reading.py           reading of the ledger: its end, or the rows of some kinds
+    history.py           earlier batches and decisions
+    lease.py             heartbeat of a claim while a run works, and its release
+    owner.py             process behind a claim, and signs of its life
+
+Entries:
+
+    prepare.py           publication of a batch, fixed before the first table changes
+    decision.py          an operator's decision, as a batch of the ledger keeps it
+    rerun_request.py     request of a rerun, and the checks of its range
+    late_bound.py        late bound of a batch
+    migration.py         migration in progress, and the folder of its new tables
+
+Records beside the batches:
+
+    acknowledgements.py  situations that an operator keeps quiet for a time
+    erasures.py          erased keys, each with the rows removed
+    last_error.py        error that the last command of a pipeline ended with
+    maintenances.py      record of each maintenance
+    notices.py           notices sent, and their delivery
+    retained_batches.py  batches whose cut stays readable
+    set_aside_files.py   source files that an operator has set aside
+    verifications.py     outcome of each verification
+"""

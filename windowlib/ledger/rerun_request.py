@@ -1,0 +1,167 @@
+"""What a rerun is asked to do, as the ledger keeps it; and the range of time that it is asked for, checked."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+from windowlib.definition.instants import instant, time_of, zone_of
+from windowlib.model.errors import WindowError
+from windowlib.model.rerun import TimeRange
+from windowlib.plans.partitions import DAY_MS
+
+if TYPE_CHECKING:
+    from windowlib.definition.toml.source import Source
+
+LONGEST_DAYS = 400
+
+
+class RerunRefused(WindowError):
+    """A rerun that cannot be done as asked. Nothing was changed."""
+
+
+class RerunAlreadyDone(WindowError):
+    """The rerun that a dry run said is done."""
+
+    def __init__(self, preview_id: str, batch_id: int) -> None:
+        super().__init__(f"done already: batch {batch_id} did what preview {preview_id} said")
+        self.batch_id = batch_id
+
+
+@dataclass(frozen=True, slots=True)
+class Rerun:
+    """A rerun of the windows that meet `[from_ms, to_ms)`, or, with `late_only`, of those that late events missed.
+
+    `late_only` readmits the late events with an event time in the range, of `key` alone where that is given (a text
+    for each key column; none of a key that was erased since). `accept_gap`: source files that are gone are left out.
+    `preview_id` names the dry run whose rows, and no others, may come out.
+    """
+
+    from_ms: int
+    to_ms: int
+    reason: str
+    who: str
+    late_only: bool = False
+    key: tuple[str, ...] | None = None
+    accept_gap: bool = False
+    preview_id: str | None = None
+
+    @property
+    def range(self) -> TimeRange:
+        return TimeRange(self.from_ms, self.to_ms)
+
+    @property
+    def title(self) -> str:
+        """What is done, in words."""
+        return self.titled("" if self.key is None else ", ".join(self.key))
+
+    def titled(self, key: str) -> str:
+        """The same, with other words for the values of its key, if it is of one."""
+        what = "readmit late events of" if self.late_only else "rerun"
+        whose = "" if self.key is None else f", key {key if self.key else 'erased since'}"
+        return f"{what} {instant(self.from_ms)} to {instant(self.to_ms)}{whose}"
+
+    def to_json(self) -> str:
+        """For the ledger."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> Rerun:
+        """What `to_json` wrote."""
+        raw = json.loads(text)
+        return cls(**{**raw, "key": None if raw["key"] is None else tuple(raw["key"])})
+
+    def is_that_of(self, other: Rerun | None) -> bool:
+        """Whether the other does the same: the outcome of one dry run, or all that was asked for."""
+        if other is not None and self.preview_id is not None:
+            return self.preview_id == other.preview_id
+        return self == other
+
+    def expecting(self, preview_id: str) -> Rerun:
+        """The same, with the outcome of a dry run."""
+        return replace(self, preview_id=preview_id)
+
+
+def check_can_rerun(source: Source, never: str | None, rerun: Rerun) -> None:
+    """Raises `RerunRefused` where the keys that are named cannot be rerun; where no window can be, `never` says why."""
+    if never:
+        raise RerunRefused(
+            f"{source.pipeline} cannot be rerun in part: {never}. Recompute all of it: run a copy of the definition"
+            " under another name over the same source"
+        )
+    if rerun.key is not None and len(rerun.key) != len(source.key):
+        given, wanted = ", ".join(rerun.key), ", ".join(source.key) or "no column: it has no key"
+        raise RerunRefused(f"key {given!r}: this pipeline's key is {wanted}; give one value for each column")
+
+
+def time_range(from_text: str, to_text: str, now_ms: int, ahead_ms: int = 0) -> TimeRange:
+    """The range between two texts; raises `RerunRefused` for one that is naive, inverted, more than `ahead_ms` in the
+    future or longer than `LONGEST_DAYS`.
+
+    >>> time_range("2026-03-03T00:00Z", "2026-03-04 01:00 +01:00", 1_800_000_000_000)
+    TimeRange(from_ms=1772496000000, to_ms=1772582400000)
+    """
+    from_ms, to_ms = time_ms("from", from_text), time_ms("to", to_text)
+    if from_ms >= to_ms:
+        raise RerunRefused(
+            f"from {instant(from_ms)} is not before to {instant(to_ms)}; the range is from (inclusive) to (exclusive)"
+        )
+    if to_ms > now_ms + ahead_ms:
+        raise RerunRefused(f"to {instant(to_ms)} is in the future: it is {instant(now_ms)} now")
+    span = TimeRange(from_ms, to_ms)
+    if is_too_long(span):
+        raise RerunRefused(
+            f"{-((from_ms - to_ms) // DAY_MS):,} days is more than the {LONGEST_DAYS} that one rerun can recompute:"
+            " rerun shorter ranges one after another, or recompute everything under another name"
+        )
+    return span
+
+
+def is_too_long(span: TimeRange) -> bool:
+    """Whether a range is longer than one rerun that an operator asks for can be."""
+    return span.to_ms - span.from_ms > LONGEST_DAYS * DAY_MS
+
+
+_TEXT = re.compile(r"(?P<moment>\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)?)\s*(?P<zone>\S.*)?")
+
+
+def time_ms(name: str, text: str) -> int:
+    """A point in time with its zone, in ms, floored: "2026-03-03T10:00Z", "2026-03-03 10:00 UTC", "… +01:00",
+    "… Europe/Berlin". Raises `RerunRefused`.
+    """
+    example = 'such as "2026-03-03T00:00Z" or "2026-03-03 00:00 Europe/Berlin"'
+    found = _TEXT.fullmatch(text.strip())
+    if not found:
+        raise RerunRefused(f'{name} = "{text}" is not a time: need date, time and zone {example}')
+    if not found["zone"]:
+        raise RerunRefused(f'{name} = "{text}" has no time zone: add Z for UTC, an offset or a zone\'s name, {example}')
+    try:
+        moment = datetime.fromisoformat(found["moment"])
+        zone = found["zone"].strip()
+        if re.fullmatch(r"Z|UTC|[+-]\d\d:?[0-5]\d", zone):
+            with_zone = datetime.fromisoformat(moment.isoformat() + zone.replace("UTC", "Z"))
+        else:
+            with_zone = _in_zone(name, text, moment, zone_of(zone.strip("[]")))
+    except ValueError as error:
+        raise RerunRefused(f'{name} = "{text}" is not a time: {error}; need date, time and zone {example}') from error
+    return time_of(with_zone)
+
+
+def _in_zone(name: str, text: str, moment: datetime, zone: ZoneInfo) -> datetime:
+    """A local time that happens exactly once."""
+    first, second = (moment.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
+    if first.utcoffset() != second.utcoffset():
+        raise RerunRefused(
+            f'{name} = "{text}" happens twice, or not at all, where clocks change in {zone.key}: give the offset, as'
+            f" in {first.isoformat()}"
+        )
+    return first
+
+
+def rerun_of(row: Mapping[str, Any]) -> Rerun | None:
+    return Rerun.from_json(row["rerun"]) if row["rerun"] else None

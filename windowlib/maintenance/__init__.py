@@ -1,0 +1,8 @@
+"""Maintenance of the tables: small files merged, old files deleted, logs kept short.
+
+maintain.py           operation `maintain`
+candidates.py         files that maintenance may merge or delete
+compaction.py         small files of a table merged into larger files
+ledger_compaction.py  merging of the large files of a long ledger
+sweep.py              files that nothing needs any more
+"""

@@ -1,0 +1,169 @@
+"""What there is to do for `windowlib maintain`: files to put together, and what no kept cut of the tables needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from itertools import takewhile
+from pathlib import Path
+
+from windowlib.contract.tables import COMMIT_ORDER, FORGET, LEDGER, OUTSIDE, RESULT_CHANGES
+from windowlib.definition.definition import Definition
+from windowlib.definition.instants import time_of
+from windowlib.definition.toml.retention import RetentionPeriod
+from windowlib.delta import checkpoints
+from windowlib.delta.data_files import DataFile
+from windowlib.ledger import erasures, prepare
+from windowlib.ledger import maintenances as maintained
+from windowlib.ledger import retained_batches as kept
+from windowlib.ledger.history import commits_of
+from windowlib.ledger.ledger import Ledger
+from windowlib.ledger.migration import finished, given_up, switched
+from windowlib.ledger.rows import Commit, LedgerState
+from windowlib.maintenance import compaction, sweep
+from windowlib.maintenance.compaction import Partition
+from windowlib.maintenance.ledger_compaction import to_put_together
+from windowlib.maintenance.sweep import UnneededFiles
+from windowlib.plans.partitions import DAY_MS
+from windowlib.publication.publish import staging_folder
+from windowlib.reruns import previews
+
+LOGS_KEPT_MS = 90 * DAY_MS  # tracebacks of unexpected errors
+UNFINISHED_MS = DAY_MS  # of what a dead process has left next to tables
+PUT_INTO = (".", "checks", "pages")  # the folders, below a pipeline's, of files that `disk.put` writes
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenancePlan:
+    """What there is to do. `announcements` are the files of `result_changes` that
+    informed followers of keys erased long ago.
+
+    A checkpoint is written where the last is `worth` entries back. Ages are counted from `counted_from_ms`.
+    """
+
+    kept_from: Commit
+    counted_from_ms: int
+    groups: Mapping[str, list[list[DataFile]]]
+    announcements: Sequence[DataFile]
+    unneeded: Sequence[UnneededFiles]
+    logs: Mapping[str, list[Path]]
+    others: Mapping[str, list[Path]]
+    live: Mapping[str, int]
+    of_ledger: Sequence[Sequence[DataFile]]
+    worth: int
+
+    @property
+    def all_groups(self) -> Mapping[str, Sequence[Sequence[DataFile]]]:
+        """The files that are put together, by table: of those that batches publish, and of the ledger."""
+        return {**self.groups, LEDGER.name: self.of_ledger} if self.of_ledger else self.groups
+
+
+def look(
+    definition: Definition,
+    ledger: Ledger,
+    state: LedgerState,
+    versions: Mapping[str, int],
+    now_ms: int,
+    *,
+    only_newest: bool = False,
+) -> MaintenancePlan:
+    """Looks at every table of a pipeline that has committed a batch; changes nothing."""
+    tables, waiting = ledger.tables, prepare.read(ledger.root, state.prepared) if state.prepared else None
+    assert state.commit is not None, "there is a batch"
+    now_ms = kept.vouched_ms(state.time_ms, now_ms)
+    kept_from = state.commit if only_newest else _kept_from(definition.retention.cuts, ledger, now_ms)
+    worth = 1 if erasures.erasures(ledger.root) else checkpoints.ENTRIES  # statistics of entries name keys
+    there = [name for name in COMMIT_ORDER if name in versions]
+    oldest = {name: kept_from.versions.get(name) for name in there}
+    outside = [name for name in OUTSIDE if tables[name].version() is not None]
+    unneeded = [sweep.unneeded(tables[name], oldest[name], waiting, now_ms) for name in there]
+    unneeded += [sweep.outside(tables[name], now_ms, at_once=only_newest) for name in outside]
+    return MaintenancePlan(
+        kept_from,
+        now_ms,
+        {} if state.plan else dict(_groups(definition.dedup_horizon_ms, ledger, state, versions)),
+        () if state.plan else _announcements(ledger, versions, kept_from),
+        [one for one in unneeded if one.files],
+        _some(_logs(ledger, oldest, outside, now_ms, worth, at_once=only_newest)),
+        _some(_others(ledger, now_ms)),
+        {name: len(tables[name].files(tables[name].version())) for name in (*there, *outside)},
+        to_put_together(ledger.tables),
+        worth,
+    )
+
+
+def _some(files: Mapping[str, list[Path]]) -> dict[str, list[Path]]:
+    return {name: some for name, some in files.items() if some}
+
+
+def _announcements(ledger: Ledger, versions: Mapping[str, int], kept_from: Commit) -> list[DataFile]:
+    """The files of removals of erased keys, where no cut is kept that still had the key."""
+    name = RESULT_CHANGES.name
+    files = ledger.tables[name].files(versions.get(name))
+    return [
+        file for file in files if file.partition["cause"] == FORGET and int(file.high["batch_id"]) <= kept_from.batch_id
+    ]
+
+
+def _kept_from(cuts: RetentionPeriod, ledger: Ledger, now_ms: int) -> Commit:
+    """The oldest batch whose cut stays: never one before that which an earlier maintenance, or a log, has left."""
+    commits = commits_of(ledger.tables, maintained.kept_from(ledger.root))
+    chosen = kept.first_kept(commits, cuts, now_ms)
+    if (done := switched(ledger)) and (base := kept.undone_to(commits, done[0], now_ms)):
+        chosen = min(chosen, base, key=lambda one: one.batch_id)
+    for one in commits[commits.index(chosen) :]:
+        if all(checkpoints.can_open(ledger.root / name, version) for name, version in one.versions.items()):
+            return one
+    return commits[-1]
+
+
+def _groups(
+    dedup_horizon_ms: int | None, ledger: Ledger, state: LedgerState, versions: Mapping[str, int]
+) -> Iterator[tuple[str, list[list[DataFile]]]]:
+    assert state.commit is not None, "there is a batch"
+    passed_ms = state.commit.late_out_ms
+
+    def is_closed(partition: Partition) -> bool:
+        day = partition["window_day"]
+        return isinstance(day, date) and time_of(datetime.combine(day, time())) + DAY_MS <= passed_ms
+
+    bucket_ms = max((dedup_horizon_ms or DAY_MS) // 4, 1)
+    for name in COMMIT_ORDER:
+        if name in compaction.SORTED and name in versions:
+            files = ledger.tables[name].files(versions[name])
+            if found := list(compaction.groups(name, files, is_closed, bucket_ms)):
+                yield name, found
+
+
+def _logs(
+    ledger: Ledger, oldest: Mapping[str, int | None], outside: Sequence[str], now_ms: int, worth: int, *, at_once: bool
+) -> dict[str, list[Path]]:
+    """The log files that no kept version needs. A table that no batch publishes is read as it is: those of the time
+    that a reader may take are kept."""
+    kept_versions = {name: version for name, version in oldest.items() if version is not None}
+    found = {name: checkpoints.superfluous(ledger.root / name, at, worth) for name, at in kept_versions.items()}
+    for name in outside:
+        newest = ledger.tables[name].version()
+        assert newest is not None, "the table exists"
+        old = checkpoints.superfluous(ledger.root / name, newest, worth)
+        found[name] = list(takewhile(lambda path: at_once or sweep.age_ms(path, now_ms) > kept.READING_MS, old))
+    return found
+
+
+def _others(ledger: Ledger, now_ms: int) -> dict[str, list[Path]]:
+    """What lies next to the tables and is of no use any more, by what it is."""
+    root = ledger.root
+    shown = {one.preview_id for one in previews.previews(root) if now_ms - one.at_ms <= previews.KEPT_DAYS * DAY_MS}
+
+    def old(folder: str, pattern: str, than_ms: int) -> list[Path]:
+        return [path for path in sorted((root / folder).glob(pattern)) if sweep.age_ms(path, now_ms) > than_ms]
+
+    unfinished = [one for folder in PUT_INTO for one in old(folder, "*.[0-9]*", UNFINISHED_MS)]
+    unfinished += old(staging_folder(root).name, "*", UNFINISHED_MS)
+    return {
+        "previews": [one for one in old(previews.FOLDER, "*", UNFINISHED_MS) if one.name not in shown],
+        "unfinished work": unfinished,
+        "old tracebacks": old("logs", "*.log", LOGS_KEPT_MS),
+        "finished migrations": [*(one.folder(root) for one in finished(ledger)), *given_up(root)],
+    }

@@ -1,0 +1,42 @@
+"""How many values a window may keep: more of them end the run, and the message says which window of which key."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from windowlib.plans.aggregates.functions import FUNCTIONS
+from windowlib.plans.functions import F, quoted
+from windowlib.plans.step import Step
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+TOO_MANY = "windowlib.bounds"  # before the message
+
+
+def within_bounds(rows: DataFrame, step: Step, start_ms: str | None) -> DataFrame:
+    """`rows` of merged partials; a row that keeps more values than it may is an error once it is computed.
+
+    start_ms: SQL for where its window starts; None: its windows have no bounds
+    """
+    most = step.aggregates.most_values
+    checked = {}
+    for index, aggregate in enumerate(step.aggregates.aggregates):
+        for part in FUNCTIONS[aggregate.function].parts:
+            if part.bounded:
+                name = f"p{index}_{part.name}"
+                message = _message(step, str(aggregate), most, start_ms)
+                checked[name] = F.expr(f"case when size({name}) > {most} then raise_error({message}) else {name} end")
+    return rows.withColumns(checked) if checked else rows
+
+
+def _message(step: Step, aggregate: str, most: int, start_ms: str | None) -> str:
+    key = ", ', ', ".join(f"coalesce(cast({quoted(key)} as string), 'null')" for key in step.keys)
+    of_key = f", ' of key ', {key}" if step.keys else ""
+    window = f", ' from ', cast(timestamp_millis({start_ms}) as string)" if start_ms else ""
+    more = _text(f" keeps more than {most:,} values for {aggregate}")
+    return f"concat({_text(f'{TOO_MANY}: a window')}{of_key}{window}, {more})"
+
+
+def _text(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,0 +1,245 @@
+"""Aggregates as Spark columns in three steps: partial over events, merge over partials, finish over merged partials.
+
+Partials are columns named ``p{i}_{part}`` for the aggregate ``i``. Merging keeps their types, so state written by one
+batch fits the next; merging in any grouping and any order gives what Spark's own aggregate gives over all events at
+once, nulls included (the last bits of sums of doubles aside). Sums of whole numbers overflow with an error (ANSI mode).
+
+count, sum, avg, min and max of numbers are of fixed width, so Spark aggregates them by hash. ``first`` and ``last`` go
+by (timestamp_ms, arrival). Approximate distinct counts are HyperLogLog sketches of the values as text. What is
+computed is described in `windowlib.plans.aggregates.mergeable`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from windowlib.plans import names
+from windowlib.plans.aggregates.aggregate_set import AggregateSet, SqlAggregate
+from windowlib.plans.aggregates.averages import WIDEST, average_of_wide_decimals
+from windowlib.plans.aggregates.functions import FUNCTIONS
+from windowlib.plans.aggregates.guarded import average_of_decimals, extreme, ordered_as_spark, sum_of_longs
+from windowlib.plans.aggregates.mergeable.basic import SUM
+from windowlib.plans.aggregates.mergeable.function import PartialColumn
+from windowlib.plans.functions import F
+from windowlib.plans.sql.guarded import guarded_sql
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+def typed(aggregates: AggregateSet, events: DataFrame, *, guarded: bool = False) -> AggregateSet:
+    """The aggregates with the types that `events` decide; runs no job. `guarded`: and their SQL for such an engine."""
+    if guarded:
+        columns = {field.name.casefold(): field.dataType.simpleString() for field in events.schema}
+        aggregates = replace(aggregates, aggregates=tuple(_guarded(one, columns) for one in aggregates.aggregates))
+    ordering = [sql for one in aggregates.aggregates for sql in _ordered_by(one)]
+    wanted = dict.fromkeys([*filter(None, map(_typed_by, aggregates.aggregates)), *ordering])
+    selected = [F.expr(sql).alias(f"of_{number}") for number, sql in enumerate(wanted)]
+    fields = events.select(*selected).schema if selected else ()
+    types = {sql: field.dataType.simpleString() for sql, field in zip(wanted, fields, strict=True)}
+    found = [types.get(_typed_by(one) or "") for one in aggregates.aggregates]
+    ordered = tuple(_ordering(one, types) for one in aggregates.aggregates)
+    return _with_types(replace(aggregates, aggregates=ordered), found, guarded)
+
+
+def typed_as_stored(aggregates: AggregateSet, state: DataFrame, *, guarded: bool = False) -> AggregateSet:
+    """The same from rows that hold partials, for a run without events."""
+    types = {field.name: field.dataType.simpleString() for field in state.schema}
+    stored = [_stored_type(one, index, types) for index, one in enumerate(aggregates.aggregates)]
+    return _with_types(aggregates, stored, guarded)
+
+
+def untyped(aggregate: SqlAggregate) -> SqlAggregate:
+    """The aggregate as it is before types are known."""
+    return replace(aggregate, type=None)
+
+
+def _stored_type(aggregate: SqlAggregate, index: int, types: Mapping[str, str]) -> str | None:
+    function = FUNCTIONS[aggregate.function]
+    if not function.typed_by:
+        return None
+    return function.type_in(types.get(f"p{index}_{function.parts[0].name}", ""))
+
+
+def _typed_by(aggregate: SqlAggregate) -> str | None:
+    """SQL over events, of the type that decides how an aggregate is computed; None where none does."""
+    return FUNCTIONS[aggregate.function].typed_by.format(**aggregate.arguments) or None
+
+
+def _with_types(aggregates: AggregateSet, types: Sequence[str | None], guarded: bool) -> AggregateSet:
+    found = tuple(replace(one, type=of) for one, of in zip(aggregates.aggregates, types, strict=True))
+    if not guarded:
+        return replace(aggregates, aggregates=found)
+    marks = [f"\x01{index}\x01" for index in range(len(found))]  # no name or text of an author has such characters
+    results = {mark: kind for mark, one in zip(marks, found, strict=True) if (kind := _result_type(one))}
+    over = [f"`{mark}`" for mark in marks]
+    columns = tuple(replace(c, sql=_marked(guarded_sql(c.sql_over(over), results))) for c in aggregates.columns)
+    return replace(aggregates, aggregates=found, columns=columns)
+
+
+def _guarded(aggregate: SqlAggregate, columns: Mapping[str, str]) -> SqlAggregate:
+    argument, where = (sql and guarded_sql(sql, columns) for sql in (aggregate.argument_sql, aggregate.where_sql))
+    more = tuple(guarded_sql(sql, columns) for sql in aggregate.more_sql)
+    return replace(aggregate, argument_sql=argument, where_sql=where, more_sql=more)
+
+
+def _ordering(aggregate: SqlAggregate, types: Mapping[str, str]) -> SqlAggregate:
+    """An aggregate whose stored values to order by are those of any engine: with one zero, and one NaN."""
+    pairs = zip(aggregate.more_sql, _ordered_by(aggregate), strict=False)  # none of those that do not order
+    ordered = tuple(ordered_as_spark(sql, types[asked]) for sql, asked in pairs)
+    return replace(aggregate, more_sql=ordered or aggregate.more_sql)
+
+
+def _ordered_by(aggregate: SqlAggregate) -> list[str]:
+    """SQL over events, of the type of each value that an aggregate orders by."""
+    return [f"first({sql})" for sql in aggregate.more_sql] if FUNCTIONS[aggregate.function].orders_by else []
+
+
+def _marked(sql: str) -> str:
+    """The SQL of an output column with ``{i}`` where the mark of aggregate i stands."""
+    return re.sub(r"`\x01(\d+)\x01`", r"{\1}", sql.replace("{", "{{").replace("}", "}}"))
+
+
+def _result_type(aggregate: SqlAggregate) -> str | None:
+    if aggregate.function == "avg" and aggregate.type:
+        return _average_type(*aggregate.decimal) if aggregate.decimal else "double"
+    return FUNCTIONS[aggregate.function].result or aggregate.type
+
+
+def partials(aggregates: Sequence[SqlAggregate], *, guarded: bool = False, by_time: bool = False) -> list[Column]:
+    """Aggregate columns over events.
+
+    events:  the source's columns, TIMESTAMP_MS long, ARRIVAL long     one row per event
+    returns: p{i}_{part}                                               to be grouped by key and slice
+
+    `guarded`: as `windowlib.plans.aggregates.guarded` has them, for an engine that needs it. `by_time`: what the
+    operator folds, which orders by time alone: they are asked for their schema, and compute nothing.
+    """
+    found = list(_each_part(aggregates))
+    if by_time and not guarded:  # such an engine refuses two aggregates of one name, and maps before
+        found = [(aggregate, _unordered(part), name) for aggregate, part, name in found]
+    return [
+        F.expr(_stored(aggregate, part, _partial_sql(aggregate, part, guarded), guarded)).alias(name)
+        for aggregate, part, name in found
+    ]
+
+
+def _unordered(part: PartialColumn) -> PartialColumn:
+    """A part of the same type that orders nothing, so that it may be of maps."""
+    extreme = part.partial.startswith(("min(", "max("))
+    return replace(part, partial=f"first{part.partial[3:]}") if extreme else part
+
+
+def merges(aggregates: Sequence[SqlAggregate], *, guarded: bool = False) -> list[Column]:
+    """Aggregate columns over rows of partials: the same names and types again."""
+    return [
+        F.expr(_stored(aggregate, part, _merge_sql(aggregate, part, name, guarded), guarded)).alias(name)
+        for aggregate, part, name in _each_part(aggregates)
+    ]
+
+
+def partial_names(aggregates: Sequence[SqlAggregate]) -> list[str]:
+    """The names of the partial columns, in order."""
+    return [name for _, _, name in _each_part(aggregates)]
+
+
+def all_partials(aggregates: Sequence[SqlAggregate], *, guarded: bool = False, by_time: bool = False) -> list[Column]:
+    """Aggregate columns over events: elements (long), last_event_ms, and the partials."""
+    counted = [F.count(F.lit(1)).alias("elements"), F.max(names.TIMESTAMP_MS).alias("last_event_ms")]
+    return [*counted, *partials(aggregates, guarded=guarded, by_time=by_time)]
+
+
+def all_merges(aggregates: Sequence[SqlAggregate], *, guarded: bool = False) -> list[Column]:
+    """The same over rows that hold them."""
+    counted = [F.sum("elements").alias("elements"), F.max("last_event_ms").alias("last_event_ms")]
+    return [*counted, *merges(aggregates, guarded=guarded)]
+
+
+def all_partial_names(aggregates: Sequence[SqlAggregate]) -> list[str]:
+    """Their names, in order."""
+    return ["elements", "last_event_ms", *partial_names(aggregates)]
+
+
+def part_names(aggregate: SqlAggregate) -> list[str]:
+    """The names of an aggregate's parts, in order."""
+    return [part.name for part in FUNCTIONS[aggregate.function].parts]
+
+
+def finishes(aggregates: AggregateSet, *, guarded: bool = False, whole: bool = False) -> dict[str, str]:
+    """The output columns by name, in order, as SQL over rows of merged partials.
+
+    `whole`: the rows hold all events, whatever their marks say.
+    """
+    finished = [_finish_sql(aggregate, index, guarded) for index, aggregate in enumerate(aggregates.aggregates)]
+    return {
+        column.name: column.sql_over(finished)
+        if column.mark is None or whole
+        else f"CASE WHEN {finished[column.mark]} THEN {column.sql_over(finished)} END"
+        for column in aggregates.columns
+    }
+
+
+def _each_part(aggregates: Sequence[SqlAggregate]) -> Iterator[tuple[SqlAggregate, PartialColumn, str]]:
+    for index, aggregate in enumerate(aggregates):
+        for part in FUNCTIONS[aggregate.function].parts:
+            yield aggregate, part, f"p{index}_{part.name}"
+
+
+def _partial_sql(aggregate: SqlAggregate, part: PartialColumn, guarded: bool) -> str:
+    arguments, where = aggregate.arguments, aggregate.where_sql
+    argument = arguments["x"]
+    if guarded and aggregate.floats:
+        return extreme(
+            aggregate.function, f"case when {where} then {argument} end" if where else argument, aggregate.floats
+        )
+    if where:  # engines compute arguments of rows that the filter leaves out, too: Spark those that several share
+        arguments = {
+            name: f"(case when {where} then {x} end)" if x.startswith("(") else x for name, x in arguments.items()
+        }
+        argument = arguments["x"]
+    given = {**arguments, "x": _added(aggregate, part, argument, guarded)}
+    places = {"filter": f" filter (where {where})", "and_where": f" and ({where})"}
+    return part.partial.format(**given, **aggregate.types, **(places if where else dict.fromkeys(places, "")))
+
+
+def _merge_sql(aggregate: SqlAggregate, part: PartialColumn, name: str, guarded: bool) -> str:
+    if guarded and aggregate.floats:
+        return extreme(aggregate.function, name, aggregate.floats)
+    return part.merge.format(p=_added(aggregate, part, name, guarded), **aggregate.types)
+
+
+def _added(aggregate: SqlAggregate, part: PartialColumn, sql: str, guarded: bool) -> str:
+    """A summand; wide where a sum of whole numbers would not overflow with an error by itself."""
+    return sum_of_longs(sql) if part is SUM and aggregate.adds_longs and guarded else sql
+
+
+def _stored(aggregate: SqlAggregate, part: PartialColumn, sql: str, guarded: bool) -> str:
+    """Decimal sums in the type of the first sum: Spark's own would be ten digits wider at each merge."""
+    if part is SUM and aggregate.adds_longs and guarded:
+        return f"cast({sql} as bigint)"
+    if part is SUM and aggregate.decimal:
+        precision, scale = aggregate.decimal
+        return f"cast({sql} as decimal({precision}, {scale}))"
+    return sql
+
+
+def _finish_sql(aggregate: SqlAggregate, index: int, guarded: bool) -> str:
+    columns = {part.name: f"p{index}_{part.name}" for part in FUNCTIONS[aggregate.function].parts}
+    finished = FUNCTIONS[aggregate.function].finish.format(**columns, **aggregate.arguments, **aggregate.types)
+    if aggregate.function == "avg" and aggregate.decimal:
+        total, count = columns["sum"], f"nullif({columns['count']}, 0)"
+        average = average_of_decimals if guarded else average_of_wide_decimals
+        return f"cast({average(total, count, *aggregate.decimal)} as {_average_type(*aggregate.decimal)})"
+    return finished
+
+
+def _average_type(sum_precision: int, scale: int) -> str:
+    """Spark's type for the average of decimals: four digits more than they have, where their sum has ten more.
+
+    How wide its decimals were does not follow from a sum at the widest precision: then the average is at the widest.
+    """
+    precision = sum_precision - 6 if sum_precision < WIDEST else WIDEST
+    return f"decimal({precision}, {min(scale + 4, precision)})"

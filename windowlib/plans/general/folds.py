@@ -1,0 +1,115 @@
+"""Aggregates (`windowlib.plans.aggregates.columns`) folded one element at a time, for the plan that runs the operator.
+
+The accumulator is the list of the partial columns a row of state has: elements, last_event_ms, ``p{i}_{part}``. So
+state is typed columns, and Spark finishes what was folded here as it finishes its own partials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+from windowlib.model import aggregates
+from windowlib.model.errors import InvalidSpec
+from windowlib.plans import names
+from windowlib.plans.aggregates.aggregate_set import SqlAggregate
+from windowlib.plans.aggregates.functions import FUNCTIONS
+from windowlib.plans.aggregates.mergeable.basic import greatest
+from windowlib.plans.aggregates.mergeable.function import TIMESTAMP, Add, Fold, Value
+from windowlib.plans.general.user_values import copied
+
+ARGUMENT = names.internal("argument_")
+
+
+def argument(index: int) -> str:
+    """The column of an element that holds the argument of aggregate ``index``: null where its filter is not met."""
+    return f"{ARGUMENT}{index}"
+
+
+def check_foldable(found: Sequence[SqlAggregate]) -> None:
+    """Raises InvalidSpec for an aggregate that has no form here."""
+    for one in found:
+        if not FUNCTIONS[one.function].folds:
+            raise InvalidSpec(
+                f"{one} is computed by Spark alone, and these windows need the operator element by element; leave it"
+                " out, or fire when the watermark passes the window's end"
+            )
+
+
+@dataclass(frozen=True)
+class Folds:
+    """An `SqlAggregate` of elements, latest event time, and SQL aggregates or ``own``.
+
+    ``own`` is a user's aggregate in Python; its accumulator comes last. The result is the accumulator as it is now,
+    with ``own``'s result in its place.
+
+    >>> folds = Folds((SqlAggregate("sum", "v"),))
+    >>> folds.add(folds.create_accumulator(), {TIMESTAMP: 5, argument(0): 3})
+    [1, 5, 3]
+    """
+
+    of: tuple[SqlAggregate, ...] = ()
+    own: aggregates.Aggregate | None = None
+    order_free = False
+
+    @cached_property
+    def _parts(self) -> list[tuple[int, str, Fold]]:
+        """Where each part is in the accumulator, the column of its argument, and how it is folded."""
+        parts = [(argument(i), part.fold) for i, one in enumerate(self.of) for part in FUNCTIONS[one.function].parts]
+        return [(at, name, fold) for at, (name, fold) in enumerate(parts, 2) if fold]
+
+    @cached_property
+    def _adds(self) -> list[tuple[int, str, Add]]:
+        return [(at, name, fold.add) for at, name, fold in self._parts]
+
+    @cached_property
+    def _initial(self) -> list[Any]:
+        return [0, None, *(fold.initial for _, _, fold in self._parts)]
+
+    def create_accumulator(self) -> list[Any]:
+        own = [] if self.own is None else [self.own.create_accumulator()]
+        return self._initial + own
+
+    def restored(self, stored: Sequence[Any]) -> list[Any]:
+        """The parts of an accumulator as they were stored; those of aggregates that were added since are null.
+
+        >>> Folds((SqlAggregate("sum", "v"), SqlAggregate("count", None))).restored([3, 5, 7, None])
+        [3, 5, 7, 0]
+        """
+        return [first if one is None else one for first, one in zip(self._initial, stored, strict=True)]
+
+    def add(self, accumulator: list[Any], value: Value) -> list[Any]:
+        accumulator[0] += 1
+        timestamp_ms, last_ms = value[TIMESTAMP], accumulator[1]
+        if last_ms is None or (timestamp_ms is not None and timestamp_ms > last_ms):
+            accumulator[1] = timestamp_ms
+        for at, name, add in self._adds:
+            x = value[name]
+            if x is not None:
+                accumulator[at] = add(accumulator[at], x, value)
+        if self.own is not None:
+            accumulator[-1] = self.own.add(accumulator[-1], copied(value))
+        return accumulator
+
+    def merge(self, a: list[Any], b: list[Any]) -> list[Any]:
+        merged = [a[0] + b[0], greatest(a[1], b[1])]
+        merged += [fold.merge(a[at], b[at]) for at, _, fold in self._parts]
+        return merged if self.own is None else [*merged, self.own.merge(a[-1], b[-1])]
+
+    def get_result(self, accumulator: list[Any]) -> list[Any]:
+        if self.own is None:
+            return accumulator.copy()
+        return [*accumulator[:-1], copied(self.own.get_result(accumulator[-1]))]
+
+
+def finished(of: Sequence[SqlAggregate], accumulator: Sequence[Any]) -> list[Any]:
+    """What SQL aggregates give, as Python values, for a function that goes on from them."""
+    held, values = iter(accumulator[2:]), list[Any]()
+    for one in of:
+        function = FUNCTIONS[one.function]
+        shares = one.more_sql if function.share else ()
+        values.append(function.value(*islice(held, len(function.parts)), *shares))
+    return values

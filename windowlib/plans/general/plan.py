@@ -1,0 +1,264 @@
+"""The general plan: the operator itself, key by key, inside Spark. For every spec that no native plan runs exactly.
+
+State rows, stored elements and the batch's elements of a key lie behind one another in one sorted stream, so a task
+holds the state of one key at a time and never the batch's elements of it. One shuffle, one sort, no native window.
+Elements come in order of arrival.
+
+Elements that windows keep (for an evictor, or a function over all of them) are stored as *contents*: rows of up to
+``CHUNK`` elements under their state window, appended by each run and not written again when the window grows. A row of
+the map says from which batch on they count. They are written again only where elements left before their window did,
+where windows merged, and, every now and then, to drop what is dead (`compacted`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import ArrayType, DataType, LongType, StructField, StructType
+
+from windowlib.model.assigners import DynamicSession
+from windowlib.model.errors import InvalidSpec
+from windowlib.model.keyed import Instant
+from windowlib.model.spec import WindowSpec
+from windowlib.model.windows import MAX_TIME_MS
+from windowlib.plans import names
+from windowlib.plans.aggregates.aggregate_set import operand
+from windowlib.plans.aggregates.bounds import within_bounds
+from windowlib.plans.aggregates.columns import finishes
+from windowlib.plans.aggregates.functions import FUNCTIONS
+from windowlib.plans.aggregates.guarded import ordered_as_spark
+from windowlib.plans.aggregates.mergeable.function import ARRIVAL, TIMESTAMP
+from windowlib.plans.engine import Counters
+from windowlib.plans.functions import quoted
+from windowlib.plans.general.folds import ARGUMENT, Folds, argument, check_foldable
+from windowlib.plans.general.returned_values import OUTPUT
+from windowlib.plans.general.stream import (
+    CHUNK_ROW,
+    COUNTERS,
+    ELEMENT,
+    MAP,
+    READ,
+    STATE_ROW,
+    STORED,
+    as_stored,
+    in_stream,
+    of_stream,
+)
+from windowlib.plans.general.user_code import OwnCode, evictor_of
+from windowlib.plans.general.worker import TASK, Worker
+from windowlib.plans.kinds.kind import Given
+from windowlib.plans.partitions import PARTITION
+from windowlib.plans.step import BATCH_ID, CONTENTS, FIRED, GONE, WINDOWS, Step, with_instant
+
+FIRINGS = "array<struct<window_start_ms:bigint,window_end_ms:bigint,firing:int>>"
+# An element counts once for each window that holds it; retired is what is neither there any more nor was refused.
+_BEFORE, _TAKEN, _DROPPED, _HOLES, _AFTER, _RETIRED_ROWS = map(names.internal, COUNTERS)
+FIGURES = {
+    "elements_before": _BEFORE,
+    "elements_dropped": _DROPPED,
+    "elements_in_holes": _HOLES,
+    "elements_kept": _AFTER,
+    "elements_retired": f"{_BEFORE} + {_TAKEN} - {_HOLES} - {_DROPPED} - {_AFTER}",
+    "rows_retired": _RETIRED_ROWS,
+}
+BOUNDS = ("window_start_ms", "window_end_ms", "state_window_start_ms", "state_window_end_ms")
+STATE = ("contents_from", "state", "fired", "next_event_ms", "next_processing_ms")
+STORED_ROW = ("state_window_start_ms", "state_window_end_ms", "batch_id", "contents")
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What runs for each key: the spec, the source columns that its code reads, and the columns a function gives.
+
+    ``outputs`` is name → Spark type; None where the results are the SQL columns of the step's aggregates.
+    """
+
+    spec: WindowSpec
+    reads: tuple[str, ...] = ()
+    outputs: Mapping[str, str] | None = None
+
+
+def program(
+    spec: WindowSpec, aggregates: Any, reads: Iterable[str] = (), outputs: Mapping[str, str] | None = None
+) -> Program:
+    """The program of a spec whose aggregate, if it has none of its own, is the `AggregateSet` ``aggregates``.
+
+    Raises InvalidSpec where an aggregate cannot be folded element by element.
+    """
+    check_foldable(aggregates.aggregates)
+    by_sql = bool(aggregates.aggregates)
+    own = spec.aggregate.own if isinstance(spec.aggregate, Folds) else spec.aggregate
+    if own is not None and by_sql:
+        raise InvalidSpec(f"need aggregates in SQL or one in Python, got both: {own}")
+    folds = Folds(aggregates.aggregates, own) if by_sql or own is not None else None
+    process = None
+    if outputs is not None:
+        given = tuple(column.name for column in aggregates.columns)
+        process = OwnCode(spec.process, aggregates.aggregates if by_sql else None, given)
+    made = replace(spec, aggregate=folds, evictor=evictor_of(spec.evictor), process=process)
+    return Program(made, tuple(reads), outputs)
+
+
+def advance(given: Given, step: Step, counters: Counters, *, run: Program) -> DataFrame:
+    """What a batch makes of the windows in flight it can reach.
+
+    events:    the source's columns, TIMESTAMP_MS, ARRIVAL                         one row per admitted event
+    rewritten: the columns of `state_columns`                                      one row per key and window
+    contents:  the columns of `stored_columns`                                     one row per key, state window, chunk
+    returns:   the columns of `state`, `contents`, `results`, replaced, arrival, part, end_partition; parts are those of
+               windowlib.plans.step, and `contents`, `dropped` (an element, by arrival) and `hole` (likewise)
+
+    The contents of `compacted` partitions are written again, without what is dead.
+    """
+    times = step.watermark_in_ms, step.watermark_out_ms, step.plan_time_ms, step.late_in_ms
+    instant = Instant.of_run(*times, resumes=step.lateness_changed, time=step.specification.time)
+    made = made_rows(given, step, instant, run=run)
+    counted = counters.over(made, FIGURES)
+    return _columns(counted.where(f"part != '{TASK}'"), step, run)
+
+
+def made_rows(given: Given, step: Step, instant: Instant, *, run: Program) -> DataFrame:
+    """The rows that the operator makes at an instant: state, contents, firings, elements that no window took."""
+    elements = None if given.events is None else _elements(given.events, step, run)
+    stream = _stream(elements, given.rewritten, given.contents, step)
+    made = StructType(list(_made(given, stream, step, run)))
+    worker = Worker(
+        spec=run.spec,
+        keys=tuple(step.keys),
+        partials=tuple(step.partial_names),
+        outputs=None if run.outputs is None else tuple(run.outputs),
+        instant=instant,
+        batch_id=step.batch_id,
+        partition_ms=step.partition_ms,
+        plan_time_ms=step.plan_time_ms,
+        compacted=frozenset(given.compacted),
+        made=to_arrow_schema(made, timezone="UTC"),
+    )
+    return step.engine.map_sorted(stream, step.keys, ("_kind", "_order"), worker, made)
+
+
+def late(events: DataFrame, dropped: DataFrame) -> DataFrame:
+    """The events that the operator found to be late, with the window missed. dropped: arrival and window of each."""
+    columns = {"arrival": names.ARRIVAL, "window_start_ms": names.WINDOW_START_MS, "window_end_ms": names.WINDOW_END_MS}
+    missed = dropped.select(*(F.col(name).alias(alias) for name, alias in columns.items()))
+    return events.join(F.broadcast(missed), names.ARRIVAL)
+
+
+def state_columns(step: Step) -> list[str]:
+    """The columns of a row of `open_windows`, its partition column aside.
+
+    Partials come last: a log has statistics of the first 32 columns, and files are found by those of the others.
+    """
+    return [*step.keys, *BOUNDS, *STATE, *step.partial_names]
+
+
+def stored_columns(step: Step) -> list[str]:
+    """The columns of a row of `state_windows`, its partition column aside."""
+    return [*step.keys, *STORED_ROW]
+
+
+def _elements(events: DataFrame, step: Step, run: Program) -> DataFrame:
+    """The batch's elements: key, times, and their value: arguments of the aggregates, columns that code reads."""
+    arguments = []
+    for index, aggregate in enumerate(step.aggregates.aggregates):
+        given = {**aggregate.arguments, "x": operand(aggregate.argument_sql or "1")}
+        sql = FUNCTIONS[aggregate.function].element.format(**given)
+        filtered = f"CASE WHEN {aggregate.where_sql} THEN {sql} END" if aggregate.where_sql else sql
+        arguments.append(F.expr(filtered).alias(in_stream(argument(index))))
+    types = {field.name: field.dataType.simpleString() for field in events.schema}
+    read = [_read(name, types, step).alias(in_stream(name)) for name in run.reads]
+    times = [F.col(name).alias(in_stream(name)) for name in (TIMESTAMP, ARRIVAL)]
+    keys = [F.expr(ordered_as_spark(quoted(key), types[key])).alias(key) for key in step.keys]
+    return events.select(*keys, *times, *arguments, *read)
+
+
+def _read(name: str, types: Mapping[str, str], step: Step) -> Column:
+    """A column that code reads; gaps as whole numbers, where Spark reads decimals as files have them unsigned."""
+    is_gap = isinstance(step.assigner, DynamicSession) and name == step.assigner.gap_column
+    is_decimal = any(kind.startswith("decimal") for of, kind in types.items() if of.casefold() == name.casefold())
+    column = F.col(quoted(name))
+    return column.cast("long") if is_gap and is_decimal else column
+
+
+def _stream(elements: DataFrame | None, state: DataFrame | None, contents: DataFrame | None, step: Step) -> DataFrame:
+    """All three as rows of one relation: keys, _kind, _order; _state, _stored (structs), or an element's columns."""
+    parts = []
+    if state is not None:
+        row = F.struct(*(name for name in state_columns(step) if name not in step.keys)).alias(STATE_ROW)
+        numbered = (F.lit(MAP).alias("_kind"), F.lit(0).cast("long").alias("_order"))
+        parts.append(state.select(*step.key_columns, *numbered, row))
+    if contents is not None:
+        row = F.struct(*STORED_ROW).alias(CHUNK_ROW)
+        numbered = (F.lit(STORED).alias("_kind"), F.col("batch_id").alias("_order"))
+        parts.append(contents.select(*step.key_columns, *numbered, row))
+    if elements is not None:
+        parts.append(elements.withColumns({"_kind": F.lit(ELEMENT), "_order": F.col(in_stream(ARRIVAL))}))
+    return step.engine.union(parts)
+
+
+def _made(given: Given, stream: DataFrame, step: Step, run: Program) -> Iterable[StructField]:
+    """The columns that a task gives."""
+
+    def typed(name: str, kind: str) -> StructField:
+        return StructField(name, DataType.fromDDL(kind))
+
+    yield from (StructField(key, stream.schema[key].dataType) for key in step.keys)
+    yield typed("part", "string")
+    yield from (typed(name, "bigint") for name in (PARTITION, *BOUNDS))
+    if given.events is not None:
+        folded = given.events.groupBy().agg(*step.partials(by_time=True)).schema
+    else:
+        folded = stream.select(f"{STATE_ROW}.*").schema
+    yield from (StructField(name, folded[name].dataType) for name in step.partial_names)
+    kinds = dict(zip(STATE, ("bigint", "string", FIRINGS, "bigint", "bigint"), strict=True))
+    yield from (typed(name, kind) for name, kind in kinds.items())
+    if run.spec.keeps_elements:
+        only_stored = given.contents if given.events is None else None
+        stored = None if only_stored is None else only_stored.schema["contents"].dataType
+        yield StructField("contents", stored or _contents_type(stream, step))
+        yield typed("batch_id", "bigint")
+    yield from (typed(OUTPUT + name, kind) for name, kind in (run.outputs or {}).items())
+    yield from (typed("firing", "int"), typed("result_number", "int"), typed("timing", "string"))
+    yield from (typed("replaced", WINDOWS), typed("arrival", "bigint"))
+    yield from (typed(names.internal(name), "bigint") for name in COUNTERS)
+
+
+def _contents_type(stream: DataFrame, step: Step) -> ArrayType:
+    """An element as it is stored: its times and its value."""
+    value = [f for f in stream.schema if f.name.startswith((READ, as_stored(ARGUMENT))) and f.name not in step.keys]
+    times = [StructField(as_stored(name), LongType()) for name in (TIMESTAMP, ARRIVAL)]
+    return ArrayType(StructType([*times, *(StructField(of_stream(f.name), f.dataType) for f in value)]))
+
+
+def _columns(made: DataFrame, step: Step, run: Program) -> DataFrame:
+    """What is written of the rows that the tasks gave."""
+    fired = f"part IN ({', '.join(map(repr, (*FIRED, GONE)))})"
+    has_bounds = f"{fired} AND window_end_ms < {MAX_TIME_MS}"
+    results = {
+        "window_start": f"if({has_bounds}, timestamp_millis(window_start_ms), null)",
+        "window_end": f"if({has_bounds}, timestamp_millis(window_end_ms), null)",
+        "last_event_time": f"if({fired}, timestamp_millis(last_event_ms), null)",
+    }
+    if run.outputs is None:
+        outputs = finishes(step.aggregates, guarded=step.engine.guarded)
+        results |= {name: f"if({fired}, {sql}, null)" for name, sql in outputs.items()}
+    else:
+        results |= {name: quoted(OUTPUT + name) for name in run.outputs}
+    shown = {name: f"if({fired}, null, {name})" for name in (*BOUNDS, *step.partial_names)}
+    stored = ["contents"] if run.spec.keeps_elements else []
+    numbered = ["firing", "timing", "replaced", "arrival", *([] if run.outputs is None else ["result_number"])]
+    return with_instant(within_bounds(made, step, "window_start_ms"), step).selectExpr(
+        *map(quoted, step.keys),
+        *(f"{sql} AS {quoted(name)}" for name, sql in {**shown, **results}.items()),
+        *STATE,
+        *stored,
+        *numbered,
+        f"if({fired} OR part = '{CONTENTS}', {BATCH_ID}, null) AS batch_id",
+        "part",
+        PARTITION,
+    )

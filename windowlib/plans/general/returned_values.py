@@ -1,0 +1,136 @@
+"""What code of the author's gives: rows, values of the declared types, state. Refused unless it is kept as it is.
+
+Arrow and JSON would make something else of some values in silence: 3 of 3.7, a date of an instant, the text "5" of the
+key 5, which the next batch then does not find.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from windowlib.model.errors import WindowError
+from windowlib.model.state import Row
+from windowlib.plans.general.user_errors import in_words
+from windowlib.plans.general.user_values import NotJson, copied, encoded, shown, why_not_json
+
+OUTPUT = "_o_"  # prefix of the columns of a function's result
+
+_KEPT = {
+    "own": "the accumulator",
+    "trigger": "what the trigger remembers",
+    "window": "context.window_state",
+    "key_state": "context.key_state",
+    "event_timers": "the bounds of windows and the times of timers",
+    "processing_timers": "the bounds of windows and the times of timers",
+}
+
+
+class FunctionFailed(WindowError):
+    """Code of the user's raised an error, or gave what it had not declared."""
+
+
+def failed(key: Any, error: BaseException) -> FunctionFailed:
+    """The error for one that code of the author's raised for the windows of a key."""
+    said = f"code for the windows of key {key!r} failed: {in_words(error)}"
+    lacks = isinstance(error, ModuleNotFoundError)
+    return FunctionFailed(f"{said}; Spark's workers get what a module imports at its top" if lacks else said)
+
+
+def rows_given(given: Any) -> list[Any]:
+    """The rows that a function gave for one firing. Raises FunctionFailed for what is not a collection of rows.
+
+    >>> rows_given(row for row in [{"a": 1}, {"a": 2}])
+    [{'a': 1}, {'a': 2}]
+    """
+    if isinstance(given, Mapping | str | bytes) or not isinstance(given, Iterable):
+        raise FunctionFailed(
+            f"the function's process returned {shown(given)}; need its rows: a list of them, empty for none, or yield"
+        )
+    return [copied(row) for row in given]  # each as it is yielded
+
+
+def output_row(result: Any, outputs: Sequence[str]) -> Row:
+    """One of the rows that a function gave: a mapping, the values in order, or the only value. Raises FunctionFailed.
+
+    >>> output_row({"b": 1}, ["a", "b"]), output_row((1, 2), ["a", "b"]), output_row([1, 2], ["a"])
+    ({'_o_a': None, '_o_b': 1}, {'_o_a': 1, '_o_b': 2}, {'_o_a': [1, 2]})
+    """
+    if isinstance(result, Mapping):
+        given = result
+    else:
+        several = isinstance(result, tuple | list) and len(outputs) > 1
+        values = result if several else [result]
+        if several and len(values) != len(outputs):
+            raise FunctionFailed(
+                f"the function returned {len(values)} values, {shown(result)}; [window.output] has {', '.join(outputs)}"
+            )
+        given = dict(zip(outputs, values, strict=False))
+    if unknown := given.keys() - set(outputs):
+        raise FunctionFailed(
+            f"the function returned {min(unknown, key=repr)!r}; [window.output] has {', '.join(outputs)}"
+        )
+    return {OUTPUT + name: given.get(name) for name in outputs}
+
+
+def typed(column: pa.Field, values: list[Any]) -> pa.Array:
+    """Values as a column of its type. Raises FunctionFailed for one that the type cannot hold as it is."""
+    try:
+        if column.name.startswith(OUTPUT) or pa.types.is_integer(column.type):
+            for value in values:
+                _require_exact(value, column.type)
+        return pa.array(values, column.type)
+    except (pa.ArrowException, ArithmeticError, TypeError, ValueError) as error:
+        name = column.name.removeprefix(OUTPUT)
+        raise FunctionFailed(f"a value of {name} does not fit its type {column.type}: {error}") from error
+
+
+def as_json(state: Mapping[str, Any], key: Any) -> str:
+    """What code of the author's keeps for the windows of a key, as it is stored. Raises FunctionFailed."""
+    try:
+        return encoded(state)
+    except NotJson as error:
+        unfit = next((what for name, what in _KEPT.items() if name in state and why_not_json(state[name])), "state")
+        raise FunctionFailed(f"{unfit}, of key {key!r}, {why_not_json(state)}") from error
+
+
+def _require_exact(value: Any, kind: pa.DataType) -> None:
+    """Raises ValueError for a value of which Arrow would make another one of this type."""
+    if value is None or (type(value) is int and pa.types.is_integer(kind)):
+        return
+    if pa.types.is_integer(kind):
+        if not isinstance(value, str | bytes) and value != int(value):
+            raise ValueError(f"{shown(value)} is not a whole number")
+    elif pa.types.is_date(kind):
+        if not isinstance(value, date) or isinstance(value, datetime):
+            raise ValueError(f"{shown(value)} is not a date")
+    elif pa.types.is_timestamp(kind):
+        if not isinstance(value, datetime):
+            raise ValueError(f"{shown(value)} is not a datetime")
+    elif pa.types.is_float32(kind):
+        if math.isfinite(value) and abs(value) > 3.4028235677973366e38:
+            raise ValueError(f"{shown(value)} is too large")
+    elif pa.types.is_nested(kind):
+        _require_exact_inside(value, kind)
+
+
+def _require_exact_inside(value: Any, kind: pa.DataType) -> None:
+    if pa.types.is_struct(kind) and isinstance(value, Mapping):
+        if unknown := value.keys() - {field.name for field in kind}:
+            raise ValueError(f"{min(unknown, key=repr)!r} is none of its fields")
+        for field in kind:
+            _require_exact(value.get(field.name), field.type)
+    elif pa.types.is_map(kind):
+        for key, item in value.items() if isinstance(value, Mapping) else value:
+            _require_exact(key, kind.key_type)
+            _require_exact(item, kind.item_type)
+    elif pa.types.is_struct(kind):
+        for item, field in zip(value, kind, strict=True):
+            _require_exact(item, field.type)
+    else:
+        for item in value:
+            _require_exact(item, kind.value_type)

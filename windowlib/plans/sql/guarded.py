@@ -1,0 +1,73 @@
+"""Expressions in SQL, made to come out as Spark's on an engine whose whole numbers wrap and that rounds binary digits.
+
+Arithmetic of whole numbers is done in decimals, and must fit into its type again. Any of them fits into a decimal, so
+it is cast to one by TRY_CAST: where that is CAST, too, Sail takes three times as long to plan a sum for each further
+term. A double is rounded as the decimal number that it is written as: up from the middle of two neighbours, which is
+the double nearest to that middle. A fraction next to doubles is one itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from windowlib.plans.sql.kinds import DOUBLE, Unproved
+from windowlib.plans.sql.parser import parse_sql
+from windowlib.plans.sql.types import ARITHMETIC, COMPARISONS, is_fraction, operands, type_of
+
+CHANGED = (*ARITHMETIC, *COMPARISONS, exp.Div, exp.In, exp.Between, exp.Case, exp.Round)
+OF_64_BITS = "decimal(19, 0)"
+WHOLE_DOUBLES = 1 << 52  # from here on doubles have no digits after the point
+
+
+def guarded_sql(sql: str, types: Mapping[str, str]) -> str:
+    """The expression for such an engine; `types` gives the types of columns by name in lower case.
+
+    >>> guarded_sql("a * 2", {"a": "int"})
+    'CAST(TRY_CAST(a AS DECIMAL(19, 0)) * TRY_CAST(2 AS DECIMAL(19, 0)) AS INT)'
+    >>> guarded_sql("a > 0.5", {"a": "double"}), guarded_sql("a > 2", {"a": "int"})
+    ('a > CAST(0.5 AS DOUBLE)', 'a > 2')
+    >>> guarded_sql("case a when 0.5 then 1 end", {"a": "double"})
+    'CASE a WHEN CAST(0.5 AS DOUBLE) THEN 1 END'
+    """
+    tree = parse_sql(sql)
+    return _guarded(tree, types).sql(dialect="spark") if tree.find(*CHANGED) else sql
+
+
+def _guarded(node: exp.Expr, types: Mapping[str, str]) -> exp.Expr:
+    made = node.copy()
+    for name, part in node.args.items():
+        if isinstance(part, exp.Expr):
+            made.set(name, _guarded(part, types))
+        elif isinstance(part, list):
+            made.set(name, [_guarded(one, types) if isinstance(one, exp.Expr) else one for one in part])
+    if not isinstance(node, CHANGED) or _kind(node, types) is None:
+        return made
+    if isinstance(node, exp.Round):
+        return _rounded(made) if _kind(node, types) == DOUBLE else made.this
+    if DOUBLE in [_kind(part, types) for part in operands(node)]:
+        for part in filter(is_fraction, operands(made)):
+            part.replace(exp.cast(part.copy(), "double", dialect="spark"))
+    elif isinstance(node, ARITHMETIC):
+        for part in operands(made):
+            wide = exp.DataType.build(OF_64_BITS, dialect="spark")
+            part.replace(exp.TryCast(this=part.copy(), to=wide, safe=True))  # safe: sqlglot's for "write it as it is"
+        return exp.cast(made, _kind(node, types) or "", dialect="spark")
+    return made
+
+
+def _kind(node: exp.Expr, types: Mapping[str, str]) -> str | None:
+    try:
+        return type_of(node, types)
+    except Unproved:
+        return None  # refused before it gets here; outside of a run, what the engine makes of it
+
+
+def _rounded(node: exp.Expr) -> exp.Expr:
+    digits = int(node.args["decimals"].name) if node.args.get("decimals") else 0
+    x, power = f"({node.this.sql(dialect='spark')})", f"{10**digits}.0D"
+    below = f"floor(abs{x} * {power})"
+    up = f"if(abs{x} >= (cast({below} as double) + 0.5D) / {power}, 1.0D, 0.0D)"
+    near = f"sign{x} * (cast({below} as double) + {up}) / {power}"
+    return parse_sql(f"case when isnan{x} or abs{x} * {power} >= {WHOLE_DOUBLES}.0D then {x} else {near} end")

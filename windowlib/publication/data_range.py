@@ -1,0 +1,80 @@
+"""The data's range: from the start of the first window that has a published result to the end of the last one.
+
+By the statistics of the files of `results` as of the newest commit; no file is read. A rerun whose from or to is empty
+takes its end of the range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from windowlib.contract.tables import RESULTS
+from windowlib.definition.instants import iso_instant, time_of
+from windowlib.delta.data_files import DataFile
+from windowlib.delta.tables import Tables
+from windowlib.ledger.rerun_request import RerunRefused, time_range
+from windowlib.ledger.rows import Commit
+from windowlib.model.rerun import TimeRange
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedRange:
+    """The range that a rerun is asked for, and a sentence for each end that was empty."""
+
+    range: TimeRange
+    proposed: tuple[str, ...] = ()
+
+
+def data_range(tables: Tables, commit: Commit | None) -> TimeRange | None:
+    """The range of all published results; None without any, or where windows have no bounds in time."""
+    version = commit.versions.get(RESULTS.name) if commit else None
+    return range_of(tables[RESULTS.name].files(version))
+
+
+def range_of(files: Iterable[DataFile]) -> TimeRange | None:
+    """The range of the results in some files; None where one with rows does not say its own.
+
+    >>> from windowlib.definition.instants import utc
+    >>> def results(start_ms, end_ms):
+    ...     return DataFile("f", 1, 1, low={"window_start": utc(start_ms)}, high={"window_end": utc(end_ms)})
+    >>> range_of([results(10, 20), results(0, 15)]), range_of([results(0, 5), DataFile("g", 1, 1)]), range_of([])
+    (TimeRange(from_ms=0, to_ms=20), None, None)
+    """
+    bounds = [(file.low.get("window_start"), file.high.get("window_end")) for file in files if file.rows]
+    starts = [time_of(start) for start, _ in bounds if start is not None]
+    ends = [time_of(end) for _, end in bounds if end is not None]
+    return TimeRange(min(starts), max(ends)) if bounds and len(starts) == len(ends) == len(bounds) else None
+
+
+def asked_range(from_text: str, to_text: str, data: TimeRange | None, now_ms: int, ahead_ms: int = 0) -> RequestedRange:
+    """The range between two texts, of which an empty one stands for the data's; raises `RerunRefused`.
+
+    An end that is left empty is never in the future: windows that end there may have results, once the watermark was
+    moved. One that is given may be, by `ahead_ms`.
+
+    >>> asked_range("", "2026-03-04T00:00Z", TimeRange(1_772_496_000_000, 1_772_600_000_000), 1_800_000_000_000)
+    ... # doctest: +NORMALIZE_WHITESPACE
+    RequestedRange(range=TimeRange(from_ms=1772496000000, to_ms=1772582400000),
+          proposed=("from was empty: 2026-03-03T00:00:00Z, the first result's window start",))
+    """
+    empty = [name for name, text in (("from", from_text), ("to", to_text)) if not text.strip()]
+    if not empty:
+        return RequestedRange(time_range(from_text, to_text, now_ms, ahead_ms))
+    if data is None:
+        raise RerunRefused(
+            f"{' and '.join(empty)} must be given, each a time with its zone such as 2026-03-03T00:00Z: there are no"
+            " results yet whose first or last window could stand for it"
+        )
+    proposed = []
+    if "from" in empty:
+        from_text = str(iso_instant(data.from_ms))
+        proposed.append(f"from was empty: {from_text}, the first result's window start")
+    if "to" in empty:
+        to_text = str(iso_instant(min(data.to_ms, now_ms)))
+        what = "the last result's window end" if data.to_ms <= now_ms else "now; the last result's window ends later"
+        proposed.append(f"to was empty: {to_text}, {what}")
+    try:
+        return RequestedRange(time_range(from_text, to_text, now_ms, ahead_ms), tuple(proposed))
+    except RerunRefused as refused:
+        raise RerunRefused(f"{refused} ({'; '.join(proposed)})") from None

@@ -1,0 +1,242 @@
+"""From files that Spark wrote to files that tables hold.
+
+Spark writes everything a batch makes into a staging folder of the attempt, split by partition columns. Here those
+files are moved into the folders of their tables, under names that no other attempt uses, and described for a commit.
+Until the commit no reader sees them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deltalake import Schema
+
+from windowlib.contract.tables import RESULT_CHANGES, RESULTS, TABLES
+from windowlib.delta import data_files
+from windowlib.delta import small_tables as small
+from windowlib.delta.data_files import DataFile
+from windowlib.delta.table_change import logged
+from windowlib.delta.tables import Table, Tables
+from windowlib.ledger.prepare import TableChange
+from windowlib.model.errors import StateMismatch, WindowError
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+
+_KEEPS_ITS_TYPE = (
+    ". A column of results keeps its type: cast the formula in [aggregates] to it, undo the change, or give the new"
+    " formula a column of another name"
+)
+
+
+class ColumnTypeChanged(WindowError):
+    """A column has another type, or spelling, under the new definition than rows of `result_changes` have."""
+
+
+@dataclass(frozen=True, slots=True)
+class StagedChanges:
+    """What one batch will commit to one table; `schema` is for a table that may not exist yet, or `adds_columns`."""
+
+    add: Sequence[DataFile] = ()
+    remove: Sequence[DataFile] = ()
+    rows: Sequence[Mapping[str, Any]] | None = None
+    schema: Schema | None = None
+    adds_columns: bool = False
+
+    @property
+    def rows_added(self) -> int:
+        return sum(file.rows for file in self.add)
+
+    @property
+    def rows_removed(self) -> int:
+        return sum(file.rows for file in self.remove)
+
+
+def joined(parts: Iterable[Mapping[str, StagedChanges]]) -> dict[str, StagedChanges]:
+    """The changes of several steps, table by table."""
+    found: dict[str, StagedChanges] = {}
+    for part in parts:
+        for table, more in part.items():
+            so_far = found.get(table, StagedChanges())
+            found[table] = StagedChanges(
+                (*so_far.add, *more.add),
+                (*so_far.remove, *more.remove),
+                so_far.rows if more.rows is None else more.rows,
+                more.schema or so_far.schema,
+                more.adds_columns or so_far.adds_columns,
+            )
+    return found
+
+
+def staging_folder(root: Path) -> Path:
+    """Where the attempts of a pipeline's batches write before their files are moved into tables."""
+    return root / "_staging"
+
+
+def staged(folder: Path) -> Iterator[tuple[Path, dict[str, str]]]:
+    """The Parquet files below `folder` with the partition values of their path."""
+    for path in sorted(folder.rglob("*.parquet")):
+        parts = path.relative_to(folder).parts[:-1]
+        yield path, dict(part.split("=", 1) for part in parts if "=" in part)
+
+
+def move(path: Path, table: Path, name: str, partition: Mapping[str, Any]) -> DataFile:
+    """Moves one staged file into its table's folder and describes it."""
+    there = target(table, name, partition)
+    os.replace(path, table / there)
+    return data_files.data_file(table, there, partition)
+
+
+def link(file: DataFile, table: Path, other: Path, name: str, partition: Mapping[str, Any]) -> DataFile:
+    """Gives a file of `table` to the table `other` too: a hard link where the disk can, else a copy.
+
+    Columns that only `other` has must be partition columns there; those it lacks are not seen.
+    """
+    there = target(other, name, partition)
+    try:
+        os.link(table / file.path, other / there)
+    except OSError:
+        shutil.copyfile(table / file.path, other / there)
+    return replace(file, path=there, partition=dict(partition))
+
+
+def target(table: Path, name: str, partition: Mapping[str, Any]) -> str:
+    """Where a file of a partition lies in its table's folder, which is made."""
+    folder = "/".join(f"{key}={value}" for key, value in partition.items())
+    (table / folder).mkdir(parents=True, exist_ok=True)
+    return f"{folder}/{name}" if folder else name
+
+
+def table_schema(schema: StructType, columns: list[str], partition: Mapping[str, str]) -> Schema:
+    """A Delta schema: `columns` of a Spark schema, all nullable, then partition columns (name → Delta type)."""
+    known = {f["name"]: f for f in map(_nullable, json.loads(schema.json())["fields"])}
+    fields = [{**known[name], "nullable": True, "metadata": {}} for name in columns]
+    fields += [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in partition.items()]
+    return Schema.from_json(json.dumps({"type": "struct", "fields": fields}))
+
+
+def _nullable(kind: Any) -> Any:
+    """A type, or a field, in which all may be null: whether an engine knows better differs from batch to batch."""
+    if not isinstance(kind, dict):
+        return [_nullable(one) for one in kind] if isinstance(kind, list) else kind
+    always = {"nullable": True, "containsNull": True, "valueContainsNull": True}
+    return {name: always.get(name, _nullable(value)) for name, value in kind.items()}
+
+
+def changes_schema(results: Schema) -> Schema:
+    """The schema of `result_changes`: that of `results`, with change and cause."""
+    fields = json.loads(results.to_json())["fields"]
+    fields += [{"name": name, "type": "string", "nullable": True, "metadata": {}} for name in ("change", "cause")]
+    return Schema.from_json(json.dumps({"type": "struct", "fields": fields}))
+
+
+def with_schema(changes: Mapping[str, StagedChanges], results: Schema) -> dict[str, StagedChanges]:
+    """Changes with the schemas of `results`, and of `result_changes` from it, where they change those tables."""
+    schemas = {"results": results, "result_changes": changes_schema(results)}
+    return {table: replace(one, schema=schemas.get(table, one.schema)) for table, one in changes.items()}
+
+
+def with_all_columns(known: Schema, more: Schema) -> Schema:
+    """The columns of one schema, then those that only the other has. Raises `ColumnTypeChanged`."""
+    columns = fields(known)
+    names = {one["name"]: one for one in columns}
+    check_spelling(map(str, names), (str(one["name"]) for one in fields(more)))
+    for one in fields(more):
+        if one["name"] not in names:
+            columns.append(one)
+        elif one["type"] != names[one["name"]]["type"]:
+            raise ColumnTypeChanged(
+                f"column {one['name']} was {names[one['name']]['type']}, and is {one['type']} under the new definition:"
+                " result_changes keeps the earlier rows, and a column has one type. Give the new one another name"
+            )
+    return Schema.from_json(json.dumps({"type": "struct", "fields": columns}))
+
+
+def check_spelling(known: Iterable[str], names: Iterable[str]) -> None:
+    """Raises `ColumnTypeChanged` where one of `names` differs in case only from a column that `result_changes` has."""
+    spelled = {name.casefold(): name for name in known}
+    for name in names:
+        before = spelled.get(name.casefold(), name)
+        if name != before:
+            raise ColumnTypeChanged(
+                f"column {name} differs in case only from {before}, which result_changes has from before;"
+                " give it that spelling, or another name"
+            )
+
+
+def fields(schema: Schema) -> list[dict[str, object]]:
+    """The columns as a log describes them, all nullable and without comments."""
+    found: list[dict[str, object]] = json.loads(schema.to_json())["fields"]
+    return [{**one, "nullable": True, "metadata": {}} for one in found]
+
+
+def spark_schema(schema: Schema, partition_by: Collection[str]) -> StructType:
+    """The columns of a table as Spark reads its files: without the partition columns."""
+    from pyspark.sql.types import StructType
+
+    own = [one for one in json.loads(schema.to_json())["fields"] if one["name"] not in partition_by]
+    return StructType.fromJson({"type": "struct", "fields": own})
+
+
+def table_change(tables: Tables, name: str, changes: StagedChanges, start: int | None) -> TableChange:
+    """What becomes of one table that stands at version `start`; rows are written as a file.
+
+    Raises `StateMismatch` when the table has other columns than this batch.
+    """
+    if not (changes.add or changes.remove or changes.rows or changes.adds_columns):
+        return TableChange(name, start)
+    table, spec = tables[name], TABLES[name]
+    schema, columns = changes.schema or (spec.schema() if start is None else None), None
+    if start is not None and schema is not None:
+        known = table.at(start).schema()
+        have, want = _columns(known), _columns(schema)
+        may_change = have != want and (not changes.remove or _may_be_added(name, have, want))
+        if may_change and not data_files.without(table.files(start), changes.remove):
+            columns = schema.to_json()  # of an empty table, or with all its files
+        elif changes.adds_columns:
+            columns = with_all_columns(known, schema).to_json()
+        else:
+            _same_columns(table, start, schema)
+    add, remove = changes.add, changes.remove
+    if changes.rows is not None:
+        add, remove = small.rows_file(table, start, changes.rows, schema)
+    return TableChange(
+        name,
+        start,
+        schema.to_json() if schema is not None and start is None else None,
+        tuple(spec.partition_by),
+        tuple(map(logged, add)),
+        tuple(map(logged, remove)),
+        columns,
+    )
+
+
+def _columns(of: Schema) -> dict[str, str]:
+    """The type of each column, by name."""
+    return {f["name"]: json.dumps(_nullable(f["type"])) for f in json.loads(of.to_json())["fields"]}
+
+
+def _may_be_added(table: str, have: Mapping[str, str], want: Mapping[str, str]) -> bool:
+    """Whether the table lacks nothing but columns that a change of the definition adds, null in the earlier rows."""
+    added = want.keys() - have.keys()
+    return added <= {*TABLES[table].may_be_added} and all(want.get(name) == kind for name, kind in have.items())
+
+
+def _same_columns(table: Table, version: int, schema: Schema) -> None:
+    have, want = _columns(table.at(version).schema()), _columns(schema)
+    if table.folder.name == RESULT_CHANGES.name:  # it keeps the columns of earlier definitions, too
+        have = {name: kind for name, kind in have.items() if name in want}
+    if have != want:
+        differing = sorted(name for name in have.keys() | want.keys() if have.get(name) != want.get(name))
+        raise StateMismatch(
+            f"table {table.folder.name} has other columns than this batch: "
+            + "; ".join(f"{n} is {have.get(n, 'absent')}, now {want.get(n, 'absent')}" for n in differing)
+            + (_KEEPS_ITS_TYPE if table.folder.name in (RESULTS.name, RESULT_CHANGES.name) else "")
+        )

@@ -1,0 +1,279 @@
+"""A preview in words: lines for a terminal, Markdown for Airflow. Both say the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from windowlib.contract.change import Change
+from windowlib.definition.instants import instant, time_of
+from windowlib.definition.plurals import counted
+
+if TYPE_CHECKING:
+    from windowlib.ledger.rerun_request import Rerun
+    from windowlib.reruns.previews import Preview
+    from windowlib.reruns.totals import DayTotals, Total
+
+Cells = tuple[list[str], list[list[str]]]  # names of columns, and rows
+
+HIDDEN = "hidden"  # in place of a value that the definition hides
+ARROW = " \u2192 "
+NO_TOTAL = "no total"
+DAYS = 31  # that a table shows
+LISTED = 3  # windows of one change
+# Addresses become links by themselves.
+_MARKUP = re.compile(r"[\\`*_{}\[\]#|~]|^[-+]|(?<=http):|(?<=https):|(?<=www)\.|@")
+NOTHING = "no published window would change: the windows of this range already agree with the source"
+
+
+def facts(preview: Preview) -> Iterator[tuple[str, str]]:
+    """What would change: a name, and the sentence about it."""
+    summary = preview.summary
+    read = f"{counted(summary.files_read, 'file')}, {size(summary.bytes_read)}"
+    if summary.files_missing:
+        read += f"; {counted(len(summary.files_missing), 'file')} missing, whose events are left out"
+    kinds = (f"{count:,} {kind}" for kind, count in summary.windows.items() if count or kind in [*Change])
+    yield "windows", ", ".join(kinds)
+    yield "reaches", " to ".join(map(instant, summary.reaches_ms))
+    yield "reads", read
+    if summary.late_readmitted:
+        join = "late event joins" if summary.late_readmitted == 1 else "late events join"
+        yield "late events", f"{summary.late_readmitted:,} {join} a window"
+    before, after = summary.in_flight
+    if before or after:
+        yield "in flight", f"{before:,} before, {after:,} after"
+    rows = summary.rows_to_write
+    yield "rows", ", ".join(f"{count:,} into {table}" for table, count in rows.items() if count) or "none"
+
+
+def title(rerun: Rerun, keys: Sequence[str], hide: Collection[str] = ()) -> str:
+    """What a rerun does; without the values of its key where a key column is in `hide`."""
+    return rerun.titled(HIDDEN) if {*keys} & {*hide} else rerun.title
+
+
+def notes(preview: Preview) -> list[str]:
+    """What the operator should know before applying it."""
+    summary, said = preview.summary, []
+    if any(None in (total.before, total.after) for total in summary.totals.values()):
+        said.append(f'"{NO_TOTAL}": a value is NaN or infinite, or the total is too large')
+    if summary.files_waiting is None:
+        said.append("the source could not be listed: there may be new files, which this rerun does not read")
+    elif summary.files_waiting:
+        wait, them = ("files are waiting", "them") if summary.files_waiting > 1 else ("file is waiting", "it")
+        said.append(f"{summary.files_waiting:,} new {wait} for an ordinary run; this rerun does not read {them}")
+    return said
+
+
+def totals(preview: Preview, hide: Collection[str] = ()) -> Cells:
+    """The totals of the range as a table; no rows where no result would change."""
+    summary = preview.summary
+    names = ["total of the range", "before", "after", "difference", "percent"]
+    shown = [("results", summary.results)] if summary.results else []
+    rows = [[name, *_before_after(total)] for name, total in shown]
+    for name, total in summary.totals.items():
+        rows.append([f"sum of {name}", *([HIDDEN] * 4 if name in hide else _before_after(total))])
+    return names, rows
+
+
+def days(preview: Preview, hide: Collection[str] = (), most: int = DAYS) -> Cells:
+    """The differences by day as a table; of more than `most` days, those with the most results that differ."""
+    summary = preview.summary
+    names = ["day (UTC)", "results that differ", "results", *(f"sum of {name}" for name in summary.totals)]
+    chosen = sorted(sorted(summary.days, key=lambda day: -day.differing)[:most], key=lambda day: day.day)
+    return names, [_day(day, summary.totals, hide) for day in chosen]
+
+
+def _day(day: DayTotals, totals: Collection[str], hide: Collection[str]) -> list[str]:
+    sums = (HIDDEN if name in hide else _with_percent(day.totals[name]) for name in totals)
+    return [day.day, f"{day.differing:,}", _with_percent(day.results), *sums]
+
+
+def left_out(preview: Preview, most: int = DAYS) -> str:
+    """The sentence about the days that the table lacks; an empty text where it has all."""
+    more = len(preview.summary.days) - most
+    return f"{counted(more, 'day')} with fewer results that differ left out; --json has all" if more > 0 else ""
+
+
+def largest(preview: Preview, keys: Sequence[str], hide: Collection[str] = ()) -> Cells:
+    """The largest changes as a table: names of columns, and cells. Values of columns in `hide` are not in it."""
+    rows = preview.summary.largest
+    outputs = list(max((row[side] or {} for row in rows for side in ("after", "before")), key=len, default={}))
+    names = ["change", *keys, "window (UTC)", *outputs]
+    cells = [
+        [
+            row["change"],
+            *(str(row[key]) for key in keys),
+            _bounds(row["windows_before"], row["windows_after"]),
+            *(_from_to(row["before"], row["after"], name, name in preview.summary.totals) for name in outputs),
+        ]
+        for row in rows
+    ]
+    return names, [[HIDDEN if name in hide else cell for name, cell in zip(names, row, strict=True)] for row in cells]
+
+
+def markdown(preview: Preview, keys: Sequence[str], hide: Collection[str] = ()) -> str:
+    """A preview as a page; without values of columns in `hide`."""
+    rerun, what = preview.rerun, title(preview.rerun, keys, hide)
+    lines = [
+        f"## {what[0].upper()}{what[1:]}",
+        "",
+        f"Reason: {escaped(rerun.reason) or 'none given'}  ",
+        f"Preview `{preview.preview_id}` of {instant(preview.at_ms)}, after batch {preview.base_batch_id}",
+        "",
+    ]
+    if preview.summary.is_empty:
+        lines += [f"**{NOTHING[0].upper()}{NOTHING[1:]}.**", ""]
+    lines += _table("", totals(preview, hide))
+    lines += ["| | |", "|---|---|", *(f"| {name} | {escaped(text)} |" for name, text in facts(preview)), ""]
+    lines += _table("Differences by day", days(preview, hide))
+    if less := left_out(preview):
+        lines += [f"{less[0].upper()}{less[1:]}.", ""]
+    lines += _table("Largest differences", largest(preview, keys, hide))
+    lines += [f"Note: {note}." for note in notes(preview)]
+    return "\n".join(lines)
+
+
+def _table(heading: str, cells: Cells) -> list[str]:
+    """A table in Markdown with its heading; nothing without a row."""
+    names, rows = cells
+    if not rows:
+        return []
+    return [*([f"### {heading}", ""] if heading else []), _row(names), "|" + "---|" * len(names), *map(_row, rows), ""]
+
+
+def size(count: int) -> str:
+    """Bytes for people.
+
+    >>> size(1), size(999), size(1_000), size(10_292), size(3_100_000), size(2_500_000_000_000)
+    ('1 byte', '999 bytes', '1.0 kB', '10.3 kB', '3.1 MB', '2,500.0 GB')
+    >>> size(999_949), size(999_950), size(999_999_999)
+    ('999.9 kB', '1.0 MB', '1.0 GB')
+    """
+    if count < 1_000:
+        return counted(count, "byte")
+    for unit, factor in (("kB", 10**3), ("MB", 10**6)):
+        if count < 999.95 * factor:
+            return f"{count / factor:.1f} {unit}"
+    return f"{count / 10**9:,.1f} GB"
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(map(escaped, cells)) + " |"
+
+
+def escaped(text: str) -> str:
+    r"""Text of others in Markdown, on one line: it shows as it is, and is neither markup nor HTML nor a link.
+
+    >>> print(escaped("a|b\n<script> [x](y) **c**"))
+    a\|b &lt;script&gt; \[x\](y) \*\*c\*\*
+    """
+    plain = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _MARKUP.sub(r"\\\g<0>", plain)
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:,.6g}" if abs(value) < 1 else f"{value:,.2f}"
+    return f"{Decimal(value):,}" if isinstance(value, str) else f"{value:,}"
+
+
+def _signed(difference: Any) -> str:
+    """A difference with its sign.
+
+    >>> _signed(2079), _signed("-1.25"), _signed(0), _signed(None)
+    ('+2,079', '-1.25', '0', 'no total')
+    """
+    if difference is None:
+        return NO_TOTAL
+    return f"{'+' if Decimal(difference) > 0 else ''}{_number(difference)}"
+
+
+def _percent(total: Total) -> str:
+    """A difference in percent of the value before; an empty text where there is no difference, or nothing before.
+
+    >>> from windowlib.reruns.totals import Total
+    >>> _percent(Total(8, 10, 2, 25.0)), _percent(Total(9, 1, -8, -88.8889))
+    ('+25.0 %', '-88.9 %')
+    >>> _percent(Total(0, 1, 1, None)), _percent(Total(1, 1, 0, 0.0))
+    ('', '')
+    """
+    return "" if total.percent is None or not Decimal(total.difference) else f"{total.percent:+,.1f} %"
+
+
+def _before_after(total: Total) -> list[str]:
+    before, after = (NO_TOTAL if value is None else _number(value) for value in (total.before, total.after))
+    return [before, after, _signed(total.difference), _percent(total)]
+
+
+def _with_percent(total: Total) -> str:
+    percent = _percent(total)
+    return f"{_signed(total.difference)} ({percent})" if percent else _signed(total.difference)
+
+
+def _bounds(before: Sequence[str], after: Sequence[str]) -> str:
+    """Old and new bounds of a change.
+
+    >>> _bounds(["1 to 2"], ["1 to 2"]), _bounds([], ["1 to 2"]), _bounds(["1 to 2"], ["1 to 3"])
+    ('1 to 2', '1 to 2', '1 to 2 → 1 to 3')
+    """
+    listed = [
+        "; ".join(map(_short, bounds[:LISTED])) + (f"; and {len(bounds) - LISTED} more" if len(bounds) > LISTED else "")
+        for bounds in (before, after)
+    ]
+    return ARROW.join(dict.fromkeys(filter(None, listed)))
+
+
+def _short(bounds: str) -> str:
+    """Bounds of a window without the date of its end where that is the date of its start.
+
+    >>> _short("2026-03-02 10:00:00 to 2026-03-02 11:00:00"), _short("2026-03-02 23:00:00 to 2026-03-03 00:00:00")
+    ('2026-03-02 10:00:00 to 11:00:00', '2026-03-02 23:00:00 to 2026-03-03 00:00:00')
+    """
+    start, _, end = bounds.partition(" to ")
+    day = start.partition(" ")[0]
+    return f"{start} to {end.removeprefix(f'{day} ')}" if end else bounds
+
+
+def _from_to(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None, name: str, adds_up: bool) -> str:
+    """A value before and after, with its difference where it adds up.
+
+    Windows that took the place of one another have none of a value that does not add up.
+    """
+    shown = [_value(side[name], adds_up) if side and name in side else "" for side in (before, after)]
+    if before is None:
+        return shown[1]
+    if after is None:
+        return f"{shown[0]}{ARROW}gone"
+    if name not in before or name not in after:
+        return ""
+    if before[name] == after[name]:
+        return shown[1]
+    if not adds_up and isinstance(before[name], float) and isinstance(after[name], float):
+        shown = _floats(before[name], after[name])
+    is_number = adds_up and before[name] is not None and after[name] is not None
+    return ARROW.join(shown) + (f" ({_signed(_difference(before[name], after[name]))})" if is_number else "")
+
+
+def _floats(before: float, after: float) -> list[str]:
+    """Two values that differ, in six digits where these differ, too.
+
+    >>> _floats(145 / 3, 4885.25), _floats(1.0, 1.00000001)
+    (['48.3333', '4885.25'], ['1.0', '1.00000001'])
+    """
+    short = [f"{value:.6g}" for value in (before, after)]
+    return short if short[0] != short[1] else [str(before), str(after)]
+
+
+def _difference(before: Any, after: Any) -> Any:
+    if isinstance(before, float):
+        return after - before
+    return Decimal(after) - Decimal(before)
+
+
+def _value(value: Any, adds_up: bool) -> str:
+    if adds_up and value is not None:
+        return _number(value)
+    return instant(time_of(value)) if isinstance(value, datetime) and value.tzinfo else str(value)

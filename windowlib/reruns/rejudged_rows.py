@@ -1,0 +1,163 @@
+"""What a rerun judges again where files have changed or are gone: their rows, and those refused for an id of theirs.
+
+An id counts once. Events of other files stay counted, and `seen_ids` has the ids of those outside of what is covered;
+of the rows that are judged again the first in the order of arrival counts, unless one of these has its id. Where an id
+is forgotten already, as many rows of it stay refused as were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from windowlib.batches.inputs import Inputs
+from windowlib.delta.statistics import overlapping
+from windowlib.engines.choice import engine_of
+from windowlib.model.rerun import TimeRange
+from windowlib.plans import names
+from windowlib.plans.admission import Admission
+from windowlib.plans.duplicates import id_of, mark_duplicates
+from windowlib.plans.functions import F, quoted
+from windowlib.plans.rejects import quarantined
+from windowlib.reruns.row_positions import PLACE, PLACE_IN_TABLES, of_files, placed, with_mark
+from windowlib.reruns.source import KnownFile
+from windowlib.source import intake
+from windowlib.source import rows as source
+from windowlib.source.intake import BatchIntake
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+REPEATED = names.internal("was_repeated")  # whether a row of a file that is as it was has been refused as a duplicate
+
+
+@dataclass(frozen=True, slots=True)
+class RejudgedRows:
+    """What was judged again, with the events in `covered`.
+
+    seen, refused: of changed files figures, and the rows that reach no window
+    released:      of other files, rows that were refused as duplicates and count now    source_file, source_row, time
+    ids:           of all events that count, in `covered`                                event_id, timestamp_ms
+    """
+
+    covered: TimeRange
+    seen: BatchIntake = field(default_factory=BatchIntake)
+    refused: DataFrame | None = None
+    released: DataFrame | None = None
+    ids: DataFrame | None = None
+
+    def spans_released(self) -> dict[str, TimeRange]:
+        """From the first released row to the last, of each file that has any."""
+        return {} if self.released is None else _spans(self.released)
+
+
+def with_repeats(inputs: Inputs, known: Sequence[KnownFile], covered: TimeRange) -> Sequence[KnownFile]:
+    """The files, with the span of their rows in `covered` that were refused as duplicates and are judged again."""
+    if not are_judged_again(inputs, [file for file in known if file.meets(covered)]):
+        return known
+    files = overlapping(inputs.tables.files("quarantine"), "event_time", "event_time", covered)
+    refused = inputs.tables.rows("quarantine", files)
+    if refused is None:
+        return known
+    timed = refused.where("reason = 'duplicate'").withColumn(names.TIMESTAMP_MS, F.expr("unix_millis(event_time)"))
+    spans = _spans(timed.where(_inside(covered)))
+    return [replace(file, repeats=spans.get(file.path)) for file in known]
+
+
+def are_judged_again(inputs: Inputs, files: Sequence[KnownFile]) -> bool:
+    """Whether one of the files is not what it was."""
+    return not inputs.rerun.late_only and any(file.changed or file.now is None for file in files)
+
+
+def with_repeated(
+    inputs: Inputs, rows: DataFrame, files: Sequence[KnownFile], raw: source.SourceRows, covered: TimeRange
+) -> DataFrame:
+    """`rows` with REPEATED; without those that were refused as duplicates and lie outside of what is covered."""
+    refused = of_files(inputs, "quarantine", [file.path for file in files if file.unchanged])
+    if refused is None:
+        return rows.withColumn(REPEATED, F.lit(False))
+    places = refused.where("reason = 'duplicate'").select(*PLACE_IN_TABLES).distinct()
+    marked = with_mark(rows, placed(inputs, places, raw), REPEATED)
+    return marked.where(~F.col(REPEATED) | _inside(covered))
+
+
+def judge(
+    inputs: Inputs, rows: DataFrame, files: Sequence[KnownFile], raw: source.SourceRows, covered: TimeRange
+) -> DataFrame:
+    """`rows` with REASON = duplicate on those judged again whose id another row has."""
+    event_id = inputs.source.event_id
+    if not event_id:
+        return rows
+    again = F.col(REPEATED) | _of_changed(files, raw)
+    taken, refused = [_ids(rows.where(~again), event_id)], _refused_as_often(inputs, rows.where(again), files)
+    if (seen := inputs.tables.rows("seen_ids")) is not None:
+        inside = _inside(covered, "timestamp_ms")
+        taken.append(seen.where(~inside))
+        refused = refused.join(seen.where(inside).select("event_id"), "event_id", "left_anti")
+    known = engine_of(inputs.spark).union([one.select("event_id") for one in (*taken, refused)]).distinct()
+    name = inputs.staged.unused("repeated")
+    marked = mark_duplicates(rows.where(again), event_id, known, lambda ids: inputs.staged.write_and_read(ids, name))
+    return rows.where(~again).unionByName(marked)
+
+
+def judged(
+    inputs: Inputs,
+    rows: DataFrame,
+    files: Sequence[KnownFile],
+    raw: source.SourceRows,
+    like: Admission,
+    covered: TimeRange,
+) -> RejudgedRows:
+    """What has come of it; looks at the rows of changed files as a batch would, by `like`."""
+    changed = {file.path for file in files if file.changed}
+    released, ids, event_id = None, None, inputs.source.event_id
+    if event_id:
+        ids = _ids(rows.where(_inside(covered)), event_id)
+        kept = rows.where(F.col(REPEATED) & F.col(names.REASON).isNull()).select(*PLACE, names.TIMESTAMP_MS)
+        kept = source.with_path(inputs.spark, kept, raw.paths).withColumnRenamed(names.SOURCE_ROW, "source_row")
+        released = inputs.staged.write_and_read(kept, inputs.staged.unused("released"))
+    if not changed:
+        return RejudgedRows(covered, released=released, ids=ids)
+    paths = {uri: path for uri, path in raw.paths.items() if path in changed}
+    of_changed = rows.where(_of_changed(files, raw))
+    refused = quarantined(of_changed, raw.columns, inputs.plan.batch_id, engine_of(inputs.spark))
+    refused = source.with_path(inputs.spark, refused, raw.paths)
+    seen = intake.look(of_changed, like, inputs.definition.storage.state_partition_ms, paths)
+    return RejudgedRows(covered, seen, refused, released, ids)
+
+
+def _of_changed(files: Sequence[KnownFile], raw: source.SourceRows) -> Column:
+    changed = {file.path for file in files if file.changed}
+    uris = [uri for uri, path in raw.paths.items() if path in changed]
+    return F.col(names.SOURCE_FILE).isin(uris) if uris else F.lit(False)
+
+
+def _spans(rows: DataFrame) -> dict[str, TimeRange]:
+    time = F.col(names.TIMESTAMP_MS)
+    found = rows.groupBy("source_file").agg(F.min(time), F.max(time)).collect()
+    return {path: TimeRange(first_ms, last_ms + 1) for path, first_ms, last_ms in found}
+
+
+def _refused_as_often(inputs: Inputs, rows: DataFrame, files: Sequence[KnownFile]) -> DataFrame:
+    """The ids that no more of these rows have than were refused as duplicates: event_id."""
+    event_id = inputs.source.event_id or ""
+    there = _ids(rows, event_id, F.col(REPEATED).cast("long").alias("refused"))
+    there = there.groupBy("event_id").agg(F.count(F.lit(1)).alias("rows"), F.sum("refused").alias("refused"))
+    known = of_files(inputs, "quarantine", [file.path for file in files if file.changed])
+    if known is not None:
+        said = F.from_json("raw", f"{quoted(event_id)} string")[event_id].alias("event_id")
+        before = known.where("reason = 'duplicate'").select(said).groupBy("event_id").agg(F.count("*").alias("before"))
+        there = there.join(before, "event_id", "left").withColumn("refused", F.expr("refused + coalesce(before, 0)"))
+    return there.where("rows <= refused").select("event_id")
+
+
+def _ids(rows: DataFrame, event_id: str, *more: Column) -> DataFrame:
+    """The ids of the rows that are not refused: event_id, timestamp_ms, and more."""
+    identifier, time = id_of(event_id).alias("event_id"), F.col(names.TIMESTAMP_MS).alias("timestamp_ms")
+    found = rows.where(f"{names.REASON} IS NULL").select(identifier, time, *more)
+    return found.where("event_id IS NOT NULL")
+
+
+def _inside(covered: TimeRange, time: str = names.TIMESTAMP_MS) -> Column:
+    return (F.col(time) >= covered.from_ms) & (F.col(time) < covered.to_ms)

@@ -1,0 +1,89 @@
+"""Columns that stand in the names of folders, where Spark by itself finds none or others.
+
+Spark takes a source for one table, whose files all lie equally deep, below folders of the same names, each with a
+value, in its own spelling. The files of other writers need not: some may lie above, or below other folders, and
+Arrow and delta-rs write a byte of UTF-8 where Spark writes a character.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from windowlib.ledger.rows import SourceFile
+from windowlib.plans import names
+from windowlib.plans.functions import F, quoted
+from windowlib.plans.partitions import folder_values
+from windowlib.plans.sql.kinds import STRING
+from windowlib.source.columns.partition_values import is_value, misfit
+from windowlib.source.uris import file_of, spellings
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_LAST_PART = "/[^/]*$"
+_NOT_SPARKS = r"=(?:/|$)|(?:^|/)=|%[89a-fA-F]"
+
+
+def are_as_spark_finds(files: Collection[SourceFile]) -> bool:
+    """Tests if Spark reads the values of these files from their folders.
+
+    >>> of = lambda *paths: [SourceFile(path, 1, 1, 1) for path in paths]
+    >>> are_as_spark_finds(of("a=1/b=2/1", "a=1/b=3/2")), are_as_spark_finds(of("1", "2"))
+    (True, True)
+    >>> others = "a=1/1", "1", "b=2/a=1/1", "a=1/b=/1", "a=1/b=%C3%A9/1"
+    >>> [are_as_spark_finds(of("a=1/b=2/1", other)) for other in others]
+    [False, False, False, False, False]
+    >>> are_as_spark_finds([SourceFile("a=1/1", 1, 1, 1, '{"a": "2"}')])
+    False
+    """
+    if any(file.partition_values is not None and file.values != folder_values(file.path) for file in files):
+        return False
+    folders = {file.path.rpartition("/")[0] for file in files}
+    columns = {tuple(part.partition("=")[0] for part in folder.split("/") if "=" in part) for folder in folders}
+    return len(columns) <= 1 and not any(re.search(_NOT_SPARKS, folder) for folder in folders)
+
+
+def with_values(rows: DataFrame, uris: Sequence[str], source: Path, files: Sequence[SourceFile]) -> DataFrame:
+    """Returns rows, with SOURCE_FILE, of these files below `source`, with their partition columns as texts."""
+    by_folder = all(file.partition_values is None for file in files)
+    by_path = {source / file.path: file for file in files}
+    known: dict[str, dict[str, str | None]] = {}
+    for uri in uris:
+        for spelled in spellings(uri):
+            known[spelled.rpartition("/")[0] if by_folder else spelled] = by_path[file_of(uri)].values
+    place = F.regexp_replace(names.SOURCE_FILE, _LAST_PART, "") if by_folder else F.col(names.SOURCE_FILE)
+    columns = {}
+    for name in dict.fromkeys(name for values in known.values() for name in values):
+        texts = {uri: values[name] for uri, values in known.items()}
+        columns[name] = F.element_at(F.from_json(F.lit(json.dumps(texts)), "map<string, string>"), place)
+    return rows.withColumns(columns) if columns else rows
+
+
+def misfits_of(files: Iterable[SourceFile], kinds: Mapping[str, str]) -> dict[str, list[str]]:
+    """Returns the texts of partition columns that do not fit their types, by column."""
+    texts = {(name, text): None for file in files for name, text in file.values.items() if kinds[name] != STRING}
+    found: dict[str, list[str]] = {}
+    for name, text in texts:
+        if text is not None and not is_value(text, kinds[name]):
+            found.setdefault(name, []).append(text)
+    return found
+
+
+def typed(rows: DataFrame, kinds: Mapping[str, str], misfits: Mapping[str, Sequence[str]]) -> DataFrame:
+    """Returns rows with their partition columns, which are texts, in these types; MISFIT where texts do not fit."""
+    columns: dict[str, Column] = {}
+    sentences = []
+    for name, kind in kinds.items():
+        text = F.col(quoted(name))
+        if texts := misfits.get(name):
+            sentences += [F.when(text == F.lit(one), F.lit(misfit(name, one, kind))) for one in texts]
+            text = F.when(~text.isin(*texts), text)
+        if kind != STRING:
+            columns[name] = text.cast(kind)
+    if misfits:
+        columns[names.MISFIT] = F.coalesce(*sentences, F.lit(None).cast("string"))
+    return rows.withColumns(columns) if columns else rows

@@ -1,0 +1,290 @@
+"""JSON and CSV as the world writes them: the header of a file, and its records as Spark parses them.
+
+CSV is that of RFC 4180 unless `[source.dialect]` says otherwise: a value in quotes may hold delimiters, line breaks
+and doubled quotes. What does not parse, or cannot be decoded, stands whole in CORRUPT: such a row is malformed.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from windowlib.definition.mistakes import nearest
+from windowlib.definition.plurals import counted
+from windowlib.definition.toml.source import Dialect, Source
+from windowlib.model.errors import StateMismatch
+from windowlib.plans import names
+from windowlib.plans.balanced import balanced
+from windowlib.plans.functions import F, quoted
+from windowlib.source.listed import SourceError
+from windowlib.source.text import decompression as packed
+from windowlib.source.text import json_lines as lines
+from windowlib.source.text import quotes, surrogates
+from windowlib.source.text.spelling import Spelling, as_text, spelled
+from windowlib.source.uris import file_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructType
+
+UNREADABLE = (".zip", ".zst", ".xz", ".lz4", ".7z", ".snappy", ".br", ".lzma", ".tar", ".tgz", ".rar", ".z")
+FORM = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": names.CORRUPT}
+NOT_DECODED = "\ufffd"  # what decoders put in the place of bytes that mean nothing
+
+
+def check_file(source: Source, path: Path) -> None:
+    """Raises `SourceError` for a file that is packed so, `StateMismatch` for a header that does not fit."""
+    if path.suffix.casefold() in UNREADABLE:
+        raise SourceError(f"{path} is packed in a way that is not read: unpack it, or pack it as .gz or .bz2")
+    dialect = source.dialect
+    if source.format == "csv":
+        columns_of(source, path)
+    elif dialect.multi_line:
+        _check_whole(path, dialect)
+
+
+def _check_whole(path: Path, dialect: Dialect) -> None:
+    content = packed.content(path)
+    surrogates.check_whole(path, content, dialect.encoding)
+    lines.check_one_record(path, content.decode(dialect.encoding, "replace"))
+
+
+def columns_of(source: Source, path: Path) -> list[str]:
+    """The columns of a CSV file in its own order, as the schema spells those that it declares.
+
+    Raises `StateMismatch` where its first line does not name the declared columns as `source.dialect.header` has it.
+    """
+    declared = list(source.columns)
+    if source.dialect.header == "none":
+        return declared
+    header = _first_record(source, path)
+    if header is None:
+        if source.dialect.skip_lines and path.stat().st_size:
+            raise StateMismatch(
+                f"{path} has nothing after the {counted(source.dialect.skip_lines, 'line')} that"
+                f" source.dialect.skip_lines in {source.file} skips; need the columns of [source.schema]. Correct"
+                " skip_lines, or write the file with its header"
+            )
+        return declared
+    _check_not_for_spreadsheets(source, path, header)
+    known = {name.casefold(): name for name in declared}
+    found = [known.get(name.casefold(), name) for name in header]
+    if source.dialect.header == "order":
+        if found != declared:
+            raise StateMismatch(
+                f"{path} begins with the columns {', '.join(header)}; need those of [source.schema] in"
+                f" {source.file}: {', '.join(declared)}, in that order{_otherwise(header)}"
+            )
+    elif absent := [name for name in declared if name not in found]:
+        raise StateMismatch(
+            f"{path} has no column {absent[0]!r}, which [source.schema] in {source.file} declares; it begins with"
+            f" {', '.join(header)}{nearest(absent[0], header)}"
+        )
+    if taken := [name for name in found if names.is_reserved(name)]:
+        raise SourceError(
+            f"{path}: the column {taken[0]!r} begins with {names.RESERVED!r}, which windowlib keeps for columns of its"
+            " own; rename it in the file"
+        )
+    if alike := names.same_but_for_case(found):
+        raise SourceError(f"{path}: the columns {', '.join(map(repr, alike))} differ in case only, or not at all")
+    return found
+
+
+def _check_not_for_spreadsheets(source: Source, path: Path, header: Sequence[str]) -> None:
+    """Raises `StateMismatch` where a file begins with the line that tells a spreadsheet its delimiter."""
+    line, dialect = source.dialect.delimiter.join(header), source.dialect
+    if not (said := re.fullmatch("sep=(.)", line, re.IGNORECASE)):
+        return
+    skip = f"source.dialect.skip_lines = {dialect.skip_lines + 1}"
+    delimiter = "" if said[1] == dialect.delimiter else f" and source.dialect.delimiter = {json.dumps(said[1])}"
+    raise StateMismatch(
+        f"{path} begins with the line {line!r}, which only spreadsheets read; need the columns of [source.schema] in"
+        f" {source.file}. Skip that line: {skip}{delimiter}"
+    )
+
+
+def _otherwise(header: Sequence[str]) -> str:
+    """What to do about a first line that is not in the order of the schema."""
+    other = next((one for one in ";\t|" if len(header) == 1 and one in header[0]), None)
+    if other:
+        said = f"source.dialect = {{ delimiter = {json.dumps(other)} }}"
+        return f". Its columns are separated by {other!r}: say so with {said}"
+    return ', or source.dialect.header = "names"'
+
+
+def no_pattern(path: str) -> str:
+    """A path as Spark takes it, which reads patterns.
+
+    >>> print(no_pattern("/in/x[1].parquet"))
+    /in/x\\[1\\].parquet
+    """
+    return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
+
+
+def _first_record(source: Source, path: Path) -> list[str] | None:
+    dialect = source.dialect
+    escape = dialect.escape if dialect.escape != dialect.quote else ""
+    with packed.decoded(path, dialect.encoding, dialect.skip_lines) as lines:
+        form: dict[str, Any] = {"delimiter": dialect.delimiter, "quotechar": dialect.quote}
+        records = csv.reader(lines, **form, doublequote=not escape, escapechar=escape or None)
+        return next((record for record in records if record), None)
+
+
+def read(spark: SparkSession, source: Source, paths: Sequence[str], staging: Path) -> DataFrame:
+    """The records of JSON or CSV files: the declared columns, CORRUPT, SOURCE_FILE. Copies are kept under `staging`."""
+    if source.format == "json":
+        read = _decoded(_json(spark, source, paths, staging), source, list(source.columns))
+        nested = {name: F.col(_path(path)) for name, path in source.nested.items()}
+        return read.withColumns(nested) if nested else read  # Spark Connect refuses none
+    skips = source.dialect.skip_lines
+    read_from = packed.copies(paths, source.dialect.encoding, staging / "plain", skips) if skips else paths
+    alike: dict[tuple[bool, tuple[str, ...]], list[str]] = {}
+    for path, copy in zip(paths, read_from, strict=True):
+        of_file = quotes.may_have_longer_records(source, Path(path)), tuple(columns_of(source, Path(path)))
+        alike.setdefault(of_file, []).append(str(copy))
+    of_copies = _in_utf8(source) if skips else source
+    parts = [_csv(spark, of_copies, columns, files, longer) for (longer, columns), files in alike.items()]
+    read = balanced(lambda a, b: a.unionByName(b), parts)
+    return packed.of_originals(read, paths) if skips else read
+
+
+def _in_utf8(source: Source) -> Source:
+    return source.model_copy(update={"dialect": source.dialect.model_copy(update={"encoding": "UTF-8"})})
+
+
+def _json(spark: SparkSession, source: Source, paths: Sequence[str], staging: Path) -> DataFrame:
+    """The records of JSON files; of those that Spark does not read as they are written, of a copy in plain UTF-8.
+
+    In other encodings, and in packed files whose records have several lines, Spark rounds numbers to those of a double.
+    """
+    dialect = source.dialect
+    rewritten = [path for path in paths if dialect.encoding != "UTF-8" or (dialect.multi_line and _is_packed(path))]
+    others = [path for path in paths if path not in rewritten]
+    parts = [_plain_json(spark, source, others, staging)] if others else []
+    if rewritten:
+        copies = packed.copies(rewritten, dialect.encoding, staging / "plain")
+        read = _plain_json(spark, source, [*map(str, copies)], staging / "copies")
+        parts.append(packed.of_originals(read, rewritten))
+    return balanced(lambda a, b: a.unionByName(b), parts)
+
+
+def _is_packed(path: str) -> bool:
+    return Path(path).suffix in (".gz", ".bz2")
+
+
+def _plain_json(spark: SparkSession, source: Source, paths: Sequence[str], staging: Path) -> DataFrame:
+    """The records of JSON files. Of files with odd lines (`windowlib.source.text.json_lines`) a copy of the others is
+    read.
+    """
+    columns, whole = list(source.columns), bool(source.dialect.multi_line)
+    suspects = [] if whole else [path for path in paths if lines.may_be_odd(Path(path))]
+    found = lines.read(spark, [*map(no_pattern, suspects)]) if suspects else None
+    odd = lines.odd_files(found) if found is not None else []
+    by_line = {file_of(uri).resolve() for uri in odd}
+    others = [path for path in paths if Path(path).resolve() not in by_line]
+    parts = [_loaded(spark, source, columns, others, {"multiLine": whole})] if others else []
+    if found is not None and odd:
+        parts += _by_line(spark, source, found, odd, staging / "lines")
+    return balanced(lambda a, b: a.unionByName(b), parts)
+
+
+def _by_line(
+    spark: SparkSession, source: Source, found: DataFrame, odd: Sequence[str], staging: Path
+) -> list[DataFrame]:
+    """The records of files with odd lines: those of the other lines, and the odd ones, which stand in CORRUPT."""
+    from pyspark.sql.types import IntegerType, StructField, StructType
+
+    schema = _as_read(source, list(source.columns))
+    lines.copied(found, odd, staging)
+    numbered = StructType([*schema, StructField(lines.NUMBER, IntegerType())])
+    read = spark.read.schema(numbered).options(**FORM).json(no_pattern(str(staging)))
+    of_file = F.element_at(F.array(*map(F.lit, odd)), F.col(lines.NUMBER) + 1).alias(names.SOURCE_FILE)
+    no_values = (F.lit(None).cast(field.dataType).alias(field.name) for field in schema if field.name != names.CORRUPT)
+    refused = found.where(lines.is_odd(F.col("value")))
+    return [
+        read.select(*(F.col(quoted(field.name)) for field in schema), of_file),
+        refused.select(*no_values, F.col("value").alias(names.CORRUPT), names.SOURCE_FILE),
+    ]
+
+
+def _csv(spark: SparkSession, source: Source, columns: Sequence[str], paths: Sequence[str], longer: bool) -> DataFrame:
+    """Files with these columns, in this order; `longer`: their records may have several lines."""
+    dialect = source.dialect
+    options = {
+        "header": dialect.header != "none",
+        "enforceSchema": False,
+        "sep": dialect.delimiter,
+        "quote": dialect.quote,
+        "escape": dialect.escape or dialect.quote,
+        "maxCharsPerColumn": -1,
+        "multiLine": longer,
+    }
+    return _decoded(_loaded(spark, source, columns, paths, options), source, columns)
+
+
+def _loaded(
+    spark: SparkSession, source: Source, columns: Sequence[str], paths: Sequence[str], options: dict[str, Any]
+) -> DataFrame:
+    form: dict[str, Any] = {**FORM}
+    if source.format == "csv" and source.dialect.encoding != "UTF-8":
+        form["encoding"] = source.dialect.encoding
+    reader = spark.read.schema(_as_read(source, columns)).options(**form, **options)
+    loaded = reader.format(source.format).load([*map(no_pattern, paths)])
+    return loaded.select("*", loaded.metadataColumn("_metadata")["file_path"].alias(names.SOURCE_FILE))
+
+
+def _declared(source: Source, columns: Sequence[str]) -> StructType:
+    """The types of columns of a file; those that the schema does not name are texts."""
+    from pyspark.sql.types import DataType, StructType
+
+    kinds = source.columns
+    found = DataType.fromDDL(", ".join(f"{quoted(name)} {kinds.get(name, 'string')}" for name in columns))
+    assert isinstance(found, StructType)
+    return found
+
+
+def _as_read(source: Source, columns: Sequence[str]) -> StructType:
+    """What Spark reads of a record: numbers with decimals and times as texts, and CORRUPT."""
+    from pyspark.sql.types import StructType
+
+    found = as_text(_declared(source, columns))
+    assert isinstance(found, StructType)
+    return found.add(names.CORRUPT, "string")
+
+
+def _path(path: str) -> str:
+    return ".".join(map(quoted, path.split(".")))
+
+
+def _decoded(loaded: DataFrame, source: Source, columns: Sequence[str]) -> DataFrame:
+    """The declared columns; a record of which something cannot be decoded, or read, stands in CORRUPT, as JSON."""
+    in_json = source.format == "json"
+    broken, values = F.lit(False), dict[str, "Column"]()
+    for number, field in enumerate(_declared(source, columns)):
+        own, time = F.col(quoted(field.name)), field.name == source.in_files(source.timestamp)
+        found = spelled(own, field.dataType, Spelling(source.dialect, in_json, floored=time))
+        values[name := names.internal(f"value{number}")] = found.value
+        broken = broken | _not_decoded(own, as_text(field.dataType)) | found.broken_by(F.col(name))
+    if not in_json:
+        last = columns[-1]  # of a file with two kinds of line breaks: one of them is left at the end of each line
+        if source.columns.get(last, "string") == "string":
+            broken = broken | F.coalesce(F.col(quoted(last)).endswith("\r"), F.lit(False))
+    whole = F.to_json(F.struct(*map(quoted, columns)))
+    corrupt = F.make_valid_utf8(F.coalesce(F.col(names.CORRUPT), F.when(broken, whole))).alias(names.CORRUPT)
+    read = dict(zip(columns, map(F.col, values), strict=True))
+    valued = loaded.withColumns(values)
+    return valued.select(*(read[name].alias(name) for name in source.columns), corrupt, names.SOURCE_FILE)
+
+
+def _not_decoded(value: Column, kind: DataType) -> Column:
+    """Whether something in a value that was read as this could not be decoded; of texts, and of what holds them."""
+    from pyspark.sql.types import AtomicType, StringType
+
+    if isinstance(kind, AtomicType) and not isinstance(kind, StringType):
+        return F.lit(False)
+    text = value if isinstance(kind, StringType) else F.to_json(value)
+    return F.coalesce(text.contains(NOT_DECODED), F.lit(False))

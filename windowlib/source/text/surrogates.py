@@ -1,0 +1,42 @@
+r"""Halves of surrogate pairs in JSON: `"\ud83d"` alone is not a character, and engines read a question mark for it.
+
+So a record that has one is malformed (`windowlib.source.text.json_lines`). Where a record has no line of its own, the
+file is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from windowlib.plans.functions import F
+from windowlib.source.listed import SourceError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+_HALF = r"\\u[dD][89a-fA-F]"
+_PAIR = r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+_WHOLE = rf"{_PAIR}|\\[^u]"  # what a half may not be part of: another backslash may stand before it
+MAY_BE = re.compile(rb"\\u[dD][89a-fA-F]")
+_RAW = re.compile(rb"\xed[\xa0-\xbf]")  # a half that a wrong encoder has written as if it were a character
+
+
+def check_whole(path: Path, content: bytes, encoding: str) -> None:
+    """Raises `SourceError` for a file, read as a whole, that has a half."""
+    text = re.sub(_WHOLE, " ", content.decode(encoding, "replace"), flags=re.DOTALL)
+    if re.search(_HALF, text) or (encoding == "UTF-8" and _RAW.search(content)):
+        raise SourceError(
+            f"{path} has half of a surrogate pair, such as \\ud83d alone, which is not a character. Repair it, or set"
+            " it aside; in files with a record on each line such a record is malformed, and the others count"
+        )
+
+
+def has_half(line: Column) -> Column:
+    r"""Whether a line of JSON has a half.
+
+    >>> bool(re.search(_HALF, re.sub(_WHOLE, " ", r'"\\ud83d" "\ud83d\ude00"')))
+    False
+    """
+    return F.regexp_replace(line, _WHOLE, " ").rlike(_HALF)
