@@ -18,18 +18,17 @@ from windowlib.airflow.rerun_operators import Apply, CheckRerun, PreviewRerun, R
 from windowlib.definition.reasons import LONGEST
 
 AT_ONCE = 256  # runs: one whose question is open holds no slot; what computes is bounded by its pool
+TIME = {"type": ["null", "string"], "format": "date-time"}
 FORM = {
     "from": Param(
         None,
-        type=["null", "string"],
-        format="date-time",
+        **TIME,
         title="From",
         description="Inclusive, in the zone at the lower left. Windows that meet the range are recomputed.",
     ),
     "to": Param(
         None,
-        type=["null", "string"],
-        format="date-time",
+        **TIME,
         title="To",
         description="Exclusive. Empty with a From: to the end of the last result.",
     ),
