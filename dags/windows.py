@@ -16,18 +16,10 @@ from pathlib import Path
 
 from airflow.sdk import DAG, CronDataIntervalTimetable
 
-from windowlib.airflow import pipelines
+from windowlib.airflow import operators, pipelines
 from windowlib.airflow.commands import advance_command, of_pipeline
 from windowlib.airflow.dag_docs import broken_page, page, together_page
 from windowlib.airflow.decide import followed
-from windowlib.airflow.operators import (
-    Advance,
-    AdvanceTogether,
-    AfterTogether,
-    BrokenDefinition,
-    BuildReport,
-    PlanBatch,
-)
 from windowlib.definition.definition import Definition
 
 
@@ -36,12 +28,12 @@ def pipeline_dag(one: Definition) -> DAG:
     with DAG(
         f"windows_{one.name}", schedule=pipelines.timetable(one), doc_md=page(one), **pipelines.dag_settings([one])
     ) as dag:
-        plan = PlanBatch(task_id="plan", file=one.file, command=of_pipeline("plan", one))
+        plan = operators.PlanBatch(task_id="plan", file=one.file, command=of_pipeline("plan", one))
         outlets, command = [pipelines.results_asset(one)], advance_command(one)
-        advance = Advance(
+        advance = operators.Advance(
             task_id="advance", file=one.file, command=command, outlets=outlets, **pipelines.engine_task(one)
         )
-        report = BuildReport(task_id="report", command=of_pipeline("report", one), root=one.root)
+        report = operators.BuildReport(task_id="report", command=of_pipeline("report", one), root=one.root)
         plan >> advance
         followed(one, advance, report)
     return dag
@@ -51,11 +43,11 @@ def together_dag(name: str, members: Sequence[Definition]) -> DAG:
     """The DAG of pipelines that run together; whatever becomes of one, or of their common run, the others go on."""
     settings = {"doc_md": together_page(members), **pipelines.dag_settings(members)}
     with DAG(f"together_{name}", schedule=pipelines.timetable(members[0]), **settings) as dag:
-        together = AdvanceTogether(
+        together = operators.AdvanceTogether(
             task_id="together", command=advance_command(*members), **pipelines.engine_task(members[0])
         )
         for one in members:
-            advance = AfterTogether(
+            advance = operators.AfterTogether(
                 task_id=f"advance_{one.name}",
                 pipeline=one.name,
                 file=one.file,
@@ -65,7 +57,9 @@ def together_dag(name: str, members: Sequence[Definition]) -> DAG:
                 **pipelines.engine_task(one),
             )
             command = of_pipeline("report", one)
-            report = BuildReport(task_id=f"report_{one.name}", command=command, root=one.root, **pipelines.retries(one))
+            report = operators.BuildReport(
+                task_id=f"report_{one.name}", command=command, root=one.root, **pipelines.retries(one)
+            )
             together >> advance
             followed(one, advance, report, f"_{one.name}")
     return dag
@@ -81,7 +75,7 @@ def broken_dag(broken: pipelines.BrokenPipelines) -> DAG:
         doc_md=broken_page(broken.message),
         tags=["windowlib", "broken definition"],
     ) as dag:
-        BrokenDefinition(task_id="definition", message=broken.message)
+        operators.BrokenDefinition(task_id="definition", message=broken.message)
     return dag
 
 
