@@ -22,6 +22,7 @@ from windowlib.delta import data_files
 from windowlib.delta.data_files import DataFile
 from windowlib.delta.tables import Tables
 from windowlib.publication.publish import StagedChanges
+from windowlib.source.listed import ListedFile
 
 SEEN = pa.schema([("event_id", pa.string()), ("timestamp_ms", pa.int64())])
 BATCHES = 30
@@ -38,8 +39,12 @@ def inputs(tmp_path: Path) -> Any:
     return SimpleNamespace(
         source=source,
         tables=Pinned(tables, {SEEN_IDS.name: version}, no_spark()),
-        plan=SimpleNamespace(files=[SimpleNamespace(path="new.parquet")]),
+        plan=SimpleNamespace(files=[file_named("new.parquet")]),
     )
+
+
+def file_named(path: str) -> ListedFile:
+    return ListedFile(path, 0, 0, (0, path))
 
 
 def seen(tables: Tables, ids: list[str]) -> DataFile:
@@ -69,7 +74,7 @@ def test_an_id_in_the_name_of_a_folder_goes_before_that_in_the_file(inputs: Any,
     """So the footer's bounds are those of other values."""
     (inputs.source.path / folder).mkdir()
     pq.write_table(pa.table({"id": ["007-3"]}), inputs.source.path / folder / "new.parquet")
-    inputs.plan.files[0].path = f"{folder}/new.parquet"
+    inputs.plan.files[0] = file_named(f"{folder}/new.parquet")
     assert len(seen_files(inputs)) == BATCHES
 
 

@@ -17,6 +17,7 @@ from windowlib.pages.hours import Hour
 from windowlib.pages.plots import check_plot, days
 from windowlib.pages.render import check_strip, strip_words
 from windowlib.quality.offending import INDEX
+from windowlib.quality.suite_files import JUDGED, OF_BATCH, OF_ROWS
 from windowlib.quality.validations import Validated
 from windowlib.reruns.preview_text import HIDDEN
 
@@ -31,11 +32,14 @@ WRONG = {
 def batch(batch_id: int, share: float, high: float = 0.1, rows: list[Mapping[str, Any]] | None = None) -> Validated:
     of_figure = {"type": "expect_column_max_to_be_between", "kwargs": {"column": "unusable_share", "max_value": high}}
     of_rows = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "total", "min_value": 0}}
-    results = [
-        outcome(of_figure, share <= high, {"observed_value": share}, figures=["rows_read"]),
-        outcome(of_rows, not rows, {"unexpected_count": len(rows or ()), "element_count": 9, INDEX: rows or []}),
-    ]
-    return Validated(batch_id, {"rows_read": 100 + batch_id}, [{"suite_name": "own", "results": results}])
+    figures = [outcome(of_figure, share <= high, {"observed_value": share}, figures=["rows_read"])]
+    wrong = [outcome(of_rows, not rows, {"unexpected_count": len(rows or ()), "element_count": 9, INDEX: rows or []})]
+    suites = [suite(figures, OF_BATCH), suite(wrong, OF_ROWS)]
+    return Validated(batch_id, {"rows_read": 100 + batch_id}, suites)
+
+
+def suite(results: list[Any], judged: str) -> dict[str, Any]:
+    return {"suite_name": "own", "results": results, "meta": {JUDGED: judged}}
 
 
 def outcome(config: dict[str, Any], success: bool, result: dict[str, Any], figures: list[str] | None = None) -> Any:
@@ -111,7 +115,7 @@ def test_checks_of_one_sentence_or_column_are_each_said(made: Definition) -> Non
     ]
     for one in results:
         one["expectation_config"]["description"] = "The total is right."
-    batches = [Validated(1, {}, [{"suite_name": "own", "results": results}])]
+    batches = [Validated(1, {}, [suite(results, OF_ROWS)])]
     found = histories(made, batches, [])
     assert [[one.value for one in history.outcomes] for history in found] == [[0], [1], [2], [3]]
     said = list(warned(made, Tables(made.root), None, batches, 5, {}))
@@ -131,13 +135,13 @@ def test_a_day_of_one_event_and_one_more_check_are_said_in_the_singular(made: De
     assert day.sum == "1 event, 0 late"
     config = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "total"}}
     failed = [outcome(config, False, {"unexpected_count": 1, "element_count": 9})] * 4
-    batches = [Validated(1, {}, [{"suite_name": "own", "results": failed}])]
+    batches = [Validated(1, {}, [suite(failed, OF_ROWS)])]
     assert [*warned(made, Tables(made.root), None, batches, 5, {})][-1] == "1 more check failed"
 
 
 def test_the_strip_of_a_check_that_only_informs_shows_that_it_failed(made: Definition) -> None:
     failed = outcome({"type": "expect_column_values_to_be_between", "kwargs": {"column": "total"}}, False, {})
     failed["expectation_config"]["severity"] = "info"
-    [history] = histories(made, [Validated(1, {}, [{"suite_name": "own", "results": [failed]}])], [])
+    [history] = histories(made, [Validated(1, {}, [suite([failed], OF_ROWS)])], [])
     words = "checks of 1 batch: 0 met, 1 with warnings, 0 refused; the newest with warnings"
     assert strip_words(check_strip(history)) == words
