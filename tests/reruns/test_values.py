@@ -60,5 +60,5 @@ def test_a_struct_with_another_value_is_another_struct(spark: SparkSession, tmp_
         user: {"of": after} for user, (_, _, after) in VALUES.items()
     }
     changed = [row for row in read_table(definition, "result_changes").to_pylist() if row["batch_id"] == 2]
-    assert sorted((row["user"], row["change"]) for row in changed) == sorted((user, "change") for user in VALUES)
+    assert sorted((row["user"], row["change"]) for row in changed) == sorted((user, "changed") for user in VALUES)
     assert not verify(definition, VerifyRequest(), spark, clock).differs
