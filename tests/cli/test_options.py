@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 from tests.support.clicks import clicks
 from windowlib.cli.main import app
-from windowlib.inspection.lineage.cuts import CannotLook, asked_range
+from windowlib.inspection.lineage.cuts import asked_range
+from windowlib.publication.key import CannotLook
 
 KEYS = ("explain", "late readmit")
 

@@ -28,7 +28,6 @@ from windowlib.definition.toml.retention import RetentionPeriod
 from windowlib.delta import log
 from windowlib.erasure.certificates import certificates
 from windowlib.erasure.forget import ForgetRefused, ForgetRequest, NothingToForget, forecast, forget
-from windowlib.inspection.lineage.cuts import CannotLook
 from windowlib.inspection.lineage.explain_window import explain_window
 from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
@@ -40,6 +39,7 @@ from windowlib.migrations.batch import MigrationRequest
 from windowlib.migrations.switch import build, switch
 from windowlib.migrations.undo import undo
 from windowlib.publication.foreign_changes import CannotUndo
+from windowlib.publication.key import CannotLook
 from windowlib.publication.readers import read_table
 from windowlib.reruns.dry_run import dry_run
 from windowlib.reruns.findings import DIFFERENCE

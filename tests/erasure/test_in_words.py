@@ -17,11 +17,11 @@ from windowlib.contract.tables import DQ_RESULTS, LEDGER
 from windowlib.delta.tables import Tables
 from windowlib.erasure import records as outside
 from windowlib.erasure.tables import ErasureQuery
-from windowlib.inspection.lineage.cuts import Key
 from windowlib.ledger import last_error, notices, verifications
 from windowlib.ledger.ledger import Ledger
 from windowlib.ledger.rerun_request import Rerun
 from windowlib.ledger.verifications import Verification
+from windowlib.publication.key import Key
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
 SHOP_AND_USER = Key(("shop", "user"), ("7", "ann"), (pa.int64(), pa.string()))

@@ -22,10 +22,10 @@ from tests.support.strategies import ALL
 from windowlib.cli.main import app
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import time_of
-from windowlib.inspection.lineage.cuts import CannotLook
 from windowlib.inspection.lineage.explain_window import Explained, ExplainedWindow, explain_window
 from windowlib.inspection.lineage.key_windows import UNBOUNDED
 from windowlib.ledger.rerun_request import Rerun
+from windowlib.publication.key import CannotLook
 from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
 

@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.clicks import CLICKS, START_MS, clicks, clock
-from windowlib.inspection.lineage.cuts import CannotLook
 from windowlib.inspection.lineage.explain_window import explain_window
+from windowlib.publication.key import CannotLook
 from windowlib.runs.advance import advance
 
 PLAIN = CLICKS.replace('event_id = "id"\n', "").replace("max_files_per_run = 1\n", "")

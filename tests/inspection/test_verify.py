@@ -29,7 +29,7 @@ from windowlib.decisions.operations import rollback
 from windowlib.definition.definition import Definition, InvalidDefinition, load_definition
 from windowlib.delta.tables import Tables
 from windowlib.engines.sail import is_sail
-from windowlib.inspection.lineage.cuts import CannotLook, cut
+from windowlib.inspection.lineage.cuts import cut
 from windowlib.inspection.status import status
 from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.report import DIFFERENT, MISSING, UNEXPECTED, VerifyReport
@@ -39,6 +39,7 @@ from windowlib.ledger.rerun_request import Rerun, RerunRefused
 from windowlib.model.assigners import Session, Sliding
 from windowlib.model.errors import StateMismatch
 from windowlib.model.rerun import TimeRange
+from windowlib.publication.key import CannotLook
 from windowlib.publication.readers import read_table
 from windowlib.replay.batches import Event
 from windowlib.runs.advance import advance

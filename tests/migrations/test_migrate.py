@@ -20,7 +20,7 @@ from windowlib.decisions.verdicts import abandon
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import time_of
 from windowlib.definition.toml.retention import RetentionPeriod
-from windowlib.inspection.lineage.cuts import CannotLook, cut
+from windowlib.inspection.lineage.cuts import cut
 from windowlib.inspection.lineage.explain_window import explain_window
 from windowlib.inspection.unfinished import migration_begun
 from windowlib.inspection.verify.asked import VerifyRequest
@@ -36,6 +36,7 @@ from windowlib.migrations.undo import finish, finish_prepared, tidy, undo
 from windowlib.model.errors import StateMismatch
 from windowlib.plans.partitions import DAY_MS
 from windowlib.publication.foreign_changes import CannotUndo
+from windowlib.publication.key import CannotLook
 from windowlib.publication.publish import ColumnTypeChanged
 from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance

@@ -18,8 +18,8 @@ from windowlib.definition.instants import utc
 from windowlib.delta import commits as delta_commits
 from windowlib.delta import data_files
 from windowlib.delta.tables import Tables
-from windowlib.inspection.lineage.cuts import CannotLook
 from windowlib.pages.rows import ResultFilter, results
+from windowlib.publication.key import CannotLook
 
 HOUR_MS = 3_600_000
 

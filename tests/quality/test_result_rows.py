@@ -14,8 +14,8 @@ import pytest
 from tests.support.check_samples import FIGURES, HISTORY, check, definition, results_file
 from windowlib.definition.definition import load_definition
 from windowlib.erasure.texts import Mention
-from windowlib.inspection.lineage.cuts import Key
 from windowlib.pages.history import outcomes_of
+from windowlib.publication.key import Key
 from windowlib.quality.check import CheckResult, explain, without_examples
 from windowlib.quality.validations import kept_of
 

@@ -20,12 +20,13 @@ from windowlib.batches.planning import plan
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.delta import log
 from windowlib.engines.sail import is_sail
-from windowlib.inspection.lineage.cuts import EVER, Key, cut
+from windowlib.inspection.lineage.cuts import EVER, cut
 from windowlib.inspection.lineage.source_events import read_events
 from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.ledger.rerun_request import Rerun
 from windowlib.model.errors import WindowError
+from windowlib.publication.key import Key
 from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
 from windowlib.source.columns.partition_values import is_value

@@ -31,7 +31,7 @@ from windowlib.erasure.certificates import Certificate, certificates, certified
 from windowlib.erasure.source import SourceHoldings, Target, held
 from windowlib.erasure.tables import ErasureQuery, TableErasure
 from windowlib.erasure.texts import Mention
-from windowlib.inspection.lineage.cuts import Key, check_key, cut, key_of
+from windowlib.inspection.lineage.cuts import cut
 from windowlib.ledger import erasures, migration
 from windowlib.ledger import maintenances as maintained
 from windowlib.ledger.decision import Decision
@@ -46,6 +46,7 @@ from windowlib.migrations.files import PipelineSnapshot
 from windowlib.model.errors import WindowError
 from windowlib.plans.erased import is_hashable
 from windowlib.publication.damage import losses_named
+from windowlib.publication.key import Key, check_key, key_of
 from windowlib.publication.start_versions import COUNTED
 from windowlib.runs.leftovers import Leftovers
 from windowlib.runs.publication import publish
@@ -113,12 +114,13 @@ def _key(definition: Definition, ledger: Ledger, state: LedgerState, asked: Forg
     """The key that is asked for. Raises where it cannot be erased now, or by this clock."""
     if not definition.source.key:
         raise ForgetRefused(f"{definition.name} has no key column: all its events are in the same windows")
-    check_key(definition, asked.key)
+    check_key(definition.source.key, asked.key)
     check_fingerprint(definition, state.commit)
     there = cut(definition)  # raises where nothing was run yet
     check_place(definition.source, definition.root, state.commit)
-    if (key := key_of(there, asked.key)) is None:
+    if (schema := there.keyed_schema()) is None:
         raise NothingToForget(f"no window of {definition.name} was made yet, so no table holds a key")
+    key = key_of(definition.source.key, asked.key, schema)
     if odd := [f"{name} is {kind}" for name, kind in _kinds(key) if not is_hashable(kind)]:
         raise ForgetRefused(f"a key of this type cannot be erased: {odd[0]}, whose values have no one exact text")
     if Mention.of(key).is_in(asked.reason):

@@ -28,10 +28,10 @@ from windowlib.delta import commits as delta_commits
 from windowlib.delta import data_files, disk
 from windowlib.delta.tables import Table, Tables
 from windowlib.erasure.texts import Mention
-from windowlib.inspection.lineage.cuts import Key
 from windowlib.ledger import last_error
 from windowlib.ledger.rerun_request import rerun_of
 from windowlib.ledger.rows import BY_ITSELF
+from windowlib.publication.key import Key
 from windowlib.reruns import previews
 from windowlib.reruns.findings import DIFFERENCE
 

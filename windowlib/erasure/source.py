@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 from windowlib.definition.definition import Definition
 from windowlib.definition.uses import Uses
 from windowlib.delta.tables import Tables
-from windowlib.inspection.lineage.cuts import Key
 from windowlib.ledger.rows import Commit, SourceFile
 from windowlib.ledger.set_aside_files import files_set_aside
 from windowlib.model.errors import StateMismatch, WindowError
 from windowlib.plans import admission, erased, names
 from windowlib.plans.duplicates import id_of
 from windowlib.plans.functions import F, literal, quoted
+from windowlib.publication.key import Key
 from windowlib.publication.publish import staging_folder
 from windowlib.reruns.source import known_files
 from windowlib.source import listing

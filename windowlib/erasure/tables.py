@@ -24,12 +24,12 @@ from windowlib.delta import data_files
 from windowlib.delta.data_files import DataFile
 from windowlib.delta.table_change import logged
 from windowlib.erasure.texts import Mention
-from windowlib.inspection.lineage.cuts import Key
 from windowlib.inspection.lineage.key_events import raw_row
 from windowlib.ledger.prepare import TableChange
 from windowlib.migrations.files import PipelineSnapshot
 from windowlib.publication import publish
 from windowlib.publication.damage import check_there
+from windowlib.publication.key import Key
 
 KEYED = tuple(name for name, table in TABLES.items() if any(column.name == "<key>" for column in table.described))
 

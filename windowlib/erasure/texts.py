@@ -7,7 +7,7 @@ import json
 import re
 from dataclasses import dataclass
 
-from windowlib.inspection.lineage.cuts import Key
+from windowlib.publication.key import Key
 from windowlib.quality.check import EXAMPLES
 
 GONE = "…"

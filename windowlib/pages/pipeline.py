@@ -10,7 +10,7 @@ from windowlib.definition.toml.durations import UNITS
 from windowlib.delta.statistics import overlapping
 from windowlib.inspection.late.what_if import WhatIf, what_if
 from windowlib.inspection.lineage.batch_runs import BatchRun
-from windowlib.inspection.lineage.cuts import EVER, CannotLook, Cut
+from windowlib.inspection.lineage.cuts import EVER, Cut
 from windowlib.ledger.rows import BY_ITSELF
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MIN_WATERMARK
@@ -26,6 +26,7 @@ from windowlib.pages.pipeline_state import ObservedPipeline
 from windowlib.pages.rows import LateHour, RefusedRows, TextRows, in_flight, late_hours, refused, results
 from windowlib.pages.trends import Trend, trends
 from windowlib.pages.waiting_batch import put_away
+from windowlib.publication.key import CannotLook
 from windowlib.reruns.preview_text import HIDDEN, title
 
 LISTED = 20  # runs, each with its accounts

@@ -23,11 +23,12 @@ from windowlib.delta.data_files import DataFile
 from windowlib.delta.statistics import overlapping
 from windowlib.delta.tables import Tables
 from windowlib.inspection.late.events import how_late
-from windowlib.inspection.lineage.cuts import Key, key_text, within
+from windowlib.inspection.lineage.cuts import within
 from windowlib.model.rerun import TimeRange
 from windowlib.model.windows import MAX_TIME_MS, MIN_TIME_MS
 from windowlib.pages.newest_rows import RecentRun, parts_of_newest, rows_of_newest
 from windowlib.plans.admission import REASONS
+from windowlib.publication.key import Key, key_of, key_text
 from windowlib.reruns.preview_text import HIDDEN
 
 EXAMPLES = 10  # rows of one reason, or of one hour
@@ -74,7 +75,7 @@ class ResultFilter:
         return self._key(schema).may_be_in(file, schema)
 
     def _key(self, schema: pa.Schema) -> Key:
-        return Key(tuple(self.key), tuple(self.key.values()), tuple(schema.field(name).type for name in self.key))
+        return key_of(list(self.key), list(self.key.values()), schema)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ Other programs:
 
 Readers:
 
+    key.py              a key by one text for each key column, and its values in files and tables
     readers.py          tables at the versions that the newest commit names
     data_range.py       range of time that published results cover
 """

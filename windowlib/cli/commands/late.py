@@ -148,7 +148,8 @@ def late_what_if(
     """
     from windowlib.inspection.late.plot import picture as draw
     from windowlib.inspection.late.what_if import what_if
-    from windowlib.inspection.lineage.cuts import CannotLook, asked_range
+    from windowlib.inspection.lineage.cuts import asked_range
+    from windowlib.publication.key import CannotLook
 
     if picture and picture.suffix != ".svg":
         raise CannotLook(f"--picture {picture}: a picture is a file that ends in .svg")

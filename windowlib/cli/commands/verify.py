@@ -61,7 +61,7 @@ def verify(
 
     [dim]windowlib verify clicks.toml[/dim]   or   [dim]windowlib verify clicks.toml --last 1d --sample 0.01[/dim]
     """
-    from windowlib.inspection.lineage.cuts import CannotLook, cut
+    from windowlib.inspection.lineage.cuts import cut
     from windowlib.inspection.verify.asked import VerifyRequest
     from windowlib.inspection.verify.verify import check_can_verify
     from windowlib.inspection.verify.verify import verify as look
@@ -81,8 +81,15 @@ def verify(
         _show(found, as_json)
         if found.differs:
             raise WindowsDiffer(f"{definition.name} is not what its source says: {_differing(found)}")
+    _require_compared(found)
+
+
+def _require_compared(found: VerifyReport) -> None:
+    """Raises `CannotLook` if no window was compared."""
+    from windowlib.publication.key import CannotLook
+
     if found.found_nothing_to_compare:
-        raise CannotLook(f"nothing was compared: no window of {definition.name} that was asked for can be read")
+        raise CannotLook(f"nothing was compared: no window of {found.pipeline} that was asked for can be read")
 
 
 def _check_not_edited(definition: Definition) -> None:
@@ -130,8 +137,9 @@ def _keep(root: Path, found: VerifyReport) -> None:
 
 
 def _span(definition: Definition, start: str | None, end: str | None, last: str | None) -> TimeRange | None:
-    from windowlib.inspection.lineage.cuts import CannotLook, asked_range, cut
+    from windowlib.inspection.lineage.cuts import asked_range, cut
     from windowlib.inspection.verify.recorded import newest_windows
+    from windowlib.publication.key import CannotLook
 
     if last is None:
         return asked_range(start, end) if start or end else None

@@ -13,10 +13,11 @@ from windowlib.definition.commands import OPEN, from_here, to_paste
 from windowlib.definition.instants import instant, iso_instant, time_of
 from windowlib.definition.toml.durations import LONGEST_MS, UNITS, format_duration
 from windowlib.delta.statistics import overlapping
-from windowlib.inspection.lineage.cuts import EVER, Cut, Key, within
+from windowlib.inspection.lineage.cuts import EVER, Cut, within
 from windowlib.ledger.rerun_request import LONGEST_DAYS
 from windowlib.model.rerun import TimeRange
 from windowlib.plans.partitions import DAY_MS
+from windowlib.publication.key import Key
 
 PAST_CLEANUP, NO_WINDOW = "past cleanup", "no window"
 REASONS = {

@@ -18,10 +18,11 @@ from windowlib.definition.instants import nearest_utc, time_of, utc
 from windowlib.definition.toml.durations import LONGEST_MS, UNITS, format_duration
 from windowlib.delta.statistics import overlapping
 from windowlib.inspection.late.events import late_rows
-from windowlib.inspection.lineage.cuts import EVER, CannotLook, Cut
+from windowlib.inspection.lineage.cuts import EVER, Cut
 from windowlib.model.assigners import Sliding, Staggered
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MAX_WATERMARK
+from windowlib.publication.key import CannotLook
 
 USUAL_MS = tuple(n * UNITS[unit] for n, unit in ((5, "m"), (1, "h"), (6, "h"), (1, "d"), (7, "d")))
 BOUNDS = ("window_start", "window_end")

@@ -6,10 +6,8 @@ looked for are not opened.
 
 from __future__ import annotations
 
-from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, TypedDict, Unpack
 
 import pyarrow as pa
@@ -25,75 +23,12 @@ from windowlib.delta.tables import Table
 from windowlib.inspection.lineage.batch_runs import BatchRun, batches_of, history, of_this_definition
 from windowlib.ledger.rerun_request import time_ms
 from windowlib.ledger.retained_batches import check_kept
-from windowlib.model.errors import WindowError
 from windowlib.model.rerun import TimeRange
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
+from windowlib.publication.key import CannotLook, Key
 
 KEYED_TABLES = ("results", "open_windows", "late_events")
 EVER = TimeRange(MIN_TIMESTAMP_MS, MAX_TIMESTAMP_MS + 1)
-
-
-class CannotLook(WindowError, LookupError):
-    """What is asked for is not there, or is not there any more. Nothing was changed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """One value for each key column: of these names; `texts` as given, `types` as in tables."""
-
-    columns: tuple[str, ...]
-    texts: tuple[str, ...]
-    types: tuple[pa.DataType, ...]
-
-    def __str__(self) -> str:
-        return ", ".join(self.texts) if self.columns else "all events"
-
-    def values(self, schema: pa.Schema) -> dict[str, pa.Scalar]:
-        """The values in the types of a file's columns; raises `CannotLook` where a text is not such a value."""
-        return {
-            name: _typed(name, text, schema.field(name).type)
-            for name, text in zip(self.columns, self.texts, strict=True)
-        }
-
-    def python_values(self) -> dict[str, Any]:
-        """The values in the types of the tables; raises `CannotLook` where a text is not such a value."""
-        parts = zip(self.columns, self.texts, self.types, strict=True)
-        return {name: _typed(name, text, kind).as_py() for name, text, kind in parts}
-
-    def is_that(self, texts: Sequence[str] | None) -> bool:
-        """Whether another key, as it was given, is this one."""
-        return bool(texts) and self.is_of(dict(zip(self.columns, texts or (), strict=False)))
-
-    def is_of(self, row: Mapping[str, Any]) -> bool:
-        """Whether a row that a table keeps as JSON has this key."""
-        for name, text, kind in zip(self.columns, self.texts, self.types, strict=True):
-            given = row.get(name)
-            if given is None:
-                return False
-            try:
-                same = _of_json(name, given, kind).equals(_typed(name, text, kind))
-            except CannotLook:
-                return False  # a malformed row
-            if not same:
-                return False
-        return True
-
-    def where(self, schema: pa.Schema) -> pc.Expression:
-        """The rows of a file that have this key."""
-        found = pc.scalar(True)
-        for name, value in self.values(schema).items():
-            found = found & (pc.field(name) == value)
-        return found
-
-    def may_be_in(self, file: DataFile, schema: pa.Schema) -> bool:
-        """Whether the file's statistics leave room for this key."""
-        for name, scalar in self.values(schema).items():
-            value, low, high = scalar.as_py(), file.low.get(name), file.high.get(name)
-            if low is None or high is None or not isinstance(value, str | int):
-                continue
-            if not low <= value <= high:
-                return False
-        return True
 
 
 class ReadFilter(TypedDict, total=False):
@@ -163,6 +98,10 @@ class Cut:
                 raise self._gone(table) from error
         return None
 
+    def keyed_schema(self) -> pa.Schema | None:
+        """The columns of the files of a table that has the key columns; None before any such table has a row."""
+        return next((schema for schema in map(self.schema, KEYED_TABLES) if schema is not None), None)
+
     def _gone(self, table: str) -> CannotLook:
         return CannotLook(
             f"{table} as it was after batch {self.batch.batch_id} is no longer on disk: its old files were cleaned up."
@@ -193,30 +132,6 @@ def cut(definition: Definition, as_of: int | None = None) -> Cut:
     return Cut(definition, batches[wanted], history(batches, wanted))
 
 
-def check_key(definition: Definition, texts: Sequence[str]) -> None:
-    """Raises `CannotLook` unless there is one text for each key column."""
-    columns = definition.source.key
-    if len(texts) != len(columns):
-        wanted = (
-            f"{', '.join(columns)}: give --key once for each, in this order" if columns else "nothing: give no --key"
-        )
-        raise CannotLook(f"this pipeline's key is {wanted}; got {len(texts)}")
-
-
-def key_of(tables: Cut, texts: Sequence[str]) -> Key | None:
-    """The key that these texts are, in the types of its columns; None where no table has a row yet.
-
-    Raises `CannotLook` where a text is not a value of its column.
-    """
-    columns = tuple(tables.definition.source.key)
-    schema = next((one for one in map(tables.schema, KEYED_TABLES) if one is not None), None)
-    if schema is None:
-        return None
-    key = Key(columns, tuple(texts), tuple(schema.field(name).type for name in columns))
-    key.values(schema)
-    return key
-
-
 def asked_range(from_text: str | None, to_text: str | None) -> TimeRange:
     """The range between two times, open on the side that has none. Raises as `time_ms` does, and `CannotLook`.
 
@@ -241,39 +156,6 @@ def within(column: str, span: TimeRange) -> pc.Expression:
     return (pc.field(column) >= pa.scalar(nearest_utc(span.from_ms))) & (
         pc.field(column) < pa.scalar(nearest_utc(span.to_ms))
     )
-
-
-def _typed(name: str, text: str, kind: pa.DataType) -> pa.Scalar:
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    try:
-        return pa.scalar(text).cast(kind)
-    except pa.ArrowInvalid as error:
-        raise CannotLook(f"key {text!r}: column {name} is {kind}, which this value is not") from error
-
-
-def _of_json(name: str, given: Any, kind: pa.DataType) -> pa.Scalar:
-    """A value that a table keeps as JSON, in the type of its column: bytes in base 64."""
-    text = key_text(given)
-    try:
-        if pa.types.is_binary(kind):
-            return pa.scalar(b64decode(text, validate=True), kind)
-    except ValueError as error:
-        raise CannotLook(f"{text!r} is not in base 64") from error
-    return _typed(name, text, kind)
-
-
-def key_text(value: Any) -> str:
-    """A value of a key column as it is to be given for it.
-
-    >>> key_text(1_234_567), key_text(True), key_text(datetime(2026, 3, 5, 10))
-    ('1234567', 'true', '2026-03-05T10:00:00')
-    """
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case datetime():
-            return value.isoformat()
-    return str(value)
 
 
 def _listed(numbers: Sequence[int]) -> str:

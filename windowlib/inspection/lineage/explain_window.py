@@ -21,7 +21,7 @@ from windowlib.definition.plurals import counted
 from windowlib.delta.statistics import overlapping
 from windowlib.inspection.late.events import late_rows
 from windowlib.inspection.lineage.batch_runs import BatchRun
-from windowlib.inspection.lineage.cuts import EVER, CannotLook, Cut, Key, check_key, cut, key_of
+from windowlib.inspection.lineage.cuts import EVER, Cut, cut
 from windowlib.inspection.lineage.key_events import EventOf, WindowEvents, events_of, is_raw_of
 from windowlib.inspection.lineage.key_windows import UNBOUNDED, KeyWindows, span_of
 from windowlib.inspection.lineage.lacking import not_filled
@@ -31,6 +31,7 @@ from windowlib.model.lateness import cleanup_time_ms
 from windowlib.model.rerun import TimeRange
 from windowlib.model.windows import TimeWindow
 from windowlib.plans.kinds.kind import Bounds, InFlight
+from windowlib.publication.key import CannotLook, Key, check_key, key_of
 
 NOT_BY_ORDER = "which events made these results depended on the order in which they came, not on their times"
 BY_ELEMENT = (
@@ -79,7 +80,7 @@ def explain_window(definition: Definition, key_texts: Sequence[str], at_ms: int,
     """
     newest = ledger_of(definition).state().commit
     check_fingerprint(definition, newest)
-    check_key(definition, key_texts)
+    check_key(definition.source.key, key_texts)
     if not EVER.from_ms <= at_ms < EVER.to_ms:
         raise CannotLook(f"no window can hold {instant(at_ms)}")
     tables = cut(definition, as_of)
@@ -87,10 +88,11 @@ def explain_window(definition: Definition, key_texts: Sequence[str], at_ms: int,
     watermark_ms = tables.batch.watermark_out_ms
     found: list[ExplainedWindow] = []
     notes: list[str] = []
-    key = key_of(tables, key_texts)
-    if key is None:
+    schema = tables.keyed_schema()
+    if schema is None:
         notes.append(f"no window has been made by batch {tables.batch.batch_id}")
     else:
+        key = key_of(definition.source.key, key_texts, schema)
         windows = KeyWindows(tables, key)
         around = windows.around(at_ms)
         found = [_explained(windows, bounds, place, at_ms, newest) for bounds, place in sorted(around.items())]

@@ -17,7 +17,7 @@ from typing import Any
 from windowlib.definition.instants import in_words, time_of
 from windowlib.delta.statistics import overlapping
 from windowlib.inspection.late.events import NO_WINDOW, how_late, late_rows, reason
-from windowlib.inspection.lineage.cuts import Cut, Key, within
+from windowlib.inspection.lineage.cuts import Cut, within
 from windowlib.inspection.lineage.key_windows import KeyWindows, span_of
 from windowlib.inspection.lineage.recomputed import recomputed
 from windowlib.inspection.lineage.source_events import SourceEvent, read_events, shown_columns
@@ -25,6 +25,7 @@ from windowlib.model.lateness import was_cleaned_up
 from windowlib.model.rerun import TimeRange
 from windowlib.model.windows import TimeWindow
 from windowlib.plans.kinds.kind import Bounds
+from windowlib.publication.key import Key
 
 
 @dataclass(frozen=True, slots=True)

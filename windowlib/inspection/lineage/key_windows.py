@@ -17,11 +17,12 @@ import pyarrow.compute as pc
 from windowlib.definition.instants import nearest_utc, time_of
 from windowlib.delta.data_files import DataFile
 from windowlib.delta.statistics import overlapping, overlapping_ms
-from windowlib.inspection.lineage.cuts import EVER, Cut, Key
+from windowlib.inspection.lineage.cuts import EVER, Cut
 from windowlib.model.assigners import Sliding, Tumbling
 from windowlib.model.rerun import TimeRange
 from windowlib.model.windows import GLOBAL_WINDOW
 from windowlib.plans.kinds.kind import Bounds, InFlight
+from windowlib.publication.key import Key
 
 UNBOUNDED: Bounds = (GLOBAL_WINDOW.start_ms, GLOBAL_WINDOW.end_ms)
 

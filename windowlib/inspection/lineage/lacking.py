@@ -11,8 +11,8 @@ from windowlib.batches.may_run import columns_to_add, edited, migrate_command
 from windowlib.contract.tables import FILLED
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import ADDED, continues, filled_since
-from windowlib.inspection.lineage.cuts import CannotLook
 from windowlib.ledger.rows import Commit
+from windowlib.publication.key import CannotLook
 
 
 def check_key_columns(definition: Definition, commit: Commit | None) -> None:

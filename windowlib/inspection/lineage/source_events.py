@@ -24,13 +24,14 @@ from windowlib.definition.plurals import counted
 from windowlib.delta.data_files import rows_of
 from windowlib.delta.tables import Tables
 from windowlib.engines.sail_files import UnreadableRows, parquet_file, rows_read
-from windowlib.inspection.lineage.cuts import CannotLook, Cut, Key
+from windowlib.inspection.lineage.cuts import Cut
 from windowlib.inspection.lineage.text_events import text_rows
 from windowlib.ledger import erasures
 from windowlib.ledger.rows import SourceFile
 from windowlib.model.rerun import TimeRange
 from windowlib.model.times import floored_ms
 from windowlib.plans.names import MISFIT
+from windowlib.publication.key import CannotLook, Key
 from windowlib.reruns.source import KnownFile, known_files
 from windowlib.source.columns.column_types import arrow_type, as_in_parquet
 from windowlib.source.columns.partition_values import kinds_of, values_in

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from windowlib.definition.definition import Definition
 from windowlib.engines.collect import collected
-from windowlib.inspection.lineage.cuts import Key
 from windowlib.ledger.rows import SourceFile
+from windowlib.publication.key import Key
 from windowlib.runs.start import with_spark
 from windowlib.source import rows as source
 

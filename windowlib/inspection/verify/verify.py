@@ -26,7 +26,7 @@ from windowlib.definition.formulas import ADDED, REFORMULATED, filled_since, in_
 from windowlib.definition.instants import instant
 from windowlib.delta.tables import Tables
 from windowlib.engines.choice import check_engine
-from windowlib.inspection.lineage.cuts import EVER, CannotLook, cut
+from windowlib.inspection.lineage.cuts import EVER, cut
 from windowlib.inspection.unfinished import unfinished_erasures
 from windowlib.inspection.verify import aligned, counts, sessions, tables
 from windowlib.inspection.verify.asked import VerifyRequest
@@ -45,6 +45,7 @@ from windowlib.model.rerun import TimeRange, first_slack_ms, needed, touching
 from windowlib.plans.erased import without_keys
 from windowlib.plans.reruns import CHAIN_END_MS, CHAIN_START_MS
 from windowlib.plans.step import Step
+from windowlib.publication.key import CannotLook
 from windowlib.publication.publish import staging_folder
 from windowlib.reruns.source import reading
 from windowlib.source.location import check_place
