@@ -30,7 +30,7 @@ from windowlib.batches.may_run import other_terms
 from windowlib.batches.planning import plan
 from windowlib.batches.result_figures import gone_null
 from windowlib.cli.main import app
-from windowlib.contract.tables import FILLED
+from windowlib.contract.result_tables import FILLED
 from windowlib.decisions.operations import rollback
 from windowlib.decisions.verdicts import abandon
 from windowlib.definition.definition import Definition

@@ -128,7 +128,7 @@ def test_rows_are_given_as_they_are_when_they_are_yielded() -> None:
     code = OwnCode(Pages(), None, ())
     values = [{"page": "a", TIMESTAMP: 1}, {"page": "b", TIMESTAMP: 2}]
     context: Any = None
-    [(elements, last_event_ms, rows)] = code.process(values, context)
+    [(elements, last_event_ms, *_, rows)] = code.process(values, context)
     code.clear(context)
     assert (elements, last_event_ms, rows) == (2, 2, [{"pages": ["a"]}, {"pages": ["a", "b"]}])
 

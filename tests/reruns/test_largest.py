@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from windowlib.contract.change import ADDED, CHANGED, REMOVED
 from windowlib.engines.choice import engine_of
 from windowlib.plans import names
-from windowlib.plans.reruns import ADDED, CHANGED, REMOVED
 from windowlib.reruns.changes import LARGEST, OF_ALL, OF_SESSIONS, RerunChanges, changes_of
 
 if TYPE_CHECKING:

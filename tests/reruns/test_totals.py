@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from windowlib.contract.change import ADDED, CHANGED, REMOVED
 from windowlib.plans import names
-from windowlib.plans.reruns import ADDED, CHANGED, REMOVED
 from windowlib.reruns.totals import RangeTotals, Total, range_totals, with_totals
 
 if TYPE_CHECKING:

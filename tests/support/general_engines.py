@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from windowlib.contract.state_tables import PARTIAL_NAMES
 from windowlib.model.elements import Element
 from windowlib.model.keyed import Instant
 from windowlib.model.spec import WindowSpec
@@ -33,8 +34,7 @@ FIRED = pa.struct([*BOUNDS, ("firing", INT)])
 STORED_ELEMENT = pa.struct([("_timestamp_ms", LONG), ("_arrival", LONG), ("_r_value", LONG), ("_r_gap_ms", LONG)])
 STATE = {
     **dict.fromkeys(general.BOUNDS, LONG),
-    "elements": LONG,
-    "last_event_ms": LONG,
+    **dict.fromkeys(PARTIAL_NAMES, LONG),
     "contents_from": LONG,
     "state": TEXT,
     "fired": pa.list_(FIRED),
@@ -137,7 +137,7 @@ class WorkerEngine:
         stream.sort(key=lambda row: (row["key"], row["_kind"], row["_order"]))
         given = pa.Table.from_pylist([{k: row.get(k) for k in STREAM.names} for row in stream], STREAM)
         outputs = tuple(OUTPUTS)
-        partials = ("elements", "last_event_ms")
+        partials = tuple(PARTIAL_NAMES)
         worker = Worker(
             self.run.spec, ("key",), partials, outputs, instant, self.batches, self.partition_ms, plan_time_ms,
             compacted, MADE,

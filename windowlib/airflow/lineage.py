@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from windowlib.contract.result_tables import RESULT_COLUMNS
 from windowlib.definition.definition import Definition
 from windowlib.definition.sql.aggregates import columns_used
 from windowlib.quality.check import CheckResult
@@ -110,7 +111,9 @@ def columns(definition: Definition) -> column_lineage_dataset.ColumnLineageDatas
     fields = {key: [of(key, "DIRECT", "IDENTITY")] for key in keys}
     for bound in ("window_start", "window_end"):
         fields[bound] = [of(time, "DIRECT", "TRANSFORMATION", "the window that the event time is in")]
-    fields["last_event_time"] = [of(time, "DIRECT", "AGGREGATION", "the newest event of the window")]
+    for column in RESULT_COLUMNS:
+        if column.sql:
+            fields[column.name] = [of(time, "DIRECT", "AGGREGATION", column.holds)]
     for name, sql in definition.expressions.items():
         read, filters = _read_by(definition, name)
         fields[name] = [of(column, "DIRECT", "AGGREGATION", sql) for column in read]

@@ -20,7 +20,7 @@ from windowlib.batches.result_figures import ResultRows, in_ms, of_result_rows, 
 from windowlib.batches.state_figures import of_state
 from windowlib.batches.touching import KeySample, fired, in_flight, touching
 from windowlib.batches.windows_job import Windows
-from windowlib.contract.tables import ADDED, REMOVED
+from windowlib.contract.change import ADDED, REMOVED
 from windowlib.delta.data_files import DataFile, without
 from windowlib.delta.statistics import holding_texts
 from windowlib.plans.admission import REASONS

@@ -10,7 +10,7 @@ from collections.abc import Collection
 from pathlib import Path
 from unicodedata import category
 
-from windowlib.contract.tables import RESULT_CHANGES
+from windowlib.contract.result_tables import RESULT_CHANGES
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import added_with, as_stored, compared, continues, is_of, lateness_changed_with

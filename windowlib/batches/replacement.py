@@ -18,7 +18,7 @@ from windowlib.batches.inputs import Inputs
 from windowlib.batches.pinned import Pinned
 from windowlib.batches.staging import Staging
 from windowlib.batches.windows_job import Windows
-from windowlib.contract.change import Change
+from windowlib.contract.change import ADDED, CHANGED, REMOVED
 from windowlib.delta.data_files import DataFile
 from windowlib.delta.statistics import may_hold_any
 from windowlib.plans import names
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 BY, NEW, OLD, FIRINGS = map(names.internal, ("by", "new", "old", "firings"))
 ROWS_BEFORE, ROWS_NOW = map(names.internal, ("rows_before", "rows_now"))
 KEPT = "kept"
-ADDED, CHANGED, REMOVED = (change.value for change in Change)
 
 
 def replace_results(inputs: Inputs, step: Step, windows: Windows) -> dict[str, StagedChanges]:

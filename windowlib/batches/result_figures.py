@@ -23,7 +23,8 @@ import pyarrow.parquet as pq
 from windowlib.batches.checksums import Sums, checksums
 from windowlib.batches.inputs import Inputs
 from windowlib.batches.touching import KeySample
-from windowlib.contract.tables import FILLED, REMOVED
+from windowlib.contract.change import REMOVED
+from windowlib.contract.result_tables import FILLED
 from windowlib.definition.instants import time_of
 from windowlib.delta.data_files import DataFile, values_of, without
 from windowlib.model.assigners import Session, Sliding, Tumbling

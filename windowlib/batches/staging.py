@@ -11,7 +11,8 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from windowlib.contract.tables import COMMIT_ORDER, REMOVED
+from windowlib.contract.change import REMOVED
+from windowlib.contract.tables import COMMIT_ORDER
 from windowlib.delta.data_files import DataFile
 from windowlib.publication import publish
 from windowlib.publication.publish import StagedChanges

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from windowlib.batches.checksums import Sums, checksums
-from windowlib.contract.tables import REMOVED
+from windowlib.contract.change import REMOVED
 from windowlib.delta.data_files import DataFile
 from windowlib.plans.kinds.kind import PlanKind
 from windowlib.plans.step import Step

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from deltalake import Schema
 
 from windowlib.batches.inputs import Inputs
-from windowlib.contract.tables import ADDED
+from windowlib.contract.change import ADDED
 from windowlib.definition import user_classes as own_code
 from windowlib.delta.data_files import DataFile
 from windowlib.engines.spark import size_tasks

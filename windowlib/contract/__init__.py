@@ -3,7 +3,8 @@ change of what windowlib publishes.
 
     table.py          description of a table: columns, meaning of a row, invariants, partitions
     tables.py         descriptions of all tables
-    state_tables.py   descriptions of the tables of windows, slices and elements in flight
+    result_tables.py  descriptions of results and of their changes, and the columns that windowlib computes
+    state_tables.py   descriptions of the tables of windows, slices and elements in flight, and their partial aggregates
     intake_tables.py  descriptions of quarantine, late events and seen event ids
     record_tables.py  descriptions of the tables that no batch publishes
     change.py         kinds of change of a result

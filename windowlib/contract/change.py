@@ -13,3 +13,6 @@ class Change(StrEnum):
     ADDED = "added"
     CHANGED = "changed"  # the same window, with new values
     REMOVED = "removed"
+
+
+ADDED, CHANGED, REMOVED = (change.value for change in Change)

@@ -1,12 +1,48 @@
-"""The tables of what is in flight: windows, or slices of them, and the elements that they keep."""
+"""The tables of what is in flight: windows, or slices of them, and the elements that they keep.
+
+`PARTIALS` declares the partial aggregates that every row of state has next to those of the definition. All plans
+compute, merge and store what is declared here.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from windowlib.contract.table import Column, TableSpec
+from windowlib.model.aggregates import Aggregate, Count, Max
 
 _TEXT, _LONG = pa.string(), pa.int64()
+
+
+@dataclass(frozen=True, slots=True)
+class EventTimePartial(Column):
+    """Partial aggregate over the event times of the events in a row of state, in ms.
+
+    over_events: SQL over events; ``{time}`` stands for the event time
+    over_rows:   SQL that merges rows of state, of the same type
+    aggregate:   the same in Python; the time of an element without one is None
+    """
+
+    over_events: str
+    over_rows: str
+    aggregate: Aggregate
+
+
+ELEMENTS = EventTimePartial("elements", _LONG, "how many events are in the row", "count(1)", "sum(elements)", Count())
+PARTIALS = (
+    ELEMENTS,
+    EventTimePartial(
+        "last_event_ms",
+        _LONG,
+        "the newest event time among them",
+        "max({time})",
+        "max(last_event_ms)",
+        Max(),
+    ),
+)
+PARTIAL_NAMES = [partial.name for partial in PARTIALS]
 
 OPEN_WINDOWS = TableSpec(
     "open_windows",
@@ -34,8 +70,7 @@ OPEN_WINDOWS = TableSpec(
         Column("state_window_start_ms", _LONG, "start of the state window, or of the slice"),
         Column("state_window_end_ms", _LONG, "its end, exclusive"),
         Column("slice_index", _LONG, "count windows: the slice's number in its key, from 0"),
-        Column("elements", _LONG, "how many events are in the row"),
-        Column("last_event_ms", _LONG, "the newest event time among them"),
+        *PARTIALS,
         Column(
             "p<i>_<part>",
             None,

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from deltalake import Schema
+
+if TYPE_CHECKING:
+    from deltalake import Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +38,19 @@ class TableSpec:
             return None
         return pa.schema([(column.name, column.type) for column in self.described])
 
+    @property
+    def names(self) -> list[str]:
+        """Names of its columns, without those that the definition names."""
+        return [column.name for column in self.described if "<" not in column.name]
+
     def has(self, column: str) -> bool:
         """Whether a column of that name is described."""
         return any(one.name == column for one in self.described)
 
     def schema(self) -> Schema:
         """The Delta schema of a table whose columns are the same for every pipeline."""
+        from deltalake import Schema  # late, because Python workers of Spark import the contract
+
         if self.columns is None:
             raise LookupError(f"the columns of {self.name} depend on the pipeline")
         return Schema.from_arrow(self.columns)

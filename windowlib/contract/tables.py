@@ -14,15 +14,13 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from windowlib.contract.change import Change
 from windowlib.contract.intake_tables import LATE_EVENTS, QUARANTINE, SEEN_IDS, SOURCE_ROW
 from windowlib.contract.record_tables import ERASURES, MAINTENANCE, NOTICES, PREVIEWS, SET_ASIDE, VERIFICATIONS
+from windowlib.contract.result_tables import RESULT_CHANGES, RESULTS
 from windowlib.contract.state_tables import OPEN_WINDOWS, STATE_WINDOWS
 from windowlib.contract.table import Column, TableSpec
 
 _TEXT, _LONG, _BOOL, _TIMESTAMP = pa.string(), pa.int64(), pa.bool_(), pa.timestamp("us", tz="UTC")
-FILLED = "filled_columns"
-"""Column of `results`: names of the added columns that the row has; null: none."""
 _NUMBERS = pa.map_(pa.string(), pa.int64())
 
 _FILE = (
@@ -144,73 +142,6 @@ SOURCE_FILES = TableSpec(
         Column("min_timestamp_ms", _LONG, "of the admitted events; null when none was"),
         Column("max_timestamp_ms", _LONG, "the same"),
         Column("read_as", _TEXT, "JSON: how its rows were read (source.dialect, nested)"),
-    ),
-)
-
-_RESULT = (
-    Column("<key>", None, "the key: one column for each of source.key, under its name"),
-    Column("window_start", _TIMESTAMP, "inclusive; null for the global window"),
-    Column("window_end", _TIMESTAMP, "exclusive; null for the global window"),
-    Column("last_event_time", _TIMESTAMP, "the newest event time in the window"),
-    Column("<aggregates>", None, "a column for each aggregate; with window.function, each of window.output"),
-    Column(
-        FILLED,
-        _TEXT,
-        "once columns were added: those that the row has, such as `p95, slowest`; null: none, as in rows from before",
-    ),
-    Column("firing", pa.int32(), "counts the firings of a result from 1"),
-    Column("result_number", pa.int32(), "only with window.function: counts the rows of one firing"),
-    Column("timing", _TEXT, "early, on_time or late"),
-    Column("batch_id", _LONG, "the batch that wrote the row"),
-    Column("window_day", pa.date32(), "the day of the window's last millisecond; the global window's: of the firing"),
-)
-
-RESULTS = TableSpec(
-    "results",
-    "the current row per key and window",
-    (
-        "a key has one result per window, or per firing where each is a result of its own: one row per key,"
-        " window_start and window_end, firing for triggers that fire repeatedly and count windows, result_number where"
-        " a function gives several",
-        "every result has the bounds of a window that holds its newest event: it ends after it starts",
-        "no window fired before the watermark reached its last millisecond: where windows fire at their end only",
-        "no window fired past its cleanup time",
-        "a result is late where the watermark had passed its window before the batch, else on time: by a rerun late",
-        "every window that must fire has fired, with all its events",
-        "no window fires again without a new event",
-        "`results` has grown by the results that were added less those removed: by each batch",
-        "firing counts the firings of a result from 1, over the results it replaced; what a rerun adds, from 1 again",
-        "timing is on_time (the watermark passed the end), late (a late event changed it) or early",
-        "window_start and window_end are null for the global window",
-        "window_day is the day of the window's last millisecond; the global window's, that of its newest event or of"
-        " the run",
-    ),
-    partition_by=("window_day",),
-    described=_RESULT,
-)
-
-ADDED, CHANGED, REMOVED = (change.value for change in Change)
-FORGET = "forget"
-"""The cause of a removal because a key was erased."""
-
-RESULT_CHANGES = TableSpec(
-    "result_changes",
-    "every row of `results` that was added, changed or removed, by batch: the feed to follow",
-    (
-        "`result_changes` has one row for each firing and for each result removed",
-        "of a rerun, `result_changes` has one row for each result that was added, changed or removed",
-        "change is added, changed (same window, new values) or removed (the row as it was)",
-        "cause is firing, late, merge, rerun, migrate or forget",
-        "applied in the order of batch_id to an empty table, the changes give `results`, its batch_id, firing and"
-        " timing aside once there was a migrate or migrate_undo, and without what adopt kept; a removal by forget may"
-        " be of a row that is not there: those before it are erased, and so is it once no cut before it is kept",
-        "a rollback takes the changes of the batches that it undoes out: who has followed one of these begins again",
-    ),
-    partition_by=("change", "cause", "window_day"),
-    described=(
-        *_RESULT,
-        Column("change", _TEXT, "added, changed (new values) or removed (the row as it was)"),
-        Column("cause", _TEXT, "firing, late, merge, rerun, migrate or forget"),
     ),
 )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from windowlib.batches.planning import ledger_of
-from windowlib.contract.tables import FORGET, RESULT_CHANGES
+from windowlib.contract.result_tables import FORGET, RESULT_CHANGES
 from windowlib.definition.definition import Definition
 from windowlib.delta.tables import Tables
 from windowlib.ledger import erasures

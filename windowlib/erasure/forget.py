@@ -18,7 +18,8 @@ from windowlib.batches.may_run import check_fingerprint, way_on
 from windowlib.batches.plan_time import check_clock
 from windowlib.batches.planning import ledger_of
 from windowlib.contract.record_tables import PREVIEWS
-from windowlib.contract.tables import COMMIT_ORDER, RESULT_CHANGES, SOURCE_FILES
+from windowlib.contract.result_tables import RESULT_CHANGES
+from windowlib.contract.tables import COMMIT_ORDER, SOURCE_FILES
 from windowlib.decisions.decided import DecisionBatch, fixed
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition

@@ -18,8 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from windowlib.contract.change import REMOVED
 from windowlib.contract.intake_tables import QUARANTINE, SEEN_IDS
-from windowlib.contract.tables import COMMIT_ORDER, DQ_RESULTS, FORGET, REMOVED, RESULT_CHANGES, RESULTS, TABLES
+from windowlib.contract.result_tables import FORGET, RESULT_CHANGES, RESULTS
+from windowlib.contract.tables import COMMIT_ORDER, DQ_RESULTS, TABLES
 from windowlib.delta import data_files
 from windowlib.delta.data_files import DataFile
 from windowlib.delta.table_change import logged

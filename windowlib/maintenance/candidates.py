@@ -8,7 +8,8 @@ from datetime import date, datetime, time
 from itertools import takewhile
 from pathlib import Path
 
-from windowlib.contract.tables import COMMIT_ORDER, FORGET, LEDGER, OUTSIDE, RESULT_CHANGES
+from windowlib.contract.result_tables import FORGET, RESULT_CHANGES
+from windowlib.contract.tables import COMMIT_ORDER, LEDGER, OUTSIDE
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import time_of
 from windowlib.definition.toml.retention import RetentionPeriod

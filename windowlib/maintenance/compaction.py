@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from windowlib.contract.tables import FORGET
+from windowlib.contract.result_tables import FORGET
 from windowlib.delta import data_files
 from windowlib.delta.data_files import DataFile
 from windowlib.delta.table_change import logged

@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 
 from windowlib.batches.may_run import check_fingerprint
 from windowlib.batches.planning import ledger_of
-from windowlib.contract.tables import COMMIT_ORDER, OUTSIDE, RESULT_CHANGES
+from windowlib.contract.result_tables import RESULT_CHANGES
+from windowlib.contract.tables import COMMIT_ORDER, OUTSIDE
 from windowlib.decisions.decided import DecisionBatch, fixed
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition

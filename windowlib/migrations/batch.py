@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from windowlib.batches.staging import Staging
-from windowlib.contract import tables as meaning
 from windowlib.decisions.decided import NOTHING_READ
 from windowlib.delta import disk
 from windowlib.ledger import prepare
@@ -23,7 +22,6 @@ from windowlib.ledger.rows import Claim, Commit, LedgerState, Plan, abandon_row,
 from windowlib.migrations import files
 from windowlib.migrations.difference import MigrationDifference
 from windowlib.migrations.files import PipelineSnapshot
-from windowlib.plans.reruns import ADDED, CHANGED, REMOVED
 from windowlib.publication.publish import staging_folder
 from windowlib.publication.start_versions import COUNTED, check_counts, fence, standing
 from windowlib.runs.deadline import FAILED
@@ -34,7 +32,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 GetSpark = Callable[[], "SparkSession"]
-_AS_COUNTED = {meaning.ADDED: ADDED, meaning.CHANGED: CHANGED, meaning.REMOVED: REMOVED}  # in names of figures
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +123,7 @@ def publication(
         decision=decision,
         late_in_ms=state.commit.late_out_ms,
     )
-    windows = {f"windows_{_AS_COUNTED[kind]}": number for kind, number in found.windows.items()}
+    windows = {f"windows_{kind}": number for kind, number in found.windows.items()}
     counts = {figure: target.counts[figure] for figure in COUNTED.values() if figure in target.counts}
     row = commit_row(
         plan, target.watermark_out_ms, target.late_out_ms, dict.fromkeys(NOTHING_READ, 0) | windows | counts

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from windowlib.batches.pinned import Pinned
 from windowlib.batches.staging import Staging
-from windowlib.contract.tables import ADDED, CHANGED, REMOVED
+from windowlib.contract.change import ADDED, CHANGED, REMOVED
+from windowlib.contract.result_tables import UNCOMPARED
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import LATENESS, OF_BATCHES
 from windowlib.definition.toml.source import Source
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 FEED = "feed"  # the folder of an attempt with the rows of `result_changes`
 EXAMPLES = 5  # of each kind
 _SAME_KIND = ("gap_ms", "size_ms", "slide_ms", "offset_ms", LATENESS, *OF_BATCHES)
-_ABOUT = ("firing", "timing", "batch_id", "result_number")
 _DAY = window_day("coalesce(unix_millis(window_end) - 1, unix_millis(last_event_time))")
 
 
@@ -129,9 +129,9 @@ def _parts(
 
 def _changed(old: DataFrame, new: DataFrame, identity: Sequence[str], exact: frozenset[str]) -> DataFrame:
     """The new rows of windows that have other values."""
-    values = [name for name in new.columns if name not in (*identity, *_ABOUT)]
+    values = [name for name in new.columns if name not in (*identity, *UNCOMPARED)]
     was = names.internal("was")
-    if {*values} != {name for name in old.columns if name not in (*identity, *_ABOUT)}:
+    if {*values} != {name for name in old.columns if name not in (*identity, *UNCOMPARED)}:
         return new.join(old.select(*map(quoted, identity)), list(identity), "left_semi")
     types = {one.name: one.dataType for one in new.schema}
     then = old.select(*map(quoted, identity), F.struct(*map(quoted, values)).alias(was))

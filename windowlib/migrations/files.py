@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 from deltalake import Schema
 
 from windowlib.batches.staging import Staging
-from windowlib.contract.tables import DQ_RESULTS, RESULT_CHANGES, RUN_METRICS, TABLES, WATERMARKS
+from windowlib.contract.result_tables import RESULT_CHANGES
+from windowlib.contract.tables import DQ_RESULTS, RUN_METRICS, TABLES, WATERMARKS
 from windowlib.delta import data_files
 from windowlib.delta.data_files import DataFile
 from windowlib.delta.table_change import logged

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 from windowlib.batches.pinned import Pinned
 from windowlib.batches.planning import ledger_of
 from windowlib.batches.staging import Staging
-from windowlib.contract.tables import COMMIT_ORDER, RESULT_CHANGES, RESULTS
+from windowlib.contract.result_tables import RESULT_CHANGES, RESULTS
+from windowlib.contract.tables import COMMIT_ORDER
 from windowlib.definition.definition import Definition
 from windowlib.delta.tables import Tables
 from windowlib.ledger.decision import Decision

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from windowlib.batches.pinned import Pinned
 from windowlib.batches.planning import ledger_of
-from windowlib.contract.tables import COMMIT_ORDER, RESULT_CHANGES, RESULTS
+from windowlib.contract.result_tables import RESULT_CHANGES, RESULTS
+from windowlib.contract.tables import COMMIT_ORDER
 from windowlib.definition.definition import Definition
 from windowlib.ledger import migration, prepare
 from windowlib.ledger.decision import Decision

@@ -15,7 +15,7 @@ from typing import Any
 
 from deltalake.exceptions import DeltaError
 
-from windowlib.contract.tables import ADDED, CHANGED, REMOVED
+from windowlib.contract.change import ADDED, CHANGED, REMOVED
 from windowlib.definition.toml.durations import UNITS
 from windowlib.delta import log
 from windowlib.delta.tables import Table, Tables

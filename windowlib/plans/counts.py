@@ -20,7 +20,6 @@ from windowlib.model.errors import InvalidSpec
 from windowlib.model.windows import GLOBAL_WINDOW, TimeWindow
 from windowlib.plans import names
 from windowlib.plans.aggregates.bounds import within_bounds
-from windowlib.plans.aggregates.columns import finishes
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.partitions import PARTITION, window_day
 from windowlib.plans.step import BATCH_ID, ON_TIME, OPEN, WINDOWS, Step, counted, with_instant
@@ -133,8 +132,7 @@ def _rows(each: DataFrame, step: Step) -> DataFrame:
     values = {
         "window_start": "cast(null AS timestamp)",
         "window_end": "cast(null AS timestamp)",
-        "last_event_time": "timestamp_millis(last_event_ms)",
-        **finishes(step.aggregates, guarded=step.engine.guarded),
+        **step.values(),
         "firing": "cast(_firing AS int)",
         "timing": "'early'",
         "batch_id": BATCH_ID,

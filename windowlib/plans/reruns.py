@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from operator import or_
 from typing import TYPE_CHECKING, Any
 
-from windowlib.contract.change import Change
+from windowlib.contract.change import ADDED, CHANGED, REMOVED
+from windowlib.contract.result_tables import UNCOMPARED
 from windowlib.model.rerun import TimeRange
 from windowlib.plans import names
 from windowlib.plans.admission import own_window_end_ms
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
 
-ADDED, CHANGED, REMOVED = (change.value for change in Change)
 CHOSEN, CHAIN_START_MS, CHAIN_END_MS = map(names.internal, ("chosen", "chain_start_ms", "chain_end_ms"))
 NEW, OLD = map(names.internal, ("new", "old"))
 NEARLY = 1e-9  # computed doubles that differ by less of the greater one are equal: sums depend on the order of adding
@@ -76,7 +76,8 @@ def difference(new: DataFrame, old: DataFrame, step: Step) -> DataFrame:
              there was none), FILE (of the row before), part (added, changed, removed), end_partition (the day)
     """
     identity = [*step.keys, "window_start", "window_end"]
-    values = ["last_event_time", *step.output_names]
+    values = step.value_names
+    compared = [name for name in values if name not in UNCOMPARED]
     rest = [*map(quoted, [*values, "firing", "timing"])]
     types = {field.name: field.dataType for field in new.schema}
     both = new.select(*map(quoted, identity), F.struct(*rest).alias(NEW)).join(
@@ -88,7 +89,9 @@ def difference(new: DataFrame, old: DataFrame, step: Step) -> DataFrame:
 
     removed, added = F.col(NEW).isNull(), F.col(OLD).isNull()
     exact = step.aggregates.exact
-    changed = balanced(or_, [~equal(of(NEW, name), of(OLD, name), types[name], exact=name in exact) for name in values])
+    changed = balanced(
+        or_, [~equal(of(NEW, name), of(OLD, name), types[name], exact=name in exact) for name in compared]
+    )
     shown = {name: F.when(removed, of(OLD, name)).otherwise(of(NEW, name)) for name in values}
     shown["firing"] = F.coalesce(of(OLD, "firing"), F.lit(0)) + F.when(removed, 0).otherwise(1)
     shown["timing"] = F.when(removed, of(OLD, "timing")).otherwise("late")

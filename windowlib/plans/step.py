@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from windowlib.contract.result_tables import COMPUTED, FILLED, RESULT_COLUMNS
 from windowlib.model.assigners import Assigner
 from windowlib.model.spec import WindowSpec
 from windowlib.plans import names
@@ -99,7 +100,7 @@ class Step:
         return condition & F.expr(" AND ".join(same) or "true")
 
     def partials(self, *, by_time: bool = False) -> list[Column]:
-        """Partial aggregates over events: elements (long), last_event_ms, and the definition's.
+        """Partial aggregates over events: those over event times (long), and the definition's.
 
         `by_time`: only to be asked for the types of what the operator folds.
         """
@@ -122,9 +123,23 @@ class Step:
     @property
     def result_names(self) -> list[str]:
         """The columns of `results`, its partition column aside."""
-        bounds = ["window_start", "window_end", "last_event_time"]
-        numbers = ["firing"] if self.outputs is None else ["firing", "result_number"]
-        return [*self.keys, *bounds, *self.output_names, *numbers, "timing", "batch_id"]
+        filled = {
+            "<key>": self.keys,
+            "<aggregates>": self.output_names,
+            FILLED: (),  # one of the outputs, once columns were added
+            "result_number": () if self.outputs is None else ("result_number",),
+            "window_day": (),
+        }
+        return [name for column in RESULT_COLUMNS for name in filled.get(column.name, (column.name,))]
+
+    @property
+    def value_names(self) -> list[str]:
+        """The columns of `results` that follow from the events of a window."""
+        return [*COMPUTED, *self.output_names]
+
+    def values(self, *, whole: bool = False) -> dict[str, str]:
+        """The same as SQL over rows of merged partials; `whole`: the rows hold all events, whatever their marks say."""
+        return {**COMPUTED, **finishes(self.aggregates, guarded=self.engine.guarded, whole=whole)}
 
 
 # What a firing rests on: all events of its window, of one that had passed only the new ones.
@@ -154,8 +169,7 @@ def results(step: Step, fired: str) -> list[str]:
     values = {
         "window_start": "timestamp_millis(window_start_ms)",
         "window_end": "timestamp_millis(window_end_ms)",
-        "last_event_time": "timestamp_millis(last_event_ms)",
-        **finishes(step.aggregates, guarded=step.engine.guarded),
+        **step.values(),
         "firing": "1",
         "timing": f"if(window_end_ms - 1 <= {WATERMARK_IN}, 'late', 'on_time')",
         "batch_id": BATCH_ID,

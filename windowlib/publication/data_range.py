@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from windowlib.contract.tables import RESULTS
+from windowlib.contract.result_tables import RESULTS
 from windowlib.definition.instants import iso_instant, time_of
 from windowlib.delta.data_files import DataFile
 from windowlib.delta.tables import Tables

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from deltalake import Schema
 
-from windowlib.contract.tables import RESULT_CHANGES, RESULTS, TABLES
+from windowlib.contract.result_tables import RESULT_CHANGES, RESULTS
+from windowlib.contract.tables import TABLES
 from windowlib.delta import data_files
 from windowlib.delta import small_tables as small
 from windowlib.delta.data_files import DataFile

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from windowlib.contract.state_tables import PARTIAL_NAMES
 from windowlib.model.elements import Element, Input, ProcessingTime, Watermark
 from windowlib.model.keyed import Instant
 from windowlib.model.spec import WindowSpec
@@ -106,7 +107,7 @@ class SparkSteps:
 
         part = made["part"].to_pylist()
         state = [*("key", "window_start_ms", "window_end_ms", "state_window_start_ms", "state_window_end_ms")]
-        state += ["elements", "last_event_ms", *STATE]
+        state += [*PARTIAL_NAMES, *STATE]
         rows = made.filter(pa.array([one == "open" for one in part])).select(state)
         self.rows = rows if rows.num_rows else None
         if "contents" in made.column_names:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windowlib.batches.planning import ledger_of
-from windowlib.contract.tables import REMOVED
+from windowlib.contract.change import REMOVED
 from windowlib.definition.commands import PROGRAM, commands_in
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import utc

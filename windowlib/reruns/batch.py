@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from windowlib.batches import figures
 from windowlib.batches.inputs import ComputedBatch, Inputs
-from windowlib.plans.reruns import ADDED, CHANGED, REMOVED
+from windowlib.contract.change import ADDED, CHANGED, REMOVED
 from windowlib.reruns.expected import check_expected
 from windowlib.reruns.findings import Findings, look
 from windowlib.reruns.publish import RerunPublication, publish

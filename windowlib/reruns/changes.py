@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from windowlib.contract.change import ADDED, REMOVED
 from windowlib.definition.instants import in_words, time_of
 from windowlib.engines.collect import collected
 from windowlib.plans import names
 from windowlib.plans.functions import F, quoted
-from windowlib.plans.reruns import ADDED, REMOVED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

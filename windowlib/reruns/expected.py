@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from windowlib.batches.inputs import Inputs
+from windowlib.contract.result_tables import UNCOMPARED
 from windowlib.definition.instants import in_words, instant, time_of
 from windowlib.engines.collect import collected
 from windowlib.ledger.rerun_request import RerunRefused
@@ -49,19 +50,15 @@ def check_expected(inputs: Inputs, found: Findings) -> None:
     )
 
 
-def _values(found: Findings) -> list[str]:
-    return ["last_event_time", *found.step.output_names]
-
-
 def _has_the_columns(said: DataFrame, keys: Sequence[str], found: Findings) -> bool:
     """Whether the rows of a preview have the key and the values that results have now."""
     had: Any = said.schema[names.BEFORE].dataType
-    return {*keys} <= {*said.columns} and {*had.names} == {*_values(found)}
+    return {*keys} <= {*said.columns} and {*had.names} == {*found.step.value_names}
 
 
 def _moved(said: DataFrame | None, now: DataFrame | None, keys: Sequence[str], found: Findings) -> list[str]:
     """Windows, five at most, that do not come out as it was said."""
-    identity, values = [*keys, "window_start", "window_end"], _values(found)
+    identity, values = [*keys, "window_start", "window_end"], found.step.value_names
     shown = [*map(quoted, identity)]
     if said is None or now is None:
         some = said if said is not None else now
@@ -75,7 +72,7 @@ def _moved(said: DataFrame | None, now: DataFrame | None, keys: Sequence[str], f
 
     both = side(said, "_said").join(side(now, "_now"), identity, "full_outer")
     same = F.col("_said.part").eqNullSafe(F.col("_now.part"))
-    for value in values:
+    for value in (name for name in values if name not in UNCOMPARED):
         for when in ("after", "before"):
             one, other = (F.col(f"{of}.{when}.{quoted(value)}") for of in ("_said", "_now"))
             same = same & equal(one, other, types[value], exact=value in exact)

@@ -9,12 +9,12 @@ from pathlib import Path
 import pyarrow as pa
 
 from windowlib.batches.inputs import Inputs
-from windowlib.contract.tables import ADDED, CHANGED, SOURCE_FILES
+from windowlib.contract.change import ADDED, CHANGED, Change
+from windowlib.contract.tables import SOURCE_FILES
 from windowlib.definition.terms import read_as
 from windowlib.delta import data_files
 from windowlib.delta.statistics import of_sources
 from windowlib.model.rerun import TimeRange
-from windowlib.plans import reruns
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.names import FILE
 from windowlib.plans.partitions import PARTITION, RESULT_DAY
@@ -70,7 +70,7 @@ def _results(inputs: Inputs, found: Findings) -> dict[str, StagedChanges]:
     staged = inputs.staged.written(DIFFERENCE)
     if not staged:
         return {}
-    gone = [str(path) for path, partition in staged if partition["part"] != reruns.ADDED]
+    gone = [str(path) for path, partition in staged if partition["part"] != ADDED]
     touched = _without(inputs, gone) if gone else []
     if found.made:
         schema = files.table_schema(found.made, found.step.result_names, {"window_day": "date"})
@@ -102,9 +102,9 @@ def _moved(inputs: Inputs) -> Iterator[dict[str, StagedChanges]]:
     for path, partition in staged.written(DIFFERENCE):
         day = day_of(partition[PARTITION])
         match partition["part"]:
-            case reruns.CHANGED:
+            case Change.CHANGED:
                 yield staged.result(path, day, CHANGED, CAUSE)
-            case reruns.ADDED:
+            case Change.ADDED:
                 yield staged.result(path, day, ADDED, CAUSE)
             case _:
                 yield staged.removed(path, day, CAUSE)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from windowlib.batches.inputs import Inputs
+from windowlib.contract.change import ADDED, CHANGED
 from windowlib.model.errors import WindowError
-from windowlib.plans.reruns import ADDED, CHANGED
 from windowlib.reruns.changes import OF_ALL, OF_SESSIONS, changes_of
 from windowlib.reruns.findings import DIFFERENCE, Findings, opened, published, rows_of
 from windowlib.reruns.previews import Summary

@@ -14,12 +14,13 @@ from datetime import timedelta
 from decimal import Context, Decimal
 from typing import TYPE_CHECKING, Any
 
+from windowlib.contract.change import ADDED, REMOVED
 from windowlib.definition.instants import utc
 from windowlib.engines.collect import collected
 from windowlib.plans import names
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.partitions import RESULT_DAY
-from windowlib.plans.reruns import ADDED, NEARLY, REMOVED
+from windowlib.plans.reruns import NEARLY
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

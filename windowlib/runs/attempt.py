@@ -23,7 +23,7 @@ from windowlib.batches.finished import late_after_finish
 from windowlib.batches.inputs import ComputedBatch, Inputs, SharedInputs
 from windowlib.batches.may_run import columns_added, columns_to_add, lateness_changed, why_it_waits
 from windowlib.batches.result_figures import made_by
-from windowlib.contract.tables import RESULT_CHANGES
+from windowlib.contract.result_tables import RESULT_CHANGES
 from windowlib.definition.plurals import counted
 from windowlib.delta import commits as delta_commits
 from windowlib.delta import disk

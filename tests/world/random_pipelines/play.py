@@ -27,7 +27,7 @@ from tests.world.random_pipelines.truth import (
     Windows,
     same_values,
 )
-from windowlib.contract.tables import FILLED
+from windowlib.contract.result_tables import FILLED
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import time_of
 from windowlib.ledger.rerun_request import Rerun, RerunRefused

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from tests.world.soak.events import Row
 from tests.world.soak.rules import gap_of
-from windowlib.contract.tables import RESULTS
+from windowlib.contract.result_tables import RESULTS
 from windowlib.definition.definition import load_definition
 from windowlib.definition.instants import time_of
 from windowlib.delta.tables import Table

@@ -19,6 +19,8 @@ from windowlib.cli.notifying import notifying
 from windowlib.cli.options import From, Json, OnEngine, Pipeline, To, duration_ms
 from windowlib.cli.outcomes import show_note, show_outcome
 from windowlib.cli.progress import progress
+from windowlib.contract.result_tables import COMPUTED
+from windowlib.contract.state_tables import ELEMENTS, PARTIAL_NAMES
 from windowlib.definition.instants import instant
 from windowlib.definition.plurals import counted
 from windowlib.model.errors import WindowsDiffer
@@ -190,7 +192,8 @@ def _window(window: Mapping[str, Any]) -> str:
 
 def _value(value: Any) -> str:
     if isinstance(value, Mapping):
-        shown = {name: x for name, x in value.items() if name != "last_event_ms"}
+        hidden = {*COMPUTED, *PARTIAL_NAMES} - {ELEMENTS.name}
+        shown = {name: x for name, x in value.items() if name not in hidden}
         return ", ".join(f"{name} {readable(x)}" for name, x in shown.items())
     return "" if value is None else readable(value)
 

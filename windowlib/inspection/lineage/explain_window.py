@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from windowlib.batches.may_run import check_fingerprint
 from windowlib.batches.planning import ledger_of
+from windowlib.contract.result_tables import COMPUTED
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import in_words, instant, nearest_utc, time_of
 from windowlib.definition.plurals import counted
@@ -200,5 +201,5 @@ def _reached(run: BatchRun, cleanup_ms: int | None) -> bool:
 
 def _result(definition: Definition, row: Mapping[str, Any]) -> dict[str, Any]:
     """A row of `results`, without key and bounds."""
-    known = ("batch_id", "firing", "result_number", "timing", "last_event_time")
+    known = ("batch_id", "firing", "result_number", "timing", *COMPUTED)
     return {**{name: row[name] for name in known if name in row}, "values": values_of(definition.outputs, row)}

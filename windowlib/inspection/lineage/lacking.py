@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from windowlib.batches.may_run import columns_to_add, edited, migrate_command
-from windowlib.contract.tables import FILLED
+from windowlib.contract.result_tables import FILLED
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import ADDED, continues, filled_since
 from windowlib.ledger.rows import Commit

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from windowlib.batches.inputs import Inputs
-from windowlib.contract.tables import FILLED
+from windowlib.contract.result_tables import FILLED
 from windowlib.engines.collect import collected
 from windowlib.inspection.verify.report import DIFFERENT, MISSING, UNEXPECTED, VerifyFinding
 from windowlib.plans.engine import Engine

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from windowlib.batches.inputs import Inputs
+from windowlib.contract.result_tables import UNCOMPARED
+from windowlib.contract.state_tables import PARTIAL_NAMES
 from windowlib.delta.statistics import overlapping_ms
 from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.compared import TableShape
 from windowlib.inspection.verify.expected import ExpectedWindows, meets_any
 from windowlib.model.rerun import TimeRange
-from windowlib.plans.aggregates.columns import finishes
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.reruns import in_chains
 from windowlib.plans.step import Step
@@ -21,15 +22,16 @@ if TYPE_CHECKING:
 
 START, END = "window_start_ms", "window_end_ms"
 OF_RESULTS = {START: "unix_millis(window_start)", END: "unix_millis(window_end)"}
-LAST = "last_event_ms"
 
 
 def shape_of(table: str, step: Step, *, by_time: bool) -> TableShape:
     """How the rows of a table are compared."""
-    values, exact = [LAST, *step.output_names], step.aggregates.exact
+    exact = step.aggregates.exact
     if table == "results":
+        values = [name for name in step.value_names if name not in UNCOMPARED]
         return TableShape(table, step.keys, (START, END) if by_time else ("firing",), values, exact)
-    return TableShape(table, step.keys, (START, END) if by_time else ("slice_index",), ["elements", *values], exact)
+    values = [*PARTIAL_NAMES, *step.output_names]
+    return TableShape(table, step.keys, (START, END) if by_time else ("slice_index",), values, exact)
 
 
 def results(inputs: Inputs, step: Step, asked: VerifyRequest) -> DataFrame | None:
@@ -39,8 +41,7 @@ def results(inputs: Inputs, step: Step, asked: VerifyRequest) -> DataFrame | Non
     if rows is None:
         return None
     shape = shape_of("results", step, by_time=inputs.definition.plan.windows_end)
-    bounds = {**OF_RESULTS, LAST: "unix_millis(last_event_time)"}
-    columns = [f"{bounds.get(name, quoted(name))} AS {quoted(name)}" for name in (*shape.identity, *shape.values)]
+    columns = [f"{OF_RESULTS.get(name, quoted(name))} AS {quoted(name)}" for name in (*shape.identity, *shape.values)]
     return asked.sampled(rows.selectExpr(*columns), step.keys)
 
 
@@ -59,9 +60,9 @@ def in_flight(inputs: Inputs, step: Step, asked: VerifyRequest) -> DataFrame | N
 
 def finished(rows: DataFrame, shape: TableShape, step: Step, *, whole: bool = False) -> DataFrame:
     """Rows of partial aggregates as they are compared; `whole`: added columns have their values in all of them."""
-    outputs = finishes(step.aggregates, guarded=step.engine.guarded, whole=whole)
+    sql = step.values(whole=whole)
     return rows.selectExpr(
-        *(f"{outputs.get(name, quoted(name))} AS {quoted(name)}" for name in (*shape.identity, *shape.values))
+        *(f"{sql.get(name, quoted(name))} AS {quoted(name)}" for name in (*shape.identity, *shape.values))
     )
 
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from windowlib.contract.tables import FILLED
+from windowlib.contract.result_tables import FILLED
 from windowlib.plans.aggregates.aggregate_set import AggregateSet, OutputColumn, SqlAggregate
 from windowlib.plans.aggregates.mergeable.since import NAME
 

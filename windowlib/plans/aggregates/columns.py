@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from windowlib.contract.state_tables import PARTIAL_NAMES, PARTIALS
 from windowlib.plans import names
 from windowlib.plans.aggregates.aggregate_set import AggregateSet, SqlAggregate
 from windowlib.plans.aggregates.averages import WIDEST, average_of_wide_decimals
@@ -147,20 +148,20 @@ def partial_names(aggregates: Sequence[SqlAggregate]) -> list[str]:
 
 
 def all_partials(aggregates: Sequence[SqlAggregate], *, guarded: bool = False, by_time: bool = False) -> list[Column]:
-    """Aggregate columns over events: elements (long), last_event_ms, and the partials."""
-    counted = [F.count(F.lit(1)).alias("elements"), F.max(names.TIMESTAMP_MS).alias("last_event_ms")]
-    return [*counted, *partials(aggregates, guarded=guarded, by_time=by_time)]
+    """Aggregate columns over events: those over event times (long), and the partials."""
+    times = [F.expr(one.over_events.format(time=names.TIMESTAMP_MS)).alias(one.name) for one in PARTIALS]
+    return [*times, *partials(aggregates, guarded=guarded, by_time=by_time)]
 
 
 def all_merges(aggregates: Sequence[SqlAggregate], *, guarded: bool = False) -> list[Column]:
     """The same over rows that hold them."""
-    counted = [F.sum("elements").alias("elements"), F.max("last_event_ms").alias("last_event_ms")]
-    return [*counted, *merges(aggregates, guarded=guarded)]
+    times = [F.expr(one.over_rows).alias(one.name) for one in PARTIALS]
+    return [*times, *merges(aggregates, guarded=guarded)]
 
 
 def all_partial_names(aggregates: Sequence[SqlAggregate]) -> list[str]:
     """Their names, in order."""
-    return ["elements", "last_event_ms", *partial_names(aggregates)]
+    return [*PARTIAL_NAMES, *partial_names(aggregates)]
 
 
 def part_names(aggregate: SqlAggregate) -> list[str]:

@@ -1,32 +1,47 @@
 """Aggregates (`windowlib.plans.aggregates.columns`) folded one element at a time, for the plan that runs the operator.
 
-The accumulator is the list of the partial columns a row of state has: elements, last_event_ms, ``p{i}_{part}``. So
-state is typed columns, and Spark finishes what was folded here as it finishes its own partials.
+The accumulator is the list of the partial columns a row of state has: `PARTIALS`, then ``p{i}_{part}``. So state is
+typed columns, and Spark finishes what was folded here as it finishes its own partials.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import islice
 from typing import Any
 
+from windowlib.contract.state_tables import PARTIALS
 from windowlib.model import aggregates
 from windowlib.model.errors import InvalidSpec
 from windowlib.plans import names
 from windowlib.plans.aggregates.aggregate_set import SqlAggregate
 from windowlib.plans.aggregates.functions import FUNCTIONS
-from windowlib.plans.aggregates.mergeable.basic import greatest
 from windowlib.plans.aggregates.mergeable.function import TIMESTAMP, Add, Fold, Value
 from windowlib.plans.general.user_values import copied
 
 ARGUMENT = names.internal("argument_")
+_ADD_TIMES = [(at, partial.aggregate.add) for at, partial in enumerate(PARTIALS)]
 
 
 def argument(index: int) -> str:
     """The column of an element that holds the argument of aggregate ``index``: null where its filter is not met."""
     return f"{ARGUMENT}{index}"
+
+
+def no_times() -> list[Any]:
+    """The partial aggregates over event times of no element."""
+    return [partial.aggregate.create_accumulator() for partial in PARTIALS]
+
+
+def of_times(times: Sequence[int | None]) -> list[Any]:
+    """The partial aggregates over the event times of elements; the time of an element without one is None.
+
+    >>> of_times([5, None, 3])[:2], of_times([])[:2]
+    ([3, 5], [0, None])
+    """
+    return [reduce(partial.aggregate.add, times, partial.aggregate.create_accumulator()) for partial in PARTIALS]
 
 
 def check_foldable(found: Sequence[SqlAggregate]) -> None:
@@ -47,8 +62,8 @@ class Folds:
     with ``own``'s result in its place.
 
     >>> folds = Folds((SqlAggregate("sum", "v"),))
-    >>> folds.add(folds.create_accumulator(), {TIMESTAMP: 5, argument(0): 3})
-    [1, 5, 3]
+    >>> folds.add(folds.create_accumulator(), {TIMESTAMP: 5, argument(0): 3})[-1]
+    3
     """
 
     of: tuple[SqlAggregate, ...] = ()
@@ -59,7 +74,7 @@ class Folds:
     def _parts(self) -> list[tuple[int, str, Fold]]:
         """Where each part is in the accumulator, the column of its argument, and how it is folded."""
         parts = [(argument(i), part.fold) for i, one in enumerate(self.of) for part in FUNCTIONS[one.function].parts]
-        return [(at, name, fold) for at, (name, fold) in enumerate(parts, 2) if fold]
+        return [(at, name, fold) for at, (name, fold) in enumerate(parts, len(PARTIALS)) if fold]
 
     @cached_property
     def _adds(self) -> list[tuple[int, str, Add]]:
@@ -67,7 +82,7 @@ class Folds:
 
     @cached_property
     def _initial(self) -> list[Any]:
-        return [0, None, *(fold.initial for _, _, fold in self._parts)]
+        return [*no_times(), *(fold.initial for _, _, fold in self._parts)]
 
     def create_accumulator(self) -> list[Any]:
         own = [] if self.own is None else [self.own.create_accumulator()]
@@ -76,16 +91,15 @@ class Folds:
     def restored(self, stored: Sequence[Any]) -> list[Any]:
         """The parts of an accumulator as they were stored; those of aggregates that were added since are null.
 
-        >>> Folds((SqlAggregate("sum", "v"), SqlAggregate("count", None))).restored([3, 5, 7, None])
-        [3, 5, 7, 0]
+        >>> Folds((SqlAggregate("sum", "v"), SqlAggregate("count", None))).restored([*of_times([5]), 7, None])[-2:]
+        [7, 0]
         """
         return [first if one is None else one for first, one in zip(self._initial, stored, strict=True)]
 
     def add(self, accumulator: list[Any], value: Value) -> list[Any]:
-        accumulator[0] += 1
-        timestamp_ms, last_ms = value[TIMESTAMP], accumulator[1]
-        if last_ms is None or (timestamp_ms is not None and timestamp_ms > last_ms):
-            accumulator[1] = timestamp_ms
+        timestamp_ms = value[TIMESTAMP]
+        for at, add_time in _ADD_TIMES:
+            accumulator[at] = add_time(accumulator[at], timestamp_ms)
         for at, name, add in self._adds:
             x = value[name]
             if x is not None:
@@ -95,7 +109,7 @@ class Folds:
         return accumulator
 
     def merge(self, a: list[Any], b: list[Any]) -> list[Any]:
-        merged = [a[0] + b[0], greatest(a[1], b[1])]
+        merged = [partial.aggregate.merge(x, y) for partial, x, y in zip(PARTIALS, a, b, strict=False)]
         merged += [fold.merge(a[at], b[at]) for at, _, fold in self._parts]
         return merged if self.own is None else [*merged, self.own.merge(a[-1], b[-1])]
 
@@ -107,7 +121,7 @@ class Folds:
 
 def finished(of: Sequence[SqlAggregate], accumulator: Sequence[Any]) -> list[Any]:
     """What SQL aggregates give, as Python values, for a function that goes on from them."""
-    held, values = iter(accumulator[2:]), list[Any]()
+    held, values = iter(accumulator[len(PARTIALS) :]), list[Any]()
     for one in of:
         function = FUNCTIONS[one.function]
         shares = one.more_sql if function.share else ()

@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, DataType, LongType, StructField, StructType
 
+from windowlib.contract.result_tables import COMPUTED
 from windowlib.model.assigners import DynamicSession
 from windowlib.model.errors import InvalidSpec
 from windowlib.model.keyed import Instant
@@ -29,7 +30,6 @@ from windowlib.model.windows import MAX_TIME_MS
 from windowlib.plans import names
 from windowlib.plans.aggregates.aggregate_set import operand
 from windowlib.plans.aggregates.bounds import within_bounds
-from windowlib.plans.aggregates.columns import finishes
 from windowlib.plans.aggregates.functions import FUNCTIONS
 from windowlib.plans.aggregates.guarded import ordered_as_spark
 from windowlib.plans.aggregates.mergeable.function import ARRIVAL, TIMESTAMP
@@ -242,13 +242,10 @@ def _columns(made: DataFrame, step: Step, run: Program) -> DataFrame:
     results = {
         "window_start": f"if({has_bounds}, timestamp_millis(window_start_ms), null)",
         "window_end": f"if({has_bounds}, timestamp_millis(window_end_ms), null)",
-        "last_event_time": f"if({fired}, timestamp_millis(last_event_ms), null)",
     }
-    if run.outputs is None:
-        outputs = finishes(step.aggregates, guarded=step.engine.guarded)
-        results |= {name: f"if({fired}, {sql}, null)" for name, sql in outputs.items()}
-    else:
-        results |= {name: quoted(OUTPUT + name) for name in run.outputs}
+    values = step.values() if run.outputs is None else COMPUTED
+    results |= {name: f"if({fired}, {sql}, null)" for name, sql in values.items()}
+    results |= {name: quoted(OUTPUT + name) for name in run.outputs or ()}
     shown = {name: f"if({fired}, null, {name})" for name in (*BOUNDS, *step.partial_names)}
     stored = ["contents"] if run.spec.keeps_elements else []
     numbered = ["firing", "timing", "replaced", "arrival", *([] if run.outputs is None else ["result_number"])]

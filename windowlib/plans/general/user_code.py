@@ -11,36 +11,36 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from windowlib.contract.state_tables import PARTIALS
 from windowlib.model.elements import Element
 from windowlib.model.evictors import Elements, Evictor
 from windowlib.model.functions import ProcessContext, ProcessFunction
 from windowlib.model.windows import TimeWindow
 from windowlib.plans.aggregates.mergeable.function import TIMESTAMP
-from windowlib.plans.general.folds import finished
+from windowlib.plans.general.folds import finished, no_times, of_times
 from windowlib.plans.general.returned_values import rows_given
 from windowlib.plans.general.user_values import copied
 
 
 @dataclass(frozen=True)
 class OwnCode:
-    """A user's process function, or the result of a user's aggregate, with the two columns that every result has."""
+    """A user's process function, or the result of a user's aggregate, with the partial aggregates over event times."""
 
     of: ProcessFunction | None
     aggregates: Any
     names: tuple[str, ...]
 
     def process(self, contents: Any, context: ProcessContext) -> Iterable[Any]:
-        """One result: (elements, last_event_ms, the rows)."""
+        """One result: the partial aggregates over event times, then the rows."""
         if contents and isinstance(contents[0], dict):
-            times = [value[TIMESTAMP] for value in contents if value[TIMESTAMP] is not None]
-            elements, last_event_ms, given = len(contents), max(times, default=None), contents
+            partials, given = of_times([value[TIMESTAMP] for value in contents]), contents
         else:
-            elements, last_event_ms = contents[:2] if contents else (0, None)
+            partials = contents[: len(PARTIALS)] if contents else no_times()
             given = contents[-1] if contents else []
             if self.aggregates is not None:
                 given = dict(zip(self.names, finished(self.aggregates, contents), strict=True))
         rows = [given] if self.of is None else rows_given(self.of.process(copied(given), context))
-        return [(elements, last_event_ms, rows)]
+        return [(*partials, rows)]
 
     def clear(self, context: ProcessContext) -> None:
         if self.of is not None:

@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from windowlib.contract.state_tables import PARTIAL_NAMES
 from windowlib.model.elements import Late, Timing
 from windowlib.model.errors import WindowError
 from windowlib.model.keyed import InHole, Instant, KeyRun, Outcome, Result, next_timers
@@ -24,7 +25,7 @@ from windowlib.model.spec import WindowSpec
 from windowlib.model.state import FORMAT, Row
 from windowlib.model.windows import GLOBAL_WINDOW, MAX_TIME_MS, TimeWindow
 from windowlib.plans import names
-from windowlib.plans.general.folds import Folds
+from windowlib.plans.general.folds import Folds, of_times
 from windowlib.plans.general.returned_values import as_json, failed, output_row
 from windowlib.plans.general.stream import (
     ELEMENT,
@@ -149,9 +150,9 @@ class Worker:
         if self.outputs is None:
             yield dict(zip(self.partials, value, strict=True))
             return
-        elements, last_event_ms, results = value
+        *partials, results = value
         for result in results:
-            yield {"elements": elements, "last_event_ms": last_event_ms, **output_row(result, self.outputs)}
+            yield {**dict(zip(PARTIAL_NAMES, partials, strict=True)), **output_row(result, self.outputs)}
 
     def _restored(self, key: Any, row: Row, held: _Stored) -> Row:
         """A row of the map as `KeyRun.restore` takes it."""
@@ -204,8 +205,7 @@ class Worker:
                 state["own"] = row["accumulator"][-1]
         if "elements" in row:
             columns["contents_from"] = held.keep(state_window, row["elements"], out)
-            columns["elements"] = len(row["elements"])
-            columns["last_event_ms"] = max((e[0] for e in row["elements"] if e[0] is not None), default=None)
+            columns |= dict(zip(PARTIAL_NAMES, of_times([element[0] for element in row["elements"]]), strict=True))
         out.counters["n_after"] += columns.get("elements") or 0
         event_ms, processing_ms = next_timers(row)
         out.add(

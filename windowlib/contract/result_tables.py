@@ -1,0 +1,107 @@
+"""The tables of results: the current ones, and the feed of their changes.
+
+Plans, reruns, migrations, `verify`, explanations and lineage iterate over the columns that are declared here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from windowlib.contract.table import Column, TableSpec
+
+_TEXT, _LONG, _TIMESTAMP = pa.string(), pa.int64(), pa.timestamp("us", tz="UTC")
+FILLED = "filled_columns"
+"""Column of `results`: names of the added columns that the row has; null: none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResultColumn(Column):
+    """Column of `results`.
+
+    sql:       SQL over the merged partial aggregates of a window; None: the plan or the definition decides
+    compared:  another value makes another result, for reruns, migrations and `verify`
+    """
+
+    sql: str | None = None
+    compared: bool = True
+
+
+RESULT_COLUMNS = (
+    ResultColumn("<key>", None, "the key: one column for each of source.key, under its name"),
+    ResultColumn("window_start", _TIMESTAMP, "inclusive; null for the global window"),
+    ResultColumn("window_end", _TIMESTAMP, "exclusive; null for the global window"),
+    ResultColumn(
+        "last_event_time", _TIMESTAMP, "the newest event time in the window", "timestamp_millis(last_event_ms)"
+    ),
+    ResultColumn("<aggregates>", None, "a column for each aggregate; with window.function, each of window.output"),
+    ResultColumn(
+        FILLED,
+        _TEXT,
+        "once columns were added: those that the row has, such as `p95, slowest`; null: none, as in rows from before",
+    ),
+    ResultColumn("firing", pa.int32(), "counts the firings of a result from 1", compared=False),
+    ResultColumn(
+        "result_number", pa.int32(), "only with window.function: counts the rows of one firing", compared=False
+    ),
+    ResultColumn("timing", _TEXT, "early, on_time or late", compared=False),
+    ResultColumn("batch_id", _LONG, "the batch that wrote the row", compared=False),
+    ResultColumn(
+        "window_day",
+        pa.date32(),
+        "the day of the window's last millisecond; the global window's: of the firing",
+        compared=False,
+    ),
+)
+COMPUTED = {column.name: column.sql for column in RESULT_COLUMNS if column.sql}
+"""Columns that follow from the partial aggregates, with their SQL."""
+UNCOMPARED = frozenset(column.name for column in RESULT_COLUMNS if not column.compared)
+
+RESULTS = TableSpec(
+    "results",
+    "the current row per key and window",
+    (
+        "a key has one result per window, or per firing where each is a result of its own: one row per key,"
+        " window_start and window_end, firing for triggers that fire repeatedly and count windows, result_number where"
+        " a function gives several",
+        "every result has the bounds of a window that holds its newest event: it ends after it starts",
+        "no window fired before the watermark reached its last millisecond: where windows fire at their end only",
+        "no window fired past its cleanup time",
+        "a result is late where the watermark had passed its window before the batch, else on time: by a rerun late",
+        "every window that must fire has fired, with all its events",
+        "no window fires again without a new event",
+        "`results` has grown by the results that were added less those removed: by each batch",
+        "firing counts the firings of a result from 1, over the results it replaced; what a rerun adds, from 1 again",
+        "timing is on_time (the watermark passed the end), late (a late event changed it) or early",
+        "window_start and window_end are null for the global window",
+        "window_day is the day of the window's last millisecond; the global window's, that of its newest event or of"
+        " the run",
+    ),
+    partition_by=("window_day",),
+    described=RESULT_COLUMNS,
+)
+
+FORGET = "forget"
+"""The cause of a removal because a key was erased."""
+
+RESULT_CHANGES = TableSpec(
+    "result_changes",
+    "every row of `results` that was added, changed or removed, by batch: the feed to follow",
+    (
+        "`result_changes` has one row for each firing and for each result removed",
+        "of a rerun, `result_changes` has one row for each result that was added, changed or removed",
+        "change is added, changed (same window, new values) or removed (the row as it was)",
+        "cause is firing, late, merge, rerun, migrate or forget",
+        "applied in the order of batch_id to an empty table, the changes give `results`, its batch_id, firing and"
+        " timing aside once there was a migrate or migrate_undo, and without what adopt kept; a removal by forget may"
+        " be of a row that is not there: those before it are erased, and so is it once no cut before it is kept",
+        "a rollback takes the changes of the batches that it undoes out: who has followed one of these begins again",
+    ),
+    partition_by=("change", "cause", "window_day"),
+    described=(
+        *RESULT_COLUMNS,
+        Column("change", _TEXT, "added, changed (new values) or removed (the row as it was)"),
+        Column("cause", _TEXT, "firing, late, merge, rerun, migrate or forget"),
+    ),
+)
