@@ -12,12 +12,15 @@ from typing import Any, get_args
 from pydantic.fields import FieldInfo
 
 from docs.reference.markdown import sentence, table
+from windowlib.contract.result_tables import RESULT_CHANGES
+from windowlib.contract.state_tables import PARTIAL_NAMES
 from windowlib.definition.toml import windows
 from windowlib.definition.toml.durations import ALLOWED, format_duration
 from windowlib.definition.toml.fields import Section
 from windowlib.definition.toml.file import DefinitionFile
 from windowlib.definition.toml.sections import KindSection
 from windowlib.plans.aggregates.functions import ALIASES, CALLABLE, WRITTEN_OUT
+from windowlib.plans.names import BESIDE_RESULTS
 
 HEAD = Path(__file__).with_name("definition-head.txt").read_text(encoding="utf-8")
 VALUE = re.compile(r'(\[\w[\w.]*\]|\w+ = "[^"]+"|\["[^]]*\]|"[^"]+"(?: = "[^"]+")?|\{+.+?\}+)')
@@ -25,7 +28,7 @@ WINDOWS, TRIGGERS, EVICTORS = windows.AnyWindow, windows.AnyTrigger, windows.Any
 
 
 def page() -> str:
-    parts = [HEAD, "## The file itself\n", _table(DefinitionFile)]
+    parts = [_head(), "## The file itself\n", _table(DefinitionFile)]
     for name, section in sections(DefinitionFile):
         parts.append(f"\n## `[{name}]`\n\n{_about(section)}\n\n{_table(section)}")
     parts.append(f"\n## `[window]`\n\n{_shared()}")
@@ -35,6 +38,15 @@ def page() -> str:
         parts += [_of_kind(kind) for kind in models(union)]
     parts.append(_functions())
     return "\n".join(parts) + "\n"
+
+
+def _head() -> str:
+    """The head of the page, with the reserved names that the contract gives."""
+    reserved = {"{results}": RESULT_CHANGES.names, "{beside results}": [*PARTIAL_NAMES, *BESIDE_RESULTS]}
+    head = HEAD
+    for place, names in reserved.items():
+        head = head.replace(place, ", ".join(f"`{name}`" for name in names))
+    return head
 
 
 FUNCTIONS_HEAD = """

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from tests.support.clicks import MINUTE_MS, START_MS, arrive, clock
 from tests.support.strategies import ALL
 from windowlib.definition.definition import Definition, InvalidDefinition, load_definition
-from windowlib.definition.rules import KEY_COLUMNS, RESULT_COLUMNS
+from windowlib.definition.rules import RESERVED_KEYS, RESERVED_OUTPUTS
 from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
 from windowlib.source.listing import SourceError
@@ -26,6 +26,7 @@ from windowlib.source.listing import SourceError
 OURS = [
     *("reason", "arrival", "timestamp_ms", "raw", "file", "bucket", "elements", "window_start_ms", "window_end_ms"),
     *("window_start", "window_end", "batch_id", "timing", "part", "before", "state", "event_time", "event_id", "key"),
+    *("results", "touched"),
     *("source_file", "source_row", "readmitted_by", "end_partition", "last_event_ms", "p0_sum", "value", "path"),
     *("_corrupt", "_source_file", "_source_row", "_metadata", "_bucket", "_island", "_repeated", "_first", "_number"),
     *(
@@ -146,7 +147,7 @@ def time_and_id_and_values(spark: SparkSession, folder: Path, name: str) -> None
 
 def key_and_gap(spark: SparkSession, folder: Path, key: str, gap: str) -> None:
     """One column as key, by another name where it cannot be published under its own; another as the gap."""
-    is_taken = key in KEY_COLUMNS or key.startswith("_") or key in STRANGE or key == "p0_sum"
+    is_taken = key in RESERVED_KEYS or key.startswith("_") or key in STRANGE or key == "p0_sum"
     shown = "renamed" if is_taken else key
     definition = pipeline(
         folder,
@@ -252,7 +253,8 @@ def test_names_on_spark(spark: SparkSession, tmp_path: Path) -> None:
 @pytest.mark.embedded
 def test_every_name_in_one_pipeline(spark: SparkSession, tmp_path: Path) -> None:
     """All of them summed, filtered by and, where they can be, outputs; of count windows in `make test-all`."""
-    outputs = {name: name for name in NAMES if name.isidentifier() and name not in RESULT_COLUMNS and name != "p0_sum"}
+    refused = {*RESERVED_OUTPUTS, "p0_sum"}
+    outputs = {name: name for name in NAMES if name.isidentifier() and name not in refused}
     whole, some = dict[str, tuple[str, int]](), dict[str, tuple[str, int]]()  # output → its SQL, and what it comes to
     for number, name in enumerate(NAMES):
         column, output = quoted(name), outputs.get(name, f"o{number}")
@@ -268,7 +270,7 @@ def test_every_name_in_one_pipeline(spark: SparkSession, tmp_path: Path) -> None
         assert {output: row[output] for output in chosen} == {output: total for output, (_, total) in chosen.items()}
 
 
-@pytest.mark.parametrize("name", sorted(KEY_COLUMNS | {"p0_sum", "_x", "a b", "a.b", "a`b"}))
+@pytest.mark.parametrize("name", sorted(RESERVED_KEYS | {"p0_sum", "_x", "a b", "a.b", "a`b"}))
 def test_a_key_that_cannot_be_published_says_which_key_renames_it(tmp_path: Path, name: str) -> None:
     window = {"type": "tumbling", "size": "10m"}
     with pytest.raises(InvalidDefinition, match=r"source\.key.*source\.rename"):
@@ -277,7 +279,7 @@ def test_a_key_that_cannot_be_published_says_which_key_renames_it(tmp_path: Path
     assert renamed.source.in_files("x") == name
 
 
-@pytest.mark.parametrize("name", sorted(RESULT_COLUMNS | {"p0_sum"}))
+@pytest.mark.parametrize("name", sorted(RESERVED_OUTPUTS | {"p0_sum"}))
 def test_an_output_called_like_a_published_column_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(InvalidDefinition, match=rf"aggregates\.{name}: .*choose another name"):
         pipeline(tmp_path, {"type": "tumbling", "size": "10m"}, {"key": ["k"], "timestamp": "t"}, {name: "count(*)"})

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, TypeVar
 
+from windowlib.contract.intake_tables import LATE_EVENTS
+from windowlib.contract.result_tables import RESULT_CHANGES, RESULTS
+from windowlib.contract.state_tables import OPEN_WINDOWS, PARTIAL_NAMES, STATE_WINDOWS
 from windowlib.definition.dialect_rules import dialect, meaningless
 from windowlib.definition.explosion import too_many
 from windowlib.definition.mistakes import Mistake, called_as_another, given, listed, nearest, nesting, renaming
@@ -17,21 +20,12 @@ from windowlib.definition.sql.aggregates import columns_used
 from windowlib.definition.sql.expression_types import misfits
 from windowlib.definition.toml import spark_types
 from windowlib.definition.toml.masters import mistaken_spark
-from windowlib.plans.names import EVENT_TIME, RESERVED, is_reserved, same_but_for_case
+from windowlib.plans.names import BESIDE_KEYS, BESIDE_RESULTS, EVENT_TIME, RESERVED, is_reserved, same_but_for_case
 
 NEARLY_THE_SAME = 0.8  # of difflib's ratio: one letter in five
-# Columns that the tables have in addition to a pipeline's own; compared without case, as Spark does.
-RESULT_COLUMNS = {
-    "window_start", "window_end", "window_day", "last_event_time", "firing", "result_number", "timing", "batch_id",
-    "filled_columns", "change", "cause",
-    "elements", "last_event_ms", "replaced", "part", "end_partition",  # next to the results where they are written
-}  # fmt: skip
-KEY_COLUMNS = RESULT_COLUMNS | {
-    "timestamp_ms", "arrival", "event_time", "event_id", "raw", "watermark", "late_by_ms", "source_file", "source_row",
-    "readmitted_by", "window_start_ms", "window_end_ms", "published",
-    "state_window_start_ms", "state_window_end_ms", "end_partition", "touched", "before", "results",
-    "state", "fired", "contents", "contents_from", "next_event_ms", "next_processing_ms", "slice_index",
-}  # fmt: skip
+# Names of columns that windowlib fills, which no key or output may have; in lower case, as Spark ignores case.
+RESERVED_OUTPUTS = frozenset({*RESULTS.names, *RESULT_CHANGES.names, *PARTIAL_NAMES, *BESIDE_RESULTS})
+RESERVED_KEYS = RESERVED_OUTPUTS.union(LATE_EVENTS.names, OPEN_WINDOWS.names, STATE_WINDOWS.names, BESIDE_KEYS)
 
 
 def across_keys(raw: dict[str, Any]) -> Iterator[Mistake]:
@@ -70,7 +64,7 @@ def _keys(source: dict[str, Any]) -> Iterator[Mistake]:
     for key in _texts(source.get("key")):
         if keys.count(key.casefold()) > 1:
             yield Mistake("source.key", f"names {given(key.casefold())} twice")
-        if key.casefold() in KEY_COLUMNS or key.startswith("_") or _is_partial(key.casefold()):
+        if key.casefold() in RESERVED_KEYS or key.startswith("_") or _is_partial(key.casefold()):
             yield Mistake("source.key", f"{given(key)} is a column that windowlib adds itself; {renaming(key)}")
 
 
@@ -100,7 +94,7 @@ def _results(source: dict[str, Any], window: dict[str, Any], aggregates: dict[st
     seen: dict[str, str] = {}
     for name in names:
         output, where = name.casefold(), f"{section}.{name}"
-        if output in RESULT_COLUMNS or _is_partial(output):
+        if output in RESERVED_OUTPUTS or _is_partial(output):
             yield Mistake(where, f"{given(name)} is a column that windowlib adds itself; choose another name")
         if output in keys:
             yield Mistake(where, f"{given(name)} is a key column already; choose another name")

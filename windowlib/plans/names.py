@@ -25,6 +25,9 @@ FILE = RESERVED + "file"  # of a table's row: the path or URI of the file that h
 BEFORE = RESERVED + "before"  # of a result that differs: the values that it had
 _ANOTHER_TYPE = re.compile(rf"{RESERVED}type_[0-9]+_of_")
 EVENT_TIME = "timestamp_ms"  # what a definition calls the event time, where the source has no such column
+# Columns of a plan without the prefix, which no table has: next to results and state, and to the key alone.
+BESIDE_RESULTS = ("replaced", "part", "end_partition")
+BESIDE_KEYS = (EVENT_TIME, "arrival", "before")
 
 
 def internal(name: str) -> str:

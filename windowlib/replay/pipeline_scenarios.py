@@ -34,10 +34,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, ValidationError
 
+from windowlib.contract.result_tables import RESULT_CHANGES
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import time_of, utc
 from windowlib.definition.mistakes import Mistake, invalid, listed, mistakes_of, nearest
-from windowlib.definition.rules import RESULT_COLUMNS
 from windowlib.definition.toml.fields import Section
 from windowlib.model.errors import InvalidSpec, WindowError
 from windowlib.replay.scenario_events import event_tables, event_time_ms, unknown_event_columns
@@ -208,14 +208,15 @@ def is_same(expected: Any, found: Any) -> bool:
 
 def _unknown_columns(scenario: ScenarioFile, definition: Definition) -> Iterator[Mistake]:
     """Columns that a step names and that its rows cannot have."""
-    results = {*definition.source.key, *definition.outputs, *RESULT_COLUMNS}
+    named = {*definition.source.key, *definition.outputs}
+    results = {*named, *RESULT_CHANGES.names}
     known = {"fires": results, "removes": results, "in_flight": {*definition.source.key, *IN_FLIGHT_COLUMNS}}
     yield from unknown_event_columns([step.batch for step in scenario.step], definition)
     for number, step in enumerate(scenario.step, start=1):
         for part, columns in known.items():
             for name in dict.fromkeys(name for row in getattr(step, part) for name in row):
                 if name not in columns:
-                    own = [one for one in columns if one not in RESULT_COLUMNS] if part != "in_flight" else columns
+                    own = named if part != "in_flight" else columns
                     yield Mistake(
                         f"step {number}.{part}",
                         f"there is no column {name!r}{nearest(name, columns)}; columns: {listed(sorted(own))}",
