@@ -6,12 +6,14 @@ compute, merge and store what is declared here.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from operator import add
+from typing import Any
 
 import pyarrow as pa
 
 from windowlib.contract.table import Column, TableSpec
-from windowlib.model.aggregates import Aggregate, Count, Max
 
 _TEXT, _LONG = pa.string(), pa.int64()
 
@@ -22,15 +24,36 @@ class EventTimePartial(Column):
 
     over_events: SQL over events; ``{time}`` stands for the event time
     over_rows:   SQL that merges rows of state, of the same type
-    aggregate:   the same in Python; the time of an element without one is None
+    empty, add, merge: the same in Python: its value without events, with one more time (None: an event without a
+                 time), and of two values
     """
 
     over_events: str
     over_rows: str
-    aggregate: Aggregate
+    empty: Any
+    add: Callable[[Any, int | None], Any]
+    merge: Callable[[Any, Any], Any]
 
 
-ELEMENTS = EventTimePartial("elements", _LONG, "how many events are in the row", "count(1)", "sum(elements)", Count())
+def _later(one: int | None, other: int | None) -> int | None:
+    """The later of two times, either of which may be missing.
+
+    >>> _later(3, 5), _later(None, 5), _later(3, None)
+    (5, 5, 3)
+    """
+    return other if one is None or (other is not None and other > one) else one
+
+
+ELEMENTS = EventTimePartial(
+    "elements",
+    _LONG,
+    "how many events are in the row",
+    "count(1)",
+    "sum(elements)",
+    0,
+    lambda number, _: number + 1,
+    add,
+)
 PARTIALS = (
     ELEMENTS,
     EventTimePartial(
@@ -39,7 +62,9 @@ PARTIALS = (
         "the newest event time among them",
         "max({time})",
         "max(last_event_ms)",
-        Max(),
+        None,
+        _later,
+        _later,
     ),
 )
 PARTIAL_NAMES = [partial.name for partial in PARTIALS]

@@ -22,7 +22,7 @@ from windowlib.plans.aggregates.mergeable.function import TIMESTAMP, Add, Fold, 
 from windowlib.plans.general.user_values import copied
 
 ARGUMENT = names.internal("argument_")
-_ADD_TIMES = [(at, partial.aggregate.add) for at, partial in enumerate(PARTIALS)]
+_ADD_TIMES = [(at, partial.add) for at, partial in enumerate(PARTIALS)]
 
 
 def argument(index: int) -> str:
@@ -32,7 +32,7 @@ def argument(index: int) -> str:
 
 def no_times() -> list[Any]:
     """The partial aggregates over event times of no element."""
-    return [partial.aggregate.create_accumulator() for partial in PARTIALS]
+    return [partial.empty for partial in PARTIALS]
 
 
 def of_times(times: Sequence[int | None]) -> list[Any]:
@@ -41,7 +41,7 @@ def of_times(times: Sequence[int | None]) -> list[Any]:
     >>> of_times([5, None, 3])[:2], of_times([])[:2]
     ([3, 5], [0, None])
     """
-    return [reduce(partial.aggregate.add, times, partial.aggregate.create_accumulator()) for partial in PARTIALS]
+    return [reduce(partial.add, times, partial.empty) for partial in PARTIALS]
 
 
 def check_foldable(found: Sequence[SqlAggregate]) -> None:
@@ -109,7 +109,7 @@ class Folds:
         return accumulator
 
     def merge(self, a: list[Any], b: list[Any]) -> list[Any]:
-        merged = [partial.aggregate.merge(x, y) for partial, x, y in zip(PARTIALS, a, b, strict=False)]
+        merged = [partial.merge(x, y) for partial, x, y in zip(PARTIALS, a, b, strict=False)]
         merged += [fold.merge(a[at], b[at]) for at, _, fold in self._parts]
         return merged if self.own is None else [*merged, self.own.merge(a[-1], b[-1])]
 
