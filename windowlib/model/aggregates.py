@@ -1,7 +1,7 @@
-"""Aggregates: how the values of a window are folded into one, and partial folds into one another.
+"""Aggregates: folds of a window's values into one accumulator; accumulators can be merged.
 
-An accumulator is a JSON value (numbers, strings, lists, dictionaries, None), so that it can be stored as it is.
-Reading a value's ``of`` means the value itself, or a column of it by name.
+An accumulator is a JSON value (numbers, strings, lists, dictionaries, None), so that it can be stored unchanged.
+``of`` names the column of the value to aggregate; None means the value itself.
 """
 
 from __future__ import annotations
@@ -12,33 +12,33 @@ from typing import Any, ClassVar, Protocol
 
 
 class Aggregate(Protocol):
-    """Whatever folds values; users may bring their own."""
+    """Interface of an aggregate; users may write their own."""
 
     @property
     def order_free(self) -> bool:
-        """Whether the order in which values are added and accumulators merged changes nothing."""
+        """True if the order of additions and merges does not change the result."""
 
     def create_accumulator(self) -> Any:
         """The accumulator of no values."""
 
     def add(self, accumulator: Any, value: Any) -> Any:
-        """The accumulator with one value more."""
+        """The accumulator with one more value."""
 
     def merge(self, a: Any, b: Any) -> Any:
         """The accumulator of the values of both."""
 
     def get_result(self, accumulator: Any) -> Any:
-        """What the window's result shows: the accumulator, where a class that inherits from this does not say more."""
+        """The value in the window's result: by default the accumulator itself."""
         return accumulator
 
 
-def _read(value: Any, of: str | None) -> Any:
-    return value if of is None else value[of]
+def _read(value: Any, column: str | None) -> Any:
+    return value if column is None else value[column]
 
 
 @dataclass(frozen=True, slots=True)
 class Count(Aggregate):
-    """How many values there are."""
+    """The number of values."""
 
     order_free: ClassVar[bool] = True
 
@@ -54,7 +54,7 @@ class Count(Aggregate):
 
 @dataclass(frozen=True, slots=True)
 class Sum(Aggregate):
-    """The sum of the values; 0 of none.
+    """The sum of the values; 0 if there are none.
 
     >>> Sum(of="price").add(2, {"price": 3})
     5
@@ -75,7 +75,7 @@ class Sum(Aggregate):
 
 @dataclass(frozen=True, slots=True)
 class Reduce(Aggregate):
-    """The values combined two by two with ``function``; None of none. Values must be JSON values."""
+    """The values combined two by two with ``function``; None if there are none. Values must be JSON values."""
 
     function: Callable[[Any, Any], Any]
     of: str | None = None
@@ -94,18 +94,18 @@ class Reduce(Aggregate):
 
 
 def Min(of: str | None = None) -> Reduce:
-    """The least value; None of none."""
+    """The least value; None if there are none."""
     return Reduce(min, of, order_free=True)
 
 
 def Max(of: str | None = None) -> Reduce:
-    """The greatest value; None of none."""
+    """The greatest value; None if there are none."""
     return Reduce(max, of, order_free=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Several aggregates over the same values; the result is the tuple of theirs.
+    """Several aggregates over the same values; the result is the tuple of their results.
 
     >>> both = Together((Count(), Sum()))
     >>> both.get_result(both.add(both.create_accumulator(), 5))

@@ -1,8 +1,8 @@
-"""Assigners: which windows an element belongs to.
+"""Assigners: rules that place an element into windows.
 
-``assign`` gets a time (event time, or processing time where the spec says so) and, for assigners that ask for them,
-the element's value and key. An assigner whose windows ``merges`` gives each element a window of its own; the
-operator joins those that touch. Windows come in order of their start.
+``assign`` gets a time, the element's value and its key. The time is event time, or processing time if the spec says
+so. If ``merges`` is true, each element gets its own window, and the operator merges windows that touch. Windows are
+in order of their start.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from windowlib.model.windows import GLOBAL_WINDOW, MIN_TIME_MS, TimeWindow, wind
 
 
 class Assigner(Protocol):
-    """Whatever says which windows an element belongs to; users may bring their own."""
+    """Interface of an assigner; users may write their own."""
 
     @property
     def merges(self) -> bool:
-        """Whether windows that touch become one."""
+        """True if windows that touch become one."""
 
     def assign(self, timestamp_ms: int, value: Any = None, key: Any = None) -> list[TimeWindow]:
-        """The windows of an element, in order; none if it falls in a hole between windows."""
+        """The windows of an element, in order of start; none if it falls in a hole between windows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Tumbling:
 
     @property
     def slide_ms(self) -> int:
-        """Tumbling is sliding by its own size."""
+        """The slide of a tumbling window, which is its size."""
         return self.size_ms
 
     def assign(self, timestamp_ms: int, value: Any = None, key: Any = None) -> list[TimeWindow]:
@@ -56,7 +56,7 @@ class Tumbling:
 
 @dataclass(frozen=True, slots=True)
 class Sliding:
-    """Windows of ``size_ms`` that start every ``slide_ms``; where slide > size there are holes between them.
+    """Windows of ``size_ms`` that start every ``slide_ms``; if slide > size, there are holes between them.
 
     >>> Sliding(size_ms=10, slide_ms=5).assign(5)
     [TimeWindow(start_ms=0, end_ms=10), TimeWindow(start_ms=5, end_ms=15)]
@@ -82,9 +82,9 @@ class Sliding:
 
 @dataclass(frozen=True, slots=True)
 class Staggered:
-    """The windows of ``of``, shifted for each key by its own share of their size, so that not all fire in one run.
+    """The windows of ``of``, shifted by a different time for each key, so that they do not all fire in one run.
 
-    The share is ``crc32(str(key)) % size_ms``: the same in every run and on every machine.
+    The shift is ``crc32(str(key)) % size_ms``: the same in every run and on every machine.
 
     >>> [Staggered(Tumbling(size_ms=10)).assign(0, key=key) for key in "ab"]
     [[TimeWindow(start_ms=-3, end_ms=7)], [TimeWindow(start_ms=-9, end_ms=1)]]
@@ -121,7 +121,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class DynamicSession:
-    """Sessions whose gap each element brings: a column of the value (by name), or a function of the value.
+    """Sessions with a gap per element: a column of the value (by name), or a function of the value.
 
     >>> DynamicSession("gap_ms").assign(5, {"gap_ms": 2})
     [TimeWindow(start_ms=5, end_ms=7)]
@@ -132,7 +132,7 @@ class DynamicSession:
 
     @property
     def gap_column(self) -> str:
-        """The column that holds the gap; raises InvalidSpec where the gap is a function."""
+        """The column that holds the gap; raises InvalidSpec if the gap is a function."""
         if not isinstance(self.gap, str):
             raise InvalidSpec(f"need the name of a column that holds the gap, got a function: {self}")
         return self.gap
@@ -145,7 +145,7 @@ class DynamicSession:
 
 
 def _require_timestamp(timestamp_ms: int) -> None:
-    """An element without a timestamp counts as the least time there is; aligned windows refuse it, as Flink's do."""
+    """Raises InvalidElement if the element has no timestamp (MIN_TIME_MS), as Flink's aligned windows do."""
     if timestamp_ms <= MIN_TIME_MS:
         raise InvalidElement(f"need a timestamp for a window of event time, got {timestamp_ms}; quarantine the element")
 
@@ -159,9 +159,9 @@ def _column(value: Any, name: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Global:
-    """One window for everything, which never ends: its trigger alone decides.
+    """A single window for all elements. It never ends, so it fires only by its trigger.
 
-    Without a trigger it never fires, or with ``end_of_stream`` once, when the watermark reaches its maximum.
+    Without a trigger it never fires. With ``end_of_stream`` it fires once, when the watermark reaches its maximum.
 
     >>> Global().assign(5) == [GLOBAL_WINDOW]
     True

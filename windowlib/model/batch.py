@@ -1,12 +1,17 @@
-"""A batch is a set: one run of an order-free spec over a batch of elements, as Spark plans do it.
+"""Batch rule: one run of an order-free spec over a batch of elements, treated as a set, as Spark plans do it.
 
-Per key: all windows of the batch's elements are joined with one another into *islands*; each island is added to the
-windows in flight; an island whose joined window is late is dropped whole. Then the watermark moves, every window fires
-at most once, with its last contents, and what is past its cleanup time goes. That is the operator fed in descending
-order of window ends, with only the last firing of each window kept; the order inside a batch does not matter.
+Steps for each key:
 
-A new island's state window is the island itself; on a merge the earliest state window in flight survives. But for
-the names of state windows, the state left is the operator's: either can go on from the other's.
+1. The windows of the batch's elements are merged into *islands*.
+2. Each island is added to the windows in flight. If the merged window is late, the whole island is dropped.
+3. The watermark moves. Each window fires at most once, with its last contents.
+4. Windows past their cleanup time are retired.
+
+The result equals the operator fed in descending order of window ends, if only the last firing of each window is kept.
+The order inside a batch does not matter.
+
+The state window of a new island is the island itself. On a merge the earliest state window in flight survives. Except
+for the names of state windows, the resulting state equals the operator's, and each can continue from the other's.
 """
 
 from __future__ import annotations
@@ -29,11 +34,11 @@ from windowlib.model.windows import MIN_TIME_MS, TimeWindow, islands
 def advance(
     spec: WindowSpec, state: OperatorState, batch: Iterable[Element], watermark_ms: int
 ) -> tuple[list[Firing], list[Late]]:
-    """One run: the last firing of each window in order of (key, window), and late elements in order of arrival.
+    """Runs a batch: returns the last firing of each window by (key, window), and late elements by arrival.
 
-    ``state`` is changed; its watermark becomes ``watermark_ms``. Where ``spec`` allows another lateness than that
-    which left the state, it comes into force first (`windowlib.model.operator.resume`). Raises InvalidSpec where order
-    matters.
+    Changes ``state``; its watermark becomes ``watermark_ms``. If the allowed lateness has changed since the state was
+    written, the lateness of ``spec`` is applied first (`windowlib.model.operator.resume`). Raises InvalidSpec if the
+    order of elements matters, and WatermarkRegression if the watermark would go back.
 
     >>> from windowlib import Count, Session
     >>> spec, batch = WindowSpec(Session(gap_ms=3), Count()), [Element("a", 3), Element("a", 0)]
@@ -51,17 +56,17 @@ def advance(
     late: list[Element] = []
     late_up_to_ms = spec.late_up_to_ms(watermark_ms, state.late_up_to_ms)
     for key in sorted({*by_key, *state.keys}):
-        known = state.keys.setdefault(key, KeyState())
-        touched, dropped = _admit(spec, known, by_key[key], state)
+        key_state = state.keys.setdefault(key, KeyState())
+        touched, dropped = _admit(spec, key_state, by_key[key], state)
         late += dropped
-        for window in known.in_flight:
+        for window in key_state.in_flight:
             if window.max_timestamp_ms <= watermark_ms and (window in touched or _is_ahead(window, state)):
                 timing = Timing.ON_TIME if _is_ahead(window, state) else Timing.LATE
-                firings.append(Firing(key, window, _result(spec, known, window), timing))
-        for window in known.in_flight:
+                firings.append(Firing(key, window, _result(spec, key_state, window), timing))
+        for window in key_state.in_flight:
             if spec.is_late(window, watermark_ms, late_up_to_ms):
-                known.retire(window)
-        known.event_timers = _timers(spec, known, watermark_ms)
+                key_state.retire(window)
+        key_state.event_timers = _timers(spec, key_state, watermark_ms)
     state.watermark_ms, state.late_up_to_ms = watermark_ms, late_up_to_ms
     state.forget_empty()
     return firings, [Late(element) for element in sorted(late, key=lambda element: element.arrival)]
@@ -75,40 +80,40 @@ def _by_key(batch: Iterable[Element]) -> dict[Any, list[Element]]:
 
 
 def _timers(spec: WindowSpec, state: KeyState, watermark_ms: int) -> Timers:
-    """What the operator still waits for: the end and the cleanup time of every window in flight."""
+    """Timers of the end and of the cleanup time of every window in flight, if after the watermark."""
     times = [(end_ms, w) for w in state.in_flight for end_ms in (w.max_timestamp_ms, spec.cleanup_time_ms(w))]
     return {(time_ms, window) for time_ms, window in times if time_ms is not None and time_ms > watermark_ms}
 
 
 def _is_ahead(window: TimeWindow, state: OperatorState) -> bool:
-    """Whether the window had not reached its end before this run."""
+    """Tests if the window had not reached its end before this run."""
     return window.max_timestamp_ms > state.watermark_ms
 
 
 def _admit(
     spec: WindowSpec, state: KeyState, elements: Sequence[Element], shared: OperatorState
 ) -> tuple[set[TimeWindow], list[Element]]:
-    """Adds the elements to their windows; returns the windows that got some, and the elements that came late."""
+    """Adds the elements to their windows; returns the windows that received elements, and the late elements."""
     now = shared.watermark_ms, shared.late_up_to_ms
     touched: set[TimeWindow] = set()
-    taken: set[int] = set()
+    added: set[int] = set()
     for island, members in sorted(_gather(spec, elements).items()):
         window, state_window = _join(spec, state, island) if spec.assigner.merges else (island, island)
         if not spec.is_late(window, *now):
             touched.add(window)
-            taken |= {id(element) for element in members}
+            added |= {id(element) for element in members}
             held = state.contents.get(state_window, contents.empty(spec))
             for element in members:
                 held = contents.add(spec, held, element)
             state.contents[state_window] = held
         elif spec.assigner.merges:
             state.retire(window)
-    missed = [element for element in elements if id(element) not in taken]
+    missed = [element for element in elements if id(element) not in added]
     return touched, [element for element in missed if spec.is_element_late(_timestamp_ms(element), *now)]
 
 
 def _gather(spec: WindowSpec, elements: Sequence[Element]) -> dict[TimeWindow, list[Element]]:
-    """The islands of a batch with their elements; a window that never merges is an island of its own."""
+    """The islands of a batch with their elements; each window that never merges is its own island."""
     assigned = [
         (window, element)
         for element in elements
@@ -128,7 +133,7 @@ def _timestamp_ms(element: Element) -> int:
 
 
 def _join(spec: WindowSpec, state: KeyState, island: TimeWindow) -> tuple[TimeWindow, TimeWindow]:
-    """Adds an island to the windows in flight; returns the window it ended up in, and its state window."""
+    """Adds an island to the windows in flight; returns the merged window and its state window."""
     window, merge = state.windows.add(island)
     if merge:
         for merged in merge.merged_state_windows:

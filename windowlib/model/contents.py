@@ -1,7 +1,6 @@
-"""Contents: what one key and state window has collected, an accumulator or the elements themselves, in arrival order.
+"""Contents of one key and state window: an accumulator, or the elements themselves in arrival order.
 
-Which of the two is a matter of the spec: elements are kept where an evictor chooses among them, or where a
-process function wants them all.
+The spec decides: elements are kept for an evictor, or for a process function without an aggregate.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ def empty(spec: WindowSpec) -> Any:
 
 
 def add(spec: WindowSpec, contents: Any, element: Element) -> Any:
-    """The contents with one element more; the contents given are used up."""
+    """The contents with one more element; may change the argument, so use only the returned value."""
     if spec.aggregate is None or spec.keeps_elements:
         contents.append(element)
         return contents
@@ -27,7 +26,7 @@ def add(spec: WindowSpec, contents: Any, element: Element) -> Any:
 
 
 def merge(spec: WindowSpec, a: Any, b: Any) -> Any:
-    """The contents of both, that of the earlier state window first."""
+    """The contents of both; ``a`` belongs to the earlier state window."""
     if spec.aggregate is None or spec.keeps_elements:
         return sorted([*a, *b], key=lambda element: element.arrival)
     return spec.aggregate.merge(a, b)

@@ -1,6 +1,6 @@
-"""What goes into the operator and what comes out of it.
+"""Inputs and outputs of the operator.
 
-In: elements of a key, watermarks, and processing time. Out: what happened, as firings and late elements.
+Inputs: elements of a key, watermarks, and processing time. Outputs: firings and late elements.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from windowlib.model.windows import TimeWindow
 
 
 class Element(NamedTuple):
-    """One event of a key. ``arrival`` orders the elements of a window; None as timestamp means that it has none."""
+    """An event of a key. ``arrival`` orders the elements of a window; ``timestamp_ms`` is None if it has none."""
 
     key: Any
     timestamp_ms: int | None
@@ -23,20 +23,20 @@ class Element(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """From now on nothing at or below ``watermark_ms`` is expected any more."""
+    """Progress of event time: no element at or below ``watermark_ms`` is expected any more."""
 
     watermark_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessingTime:
-    """The clock, which is an argument like any other, shows ``processing_time_ms``."""
+    """Progress of processing time. The operator never reads a clock."""
 
     processing_time_ms: int
 
 
 class Timing(StrEnum):
-    """When a firing happens relative to its window's end: before it, when time reaches it, or after."""
+    """Time of a firing relative to its window's end: before it, when time reaches it, or after."""
 
     EARLY = "early"
     ON_TIME = "on_time"
@@ -45,7 +45,7 @@ class Timing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Firing:
-    """One result of one window of one key."""
+    """A result of a window of a key."""
 
     key: Any
     window: TimeWindow
@@ -60,7 +60,7 @@ class Firing:
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """An element that came after the cleanup time of every window it belongs to."""
+    """An element that arrived after the cleanup time of all its windows."""
 
     element: Element
 

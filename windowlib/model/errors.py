@@ -1,4 +1,4 @@
-"""What can go wrong, as one tree. A message says what was needed, what was given, and what to do."""
+"""Tree of all errors. A message states what is wrong, what was expected, and what to do."""
 
 import re
 
@@ -6,7 +6,7 @@ _CLASS = re.compile(r"\b[A-Za-z]+(?:Exception|Error): ")
 
 
 def reason_of(error: Exception) -> str:
-    """What an error of a library says, in a line without the names of classes; with nothing to say, its own.
+    """First line of a library error's message without class names; the error's own class name if it is empty.
 
     >>> reason_of(OSError("Cannot read: TProtocolException: Invalid data.\\nIn a page.")), reason_of(KeyError())
     ('Cannot read: Invalid data', 'KeyError')
@@ -16,7 +16,9 @@ def reason_of(error: Exception) -> str:
 
 
 def is_of_storage(error: Exception) -> bool:
-    """Whether the system failed at reading or writing, which may pass; what Arrow says of a file is not that.
+    """Tests if reading or writing failed in the operating system, so that a retry may help.
+
+    An OSError that Arrow raises about a file's contents has no ``errno`` and is not such a failure.
 
     >>> is_of_storage(OSError(5, "Input/output error")), is_of_storage(OSError("Corrupt snappy compressed data."))
     (True, False)
@@ -25,19 +27,19 @@ def is_of_storage(error: Exception) -> bool:
 
 
 class WindowError(Exception):
-    """The root of every error this project raises on purpose."""
+    """Root of every error that this project raises on purpose."""
 
 
 class TryAgain(WindowError):
-    """Not a mistake in the input: the same command may well succeed a little later."""
+    """A temporary failure: the same command may succeed a little later."""
 
 
 class InvalidSpec(WindowError, ValueError):
-    """The definition contradicts itself, or nothing here can run it exactly."""
+    """The definition contradicts itself, or no plan can run it exactly."""
 
 
 class InvalidElement(WindowError, ValueError):
-    """The element cannot be placed in time: it lacks a timestamp, or brings a gap that is not positive."""
+    """The element cannot be placed in time: it lacks a timestamp, or its gap is not positive."""
 
 
 class UnknownWindow(WindowError, LookupError):
@@ -45,7 +47,7 @@ class UnknownWindow(WindowError, LookupError):
 
 
 class WatermarkRegression(WindowError, ValueError):
-    """A run would move time backwards. Raised by jobs only: the operator does as Flink does."""
+    """A run would move time backwards. Only jobs raise it: the operator accepts it, as Flink does."""
 
 
 class StateMismatch(WindowError):
@@ -57,4 +59,4 @@ class ExpectationsFailed(WindowError):
 
 
 class WindowsDiffer(WindowError):
-    """A pipeline's windows are not those that its source gives."""
+    """A pipeline's windows differ from a recomputation from its source."""

@@ -1,7 +1,7 @@
-"""Evictors: which of a window's elements one evaluation sees.
+"""Evictors: rules that remove elements from a window before or after an evaluation.
 
-Before the function or after it, an evictor gets the elements in arrival order and returns those that stay; what it
-leaves out is gone for good. A window with an evictor keeps its elements, not only an accumulator.
+An evictor gets the elements in arrival order and returns those that stay. The others are removed for good. A window
+with an evictor keeps its elements, not only an accumulator.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ Elements = Sequence[Element]
 
 
 class Evictor(Protocol):
-    """Whatever hides elements from an evaluation; users may bring their own."""
+    """Interface of an evictor; users may write their own."""
 
     def evict_before(self, elements: Elements, window: TimeWindow) -> Elements:
-        """The elements that the function sees."""
+        """The elements that the function gets."""
 
     def evict_after(self, elements: Elements, window: TimeWindow) -> Elements:
-        """The elements that stay once the function has seen them."""
+        """The elements that stay after the function has run."""
 
 
 class _BeforeOrAfter(Evictor, Protocol):
-    """Evicts before the evaluation, or, with ``after``, after it."""
+    """Evicts before the evaluation, or after it if ``after`` is true."""
 
     @property
     def after(self) -> bool: ...
@@ -57,7 +57,7 @@ class CountEvictor(_BeforeOrAfter):
 
 @dataclass(frozen=True, slots=True)
 class TimeEvictor(_BeforeOrAfter):
-    """Keeps the elements less than ``keep_ms`` older than the newest; all, where the first has no timestamp."""
+    """Keeps elements less than ``keep_ms`` older than the newest. Keeps all if the first has no timestamp."""
 
     keep_ms: int
     after: bool = False
@@ -72,9 +72,9 @@ class TimeEvictor(_BeforeOrAfter):
 
 @dataclass(frozen=True, slots=True)
 class DeltaEvictor(_BeforeOrAfter):
-    """Drops the elements that the last one exceeds by ``threshold`` or more in column ``of``; a null exceeds nothing.
+    """Drops an element if the last element exceeds it by ``threshold`` or more in column ``of``.
 
-    Nor is it exceeded: an element with a null stays, and where the last one has it, all do.
+    An element with a null stays. If the last element has a null, all stay.
     """
 
     threshold: float

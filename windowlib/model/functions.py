@@ -1,7 +1,7 @@
-"""Process functions: what a firing makes of a window, with its bounds, its key and state of their own.
+"""Process functions: user code that turns a window into results. It sees the window's bounds, its key and state.
 
-State is a dictionary of JSON values. That of a window goes with the window; windows that merge have none, since
-it could belong to any of them. That of a key stays.
+State is a dictionary of JSON values. State of a key stays. State of a window is dropped with the window. Windows that
+merge have no window state, because it could belong to any of them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from windowlib.model.windows import TimeWindow
 
 @dataclass(frozen=True, slots=True)
 class ProcessContext:
-    """What a process function sees in addition to the contents."""
+    """Input of a process function in addition to the contents."""
 
     key: Any
     window: TimeWindow
@@ -27,17 +27,17 @@ class ProcessContext:
 
     @property
     def window_state(self) -> dict[str, Any]:
-        """State of this window of this key; raises InvalidSpec where windows merge."""
+        """State of this window of this key; raises InvalidSpec if windows merge."""
         if self.own_window_state is None:
             raise InvalidSpec("need windows that do not merge for state per window; use key_state")
         return self.own_window_state
 
 
 class ProcessFunction(Protocol):
-    """Whatever turns the contents of a window into results; users may bring their own."""
+    """Interface of a process function; users write their own."""
 
     def process(self, contents: Any, context: ProcessContext) -> Iterable[Any]:
-        """The results of one firing. ``contents`` is the aggregate's result, or all values where there is none."""
+        """The results of a firing. ``contents`` is the aggregate's result, or all values without an aggregate."""
 
     def clear(self, context: ProcessContext) -> None:
-        """The window is going; its state is dropped afterwards in any case."""
+        """Runs before the window is retired; its state is dropped afterwards in any case."""

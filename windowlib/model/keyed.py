@@ -1,9 +1,10 @@
-"""One key in one run: the operator between two states, and what its firings become.
+"""The operator for one key in one run, from stored state to stored state; its firings become results.
 
-A run is one instant. For each key the clock comes first (the run's plan time), then the batch's elements in order of
-arrival, then the watermark that the run moves to. Firings are numbered per window, over the windows it grew from.
-Where the trigger fires once at the window's end, a later firing is a new version of one result: of all firings in a
-run only the last is reported, with the windows it replaces. Any other trigger's firings are results of their own.
+A run is a single instant. Each key gets the plan time first, then the batch's elements in order of arrival, then the
+run's new watermark. Firings are numbered per window; a merged window continues the greatest number of its parts.
+
+If the trigger fires at the window's end, a later firing is a new version of the same result. Of all versions in a
+run only the last is reported, with the windows it replaces. For other triggers every firing is a separate result.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from windowlib.model.windows import MAX_TIME_MS, MIN_TIME_MS, TimeWindow
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """When a run happens: the times it begins with, and the inputs around its elements.
+    """Instant of a run: the times at its start, and the inputs before and after its elements.
 
-    Windows up to ``late_up_to_ms`` were late before it; where it ``resumes``, the spec may allow another lateness than
-    that which left the state.
+    Windows up to ``late_up_to_ms`` were already late. ``resumes`` is true if the allowed lateness may have changed
+    since the state was written.
     """
 
     watermark_in_ms: int
@@ -48,17 +49,17 @@ class Instant:
         resumes: bool = False,
         time: Literal["event", "processing"] = "event",
     ) -> Instant:
-        """A run: clock, elements, watermark.
+        """The instant of a run: clock, then elements, then watermark.
 
-        A window of processing ``time`` that holds the plan time gets the run's elements before it fires and goes: like
-        Flink's, its clock runs a timer when the millisecond is over.
+        A timer of processing time is due when its millisecond is over, as in Flink. So a processing-time window that
+        holds the plan time gets the run's elements before it fires.
         """
         reached_ms = plan_time_ms - 1 if time == "processing" else plan_time_ms
         clock, watermark = ProcessingTime(reached_ms), Watermark(watermark_out_ms)
         return cls(watermark_in_ms, plan_time_ms, (clock,), (watermark,), late_up_to_ms, resumes)
 
     def reaches(self, next_event_ms: int, next_processing_ms: int) -> bool:
-        """Whether a timer is due, or all must be set again.
+        """Tests if the run must visit the key: a timer is due, or all timers must be set again.
 
         >>> Instant.of_run(0, 9, 100).reaches(9, 101), Instant.of_run(0, 9, 100).reaches(10, 101)
         (True, False)
@@ -74,7 +75,7 @@ class Instant:
         return False
 
     def now_ms(self, time: Literal["event", "processing"]) -> int:
-        """The time, of event or of processing, when the run ends."""
+        """The event time or processing time at the end of the run."""
         now_ms = self.watermark_in_ms if time == "event" else self.processing_time_in_ms
         for moved in (*self.before, *self.after):
             match moved:
@@ -85,7 +86,7 @@ class Instant:
         return now_ms
 
     def over_up_to_ms(self, spec: WindowSpec) -> int:
-        """The greatest max_timestamp_ms of a window that is past its cleanup time when the run ends.
+        """The greatest max_timestamp_ms of a window that is past its cleanup time at the end of the run.
 
         >>> from windowlib import Count, Tumbling
         >>> Instant.of_run(0, 30, 100).over_up_to_ms(WindowSpec(Tumbling(10), Count(), allowed_lateness_ms=5))
@@ -97,7 +98,7 @@ class Instant:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a firing leads to. ``replaced`` are windows whose published results this one takes the place of."""
+    """The result of a firing; it replaces the published results of the windows ``replaced``."""
 
     window: TimeWindow
     value: Any
@@ -108,7 +109,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class InHole:
-    """An element that no window took although it is not late."""
+    """An element that belongs to no window although it is not late."""
 
     element: Element
 
@@ -132,36 +133,36 @@ class KeyRun:
     key: Any
     instant: Instant
     state: KeyState = field(default_factory=KeyState)
-    fired: dict[TimeWindow, int] = field(default_factory=dict)  # window → how often it, or what it grew from, has fired
+    fired: dict[TimeWindow, int] = field(default_factory=dict)  # window → number of its last firing
 
     def restore(self, row: Row) -> None:
-        """Takes one row of the state in, as `rows` gave it."""
+        """Restores a row of the state from `rows`."""
         self.state.restore(row)
         for start_ms, end_ms, number in row.get("fired", ()):
             self.fired[TimeWindow(start_ms, end_ms)] = number
 
     def advance(self, elements: Iterable[Element]) -> Iterator[Outcome]:
-        """The run; results and elements that no window took, as they happen."""
+        """Runs; yields results, late elements and elements in holes as they occur."""
         outcomes = self._outcomes(elements)
         return self._last_versions(outcomes) if self.spec.updates_results else outcomes
 
     def without_rows(self, result: Result) -> None:
-        """A result came to no rows: a later version of it has none to replace."""
+        """Records that a result produced no rows, so that a later version replaces nothing."""
         if self.spec.updates_results:
             del self.fired[result.window]
 
     def rows(self) -> list[Row]:
-        """The state after the run: a row per window, as `KeyState.rows` gives them, with ``fired``."""
+        """The state after the run: the rows of `KeyState.rows`, each with ``fired`` (start, end, firing number)."""
         rows = [{**row, "fired": []} for row in self.state.rows(self.key)]
-        of = {TimeWindow(*row["window"]): row for row in rows if "window" in row}
+        rows_by_window = {TimeWindow(*row["window"]): row for row in rows if "window" in row}
         for window, number in sorted(self.fired.items()):
             home = self._home(window)
-            if home is None or (home not in of and self._is_over(home)):
+            if home is None or (home not in rows_by_window and self._is_over(home)):
                 continue
-            if home not in of:
-                of[home] = KeyState().row(self.key, home) | {"fired": []}
-                rows.append(of[home])
-            of[home]["fired"].append([window.start_ms, window.end_ms, number])
+            if home not in rows_by_window:
+                rows_by_window[home] = KeyState().row(self.key, home) | {"fired": []}
+                rows.append(rows_by_window[home])
+            rows_by_window[home]["fired"].append([window.start_ms, window.end_ms, number])
         return rows
 
     def _outcomes(self, elements: Iterable[Element]) -> Iterator[Outcome]:
@@ -187,7 +188,7 @@ class KeyRun:
                     yield InHole(event)
                 for output in step(spec, shared, event):
                     yield self._outcome(output)
-                shared.keys.setdefault(self.key, self.state)  # which is forgotten where it is empty
+                shared.keys.setdefault(self.key, self.state)  # `step` drops empty keys
             shared.processing_time_ms = max(shared.processing_time_ms, instant.processing_time_in_ms)
 
     def _outcome(self, output: Output) -> Outcome:
@@ -204,18 +205,20 @@ class KeyRun:
         return Result(window, firing.result, firing.timing, number, replaced)
 
     def _last_versions(self, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
-        """Of the versions of a result in one run the last; what was published before the run is what it replaces."""
+        """Keeps the last version of each result; ``replaced`` keeps only windows published before the run."""
         published = set(self.fired)
         last: dict[TimeWindow, Result] = {}
-        for one in outcomes:
-            if not isinstance(one, Result):
-                yield one
+        for outcome in outcomes:
+            if not isinstance(outcome, Result):
+                yield outcome
                 continue
-            replaced = {w for w in one.replaced if w in published}
-            for window in one.replaced:
+            replaced = {w for w in outcome.replaced if w in published}
+            for window in outcome.replaced:
                 if window in last:
                     replaced |= set(last.pop(window).replaced)
-            last[one.window] = Result(one.window, one.value, one.timing, one.firing, tuple(sorted(replaced)))
+            last[outcome.window] = Result(
+                outcome.window, outcome.value, outcome.timing, outcome.firing, tuple(sorted(replaced))
+            )
         yield from last.values()
 
     def _in_hole(self, element: Element, shared: OperatorState) -> bool:
@@ -229,19 +232,22 @@ class KeyRun:
         return missed and not self.spec.is_element_late(timestamp_ms, *now)
 
     def _home(self, window: TimeWindow) -> TimeWindow | None:
-        """What a window that has fired is part of now; None where it merges and what it became has been cleaned up."""
+        """The window in flight that contains a fired window; None if that window has been cleaned up.
+
+        A window that never merges is its own home.
+        """
         if not self.spec.assigner.merges:
             return window
         in_flight = self.state.windows.state_windows
         return next((w for w in in_flight if w.start_ms <= window.start_ms and window.end_ms <= w.end_ms), None)
 
     def _is_over(self, window: TimeWindow) -> bool:
-        """Whether the window is past its cleanup time when the run ends."""
+        """Tests if the window is past its cleanup time at the end of the run."""
         time_ms, now_ms = self.spec.cleanup_time_ms(window), self.instant.now_ms(self.spec.time)
         by_now = time_ms is not None and time_ms <= now_ms
         return by_now or (self.spec.time == "event" and was_cleaned_up(window, self.instant.late_up_to_ms))
 
 
 def next_timers(row: Row) -> tuple[int, int]:
-    """The earliest timers of a row of state, of event time and of processing time; MAX_TIME_MS where there is none."""
+    """The earliest event timer and the earliest processing timer of a row; MAX_TIME_MS if there is none."""
     return min(row["event_timers"], default=MAX_TIME_MS), min(row["processing_timers"], default=MAX_TIME_MS)

@@ -1,11 +1,11 @@
-"""Lateness: the formulas, written once.
+"""Formulas of lateness.
 
 A window is kept until the watermark reaches its *cleanup time*, ``max_timestamp_ms + allowed_lateness_ms``. From then
-on it is *late*: an element that belongs to late windows only is late too. Times saturate at the greatest 64-bit
-integer, so that an allowance without end means "never". The global window never ends and is never late.
+on it is *late*. An element is late if all its windows are late. Times saturate at the greatest 64-bit integer, so an
+unlimited allowed lateness means "never". The global window never ends and is never late.
 
-What has been cleaned up stays late: where the allowance changes, windows up to a recorded time (`late_up_to_ms` of a
-state, of a batch) are late whatever is allowed now.
+A window that has been cleaned up stays late. After a change of the allowed lateness, windows up to a recorded time
+(`late_up_to_ms` of a state or a batch) are late under any allowed lateness.
 """
 
 from windowlib.model.windows import GLOBAL_WINDOW, MAX_TIME_MS, MIN_TIME_MS, TimeWindow
@@ -23,7 +23,7 @@ def cleanup_time_ms(window: TimeWindow, allowed_lateness_ms: int) -> int:
 
 
 def is_late(window: TimeWindow, allowed_lateness_ms: int, watermark_ms: int) -> bool:
-    """Whether the watermark has reached the window's cleanup time.
+    """Tests if the watermark has reached the window's cleanup time.
 
     >>> [is_late(TimeWindow(0, 10), 5, watermark_ms) for watermark_ms in (13, 14)]
     [False, True]
@@ -32,7 +32,7 @@ def is_late(window: TimeWindow, allowed_lateness_ms: int, watermark_ms: int) -> 
 
 
 def is_element_late(timestamp_ms: int, allowed_lateness_ms: int, watermark_ms: int) -> bool:
-    """Whether an element that is in no window (a hole, where slide > size) counts as late.
+    """Tests if an element in no window (in a hole, where slide > size) counts as late.
 
     >>> [is_element_late(9, 5, watermark_ms) for watermark_ms in (13, 14)]
     [False, True]
@@ -41,7 +41,7 @@ def is_element_late(timestamp_ms: int, allowed_lateness_ms: int, watermark_ms: i
 
 
 def was_cleaned_up(window: TimeWindow, up_to_ms: int) -> bool:
-    """Whether the window is late by a recorded ``late_up_to_ms``; MIN_TIME_MS stands for none.
+    """Tests if the window is late by a recorded ``late_up_to_ms``; MIN_TIME_MS means none is recorded.
 
     >>> [was_cleaned_up(TimeWindow(0, 10), up_to_ms) for up_to_ms in (8, 9)]
     [False, True]
@@ -50,12 +50,12 @@ def was_cleaned_up(window: TimeWindow, up_to_ms: int) -> bool:
 
 
 def is_up_to(timestamp_ms: int, up_to_ms: int) -> bool:
-    """The same of a last millisecond, or of an element that is in no window."""
+    """Tests the last millisecond of a window, or the timestamp of an element in no window, in the same way."""
     return up_to_ms > MIN_TIME_MS and timestamp_ms <= up_to_ms
 
 
 def late_up_to_ms(allowed_lateness_ms: int, watermark_ms: int) -> int:
-    """The greatest ``max_timestamp_ms`` that is late: `is_late` turned round, for a comparison with many windows.
+    """The greatest ``max_timestamp_ms`` that is late: the inverse of `is_late`, to compare with many windows.
 
     >>> late_up_to_ms(5, watermark_ms=14)
     9

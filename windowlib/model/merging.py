@@ -1,8 +1,8 @@
-"""The merging window set of one key: which windows are in flight, and under which *state window* each is kept.
+"""Merging window set of a key: the windows in flight, and the *state window* that holds the contents of each.
 
-When windows merge, the earliest state window keeps the contents and the others are folded into it, once; extending
-a window changes this map and moves no contents. Invariants: windows in flight never touch; every state window lies
-inside its window, so no two are equal.
+When windows merge, the earliest state window keeps its contents, and the contents of the others are merged into it
+once. Extending a window changes only this map. Invariants: windows in flight never touch. Every state window lies
+inside its window, so no two state windows are equal.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from windowlib.model.windows import TimeWindow, cover, touches
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """``merged`` windows became ``result``; what ``merged_state_windows`` hold belongs under ``state_window`` now."""
+    """``merged`` windows became ``result``; contents of ``merged_state_windows`` move to ``state_window``."""
 
     result: TimeWindow
     merged: tuple[TimeWindow, ...]
@@ -45,25 +45,28 @@ class MergingWindowSet:
         return iter(sorted(self.state_windows))
 
     def state_window(self, window: TimeWindow) -> TimeWindow:
-        """Where the window's contents lie; raises UnknownWindow."""
+        """The state window that holds the window's contents; raises UnknownWindow."""
         self._require(window)
         return self.state_windows[window]
 
     def add(self, window: TimeWindow) -> tuple[TimeWindow, Merge | None]:
-        """Joins a new window with those it touches; returns the window it ended up in, and the merge if one changed."""
-        merged = tuple(known for known in self if touches(known, window))
+        """Merges a new window with those it touches; returns the resulting window.
+
+        Also returns the merge, or None if no window in flight changed.
+        """
+        merged = tuple(existing for existing in self if touches(existing, window))
         if not merged:
             self.state_windows[window] = window
             return window, None
         result = _cover_all((window, *merged))
         if merged == (result,):
             return result, None
-        state_window, *others = [self.state_windows.pop(known) for known in merged]
+        state_window, *others = [self.state_windows.pop(existing) for existing in merged]
         self.state_windows[result] = state_window
         return result, Merge(result, merged, state_window, tuple(others))
 
     def retire(self, window: TimeWindow) -> None:
-        """Takes the window out of flight; raises UnknownWindow."""
+        """Removes the window; raises UnknownWindow."""
         self._require(window)
         del self.state_windows[window]
 

@@ -1,27 +1,28 @@
-"""The window operator: the reference, and the specification.
+"""The window operator: the reference implementation, and the specification of all plans.
 
-One input at a time, one key at a time, in eight steps: *assign* windows to the element, *merge* them with those in
-flight, *drop late* ones, *add* the element, ask the *trigger*, *fire*, *purge*, *clean up*. Time is an input too: a
-watermark or a processing time runs the timers it has reached. This does what Flink's WindowOperator and
-EvictingWindowOperator do. It differs on purpose in eleven points:
+It takes one input at a time, for one key at a time, in eight steps: *assign* windows to the element, *merge* them with
+those in flight, *drop late* ones, *add* the element, ask the *trigger*, *fire*, *purge*, *clean up*. Time is an input
+too: a watermark or a processing time runs the timers it has reached. The semantics are those of Flink's WindowOperator
+and EvictingWindowOperator, with eleven intended differences:
 
-- The earliest state window survives a merge, and merged elements are in arrival order (Flink: by hash code).
-- An element whose own window equals a session that has grown joins it (Flink forgets the session's contents).
-- On one watermark, firings are in order of (time, key) (Flink: of time, then as its heap has them).
-- A window whose cleanup timer a trigger has deleted goes in silence when that time comes (Flink keeps it for ever).
-- Where the state goes on under another allowed lateness (`resume`), what has been cleaned up stays late (Flink would
-  begin such a window again, empty, and fire a part of it), and windows past a shorter one go at once (Flink: never).
-- Near the ends of 64 bits a window's start and end are what they come to (Flink's wrap round, to the other end of
-  time), and one without end fires by intervals twice more at the end of the input (Flink: for every interval of time).
-- The time until which an element in no window is not late, its own and the allowed lateness, ends at the greatest
-  64-bit integer (Flink's sum wraps round, so with an allowance without end it counts such an element as late).
-- To the time evictor an element without a time is the oldest, unless it comes first (Flink fails at it).
-- Sent again after a restore (`resend_watermark`), a watermark is the one since the restore before, if there was any
-  (Flink: the last that the source has sent).
-- A timer of processing time that is set after its time fires when the clock moves next (Flink: at once). In a pipeline
-  that is the next run: a window of event time that the watermark passes before goes without that result.
-- To the trigger and the evictor by difference a null is like NaN: it exceeds nothing, and nothing exceeds it (Flink's
-  own delta functions fail at it).
+- The earliest state window survives a merge, and merged elements are in arrival order. Flink orders by hash code.
+- An element whose own window equals a merged session joins it. Flink loses the session's contents.
+- Firings of a watermark are in order of (time, key). Flink orders them by time, then by the layout of its heap.
+- If a trigger has deleted a window's cleanup timer, the window is still cleaned up at that time, without a firing.
+  Flink keeps it for ever.
+- If the allowed lateness changes (`resume`), cleaned-up windows stay late, and windows past a shorter lateness go at
+  once. Flink would start a cleaned-up window again, empty, and would never remove the others.
+- Near the ends of the 64-bit range, starts and ends of windows are exact. Flink's wrap around. A window without end
+  that fires by intervals fires twice more at the end of the input. Flink fires it for every remaining interval.
+- For an element in no window, timestamp plus allowed lateness saturates at the greatest 64-bit integer. Flink's sum
+  wraps around: with an unlimited allowed lateness the element counts as late.
+- For the time evictor an element without a timestamp is the oldest, unless it is the first. Flink fails.
+- A watermark that is sent again after a restore (`resend_watermark`) is the one since the previous restore, if there
+  was any. Flink uses the last one that the source has sent.
+- A processing-time timer that is set after its time fires when the clock moves next. Flink fires it at once. In a
+  pipeline that is the next run. An event-time window that the watermark passes before that loses this firing.
+- For the delta trigger and the delta evictor a null is like NaN: it exceeds nothing, and nothing exceeds it. Flink's
+  own delta functions fail.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from windowlib.model.windows import MIN_TIME_MS, TimeWindow
 
 
 def run(spec: WindowSpec, state: OperatorState, inputs: Iterable[Input]) -> list[Output]:
-    """What happens when these inputs come in this order; ``state`` is changed.
+    """Processes the inputs in order and returns the outputs; changes ``state``.
 
     >>> from windowlib import Session, Sum
     >>> spec = WindowSpec(Session(gap_ms=3), Sum())
@@ -53,7 +54,7 @@ def run(spec: WindowSpec, state: OperatorState, inputs: Iterable[Input]) -> list
 
 
 def step(spec: WindowSpec, state: OperatorState, event: Input) -> list[Output]:
-    """What happens when one input comes; ``state`` is changed."""
+    """Processes one input and returns the outputs; changes ``state``."""
     match event:
         case Element():
             return list(_key(spec, state, event.key).on_element(event))
@@ -66,11 +67,12 @@ def step(spec: WindowSpec, state: OperatorState, event: Input) -> list[Output]:
 
 
 def resume(spec: WindowSpec, state: OperatorState, before: WindowSpec | None = None) -> None:
-    """Goes on with a state under a spec that may allow another lateness than the one ``before``, which left it.
+    """Continues a state under ``spec``, whose allowed lateness may differ from that of ``before``, which wrote it.
 
-    What is late stays so (without ``before``, the state knows it). Windows in flight that are past their cleanup time
-    now go, and fire nothing: the watermark had reached their ends before. The others get a timer of their new cleanup
-    time; that of the old one stays, and asks the trigger once more, as in Flink.
+    Late windows stay late; without ``before``, they are known only from `OperatorState.late_up_to_ms`. Windows in
+    flight that are now past their cleanup time are retired without a firing, because the watermark had already reached
+    their ends. The others get a timer at their new cleanup time. The old timer stays and asks the trigger once more,
+    as in Flink.
 
     >>> from windowlib import Count, Tumbling
     >>> short, long = (WindowSpec(Tumbling(10), Count(), allowed_lateness_ms=ms) for ms in (5, 50))
@@ -84,8 +86,8 @@ def resume(spec: WindowSpec, state: OperatorState, before: WindowSpec | None = N
     >>> state.in_flight
     []
     """
-    for one in (before or spec, spec):
-        state.late_up_to_ms = one.late_up_to_ms(state.watermark_ms, state.late_up_to_ms)
+    for applied in (before or spec, spec):
+        state.late_up_to_ms = applied.late_up_to_ms(state.watermark_ms, state.late_up_to_ms)
     for key in sorted(state.keys):
         _key(spec, state, key).on_resume()
     state.forget_empty()
@@ -106,7 +108,7 @@ def _key(spec: WindowSpec, state: OperatorState, key: Any) -> _Key:
 
 @dataclass
 class _Key:
-    """The operator as one key sees it: its own state, and the time that it shares with all keys."""
+    """The operator of one key: the key's own state, and the times shared by all keys."""
 
     spec: WindowSpec
     key: Any
@@ -114,41 +116,41 @@ class _Key:
     shared: OperatorState
 
     def on_element(self, element: Element) -> Iterator[Output]:
-        """An element comes: the eight steps, for each of its windows."""
+        """Runs the eight steps for each window of an element."""
         spec, watermark_ms, up_to_ms = self.spec, self.shared.watermark_ms, self.shared.late_up_to_ms
         timestamp_ms = MIN_TIME_MS if element.timestamp_ms is None else element.timestamp_ms
         time_ms = timestamp_ms if spec.time == "event" else self.shared.processing_time_ms
-        taken = False
+        accepted = False
         for assigned in spec.assigner.assign(time_ms, element.value, self.key):  # 1 assign
             window = self._merge(assigned) if spec.assigner.merges else assigned  # 2 merge
             if spec.is_late(window, watermark_ms, up_to_ms):  # 3 drop late
                 if spec.assigner.merges:
                     self.state.retire(window)
                 continue
-            taken = True
+            accepted = True
             self._add(window, element)  # 4 add
             answer = spec.active_trigger.on_element(element.value, timestamp_ms, self._trigger(window))  # 5 trigger
             yield from self._obey(answer, window, self._timing_of_element(window))  # 6 fire, 7 purge
             self._set_cleanup(window)  # 8 clean up, when it is time
-        if not taken and spec.is_element_late(timestamp_ms, watermark_ms, up_to_ms):
+        if not accepted and spec.is_element_late(timestamp_ms, watermark_ms, up_to_ms):
             yield Late(element)
 
     def on_resume(self) -> None:
-        """The spec may allow another lateness: what is past its cleanup time goes, and the others are timed by it."""
-        for window in sorted(self.state.known):
+        """Applies the allowed lateness of the spec: retires windows past their cleanup time and times the others."""
+        for window in sorted(self.state.remembered_windows):
             if self.spec.is_late(window, self.shared.watermark_ms, self.shared.late_up_to_ms):
                 self._clean_up(window)
             elif self.spec.time == "event":
                 self._set_cleanup(window)
 
     def on_watermark(self) -> Iterator[tuple[int, Firing]]:
-        """The watermark has moved: run the timers of event time that it has reached, with what they fire."""
+        """Runs the event timers that the watermark has reached; yields their firings."""
         while due := _next(self.state.event_timers, self.shared.watermark_ms):
             yield from self._on_timer(*due, self.spec.active_trigger.on_event_time, "event")
         self._sweep("event", self.shared.watermark_ms)
 
     def on_processing_time(self) -> Iterator[tuple[int, Firing]]:
-        """Processing time has moved: the same for its timers."""
+        """Runs the processing timers that processing time has reached; yields their firings."""
         while due := _next(self.state.processing_timers, self.shared.processing_time_ms):
             yield from self._on_timer(*due, self.spec.active_trigger.on_processing_time, "processing")
         self._sweep("processing", self.shared.processing_time_ms)
@@ -165,7 +167,7 @@ class _Key:
             self._clean_up(window)
 
     def _merge(self, assigned: TimeWindow) -> TimeWindow:
-        """Joins the window with those in flight that it touches; their trigger states and contents follow."""
+        """Merges the window, trigger states and contents with those of the windows in flight that it touches."""
         state = self.state
         window, merge = state.windows.add(assigned)
         if merge:
@@ -186,7 +188,7 @@ class _Key:
         self.state.contents[state_window] = contents.add(self.spec, held, element)
 
     def _obey(self, answer: TriggerResult, window: TimeWindow, timing: Timing) -> Iterator[Firing]:
-        """Fires and purges, as the trigger asks; a window without contents has nothing to fire."""
+        """Fires and purges as the trigger answers; a window without contents does not fire."""
         if not isinstance(answer, TriggerResult):
             raise InvalidSpec(f"need a TriggerResult from {self.spec.active_trigger}, got {answer!r}")
         state_window = self._state_window(window)
@@ -197,7 +199,7 @@ class _Key:
             self.state.contents.pop(state_window, None)
 
     def _evaluate(self, window: TimeWindow, state_window: TimeWindow) -> Iterator[Any]:
-        """The results of the window now; what an evictor leaves out is gone for good."""
+        """The results of the window; removes evicted elements for good."""
         spec, held = self.spec, self.state.contents[state_window]
         if spec.evictor:
             held = list(spec.evictor.evict_before(held, window))
@@ -209,16 +211,16 @@ class _Key:
                 del self.state.contents[state_window]
 
     def _set_cleanup(self, window: TimeWindow) -> None:
-        """Sets the timer of the cleanup time, where it ever comes."""
+        """Sets the timer of the cleanup time, if the window has one."""
         time_ms = self.spec.cleanup_time_ms(window)
         timers = self.state.event_timers if self.spec.time == "event" else self.state.processing_timers
         if time_ms is not None:
             timers.add((time_ms, window))
 
     def _sweep(self, kind: str, now_ms: int) -> None:
-        """Cleans up what is past its time and has no timer any more: the trigger has deleted it."""
+        """Cleans up windows past their cleanup time whose timer was deleted by the trigger."""
         if kind == self.spec.time:
-            for window in sorted(self.state.known):
+            for window in sorted(self.state.remembered_windows):
                 time_ms = self.spec.cleanup_time_ms(window)
                 if time_ms is not None and time_ms <= now_ms:
                     self._clean_up(window)
@@ -249,7 +251,7 @@ class _Key:
 
 
 def _next(timers: Timers, reached_ms: int) -> tuple[int, TimeWindow] | None:
-    """Takes out the earliest timer that time has reached."""
+    """Removes and returns the earliest timer that time has reached; None if there is none."""
     first = min(timers, default=None)
     if first is None or first[0] > reached_ms:
         return None
@@ -258,7 +260,7 @@ def _next(timers: Timers, reached_ms: int) -> tuple[int, TimeWindow] | None:
 
 
 def over_up_to_ms_of(spec: WindowSpec, shared: OperatorState) -> int:
-    """The last millisecond that is over: of event time the watermark, of processing time the one before now."""
+    """The last millisecond that is over: the watermark, or for processing time the millisecond before now."""
     return shared.watermark_ms if spec.time == "event" else shared.processing_time_ms - 1
 
 

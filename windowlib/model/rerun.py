@@ -1,16 +1,16 @@
-"""Reruns: which windows a range of time concerns, and which events they are recomputed from.
+"""Reruns: the windows that a time range concerns, and the events from which they are recomputed.
 
-A rerun of ``[from, to)`` replaces every window that meets the range by what its events, as the source holds them now,
-give. Which events that are depends on how windows share them:
+A rerun of ``[from, to)`` replaces every window that meets the range. It recomputes them from the events that the
+source holds now:
 
 ==============================  ===================================================================================
-sessions                        all events of every chain of touching windows that reaches into the range
-tumbling, sliding with holes    all events of every window that meets the range: no event is in two windows
-sliding, overlapping            all events inside the range; of those around it only what had been admitted before,
-                                since an event is in all of its windows or in none
+sessions                        all events of every chain of touching windows that meets the range
+tumbling, sliding with holes    all events of every window that meets the range; no event is in two windows
+sliding, overlapping            all events inside the range; of events outside it only those admitted earlier, because
+                                an event must be in all of its windows or in none
 ==============================  ===================================================================================
 
-So after a rerun as before it, every window holds exactly the admitted events of its time. This is our decision: Flink
+So before and after a rerun, every window holds exactly the admitted events of its time. This is our decision: Flink
 has no reruns.
 """
 
@@ -35,7 +35,7 @@ class TimeRange:
             raise InvalidSpec(f"need from_ms < to_ms, got {self}")
 
     def meets(self, window: TimeWindow) -> bool:
-        """Whether the window has a time in the range.
+        """Tests if the window and the range share a millisecond.
 
         >>> [TimeRange(10, 20).meets(TimeWindow(*bounds)) for bounds in ((0, 10), (0, 11), (19, 30), (20, 30))]
         [False, True, True, False]
@@ -43,7 +43,7 @@ class TimeRange:
         return window.start_ms < self.to_ms and self.from_ms < window.end_ms
 
     def holds(self, other: "TimeRange") -> bool:
-        """Whether all of another range is in this one.
+        """Tests if this range contains another.
 
         >>> [TimeRange(10, 20).holds(TimeRange(*bounds)) for bounds in ((10, 20), (9, 20), (10, 21), (12, 15))]
         [True, False, False, True]
@@ -51,37 +51,37 @@ class TimeRange:
         return self.from_ms <= other.from_ms and other.to_ms <= self.to_ms
 
 
-def readmitted(assigner: Tumbling | Sliding, asked: TimeRange) -> TimeRange:
-    """The times whose events all count, late ones too, in a rerun of ``asked``.
+def readmitted(assigner: Tumbling | Sliding, requested: TimeRange) -> TimeRange:
+    """The times whose events all count, late events too, in a rerun of ``requested``.
 
     >>> readmitted(Tumbling(10), TimeRange(12, 31)), readmitted(Sliding(10, 5), TimeRange(12, 31))
     (TimeRange(from_ms=10, to_ms=40), TimeRange(from_ms=12, to_ms=31))
     """
     size_ms, step_ms = assigner.size_ms, assigner.slide_ms
     if step_ms < size_ms:
-        return asked
-    first_ms = window_start(asked.from_ms, step_ms, assigner.offset_ms)
-    last_ms = window_start(asked.to_ms - 1, step_ms, assigner.offset_ms)
-    from_ms = first_ms if first_ms + size_ms > asked.from_ms else asked.from_ms  # else it begins in a hole
-    return TimeRange(from_ms, max(asked.to_ms, last_ms + size_ms))
+        return requested
+    first_ms = window_start(requested.from_ms, step_ms, assigner.offset_ms)
+    last_ms = window_start(requested.to_ms - 1, step_ms, assigner.offset_ms)
+    from_ms = first_ms if first_ms + size_ms > requested.from_ms else requested.from_ms  # else it begins in a hole
+    return TimeRange(from_ms, max(requested.to_ms, last_ms + size_ms))
 
 
-def needed(assigner: Tumbling | Sliding, asked: TimeRange) -> TimeRange:
-    """The times of all events that a window which meets ``readmitted(assigner, asked)`` may hold.
+def needed(assigner: Tumbling | Sliding, requested: TimeRange) -> TimeRange:
+    """The times of all events in the windows that meet ``readmitted(assigner, requested)``.
 
     >>> needed(Tumbling(10), TimeRange(12, 31)), needed(Sliding(10, 5), TimeRange(12, 31))
     (TimeRange(from_ms=10, to_ms=40), TimeRange(from_ms=3, to_ms=40))
     """
-    counted = readmitted(assigner, asked)
+    counted = readmitted(assigner, requested)
     if assigner.slide_ms >= assigner.size_ms:
         return counted
     return TimeRange(counted.from_ms - assigner.size_ms + 1, counted.to_ms + assigner.size_ms - 1)
 
 
 def touching(assigner: Assigner, windows: TimeRange) -> TimeRange:
-    """The times of all events that touch a chain of sessions which reaches so far.
+    """The times of all events whose session may touch a chain of sessions that covers ``windows``.
 
-    Where each element has a gap of its own, those whose session only begins before are found by their files' gaps.
+    With a gap per element, an earlier event may reach into the chain too; its file's greatest gap finds it.
 
     >>> touching(Session(gap_ms=5), TimeRange(20, 30))
     TimeRange(from_ms=15, to_ms=31)
@@ -91,9 +91,9 @@ def touching(assigner: Assigner, windows: TimeRange) -> TimeRange:
 
 
 def first_slack_ms(assigner: Assigner) -> int:
-    """How far around a range the chains of sessions that reach into it are looked for first.
+    """Distance around a range in which the caller first looks for the chains of sessions that meet it.
 
-    The caller looks further while a chain reaches further.
+    The caller looks further as long as a chain reaches further.
 
     >>> first_slack_ms(Session(gap_ms=5))
     20

@@ -1,9 +1,10 @@
-"""Slices: aligned buckets of time, each wholly inside or wholly outside of every window.
+"""Slices: aligned buckets of time. Each lies fully inside or fully outside every window.
 
-A slice of an aligned assigner is ``gcd(size_ms, slide_ms)`` wide and starts at ``offset_ms + k * width``; sliding
-windows share slices, so an event is aggregated once and not ``size / slide`` times. A slice of a session is ``gap_ms``
-wide: events of one key less than ``gap_ms`` apart are one session in any case, so of such a bucket only the
-least and the greatest timestamp matter. Gaps per element have no slices.
+A slice of an aligned assigner is ``gcd(size_ms, slide_ms)`` wide and starts at ``offset_ms + k * width``. Sliding
+windows share slices, so an event is aggregated once and not ``size / slide`` times.
+
+A slice of a session is ``gap_ms`` wide. Events of a key less than ``gap_ms`` apart always belong to the same session,
+so only the least and the greatest timestamp of a slice matter. Gaps per element have no slices.
 """
 
 from collections.abc import Iterable
@@ -15,7 +16,7 @@ Sliced = Tumbling | Sliding | Session
 
 
 def slice_width_ms(assigner: Sliced) -> int:
-    """How wide the assigner's slices are.
+    """Width of the assigner's slices.
 
     >>> [slice_width_ms(a) for a in (Tumbling(6), Sliding(size_ms=6, slide_ms=4), Session(gap_ms=30))]
     [6, 2, 30]
@@ -24,9 +25,9 @@ def slice_width_ms(assigner: Sliced) -> int:
 
 
 def shared_slices(assigners: Iterable[Sliced]) -> tuple[int, int]:
-    """Width and offset of the widest slices from which every assigner's own can be put together.
+    """Width and offset of the widest slices from which the slices of every assigner can be assembled.
 
-    The width divides the slices of aligned assigners, offsets included, and no session's gap is less.
+    The width divides the slices of aligned assigners, offsets included. It is at most the least session gap.
 
     >>> shared_slices([Tumbling(60), Sliding(size_ms=90, slide_ms=30, offset_ms=10)])
     (10, 0)
@@ -45,13 +46,13 @@ def shared_slices(assigners: Iterable[Sliced]) -> tuple[int, int]:
     if not width_ms:
         return gap_ms, 0
     if gap_ms and gap_ms < width_ms:
-        low = [d for d in range(1, isqrt(width_ms) + 1) if width_ms % d == 0]
-        width_ms = max(d for one in low for d in (one, width_ms // one) if d <= gap_ms)
+        small = [divisor for divisor in range(1, isqrt(width_ms) + 1) if width_ms % divisor == 0]
+        width_ms = max(width for divisor in small for width in (divisor, width_ms // divisor) if width <= gap_ms)
     return width_ms, offset_ms % width_ms
 
 
 def shared_slices_of_a_session(gap_ms: int, width_ms: int) -> int:
-    """How wide a bucket of shared slices may be whose events belong to one session in any case: whole slices only.
+    """Greatest width of whole shared slices whose events always belong to the same session.
 
     >>> shared_slices_of_a_session(25, 10)
     20

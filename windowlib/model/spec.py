@@ -1,8 +1,8 @@
 """``WindowSpec``: one definition of windows, validated as a whole.
 
-A spec says which windows an element belongs to (assigner), when they are evaluated (trigger), what an evaluation sees
-(evictor), what it computes (aggregate, process function, or the one after the other), how long they wait for
-late elements, and which time rules them.
+Its parts: assigner (windows of an element), trigger (times of evaluation), evictor (elements of an evaluation),
+aggregate, process function or both (computation), allowed lateness (wait for late elements), and event or processing
+time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from windowlib.model.windows import MAX_TIME_MS, MIN_TIME_MS, TimeWindow
 
 @dataclass(frozen=True, slots=True)
 class WindowSpec:
-    """What to compute over which windows. Without a trigger, a window fires at its end.
+    """Windows and their computation. Without a trigger, a window fires at its end.
 
     >>> from windowlib import Session, Sum
     >>> WindowSpec(Session(gap_ms=3), Sum(), allowed_lateness_ms=10).is_order_free
@@ -60,7 +60,7 @@ class WindowSpec:
 
     @property
     def active_trigger(self) -> Trigger:
-        """The trigger given, or the assigner's default."""
+        """The spec's trigger, or the assigner's default."""
         if self.trigger is not None:
             return self.trigger
         if isinstance(self.assigner, Global):
@@ -69,12 +69,12 @@ class WindowSpec:
 
     @property
     def keeps_elements(self) -> bool:
-        """Whether the contents of a window are its elements, and not only an accumulator."""
+        """True if the contents of a window are its elements, not an accumulator."""
         return self.evictor is not None or self.aggregate is None
 
     @property
     def is_order_free(self) -> bool:
-        """Whether results cannot depend on the order of the elements in a batch: then a batch is a set."""
+        """True if the order of the elements in a batch cannot change results: the batch is a set."""
         return (
             self.time == "event"
             and self.evictor is None
@@ -86,31 +86,31 @@ class WindowSpec:
 
     @property
     def updates_results(self) -> bool:
-        """Whether a window has one result, of which later firings are new versions; else each firing is one."""
+        """True if later firings of a window update its only result; otherwise each firing is a separate result."""
         return isinstance(self.active_trigger, EventTimeTrigger | ProcessingTimeTrigger)
 
     @property
     def fires_at_the_end(self) -> bool:
-        """Whether windows fire at the end of their event time, and at no other moment."""
+        """True if windows fire when the watermark reaches their end, by an event-time trigger."""
         return self.time == "event" and isinstance(self.active_trigger, EventTimeTrigger)
 
     def is_late(self, window: TimeWindow, watermark_ms: int, up_to_ms: int = MIN_TIME_MS) -> bool:
-        """Whether the window is past its cleanup time; windows of processing time are never late.
+        """Tests if the window is past its cleanup time; windows of processing time are never late.
 
-        Windows whose max_timestamp_ms is not above ``up_to_ms`` were cleaned up under another allowed lateness.
+        Windows with max_timestamp_ms <= ``up_to_ms`` were cleaned up under another allowed lateness.
         """
         return self.time == "event" and (
             is_late(window, self.allowed_lateness_ms, watermark_ms) or was_cleaned_up(window, up_to_ms)
         )
 
     def is_element_late(self, timestamp_ms: int, watermark_ms: int, up_to_ms: int = MIN_TIME_MS) -> bool:
-        """Whether an element that no window took is late, and not merely in a hole between windows."""
+        """Tests if an element that no window accepted is late, not only in a hole between windows."""
         ruled_by_time = self.time == "event" and not isinstance(self.assigner, Global)
         is_late = is_element_late(timestamp_ms, self.allowed_lateness_ms, watermark_ms)
         return ruled_by_time and (is_late or is_up_to(timestamp_ms, up_to_ms))
 
     def late_up_to_ms(self, watermark_ms: int, before_ms: int) -> int:
-        """The greatest max_timestamp_ms that is late; it never falls below what it was ``before_ms``.
+        """The greatest max_timestamp_ms that is late; never less than its previous value ``before_ms``.
 
         >>> from windowlib import Count, Session
         >>> spec = WindowSpec(Session(gap_ms=3), Count(), allowed_lateness_ms=10)
@@ -120,18 +120,21 @@ class WindowSpec:
         return max(before_ms, late_up_to_ms(self.allowed_lateness_ms, watermark_ms))
 
     def cleanup_time_ms(self, window: TimeWindow) -> int | None:
-        """When the window goes: with its lateness in event time, at its end in processing time; None: never."""
+        """The time at which the window is cleaned up; None means never.
+
+        The allowed lateness counts in event time only.
+        """
         time_ms = cleanup_time_ms(window, self.allowed_lateness_ms if self.time == "event" else 0)
         return time_ms if time_ms < MAX_TIME_MS else None
 
 
 def tumbling_count(n: int, aggregate: Aggregate | None, process: ProcessFunction | None = None) -> WindowSpec:
-    """Count windows side by side: every ``n`` elements of a key fire once and are forgotten."""
+    """Tumbling count windows: every ``n`` elements of a key fire once and are purged."""
     return WindowSpec(Global(), aggregate, trigger=PurgingTrigger(CountTrigger(n)), process=process)
 
 
 def sliding_count(
     size: int, slide: int, aggregate: Aggregate | None, process: ProcessFunction | None = None
 ) -> WindowSpec:
-    """Count windows that overlap: every ``slide`` elements of a key fire the last ``size``."""
+    """Sliding count windows: after every ``slide`` elements of a key the last ``size`` fire."""
     return WindowSpec(Global(), aggregate, trigger=CountTrigger(slide), evictor=CountEvictor(size), process=process)

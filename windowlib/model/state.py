@@ -1,8 +1,8 @@
-"""State: everything the operator remembers, of one key and of all, and the same as plain rows.
+"""State of the operator, for one key and for all keys, and its form as plain rows.
 
-A row holds what one key remembers of one window, as JSON values; one more row per key, without a window, holds the
-state that a process function keeps by key. Keys are JSON values too (a key of several parts is a tuple). Saving
-and restoring changes nothing, except that time is not part of it: the watermark comes again from the source.
+A row holds the state of a key and a window as JSON values. A process function's state by key is a separate row
+without a window. Keys are JSON values too; a key of several parts is a tuple. Saving and restoring changes nothing,
+except that rows do not contain time: the source sends the watermark again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Row = dict[str, Any]
 
 @dataclass(slots=True)
 class KeyState:
-    """What one key remembers. ``windows`` is for assigners that merge; other windows are their own state windows."""
+    """State of a key. ``windows`` is for assigners that merge; other windows are their own state windows."""
 
     windows: MergingWindowSet = field(default_factory=MergingWindowSet)
     contents: dict[TimeWindow, Any] = field(default_factory=dict)
@@ -36,16 +36,16 @@ class KeyState:
 
     @property
     def in_flight(self) -> list[TimeWindow]:
-        """The windows that have contents or wait to merge, in order."""
+        """The windows that have contents or can still merge, in order."""
         merging = self.windows.state_windows
         return sorted({*merging, *(self.contents.keys() - merging.values())})
 
     @property
     def is_empty(self) -> bool:
-        return not (self.known or self.key_state)
+        return not (self.remembered_windows or self.key_state)
 
     def retire(self, window: TimeWindow) -> None:
-        """Drops a window and all it has, timers included."""
+        """Drops a window with its contents, state and timers."""
         if window in self.windows:
             self.contents.pop(self.windows.state_window(window), None)
             self.windows.retire(window)
@@ -53,7 +53,7 @@ class KeyState:
         self.forget(window)
 
     def forget(self, window: TimeWindow) -> None:
-        """Drops what triggers and functions remember of a window that is gone, and its timers."""
+        """Drops the trigger state, function state and timers of a window."""
         self.trigger_states.pop(window, None)
         self.window_states.pop(window, None)
         for timers in (self.event_timers, self.processing_timers):
@@ -61,11 +61,11 @@ class KeyState:
 
     def rows(self, key: Any) -> list[Row]:
         """This state as plain rows, in the order of the windows."""
-        rows = [self.row(key, window) for window in sorted(self.known)]
+        rows = [self.row(key, window) for window in sorted(self.remembered_windows)]
         return rows + ([{"format": FORMAT, "key": key, "key_state": self.key_state}] if self.key_state else [])
 
     def restore(self, row: Mapping[str, Any]) -> None:
-        """Takes one row back in."""
+        """Restores a row; raises StateMismatch if its format is another."""
         if row["format"] != FORMAT:
             raise StateMismatch(f"need state in format {FORMAT}, got {row['format']}; use the version that wrote it")
         if "window" not in row:
@@ -87,14 +87,14 @@ class KeyState:
         self.processing_timers |= {(time_ms, window) for time_ms in row["processing_timers"]}
 
     @property
-    def known(self) -> set[TimeWindow]:
-        """The windows of which anything is remembered: those in flight, and those that have timers or state alone."""
+    def remembered_windows(self) -> set[TimeWindow]:
+        """The windows in flight, and those that only have timers or state."""
         timed = {window for _, window in self.event_timers | self.processing_timers}
         remembered = {w for states in (self.trigger_states, self.window_states) for w, state in states.items() if state}
         return {*self.in_flight, *timed, *remembered}
 
     def row(self, key: Any, window: TimeWindow) -> Row:
-        """What is remembered of one window; nothing, where it is not known."""
+        """The row of a window; its fields are empty if the window has no state."""
         state_window = self.windows.state_windows.get(window)
         return {
             "format": FORMAT,
@@ -119,9 +119,9 @@ class KeyState:
 
 @dataclass(slots=True)
 class OperatorState:
-    """What all keys remember, and the time they share.
+    """State of all keys, and the times they share.
 
-    Windows whose max_timestamp_ms is not above ``late_up_to_ms`` are late, whatever lateness a spec allows now.
+    Windows with max_timestamp_ms <= ``late_up_to_ms`` are late under any allowed lateness.
     """
 
     keys: dict[Any, KeyState] = field(default_factory=dict)
@@ -135,7 +135,7 @@ class OperatorState:
         return [(key, window) for key in sorted(self.keys) for window in self.keys[key].in_flight]
 
     def forget_empty(self) -> None:
-        """Forgets the keys that have nothing left."""
+        """Drops the keys without state."""
         self.keys = {key: state for key, state in self.keys.items() if not state.is_empty}
 
     def rows(self) -> list[Row]:
@@ -144,7 +144,7 @@ class OperatorState:
 
 
 def restore(rows: Iterable[Mapping[str, Any]]) -> OperatorState:
-    """The state that was saved as these rows, in any order."""
+    """The operator state from its rows, in any order."""
     state = OperatorState()
     for row in rows:
         key = tuple(row["key"]) if isinstance(row["key"], list) else row["key"]

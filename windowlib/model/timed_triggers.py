@@ -1,4 +1,4 @@
-"""Triggers that fire by the clock while a window is still open: at intervals, or after a timeout."""
+"""Triggers that fire by time while a window is still open: at intervals, or after a timeout."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from windowlib.model.windows import MAX_TIME_MS
 class ContinuousEventTimeTrigger(Trigger):
     """Fires at every multiple of ``interval_ms`` of event time inside the window, and at its end.
 
-    Windows that merge keep the earliest next firing. When the input is complete, a window without end fires twice more,
-    now and at its end (our decision: Flink would fire it for every interval that is left of 64-bit time).
+    Windows that merge keep the earliest next firing. When the input is complete, a window without end fires twice
+    more: now and at its end. This is our decision: Flink would fire it for every remaining interval of 64-bit time.
     """
 
     interval_ms: int
@@ -79,7 +79,7 @@ class ContinuousProcessingTimeTrigger(Trigger):
     def on_processing_time(self, time_ms: int, context: TriggerContext) -> TriggerResult:
         if time_ms != context.state.get("next_ms"):
             return CONTINUE
-        if time_ms < context.window.max_timestamp_ms:  # at its end an event-time window would fire for ever
+        if time_ms < context.window.max_timestamp_ms:  # otherwise an event-time window would fire for ever at its end
             _set_next(time_ms + self.interval_ms, context, context.processing_timers)
         return FIRE
 
@@ -92,10 +92,10 @@ class ContinuousProcessingTimeTrigger(Trigger):
 
 @dataclass(frozen=True, slots=True)
 class ProcessingTimeoutTrigger(Trigger):
-    """Fires when ``of`` fires, and otherwise ``timeout_ms`` of processing time after the first element.
+    """Fires when ``of`` fires, otherwise ``timeout_ms`` of processing time after the first element.
 
-    With ``reset_on_element`` the timeout starts again at every element; with ``clear_on_timeout`` a timeout makes
-    ``of`` forget what it has counted. Every timer of the window counts as a timeout, its cleanup too, as in Flink.
+    With ``reset_on_element`` the timeout starts again at every element. With ``clear_on_timeout`` a timeout clears the
+    state of ``of``. Every timer of the window counts as a timeout, also its cleanup timer, as in Flink.
     """
 
     of: Trigger
@@ -141,7 +141,7 @@ class ProcessingTimeoutTrigger(Trigger):
 
 
 def _multiple_after(time_ms: int, interval_ms: int) -> int:
-    """The multiple of the interval that follows; below zero Flink rounds towards zero, and so skips one.
+    """The next multiple of the interval. Below zero it skips a multiple: Flink rounds towards zero.
 
     >>> [_multiple_after(time_ms, 10) for time_ms in (0, 9, 10, -1, -10, -11)]
     [10, 10, 20, 10, 0, 0]
@@ -160,8 +160,8 @@ def _forget_next(context: TriggerContext, timers: Timers) -> None:
 
 
 def _keep_earliest(merged: Sequence[TriggerState], context: TriggerContext, timers: Timers) -> None:
-    if known := [state["next_ms"] for state in merged if "next_ms" in state]:
-        _set_next(min(known), context, timers)
+    if next_times_ms := [state["next_ms"] for state in merged if "next_ms" in state]:
+        _set_next(min(next_times_ms), context, timers)
 
 
 def _require_interval(interval_ms: int, trigger: object) -> None:

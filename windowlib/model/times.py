@@ -1,14 +1,14 @@
-"""Times of other units in whole milliseconds, always floored: before 1970, too.
+"""Conversion of times in other units to whole milliseconds, always floored, also before 1970.
 
-The same for a column, where the division must hold at both ends of 64 bits: `windowlib.plans.admission.thousandth`.
+`windowlib.plans.admission.thousandth` does the same for a column, exactly over the whole 64-bit range.
 """
 
 PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
-"""How many of a unit make a second."""
+"""Number of units in a second."""
 
 
 def floored_ms(time: int, unit: str) -> int:
-    """A time of a unit since the epoch, in ms.
+    """Milliseconds since the epoch of a time in ``unit`` since the epoch.
 
     >>> floored_ms(-1, "us"), floored_ms(1_999, "us"), floored_ms(2, "s")
     (-1, 1, 2000)

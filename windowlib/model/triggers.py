@@ -1,8 +1,8 @@
-"""Triggers: when a window is evaluated, and when it forgets.
+"""Triggers: rules for the firing and purging of a window.
 
-A trigger is asked at every element and at every timer it has set, and answers with a ``TriggerResult``. What it has
-to remember about a window lies in ``context.state``, a dictionary of JSON values that is saved, merged and dropped
-with the window; a trigger itself is a frozen value.
+The operator asks the trigger at every element and at every timer of the window. The trigger answers with a
+``TriggerResult``. Its state of a window is ``context.state``, a dictionary of JSON values that is saved, merged and
+dropped with the window. The trigger object itself is frozen.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WindowKind = Literal["any", "time", "global"]
 
 
 class TriggerResult(Enum):
-    """What is to happen to a window now: evaluate it (fire), forget its contents (purge), both, or nothing."""
+    """Answer of a trigger: evaluate the window (fire), drop its contents (purge), both, or nothing."""
 
     CONTINUE = (False, False)
     FIRE = (True, False)
@@ -42,7 +42,7 @@ CONTINUE, FIRE = TriggerResult.CONTINUE, TriggerResult.FIRE
 
 @dataclass(frozen=True, slots=True)
 class TriggerContext:
-    """What a trigger sees of one window of one key, and the timers that it may set and delete."""
+    """Input of a trigger for a window of a key, and the timers that it may set and delete."""
 
     window: TimeWindow
     watermark_ms: int
@@ -65,44 +65,43 @@ class TriggerContext:
 
 
 class Trigger(Protocol):
-    """Whatever decides when a window fires; users may bring their own.
+    """Interface of a trigger; users may write their own.
 
-    A class that inherits from it has only to say what differs: by itself it never fires, remembers nothing, and cannot
-    follow windows that merge.
+    The defaults never fire, keep no state, and refuse windows that merge. A subclass overrides only the differences.
     """
 
     @property
     def merges(self) -> bool:
-        """Whether it can follow windows that merge."""
+        """True if the trigger supports windows that merge."""
 
     @property
     def window_kind(self) -> WindowKind:
-        """Which windows it can watch: those that end ("time"), the one that does not ("global"), or "any"."""
+        """Supported windows: "time" (they end), "global" (it never ends), or "any"."""
 
     def on_element(self, value: Any, timestamp_ms: int, context: TriggerContext) -> TriggerResult:
-        """An element has been added to the window."""
+        """Answers after an element was added to the window."""
         return CONTINUE
 
     def on_event_time(self, time_ms: int, context: TriggerContext) -> TriggerResult:
-        """The watermark has reached a timer of the window: one of the trigger's, or its cleanup time."""
+        """Answers when the watermark reaches a timer of the window: one of the trigger, or the cleanup timer."""
         return CONTINUE
 
     def on_processing_time(self, time_ms: int, context: TriggerContext) -> TriggerResult:
-        """Processing time has reached a timer of the window."""
+        """Answers when processing time reaches a timer of the window."""
         return CONTINUE
 
     def on_merge(self, merged: Sequence[TriggerState], context: TriggerContext) -> None:
-        """The window is new and replaces windows whose trigger states were ``merged``; those are cleared next."""
+        """Prepares a new window that replaces windows with the trigger states ``merged``; they are cleared next."""
         raise InvalidSpec(f"need a trigger that can merge, got {self}")
 
     def clear(self, context: TriggerContext) -> None:
-        """The window is going: delete its timers and forget its state."""
+        """Deletes the timers and state of a window before it is retired."""
         context.state.clear()
 
 
 @dataclass(frozen=True, slots=True)
 class EventTimeTrigger(Trigger):
-    """Fires when the watermark reaches the window's end, and at once for every element that comes after."""
+    """Fires when the watermark reaches the window's end, and at once for every later element."""
 
     merges: ClassVar[bool] = True
     window_kind: ClassVar[WindowKind] = "time"
@@ -126,7 +125,7 @@ class EventTimeTrigger(Trigger):
 
 @dataclass(frozen=True, slots=True)
 class ProcessingTimeTrigger(Trigger):
-    """Fires when processing time reaches the window's end, and again for every element that the window gets later."""
+    """Fires when processing time reaches the window's end, and again for every later element."""
 
     merges: ClassVar[bool] = True
     window_kind: ClassVar[WindowKind] = "time"
@@ -148,9 +147,9 @@ class ProcessingTimeTrigger(Trigger):
 
 @dataclass(frozen=True, slots=True)
 class CountTrigger(Trigger):
-    """Fires at every ``n``-th element since it last fired. Windows that merge add their counts up.
+    """Fires at every ``n``-th element since its last firing. Windows that merge add up their counts.
 
-    What is left when the window goes is not reported.
+    Remaining elements do not fire when the window is retired.
     """
 
     n: int
@@ -174,8 +173,8 @@ class CountTrigger(Trigger):
 class DeltaTrigger(Trigger):
     """Fires when column ``of`` exceeds its value at the last firing by more than ``threshold``.
 
-    With ``absolute`` a difference in either direction counts. The first value of a window is only remembered. A null
-    exceeds nothing, and is not remembered.
+    With ``absolute`` a difference in either direction counts. The first value of a window does not fire: the next ones
+    are compared with it. Nulls are ignored.
     """
 
     threshold: float
@@ -198,7 +197,7 @@ class DeltaTrigger(Trigger):
 
 @dataclass(frozen=True, slots=True)
 class PurgingTrigger(Trigger):
-    """Does what ``of`` does, and forgets the contents at every firing."""
+    """Fires when ``of`` fires, and purges the contents at every firing."""
 
     of: Trigger
 

@@ -1,8 +1,8 @@
-"""The watermark: nothing at or below it is expected any more. It never goes back.
+"""The watermark: no event at or below it is expected any more. It never goes back.
 
-Each source has its own: greatest admitted event time ``- out_of_orderness_ms - 1``. The pipeline's is the least over
-the *active* sources: an *idle* one (silent for ``idle_timeout_ms`` of plan time) and a *finished* one hold nothing
-back. When all are idle, the watermark follows the plan time:
+The watermark of a source is its greatest admitted event time ``- out_of_orderness_ms - 1``. The watermark of the
+pipeline is the least over its *active* sources. *Idle* sources (silent for ``idle_timeout_ms`` of plan time) and
+*finished* sources do not count. When all are idle, the watermark follows the plan time:
 ``plan_time_ms - idle_timeout_ms - out_of_orderness_ms - 1``.
 """
 
@@ -22,7 +22,7 @@ MAX_WATERMARK = MAX_TIME_MS
 
 
 class SourceState(StrEnum):
-    """Whether the watermark waits for a source."""
+    """State of a source. The watermark waits only for active sources."""
 
     ACTIVE = "active"
     IDLE = "idle"
@@ -31,7 +31,7 @@ class SourceState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WatermarkPolicy:
-    """How far out of order events may come, and when a silent source no longer stalls the watermark (None: never)."""
+    """Allowed disorder of events, and the silence after which a source is idle (None: never)."""
 
     out_of_orderness_ms: int
     idle_timeout_ms: int | None = None
@@ -41,7 +41,7 @@ class WatermarkPolicy:
             raise InvalidSpec(f"need out_of_orderness_ms >= 0 and idle_timeout_ms > 0 or None, got {self}")
 
     def candidate_ms(self, max_timestamp_ms: int) -> int:
-        """The watermark that the greatest event time seen would give.
+        """The watermark for a greatest event time.
 
         >>> WatermarkPolicy(out_of_orderness_ms=5).candidate_ms(100)
         94
@@ -49,7 +49,7 @@ class WatermarkPolicy:
         return max_timestamp_ms - self.out_of_orderness_ms - 1
 
     def is_idle(self, silent_since_ms: int, plan_time_ms: int) -> bool:
-        """Whether a source that was last heard at ``silent_since_ms`` of plan time is idle now.
+        """Tests if a source without events since plan time ``silent_since_ms`` is idle now.
 
         >>> [WatermarkPolicy(0, idle_timeout_ms=60).is_idle(100, now) for now in (159, 160)]
         [False, True]
@@ -69,7 +69,7 @@ class WatermarkPolicy:
 
 @dataclass(frozen=True, slots=True)
 class SourceWatermark:
-    """What is known of one source: its watermark, its state, and the plan time of the run that last heard of it."""
+    """Watermark and state of a source, and the plan time of the last run with events from it, or of its first run."""
 
     watermark_ms: int = MIN_WATERMARK
     state: SourceState = SourceState.ACTIVE
@@ -81,7 +81,7 @@ def observe(
 ) -> SourceWatermark:
     """The source after a run at ``plan_time_ms`` whose greatest admitted event time was ``max_timestamp_ms``.
 
-    None means that the run admitted nothing from it. A source is first heard of in its first run.
+    None means that the run admitted no event from it. The silence of a new source starts at its first run.
 
     >>> policy = WatermarkPolicy(out_of_orderness_ms=5, idle_timeout_ms=60)
     >>> observe(SourceWatermark(), 100, plan_time_ms=1000, policy=policy)
@@ -108,12 +108,12 @@ def combine(previous_ms: int, sources: Iterable[SourceWatermark], plan_time_ms: 
     >>> combine(10, [quiet], 1000, policy), combine(10, [SourceWatermark(3)], 1000, policy)
     (934, 10)
     """
-    known = list(sources)
-    active = [source.watermark_ms for source in known if source.state is SourceState.ACTIVE]
+    all_sources = list(sources)
+    active = [source.watermark_ms for source in all_sources if source.state is SourceState.ACTIVE]
     if active:
         candidate_ms = min(active)
-    elif any(source.state is SourceState.IDLE for source in known):
+    elif any(source.state is SourceState.IDLE for source in all_sources):
         candidate_ms = policy.idle_candidate_ms(plan_time_ms)
     else:
-        candidate_ms = MAX_WATERMARK if known else previous_ms
+        candidate_ms = MAX_WATERMARK if all_sources else previous_ms
     return max(previous_ms, candidate_ms)

@@ -29,11 +29,11 @@ class TimeWindow(NamedTuple):
 
 
 GLOBAL_WINDOW = TimeWindow(MIN_TIME_MS, MAX_TIME_MS + 1)
-"""The one window that holds everything and never ends: never late, never cleaned up."""
+"""The single window that holds all times and never ends: never late, never cleaned up."""
 
 
 def touches(a: TimeWindow, b: TimeWindow) -> bool:
-    """Whether ``a`` and ``b`` share a millisecond, or one ends exactly where the other starts.
+    """Tests if ``a`` and ``b`` share a millisecond, or if one ends exactly where the other starts.
 
     >>> touches(TimeWindow(0, 5), TimeWindow(5, 8)), touches(TimeWindow(0, 5), TimeWindow(6, 8))
     (True, False)
@@ -51,7 +51,7 @@ def cover(a: TimeWindow, b: TimeWindow) -> TimeWindow:
 
 
 def islands(windows: Iterable[TimeWindow]) -> list[TimeWindow]:
-    """The windows joined with one another until none touch, in order.
+    """The windows merged until none touch, in order.
 
     >>> islands([TimeWindow(9, 12), TimeWindow(0, 5), TimeWindow(5, 8)])
     [TimeWindow(start_ms=0, end_ms=8), TimeWindow(start_ms=9, end_ms=12)]
