@@ -113,9 +113,9 @@ def test_files_of_other_days_were_described_too(tmp_path: Path, monkeypatch: pyt
     files = [DataFile(f"window_day={day}/1.parquet", 9, 1, {"window_day": day}) for day in days]
     version = delta_commits.commit(table, created, add=[replace(one, low={"user": "a"}) for one in files])
     described: list[str] = []
-    described_file = Table._whole
+    described_file = Table._with_statistics
     monkeypatch.setattr(
-        Table, "_whole", lambda of, one, known: described.append(one.path) or described_file(of, one, known)
+        Table, "_with_statistics", lambda of, one, known: described.append(one.path) or described_file(of, one, known)
     )
     found = Pinned(Tables(tmp_path), {"results": version}, no_spark()).files_of_days("results", {days[7], days[9]})
     assert sorted(described) == sorted(one.path for one in found) == [files[7].path, files[9].path]

@@ -103,8 +103,8 @@ def test_the_first_checkpoint_of_another_process_is_not_named_yet(tmp_path: Path
     table = replaced_often(tmp_path, 10)
     assert last_checkpoint(tmp_path) == 9
     (tmp_path / "_delta_log" / HINT).unlink()
-    delta_commits.make_lasting(table, None, 10)
-    assert delta_commits.lasting(table, 9) == 9
+    delta_commits.sync_commits(table, None, 10)
+    assert delta_commits.sync_version(table, 9) == 9
     checkpoints.checkpoint(table, 9)
     assert delta_commits.commit(Table(tmp_path), 10) == 11
 

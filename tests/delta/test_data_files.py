@@ -8,7 +8,7 @@ import duckdb
 import pyarrow.parquet as pq
 
 from tests.batches.test_staging import every_type, shown
-from windowlib.delta.data_files import of_many_rows
+from windowlib.delta.data_files import bulk_write_options
 
 NAMES = {"at": "a.b", "at_ms": "ends.list.element", "ends": "", "text": 'é `q"', "small": "at", "day": "\U0001f600"}
 
@@ -16,7 +16,7 @@ NAMES = {"at": "a.b", "at_ms": "ends.list.element", "ends": "", "text": 'é `q"'
 def test_a_file_of_many_rows_is_smaller_and_says_the_same(tmp_path: Path) -> None:
     given = every_type().rename_columns(NAMES)
     pq.write_table(given, tmp_path / "by_default.parquet")
-    pq.write_table(given, tmp_path / "made.parquet", **of_many_rows(given.schema))
+    pq.write_table(given, tmp_path / "made.parquet", **bulk_write_options(given.schema))
     read = pq.ParquetFile(tmp_path / "made.parquet")
     assert read.schema_arrow.equals(given.schema)
     assert shown(read.read(), given.schema) == shown(given, given.schema)

@@ -20,12 +20,12 @@ def test_what_is_lost_of_erasures_is_erased_again_before_any_run(tmp_path: Path,
     erasures.keep(tmp_path, Erasure(datetime(2026, 3, 2, tzinfo=UTC), "ann", "request 1", **about, **left))
     newest = max((tmp_path / ERASURES.name / "_delta_log").glob("*.json"))
     newest.write_text(damage)
-    with pytest.raises(log.DamagedLog, match=r"give the newest `windowlib forget` again before any run"):
+    with pytest.raises(log.DamagedLog, match=r"repeat the newest `windowlib forget` before any run"):
         log.check(tmp_path / ERASURES.name)
 
 
 def test_what_a_command_wrote_no_run_writes_again(tmp_path: Path) -> None:
     (tmp_path / SET_ASIDE.name / "_delta_log").mkdir(parents=True)
     log.file_of(tmp_path / SET_ASIDE.name, 0).write_text("")
-    with pytest.raises(log.DamagedLog, match="give the command again that wrote it"):
+    with pytest.raises(log.DamagedLog, match="repeat the command that wrote it"):
         log.check(tmp_path / SET_ASIDE.name)

@@ -130,7 +130,7 @@ def end(folder: Path, entry: Path, damage: Callable[[Path, Path], None]) -> str:
 def test_an_entry_that_is_cut_after_a_line_is_named(committed: Path, name: str) -> None:
     entry = max((committed / "warehouse" / "values" / name / "_delta_log").glob("*.json"))
     shortened(entry, entry)
-    with pytest.raises(DamagedLog, match=rf"{name}/_delta_log/{entry.name} is cut off: it says how many files it adds"):
+    with pytest.raises(DamagedLog, match=rf"{name}/_delta_log/{entry.name} is cut off: it names fewer files"):
         advance(pipeline_of(committed), no_spark)
 
 

@@ -24,7 +24,7 @@ from tests.support.disks import filled, in_memory, read_only
 from tests.support.strategies import ALL
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.cli.exits import UNEXPECTED, pipeline_folder, print_error
-from windowlib.delta.disk import CannotWrite, make_lasting, refusal_of, refusals_named
+from windowlib.delta.disk import CannotWrite, create_folder, refusal_of, refusals_named
 from windowlib.runs.advance import advance
 
 VALUES = [10 * number + digit for number in (1, 2) for digit in range(3)]
@@ -276,7 +276,7 @@ def test_a_folder_of_another_user(
     assert len(said) == len(denied), ran.stdout + ran.stderr  # one line each
     for number, (root, name) in enumerate(denied):
         assert said[number].startswith(f"this user may not write to {root / name}"), said[number] + ran.stderr
-        assert f"all of {root}. Give it the right" in said[number]
+        assert f"all of {root}: grant it" in said[number]
         as_undisturbed(tmp_path / str(number))
 
 
@@ -301,5 +301,5 @@ def test_a_file_that_may_not_grow_is_the_limits_matter(tmp_path: Path) -> None:
 
 
 def test_a_file_system_that_takes_no_folders() -> None:
-    with pytest.raises(CannotWrite, match="/proc/warehouse/clicks cannot be made: its file system takes no folders"):
-        make_lasting(Path("/proc/warehouse/clicks"))
+    with pytest.raises(CannotWrite, match="folder /proc/warehouse/clicks cannot be created: its file system allows no"):
+        create_folder(Path("/proc/warehouse/clicks"))

@@ -1,5 +1,6 @@
-"""Delta tables: their log, their commits and their files, by delta-rs and Arrow. Nothing here knows what a batch is,
-and nothing starts an engine.
+"""Delta tables: their log, commits and files, read and written by delta-rs and Arrow.
+
+This folder knows nothing of batches and starts no engine.
 
 Log:
 

@@ -1,15 +1,16 @@
-"""A table's log kept short: a checkpoint repeats all entries before it, so that readers need not open those.
+"""Checkpoints and the shortening of a table's log.
 
-Entries before the newest checkpoint that is not after the oldest kept version are deleted: every kept version can still
-be opened. Checkpoints are on the disk before an entry goes, and entries go from the oldest on.
+A checkpoint repeats all entries before it, so that readers need not open those. `delete` removes the entries before the
+last checkpoint at or before the oldest kept version, so every kept version can still be opened. Checkpoints are on the
+disk before an entry is deleted, and entries are deleted oldest first.
 
-Every commit writes one where the last is as many entries back as the table's settings say. A table that gained columns
-may need more settings than it was created with (`settle`).
+A commit writes a checkpoint after as many entries as the table's settings say. A table that gained columns may need
+more settings than it was created with (`add_missing_settings`).
 
-A checkpoint repeats the *tombstones* of removed files, too, for as long as the table's retention says: they keep VACUUM
-off these files. Every process that opens the table reads them all, and in 30 days of a run each minute there come
-200,000 in the ledger. Those of files that maintenance has deleted protect nothing, and are left out of the newest
-checkpoint: later ones repeat it.
+A checkpoint also repeats the *tombstones* of removed files during the table's retention, to protect the files from
+VACUUM. Every process that opens the table reads all of them. A run each minute leaves 200,000 in the ledger in 30 days.
+The tombstones of files that maintenance has already deleted protect nothing. They are removed from the newest
+checkpoint, and later checkpoints repeat that one.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ from windowlib.delta import commits as delta_commits
 from windowlib.delta import disk, log
 from windowlib.delta.tables import Table
 
-ENTRIES = 10  # so many entries after a checkpoint are worth another one
+ENTRIES = 10  # entries after a checkpoint that justify the next one
 
 
-def settle(table: Table) -> None:
-    """Gives a table the settings of new ones that it lacks, in a commit of its own, which changes no row.
+def add_missing_settings(table: Table) -> None:
+    """Adds the settings of a new table that this table lacks, in a separate commit that changes no row.
 
-    Raises `delta_commits.Conflict` where another was faster.
+    Raises `delta_commits.Conflict` if another commit was faster.
     """
     newest = table.newest()
     assert newest is not None, "the table exists"
@@ -52,14 +53,14 @@ def settle(table: Table) -> None:
         if table.version() == version:
             raise
         raise delta_commits.Conflict(f"{table.folder.name} is no longer at version {version}") from error
-    delta_commits.lasting(table, version + 1)
+    delta_commits.sync_version(table, version + 1)
 
 
 def checkpoint(table: Table, oldest: int, worth: int = ENTRIES) -> None:
-    """Writes a checkpoint of version `oldest` and of the newest, where the last before each is `worth` entries back.
+    """Writes checkpoints of version `oldest` and of the newest version, each if the last is `worth` entries back.
 
-    The newest names no deleted files then, whichever program wrote it. None is written of a version past which another
-    maintenance, that has taken this one over, has shortened the log meanwhile.
+    Afterwards the newest checkpoint names no deleted files, even if another program wrote it. A version is skipped if
+    another maintenance has taken over and shortened the log past it.
     """
     newest = table.version()
     assert newest is not None, "a table with an oldest kept version exists"
@@ -75,7 +76,7 @@ def checkpoint(table: Table, oldest: int, worth: int = ENTRIES) -> None:
 
 
 def _leave_out_gone(folder: Path, version: int) -> None:
-    """Takes the tombstones of files that are not there any more out of the checkpoint of a version."""
+    """Removes the tombstones of files that no longer exist from the checkpoint of a version."""
     _, checkpoint, *_ = log.written_by(folder, version)
     actions = pq.read_table(checkpoint)
     removed = pc.struct_field(actions["remove"], "path").to_pylist()
@@ -88,13 +89,13 @@ def _leave_out_gone(folder: Path, version: int) -> None:
     if log.last_checkpoint(folder) == version:
         newest = checkpoint.with_name(log.HINT)
         about = json.loads(newest.read_text(encoding="utf-8"))
-        about.pop("checksum", None)  # Spark's, of what stood there before
+        about.pop("checksum", None)  # written by Spark for the earlier content
         about |= {"size": sum(kept), "sizeInBytes": checkpoint.stat().st_size}
         _replace(newest, json.dumps(about, separators=(",", ":")).encode(), version)
 
 
 def _replace(path: Path, content: bytes, version: int) -> None:
-    """Replaces a file of the log, at once. What a killed process leaves goes with the entries of its version."""
+    """Replaces a file of the log atomically. The temporary file of a killed process is deleted with its version."""
     new = path.with_name(f"{version:020}.{uuid.uuid4().hex}.tmp")
     new.write_bytes(content)
     disk.sync([new], new.parent)
@@ -102,30 +103,30 @@ def _replace(path: Path, content: bytes, version: int) -> None:
 
 
 def can_open(folder: Path, version: int) -> bool:
-    """Whether the log still says what the table held at a version."""
+    """Tests if the log can still open a version of the table."""
     return version >= log.oldest_version(folder)
 
 
 def superfluous(folder: Path, oldest: int, worth: int = ENTRIES) -> list[Path]:
-    """The files of a log that no version from `oldest` on needs, oldest first."""
+    """The log files that are not needed for versions from `oldest` on, oldest first."""
     last = _last_checkpoint(folder, oldest) or 0
-    first = oldest if oldest - last >= worth else last  # where `checkpoint` writes one before they go
+    first = oldest if oldest - last >= worth else last  # `checkpoint` writes one of `oldest` before the deletion
     return sorted(path for version, path in _numbered(folder) if version < first)
 
 
 def delete(files: list[Path]) -> None:
-    """Deletes entries, oldest first."""
+    """Deletes log files in order."""
     for path in files:
         path.unlink(missing_ok=True)
 
 
 def _last_checkpoint(folder: Path, up_to: int) -> int | None:
-    """The newest checkpoint that is not after a version."""
+    """Version of the newest checkpoint at or before a version."""
     return max((n for n, path in _numbered(folder) if n <= up_to and ".checkpoint." in path.name), default=None)
 
 
 def _numbered(folder: Path) -> Iterator[tuple[int, Path]]:
-    """The files of a log by their version."""
+    """The files of a log with their versions."""
     for path in (folder / "_delta_log").iterdir():
         number = path.name.partition(".")[0]
         if number.isdigit():

@@ -1,9 +1,8 @@
 """Commits of Delta tables, by compare-and-set.
 
-A *commit* names files: it adds some, removes some, and succeeds only from the version it was prepared on. A
-writer whose version is no longer the newest gets `Conflict` and has changed nothing. Parquet files are written before,
-by Spark or pyarrow, into the table's folder (`windowlib.delta.data_files`); until a commit names them no reader sees
-them.
+A *commit* adds and removes files by name. It succeeds only if the table is still at the version that it expects. A
+writer whose version is no longer the newest gets `Conflict` and changes nothing. Spark or pyarrow writes the Parquet
+files into the table's folder first (`windowlib.delta.data_files`). Readers see them only after a commit names them.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ from windowlib.delta.table_change import FileChange, logged
 from windowlib.delta.tables import Table, from_backup
 from windowlib.model.errors import WindowError
 
-# Old versions stay readable this long for other programs' VACUUM, so that runs can be taken back and looked at as they
-# were. A process that opens a table reads the entries after its last checkpoint, some 0.2 ms each. Logs are shortened
-# by maintenance alone, which knows which cuts are kept.
+# VACUUM of other programs must keep old versions this long, so that runs can be rolled back and inspected. A process
+# that opens a table reads the entries after its last checkpoint, about 0.2 ms each. Only maintenance shortens logs,
+# because it knows the versions to keep.
 CONFIGURATION = {
     "delta.deletedFileRetentionDuration": "interval 30 days",
     "delta.logRetentionDuration": "interval 365 days",
@@ -36,34 +35,37 @@ CONFIGURATION = {
     "delta.enableExpiredLogCleanup": "false",
 }
 T = TypeVar("T")
-RESTORED = "restored"  # the identity of commits that take back what no commit row names
+RESTORED = "restored"  # identity of commits that undo changes without a commit row
 
 
 class Conflict(Exception):
-    """Another run committed first: nothing of this commit was applied."""
+    """Another writer committed first: nothing of this commit was applied."""
 
 
 class LostFiles(WindowError):
-    """A file that a version of a table names is gone, or is not as it was written."""
+    """A file that a version of a table names is missing or differs from the file as written."""
 
 
 class RefusedCommit(WindowError):
-    """The table does not take a commit, although no writer was faster: its settings or the disk are against it."""
+    """A commit failed although no other writer was faster: because of the table's settings or the disk."""
 
 
 def again_on_conflict(step: Callable[[], T], at_most: int = 1_000) -> T:
-    """What `step` gives, which looks at the table each time: again after each `Conflict`, as another commit succeeded.
+    """Runs `step`, again after each `Conflict`, and returns its result; `step` reads the table each time.
 
-    Raises `RefusedCommit` after `at_most` times.
+    Raises `RefusedCommit` after `at_most` attempts.
     """
     for _ in range(at_most):
         with suppress(Conflict):
             return step()
-    raise RefusedCommit("others committed first again and again: is a program writing in a loop?")
+    raise RefusedCommit(
+        f"no commit succeeded in {at_most:,} attempts: other writers were faster each time. Find the program that"
+        " writes to this table in a loop, stop it, and run again"
+    )
 
 
 def create(table: Table, schema: Schema, partition_by: Sequence[str] = ()) -> int:
-    """Creates an empty table at version 0; `Conflict` if another run just did."""
+    """Creates an empty table at version 0; raises `Conflict` if another run has just created it."""
     table.folder.mkdir(parents=True, exist_ok=True)
     try:
         settings = configuration(table.folder.name, schema)
@@ -74,35 +76,37 @@ def create(table: Table, schema: Schema, partition_by: Sequence[str] = ()) -> in
         if table.version() is not None:
             raise Conflict(f"{table.folder} was created by another run") from error
         raise
-    return lasting(table, 0)
+    return sync_version(table, 0)
 
 
 def configuration(table: str, schema: Schema) -> dict[str, str]:
-    """The settings of a new table of that name and with these columns."""
+    """The settings of a new table with this name and these columns."""
     return {**CONFIGURATION, **indexed.properties(table, schema)}
 
 
-def lasting(table: Table, made: int) -> int:
-    """The version that was made, once its entry is on the disk, or a later checkpoint, where the log was shortened.
+def sync_version(table: Table, version: int) -> int:
+    """Syncs the log entry of a version to the disk and returns the version.
 
-    The first time the table's own name is made to last, too: the process that created it may have died before.
+    The first call for a table also syncs the folder above it, because the process that created the table may have died
+    before. An entry that is deleted because the log was shortened is no error.
     """
+    root = table.folder.parent if table.synced_version is None else table.folder
     try:
-        disk.sync(log.written_by(table.folder, made), table.folder.parent if table.lasting is None else table.folder)
+        disk.sync(log.written_by(table.folder, version), root)
     except FileNotFoundError:
-        if made >= log.oldest_version(table.folder):
+        if version >= log.oldest_version(table.folder):
             raise
-    table.lasting = made
-    return made
+    table.synced_version = version
+    return version
 
 
-def make_lasting(table: Table, after: int | None, up_to: int) -> None:
-    """Makes all last that the commits of versions ``(after, up_to]`` wrote; `after` None: since the table was created.
+def sync_commits(table: Table, after: int | None, up_to: int) -> None:
+    """Syncs all files of the commits ``(after, up_to]`` to the disk; `after` None means since the table was created.
 
-    To be called before a commit on top of those of others: a later entry must not outlive an earlier one.
+    Call it before a commit on top of other writers' commits: a later entry must not outlive an earlier one.
     """
-    made = log.entries(table.folder, 0 if after is None else after, up_to)
-    disk.sync(log.files_of(table.folder, made), table.folder)
+    entries = log.entries(table.folder, 0 if after is None else after, up_to)
+    disk.sync(log.files_of(table.folder, entries), table.folder)
 
 
 def commit(
@@ -114,13 +118,13 @@ def commit(
     identity: str | None = None,
     of_rows: bool = True,
 ) -> int:
-    """Adds and removes files in one commit on version `expected`, and gives the new version, which is on the disk.
+    """Adds and removes files in one commit on version `expected`; returns the new version, synced to the disk.
 
-    `of_rows` is as in `FileChange`; `identity` is kept in the log's metadata. Raises `Conflict` when the table has
-    moved on since `expected`, and `RefusedCommit` when it has not.
+    `of_rows` is as in `FileChange`; `identity` is kept in the log's metadata. Raises `Conflict` if the table is no
+    longer at `expected`, and `RefusedCommit` if the commit fails for another reason.
     """
     change = FileChange(tuple(map(logged, add)), tuple(map(logged, remove)), of_rows)
-    return lasting(table, commit_logged(table, expected, change, identity))
+    return sync_version(table, commit_logged(table, expected, change, identity))
 
 
 def commit_logged(
@@ -130,11 +134,11 @@ def commit_logged(
     identity: str | None = None,
     transaction: tuple[str, int] | None = None,
 ) -> int:
-    """As `commit`, of files as the log describes them; `transaction` is (application id, batch id), kept in the log.
+    """Commits files as the log describes them, without a sync; `transaction` is (application id, batch id).
 
-    Columns that change while some files go and some stay do so in a commit before, without the transaction: no row
-    changes by it, and the next attempt goes on from there. No entry is on the disk yet: a batch makes those of all its
-    tables last together.
+    The log keeps the transaction. If columns change while some files stay, a first commit without the transaction
+    changes the columns. It changes no row, and the next attempt continues from it. A batch syncs the entries of all
+    its tables together.
     """
     with cut_is_conflict():
         log.check_can_open(table.folder, expected)
@@ -158,15 +162,15 @@ def commit_logged(
     except DeltaError as error:
         _check_not_cut(table, expected)
         if isinstance(error, CommitFailedError):
-            raise _why(table, expected, error) from error
+            raise _commit_failure(table, expected, error) from error
         raise
-    _check_not_cut(table, expected)  # then the new entry lies where another had been, and no reader sees it
+    _check_not_cut(table, expected)  # after a cut the new entry has the number of a deleted one: no reader sees it
     return expected + 1
 
 
 def _actions(change: FileChange, *, with_removals: bool) -> list[AddAction | RemoveAction]:
-    """The entries of a commit. An overwrite, which changes the columns, removes files without any."""
-    now_ms = time.time_ns() // 1_000_000  # a file's modification time in the log; nothing is decided by it
+    """The actions of a commit. A commit that changes columns is an overwrite, which needs no removals."""
+    now_ms = time.time_ns() // 1_000_000  # only for the files' modification times in the log
     added = [
         AddAction(f.path, f.size_bytes, dict(f.partition), now_ms, change.is_data_change(f), f.statistics)
         for f in change.add
@@ -181,7 +185,7 @@ def _actions(change: FileChange, *, with_removals: bool) -> list[AddAction | Rem
 
 @contextmanager
 def cut_is_conflict() -> Iterator[None]:
-    """Raises `Conflict` where the log was shortened past a version: others have gone on from there long ago."""
+    """Raises `Conflict` if the log was shortened past a version: other writers have committed long after it."""
     try:
         yield
     except log.CutLog as error:
@@ -193,13 +197,13 @@ def _check_not_cut(table: Table, expected: int) -> None:
         log.check_can_open(table.folder, expected)
 
 
-def _why(table: Table, expected: int, error: DeltaError) -> Exception:
-    """What a commit on version `expected` failed by: a commit of another, or what the table says."""
+def _commit_failure(table: Table, expected: int, error: DeltaError) -> Exception:
+    """The reason why a commit on version `expected` failed: another commit, or the table itself."""
     if table.version() != expected:
         return Conflict(f"{table.folder.name} is no longer at version {expected}")
     return RefusedCommit(
-        f"table {table.folder} refuses a commit: {error}. Its settings were changed by another program, or the disk"
-        " refuses to be written to; undo that and run again"
+        f"table {table.folder} refuses a commit: {error}. Another program has changed the table's settings, or the disk"
+        " cannot be written. Undo that and run again"
     )
 
 
@@ -214,30 +218,30 @@ def _properties(
     )
 
 
-def restore(table: Table, seen: int | None, at: int | None, *, of_rows: bool = True) -> int | None:
-    """Brings the table's files, as of version `seen`, back to those of version `at` by a new commit, if they differ.
+def restore(table: Table, expected: int | None, at: int | None, *, of_rows: bool = True) -> int | None:
+    """Restores the files and columns of version `at` by a new commit on version `expected`, if they differ.
 
-    `at` None stands for an empty table. Gives the version that then is the newest. Columns that have changed come
-    back too. Raises `Conflict` when the table has moved on since `seen`, `LostFiles`.
+    `at` None means an empty table. Returns the newest version afterwards. Raises `Conflict` if the table is no longer
+    at `expected`, and `LostFiles` if a file to restore is deleted.
     """
-    if seen is None:
+    if expected is None:
         return None
-    check_can_restore(table, seen, at)
-    have, want = table.files(seen), table.files(at)
+    check_can_restore(table, expected, at)
+    have, want = table.files(expected), table.files(at)
     add, remove = (list(map(logged, files)) for files in (without(want, have), without(have, want)))
     columns = None if at is None else table.at(at).schema()
-    if not add and not remove and columns in (None, table.at(seen).schema()):
-        return seen
-    make_lasting(table, at, seen)
-    return lasting(table, commit_logged(table, seen, FileChange(add, remove, of_rows, columns), RESTORED))
+    if not add and not remove and columns in (None, table.at(expected).schema()):
+        return expected
+    sync_commits(table, at, expected)
+    return sync_version(table, commit_logged(table, expected, FileChange(add, remove, of_rows, columns), RESTORED))
 
 
-def check_can_restore(table: Table, seen: int, at: int | None) -> None:
-    """Raises `LostFiles` where a file that `restore` would bring back is deleted."""
-    back = (file.path for file in without(table.files(at), table.files(seen)))
+def check_can_restore(table: Table, expected: int, at: int | None) -> None:
+    """Raises `LostFiles` if a file that `restore` needs is deleted."""
+    back = (file.path for file in without(table.files(at), table.files(expected)))
     if gone := sorted(path for path in back if not (table.folder / path).exists()):
         raise LostFiles(
-            f"table {table.folder.name} cannot go back to what it held at version {at}, as it must: {gone[0]} is"
-            f" deleted ({len(gone)} such files), as by a compaction and VACUUM of another program. Nothing was"
-            f" touched. {from_backup(table.folder)}"
+            f"table {table.folder.name} cannot be restored to version {at}: {gone[0]} is deleted ({len(gone)} such"
+            " files), for example by a compaction and VACUUM of another program. Nothing was changed."
+            f" {from_backup(table.folder)}"
         )

@@ -1,6 +1,6 @@
-"""The Parquet files of small tables: described for a commit to name, written, read as rows.
+"""Parquet files of small tables: written, read as rows, and described for a commit.
 
-The statistics of a file are read from its footer (`windowlib.delta.footers`).
+The statistics of a file come from its footer (`windowlib.delta.footers`).
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ import pyarrow.parquet as pq
 
 from windowlib.delta.footers import bounds_of
 
-ROWS_PER_GROUP = 1_024  # of small tables: who needs the newest rows reads one group
+ROWS_PER_GROUP = 1_024  # small, so that a reader of the newest rows reads a single group
 
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """One Parquet file of a table: `path` is relative to its folder.
+    """A Parquet file of a table; `path` is relative to the table's folder.
 
-    `low`, `high` and `nulls` hold a column's smallest and largest value and how many are null, where that is known.
-    Spark skips no file by a column whose nulls are not known.
+    `low`, `high` and `nulls` hold the smallest value, the largest value and the number of nulls of each column, if
+    known. Spark skips files only by columns whose number of nulls is known.
     """
 
     path: str
@@ -38,26 +38,26 @@ class DataFile:
 
 
 def without(files: Iterable[DataFile], others: Iterable[DataFile]) -> list[DataFile]:
-    """The files that are not among others, by their path."""
+    """The files whose paths are not among those of `others`."""
     paths = {file.path for file in others}
     return [file for file in files if file.path not in paths]
 
 
 def write(folder: Path, data: pa.Table) -> DataFile:
-    """A table of rows as one file of an unpartitioned table, for a commit to name."""
+    """Writes rows as a new file of an unpartitioned table, for a later commit."""
     name = f"{uuid.uuid4()}.parquet"
     folder.mkdir(parents=True, exist_ok=True)
     pq.write_table(data, folder / name, row_group_size=ROWS_PER_GROUP)
     return data_file(folder, name)
 
 
-def of_many_rows(schema: pa.Schema) -> dict[str, Any]:
-    """The options with which pyarrow writes a file of many rows, of half the size that it has by default.
+def bulk_write_options(schema: pa.Schema) -> dict[str, Any]:
+    """Options of pyarrow for a file of many rows, which makes it half as large as by default.
 
-    Whole numbers and times are kept as differences, other columns in a dictionary as far as that goes.
+    Whole numbers and times are stored as differences, other columns by dictionary.
 
     >>> schema = pa.schema([("user", pa.string()), ("at", pa.timestamp("us", "UTC")), ("events", pa.int64())])
-    >>> options = of_many_rows(schema)
+    >>> options = bulk_write_options(schema)
     >>> options["use_dictionary"], [*options["column_encoding"]]
     (['user'], ['at', 'events'])
     """
@@ -74,7 +74,7 @@ def of_many_rows(schema: pa.Schema) -> dict[str, Any]:
 
 
 def read_parquet(path: Path, schema: pa.Schema | None = None) -> pa.Table:
-    """One file with exactly the columns of `schema`; a column the file lacks is null."""
+    """Reads a file with exactly the columns of `schema`; columns that the file lacks are null."""
     file = pq.ParquetFile(path)
     if schema is None:
         return file.read()
@@ -83,13 +83,13 @@ def read_parquet(path: Path, schema: pa.Schema | None = None) -> pa.Table:
 
 def columns_of(file: pq.ParquetFile, schema: pa.Schema) -> list[str]:
     """The columns of `schema` that a file has."""
-    have = {*file.schema_arrow.names}  # pyarrow converts the whole schema each time it is asked
+    have = {*file.schema_arrow.names}  # read once: pyarrow converts the whole schema at each access
     return [name for name in schema.names if name in have]
 
 
 def shaped(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Rows with exactly the columns of `schema`; a column that they lack is null."""
-    have = dict(zip(table.column_names, table.columns, strict=True))  # to look one up by name costs as much as a cast
+    """Rows with exactly the columns of `schema`; columns that they lack are null."""
+    have = dict(zip(table.column_names, table.columns, strict=True))  # pyarrow's look-up by name is as slow as a cast
     columns = [
         pa.nulls(table.num_rows, f.type) if (column := have.get(f.name)) is None else _of_type(column, f.type)
         for f in schema
@@ -102,7 +102,7 @@ def _of_type(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
 
 
 def having(table: pa.Table, column: str, takes: Callable[[Any], bool]) -> pa.Table:
-    """The rows of a small table in whose column `takes` a value; without pyarrow's functions, which import pandas."""
+    """The rows whose value of a column satisfies `takes`. Avoids pyarrow's functions, which import pandas."""
     wanted = [number for number, value in enumerate(table[column].to_pylist()) if takes(value)]
     if len(wanted) == table.num_rows:
         return table
@@ -110,7 +110,7 @@ def having(table: pa.Table, column: str, takes: Callable[[Any], bool]) -> pa.Tab
 
 
 def rows_of(table: pa.Table) -> list[dict[str, Any]]:
-    """The rows as dictionaries, as `to_pylist` gives them, without pandas; a time that no calendar has as a text.
+    """The rows as dictionaries, like `to_pylist` without pandas. A time outside Python's calendar becomes a text.
 
     >>> rows_of(pa.table({"at": pa.array([0, None], pa.timestamp("us", "UTC"))}))
     [{'at': datetime.datetime(1970, 1, 1, 0, 0, tzinfo=datetime.timezone.utc)}, {'at': None}]
@@ -124,7 +124,7 @@ def rows_of(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def values_of(column: pa.ChunkedArray | pa.Array) -> list[Any]:
-    """A column's values, as `rows_of` has them, those inside of lists, maps and structs too.
+    """A column's values in the form of `rows_of`, also inside lists, maps and structs.
 
     >>> values_of(pa.array([[2**31 - 1], None], pa.list_(pa.date32())))
     [['1970-01-01 and 2,147,483,647 days'], None]
@@ -134,21 +134,21 @@ def values_of(column: pa.ChunkedArray | pa.Array) -> list[Any]:
     kind = column.type
     if pa.types.is_struct(kind):
         fields = zip(*map(values_of, column.flatten()), strict=True) if kind.num_fields else iter([()] * len(column))
-        known = zip(column.is_valid().to_pylist(), fields, strict=True)
-        return [dict(zip(kind.names, values, strict=True)) if there else None for there, values in known]
+        structs = zip(column.is_valid().to_pylist(), fields, strict=True)
+        return [dict(zip(kind.names, values, strict=True)) if valid else None for valid, values in structs]
     try:
         if not (pa.types.is_timestamp(kind) and kind.tz == "UTC"):
             return [*column.to_pylist()]
-        in_utc = column.cast(pa.timestamp(kind.unit)).to_pylist()  # else pyarrow would import pandas: half a second
+        in_utc = column.cast(pa.timestamp(kind.unit)).to_pylist()  # with a zone pyarrow imports pandas: half a second
         return [time and time.replace(tzinfo=UTC) for time in in_utc]
     except (OverflowError, ValueError):  # a time before the year 1, or after 9999
         if len(column) > 1:
-            return [value for one in range(len(column)) for value in values_of(column.slice(one, 1))]
+            return [value for row in range(len(column)) for value in values_of(column.slice(row, 1))]
         return [_beyond_calendars(column[0])]
 
 
 def _beyond_calendars(value: pa.Scalar) -> Any:
-    """A value that is, or has inside, a time that Python's calendar lacks: such a time as a text."""
+    """A value that is or contains a time outside Python's calendar; such a time becomes a text."""
     kind = value.type
     if pa.types.is_map(kind):
         return [*zip(*map(values_of, value.values.flatten()), strict=True)]
@@ -163,7 +163,7 @@ def _beyond_calendars(value: pa.Scalar) -> Any:
 
 
 def data_file(folder: Path, path: str, partition: Mapping[str, Any] | None = None) -> DataFile:
-    """Describes a Parquet file that lies in a table's folder, with the statistics of its footer."""
+    """Describes a Parquet file in a table's folder, with the statistics of its footer."""
     footer = pq.ParquetFile(folder / path).metadata
     size_bytes = (folder / path).stat().st_size
     return DataFile(path, size_bytes, footer.num_rows, dict(partition or {}), *bounds_of(footer))

@@ -1,8 +1,8 @@
-"""A table at a version as a dataset of Arrow, which opens only the files that a filter may find rows in.
+"""A table at a version as an Arrow dataset, which opens only the files that may hold rows of a filter.
 
-A file is left out by its partition and by the bounds that its statistics have. deltalake's own dataset compares with
-null where a column has no bound, as the log keeps none of fractions, conditions and bytes; Arrow takes that for false,
-and leaves files out that hold rows.
+Files are skipped by their partition and by the bounds in their statistics. The log has no bounds for fractions,
+booleans and bytes. For such a column deltalake's own dataset compares with null. Arrow reads null as false, and skips
+files that hold rows.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from pyarrow import fs
 from windowlib.delta.data_files import DataFile
 
 
-def dataset(table: DeltaTable, found: list[DataFile], files: fs.FileSystem) -> ds.Dataset:
-    """The rows of a table that consists of the files `found`, which `files` reads."""
-    whole = table.to_pyarrow_dataset(filesystem=files)
+def dataset(table: DeltaTable, files: list[DataFile], filesystem: fs.FileSystem) -> ds.Dataset:
+    """The rows of a table that consists of `files`, read through `filesystem`."""
+    whole = table.to_pyarrow_dataset(filesystem=filesystem)
     schema, parquet = whole.schema, ds.ParquetFileFormat()
-    if not found:
+    if not files:
         return whole
     fragments = [
-        parquet.make_fragment(file.path, files, partition_expression=reduce(operator.and_, _known(file, schema)))
-        for file in found
+        parquet.make_fragment(file.path, filesystem, partition_expression=reduce(operator.and_, _facts(file, schema)))
+        for file in files
     ]
-    return ds.FileSystemDataset(fragments, schema, parquet, files)
+    return ds.FileSystemDataset(fragments, schema, parquet, filesystem)
 
 
-def _known(file: DataFile, schema: pa.Schema) -> Iterator[pc.Expression]:
-    """What is true of each row of a file."""
+def _facts(file: DataFile, schema: pa.Schema) -> Iterator[pc.Expression]:
+    """Conditions that every row of a file satisfies."""
     yield pc.scalar(True)
     for name, value in file.partition.items():
         column = pc.field(name)
@@ -47,6 +47,6 @@ def _known(file: DataFile, schema: pa.Schema) -> Iterator[pc.Expression]:
 
 
 def _is_exact(kind: pa.DataType) -> bool:
-    """Whether bounds hold for all values, of other writers too: those of fractions may be rounded, or without NaN."""
-    is_one = (pa.types.is_integer, pa.types.is_string, pa.types.is_date, pa.types.is_timestamp)
-    return any(test(kind) for test in is_one)
+    """Tests if the bounds of every writer are exact; bounds of fractions may be rounded or ignore NaN."""
+    exact_kinds = (pa.types.is_integer, pa.types.is_string, pa.types.is_date, pa.types.is_timestamp)
+    return any(is_kind(kind) for is_kind in exact_kinds)

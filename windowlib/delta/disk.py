@@ -1,11 +1,11 @@
-"""What must be on the disk before the next thing may be written.
+"""Durable writes, and errors of a full, read-only or denied disk.
 
-A file that was written is in the machine's memory; after a power cut it may be empty, or gone. Here a file, and the
-folders that name it, are made to last. The order in which a run does so is its promise: data files, then the prepare
-file and its row, then the log entries, then the commit row (`windowlib.ledger.prepare`).
+A written file is first only in memory: after a power cut it may be empty or missing. `sync` flushes files and the
+folders that name them. A run flushes in this order: data files, the prepare file and its row, the log entries, the
+commit row (`windowlib.ledger.prepare`).
 
-A disk that is full or read-only, or a folder of another user, answers in the words of the library that wrote: Python,
-delta-rs, Spark. `refusals_named` says it once, in ours.
+Python, delta-rs and Spark report a full or read-only disk, or a folder of another user, in different words.
+`refusals_named` turns these errors into one error with one text.
 """
 
 from __future__ import annotations
@@ -22,24 +22,21 @@ from windowlib.model.errors import TryAgain
 
 FULL, READ_ONLY, DENIED = (errno.ENOSPC, errno.EDQUOT), (errno.EROFS,), (errno.EACCES, errno.EPERM)
 TOO_LARGE = (errno.EFBIG,)
-ENTER = os.R_OK | os.X_OK  # what a folder needs, so that its files are found
+ENTER = os.R_OK | os.X_OK  # rights needed to list a folder
 _NUMBERED = re.compile(r"\b(?:os error|[Ee]rrno):? (\d+)")
-PLENTY_BYTES = 1 << 20  # so much is free only where another disk is full, or a file was too large and is gone again
-AT_ONCE = 8  # a disk answers several flushes together in little more time than one
+PLENTY_BYTES = 1 << 20  # with this much free, another disk is full, or a file was too large and is already deleted
+AT_ONCE = 8  # parallel flushes: several take little longer than one
 
 
 class CannotWrite(TryAgain):
-    """The disk is full or read-only, or this user may not write there, or not even read.
+    """The disk is full or read-only, or this user may not write or read there.
 
-    What was committed is whole, and the next run finishes what was not.
+    Committed batches are complete, and the next run finishes the unfinished one.
     """
 
 
 def put(file: Path, text: str) -> Path:
-    """Puts a text into a file in one step: readers see the earlier one until then. It need not last.
-
-    Gives the file. Raises OSError.
-    """
+    """Replaces a file's text atomically, without a sync, and returns the file. Raises OSError."""
     file.parent.mkdir(parents=True, exist_ok=True)
     unfinished = file.with_name(f"{file.name}.{os.getpid()}")
     unfinished.write_text(text, encoding="utf-8")
@@ -49,9 +46,9 @@ def put(file: Path, text: str) -> Path:
 
 @contextmanager
 def refusals_named(root: Path, batch_id: int | None = None) -> Iterator[None]:
-    """Raises `CannotWrite` for any error of the block that says so of a disk; `root` is where the tables are.
+    """Raises `CannotWrite` for an error in the block that a full, read-only or denied disk has caused.
 
-    `batch_id` is the batch that the block works on.
+    `root` is the folder of the tables, `batch_id` the batch of the block.
     """
     free_before = free_bytes(root)
     try:
@@ -67,28 +64,28 @@ def refusals_named(root: Path, batch_id: int | None = None) -> Iterator[None]:
 def refusal_of(
     error: BaseException, root: Path, batch_id: int | None = None, free_before: int | None = None
 ) -> CannotWrite | None:
-    """What an error says of the disk; None where it says something else.
+    """The `CannotWrite` for an error that the disk has caused; None for other errors.
 
-    `free_before` is how many bytes were free when the work on `batch_id` began.
+    `free_before` is the number of bytes that were free when the work on `batch_id` began.
     """
     then = f", and the next run finishes batch {batch_id}" if batch_id else " and run again"
-    whole = "Nothing is lost, and nothing half done is visible by the ledger"
+    whole = "Nothing is lost, and no unfinished work is visible to readers"
     match _reason(error, root):
         case None:
             return None
         case number if number in READ_ONLY:
             return CannotWrite(f"{root} is on a disk that is read-only. {whole}: make it writable{then}")
         case number if number in DENIED:
-            where = next(_below(root, error), root)
-            unreadable = first_unreadable(Path(where))
-            denied = f"read {unreadable}" if unreadable else f"write to {where}"
+            path = next(_below(root, error), root)
+            unreadable = first_unreadable(Path(path))
+            denied = f"read {unreadable}" if unreadable else f"write to {path}"
             return CannotWrite(
-                f"this user may not {denied}. {whole}: every user that runs this pipeline must"
-                f" own or share all of {root}. Give it the right{then}"
+                f"this user may not {denied}. {whole}. Every user of this pipeline needs the right to read and write"
+                f" all of {root}: grant it{then}"
             )
         case number if number in TOO_LARGE:
             return CannotWrite(
-                f"a file in {root} would be larger than its file system, or `ulimit -f` of this process, lets it be."
+                f"a file in {root} exceeds the size limit of its file system, or of `ulimit -f` for this process."
                 f" {whole}: raise the limit{then}"
             )
     free, needed = free_bytes(root), ""
@@ -100,9 +97,9 @@ def refusal_of(
 
 
 def _reason(error: BaseException, root: Path) -> int | None:
-    """The number of the system's error by which a disk has refused, in this error or what it came from.
+    """The system error number with which a disk has refused, in this error or its causes.
 
-    That something is not allowed counts where it was done below `root`: a source may be denied, too.
+    A denied access counts only below `root`, because a source may be denied too.
     """
     ours = any(_below(root, error))
     wanted: tuple[int, ...] = (*FULL, *READ_ONLY, *TOO_LARGE, *(DENIED if ours else ()))
@@ -110,16 +107,16 @@ def _reason(error: BaseException, root: Path) -> int | None:
 
 
 def _first_of(wanted: tuple[int, ...], error: BaseException) -> int | None:
-    """The first of these numbers that an error, or what it came from, says or puts in words."""
-    for seen in linked_errors(error):
-        numbers = numbers_in(seen) | {number for number in wanted if os.strerror(number) in str(seen)}
-        if found := [number for number in wanted if number in numbers]:
-            return found[0]
+    """The first wanted number in an error or its causes, as a number or as the system's text for it."""
+    for linked in linked_errors(error):
+        numbers = numbers_in(linked) | {number for number in wanted if os.strerror(number) in str(linked)}
+        if matches := [number for number in wanted if number in numbers]:
+            return matches[0]
     return None
 
 
 def is_denied(error: BaseException) -> bool:
-    """Whether the system did not allow something to this user.
+    """Tests if the system has denied this user an access.
 
     >>> is_denied(PermissionError(13, "Permission denied")), is_denied(OSError(5, "Input/output error"))
     (True, False)
@@ -128,26 +125,27 @@ def is_denied(error: BaseException) -> bool:
 
 
 def numbers_in(error: BaseException) -> set[int]:
-    """The numbers of the system's errors that an error says.
+    """The system error numbers in an error.
 
     >>> numbers_in(OSError(5, "Input/output error")), numbers_in(RuntimeError("No entry (os error 2)"))
     ({5}, {2})
     """
-    said = {*map(int, _NUMBERED.findall(str(error)))}
-    return {*said, error.errno} if isinstance(error, OSError) and error.errno is not None else said
+    numbers = {*map(int, _NUMBERED.findall(str(error)))}
+    return {*numbers, error.errno} if isinstance(error, OSError) and error.errno is not None else numbers
 
 
 def linked_errors(error: BaseException) -> Iterator[BaseException]:
-    """An error, and those that it came from."""
-    seen: BaseException | None = error
-    while seen is not None:
-        yield seen
-        seen = seen.__cause__ or seen.__context__
+    """An error, then its causes."""
+    linked: BaseException | None = error
+    while linked is not None:
+        yield linked
+        linked = linked.__cause__ or linked.__context__
 
 
 def first_unreadable(place: Path) -> Path | None:
-    """The first folder on the way to a place that this user may not enter, or the place itself; None where it may be
-    read, or is not there.
+    """The topmost folder above `place` that this user may not enter, or an unreadable `place` itself.
+
+    None if the place can be read or does not exist.
     """
     for above in reversed(place.parents):
         if os.path.isdir(above) and not os.access(above, os.X_OK):
@@ -158,27 +156,28 @@ def first_unreadable(place: Path) -> Path | None:
 
 def _below(root: Path, error: BaseException) -> Iterator[str]:
     """The paths at or below `root` that an error names."""
-    for seen in linked_errors(error):
-        for path in re.findall(rf"{re.escape(str(root))}(?:/[^\s'\"#:]*)?", str(seen)):
+    for linked in linked_errors(error):
+        for path in re.findall(rf"{re.escape(str(root))}(?:/[^\s'\"#:]*)?", str(linked)):
             yield path.rstrip(".,;")
 
 
 def free_bytes(folder: Path) -> int | None:
-    """How much may still be written below a folder that may not exist yet; None where the system does not say.
+    """Free bytes below a folder, which may not exist yet; None if the system does not report them.
 
     >>> free_bytes(Path("/")) > 0, free_bytes(Path("/no/such/folder")) == free_bytes(Path("/"))
     (True, True)
     """
-    there = next(one for one in (folder.absolute(), *folder.absolute().parents) if one.exists())
+    existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     try:
-        found = os.statvfs(there)
+        space = os.statvfs(existing)
     except OSError:
         return None
-    return found.f_bavail * found.f_frsize
+    return space.f_bavail * space.f_frsize
 
 
 def in_kb(size_bytes: int) -> str:
-    """
+    """A size as text.
+
     >>> in_kb(0), in_kb(12_345_678)
     ('0 KB', '12,056 KB')
     """
@@ -186,7 +185,7 @@ def in_kb(size_bytes: int) -> str:
 
 
 def sync(files: Iterable[Path], root: Path) -> None:
-    """Makes files, and every folder between them and `root`, last. Raises OSError where the disk cannot."""
+    """Flushes files, and every folder between them and `root`, to the disk. Raises OSError if that fails."""
     chosen = sorted(set(files))
     folders = {folder for file in chosen for folder in _up_to(root, file)}
     if len(chosen) < AT_ONCE:
@@ -195,26 +194,28 @@ def sync(files: Iterable[Path], root: Path) -> None:
     else:
         with ThreadPoolExecutor(AT_ONCE, "windowlib-sync") as pool:
             list(pool.map(_flush, chosen))
-    for folder in sorted(folders, key=lambda one: -len(one.parts)):
+    for folder in sorted(folders, key=lambda folder: -len(folder.parts)):
         _flush(folder)
 
 
-def make_lasting(folder: Path) -> None:
-    """Makes a folder and those above it, as far as they are missing, and makes them last, up to where the disk begins.
+def create_folder(folder: Path) -> None:
+    """Creates a folder with its missing parents, and flushes it and all parents up to the disk's mount point.
 
-    Those that were there, too: one may be of a run that died before it was on the disk. Ends below a folder that
-    this process may not write to, as no entry there is new. Raises OSError where the disk cannot, and `CannotWrite`
-    where it takes no folders at all.
+    Existing parents are flushed too: a run may have created one and died before its flush. The flush stops at the first
+    folder that this process may not write to, because nothing there is new. Raises OSError if the disk fails, and
+    `CannotWrite` if its file system has no folders.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except FileNotFoundError as error:  # for one that could be made those above it are made, too
-        raise CannotWrite(f"{folder} cannot be made: its file system takes no folders; put it elsewhere") from error
-    for one in (folder.absolute(), *folder.absolute().parents):
-        if not os.access(one, os.R_OK | os.W_OK):
+    except FileNotFoundError as error:  # not a missing parent: those are created
+        raise CannotWrite(
+            f"folder {folder} cannot be created: its file system allows no new folders. Set another `warehouse`"
+        ) from error
+    for path in (folder.absolute(), *folder.absolute().parents):
+        if not os.access(path, os.R_OK | os.W_OK):
             return
-        _flush(one)
-        if one.is_mount():
+        _flush(path)
+        if path.is_mount():
             return
 
 

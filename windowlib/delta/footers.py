@@ -1,7 +1,7 @@
-"""The statistics of a Parquet file: the smallest and largest value of each column, and how many are null.
+"""Statistics of a Parquet file: the smallest and largest value of each column, and the number of nulls.
 
 They are read from the file's footer and written into the table's log. Readers skip files by them, so they must be
-right; a column whose footer has none simply has none here.
+exact. A column without statistics in the footer has none here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Bounds = dict[str, Any]
 
 
 def bounds_of(footer: pq.FileMetaData) -> tuple[Bounds, Bounds, dict[str, int]]:
-    """The smallest values, the largest ones, and the numbers of nulls, by column, where the footer knows them."""
+    """The smallest values, the largest values and the numbers of nulls by column, if the footer has them."""
     low: Bounds = {}
     high: Bounds = {}
     nulls: dict[str, int] = {}
@@ -45,7 +45,7 @@ def bounds_of(footer: pq.FileMetaData) -> tuple[Bounds, Bounds, dict[str, int]]:
                 continue
             try:
                 least, greatest = statistics.min, statistics.max
-            except (OverflowError, ValueError):  # a time that no calendar here has
+            except (OverflowError, ValueError):  # a time outside Python's calendar
                 unbounded.add(name)
                 continue
             low[name] = min(low.get(name, least), least)
@@ -58,7 +58,7 @@ def bounds_of(footer: pq.FileMetaData) -> tuple[Bounds, Bounds, dict[str, int]]:
 
 
 def log_statistics(rows: int, low: Mapping[str, Any], high: Mapping[str, Any], nulls: Mapping[str, int]) -> str:
-    """The same as the log has them, in JSON."""
+    """The statistics of a file in the JSON form of the log."""
     lowest = {name: value for name, value in ((name, _low(value)) for name, value in low.items()) if value is not None}
     highest = {name: top for name, top in ((name, _high(value)) for name, value in high.items()) if top is not None}
     return json.dumps({"numRecords": rows, "minValues": lowest, "maxValues": highest, "nullCount": dict(nulls)})
@@ -71,14 +71,14 @@ def _low(value: Any) -> Any:
         case int():
             return value
         case float():
-            return None  # footers leave NaN out, and readers take it for the greatest number
+            return None  # footers ignore NaN, but readers sort it as the greatest number
         case str():
             return value[:LONGEST_TEXT]
         case datetime():
             return _timestamp(value)
         case date():
             return value.isoformat()
-    return None  # decimals, bytes: readers do without
+    return None  # decimals, bytes: no statistics
 
 
 def _high(value: Any) -> Any:
@@ -86,16 +86,16 @@ def _high(value: Any) -> Any:
         case str():
             return value if len(value) <= LONGEST_TEXT else _above(value[:LONGEST_TEXT])
         case datetime():
-            with suppress(OverflowError):  # the last millisecond that a calendar has
-                return _timestamp(value + timedelta(microseconds=999))  # the log keeps milliseconds: round it up
+            with suppress(OverflowError):  # the last millisecond of Python's calendar
+                return _timestamp(value + timedelta(microseconds=999))  # round up: the log keeps milliseconds
             return None
     return _low(value)
 
 
 def _above(beginning: str) -> str | None:
-    """The least text of characters below the surrogates that is greater than all that begin so; None without one.
+    """The least text that is greater than all texts with this beginning; None if there is none.
 
-    Readers order characters beyond those by their bytes or by UTF-16, which differ.
+    It uses only characters below the surrogates. Readers order the others by bytes or by UTF-16, which differ.
 
     >>> _above("ab"), _above("a\\U0001f600"), _above("\\U0001f600")
     ('ac', 'b', None)

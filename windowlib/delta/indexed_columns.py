@@ -1,7 +1,7 @@
-"""Of which columns a reader of a table's log gets statistics.
+"""Columns for which the log of a table keeps statistics.
 
-It gets those of the first 32, unless the table names others. With many keys, aggregates or source columns, those by
-which files are looked for come later: such a table names them.
+By default these are the first 32 columns. With many keys, aggregates or source columns, the columns used to choose
+files come later. Such a table names them in its settings.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from deltalake import Schema
 from windowlib.contract.tables import TABLES
 
 PROPERTY = "delta.dataSkippingStatsColumns"
-OF_ITSELF = 32  # columns, those inside structs counted
+INDEXED_BY_DEFAULT = 32  # columns, including those inside structs
 
 _KINDS = ("string", "long", "timestamp")
 
 
 def looked_for(table: str, schema: Schema) -> list[str]:
-    """The columns, of those that a table has, by which its files are looked for. Where all have the same columns in
-    every pipeline, there is none that needs a name.
+    """The columns of a table that are used to choose files.
+
+    Empty for a table whose columns are the same in every pipeline: it needs no setting.
 
     >>> import pyarrow as pa
     >>> kinds = {"user": pa.string(), "window_start": pa.timestamp("us", "UTC"), "batch_id": pa.int64()}
@@ -32,13 +33,13 @@ def looked_for(table: str, schema: Schema) -> list[str]:
     spec = TABLES.get(table)
     if spec is None or spec.columns is not None:
         return []
-    bounded = (one["name"] for one in _fields(schema) if one["type"] in _KINDS)
+    bounded = (column["name"] for column in _fields(schema) if column["type"] in _KINDS)
     return [name for name in bounded if spec.has(name) and name not in spec.partition_by]
 
 
 def properties(table: str, schema: Schema) -> Mapping[str, str]:
-    """What a table says of its statistics: nothing where its first columns are all it has."""
-    if _leaves(_fields(schema)) <= OF_ITSELF or not (names := looked_for(table, schema)):
+    """The setting that names the indexed columns; empty if the default covers all columns."""
+    if _leaves(_fields(schema)) <= INDEXED_BY_DEFAULT or not (names := looked_for(table, schema)):
         return {}
     return {PROPERTY: ",".join(names)}
 
@@ -48,5 +49,6 @@ def _fields(schema: Schema) -> list[dict[str, Any]]:
 
 
 def _leaves(fields: list[dict[str, Any]]) -> int:
-    structs = [one["type"]["fields"] for one in fields if isinstance(one["type"], dict) and "fields" in one["type"]]
+    types = [column["type"] for column in fields]
+    structs = [kind["fields"] for kind in types if isinstance(kind, dict) and "fields" in kind]
     return len(fields) - len(structs) + sum(map(_leaves, structs))

@@ -1,8 +1,8 @@
-"""A table's transaction log, entry by entry: who changed the table since a version, and how.
+"""Transaction log of a table, entry by entry: the commits since a version, with their writers and changes.
 
-delta-rs reads what a table *holds*; what became of it between two versions stands in the entries alone. An entry is
-one JSON object on each line, as the Delta protocol specifies. An empty or cut entry is damage (a power cut leaves such
-files), which delta-rs passes over in silence: here it is an error that names the file and the way back.
+delta-rs reads the *content* of a version. Only the log entries tell the changes between two versions. An entry has a
+JSON object on each line, as the Delta protocol specifies. A power cut can leave an empty or truncated entry. delta-rs
+ignores such an entry silently; here it is an error that names the file and the repair.
 """
 
 from __future__ import annotations
@@ -20,25 +20,27 @@ from windowlib.model.errors import WindowError
 
 HINT = "_last_checkpoint"
 END_OF_PARQUET = b"PAR1"
-IDENTITY = "windowlib"  # the key of a commit's metadata that names the publication it belongs to
-ACTIONS = "windowlib_actions"  # the key of how many files and transactions a commit of ours names
-OF_COMMANDS = (MAINTENANCE.name, PREVIEWS.name, SET_ASIDE.name, VERIFICATIONS.name)  # no run writes to them
-ADDED = ("num_added_files", "numFilesAdded", "numAddedFiles")  # how many files others name: delta-rs, Spark
+IDENTITY = "windowlib"  # key in a commit's metadata: the publication that it belongs to
+ACTIONS = "windowlib_actions"  # key in the metadata of our commits: the number of files and transactions
+OF_COMMANDS = (MAINTENANCE.name, PREVIEWS.name, SET_ASIDE.name, VERIFICATIONS.name)  # written by commands, not by runs
+ADDED = ("num_added_files", "numFilesAdded", "numAddedFiles")  # keys of delta-rs and Spark for the number of files
 REMOVED = ("num_removed_files", "numFilesRemoved", "numRemovedFiles")
 
 
 class DamagedLog(WindowError):
-    """A table's log cannot be read: an entry or a checkpoint is empty, cut, or not there, or another program's."""
+    """A table's log cannot be read: an entry or a checkpoint is empty, truncated, missing or of unknown form."""
 
 
 class CutLog(WindowError):
-    """A version's entries were deleted when the log was shortened: no process can open it any more."""
+    """A version can no longer be opened: the log was shortened, and its entries were deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """One commit. `added` and `removed` are paths in the table's folder; of `vectors`, which are among those added, a
-    deletion vector marks some rows as deleted."""
+    """A commit. `added` and `removed` are paths in the table's folder.
+
+    `vectors` are those added files of which a deletion vector marks rows as deleted.
+    """
 
     version: int
     operation: str
@@ -54,26 +56,26 @@ class LogEntry:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the commit only moved the version on."""
+        """True if the commit changed nothing except the version."""
         return not (self.added or self.removed or self.changes_columns)
 
     @property
     def beyond_files(self) -> str:
-        """What it changed that is not taken back, or kept, by naming files; "" where that is nothing."""
+        """Changes of the commit other than files, as text; "" if there are none."""
         if self.changes_columns:
             return "columns"
         return "deletion vectors (which windowlib does not read)" if self.vectors else ""
 
 
 def file_of(folder: Path, version: int) -> Path:
-    """Where the entry of a version lies."""
+    """Path of the log entry of a version."""
     return folder / "_delta_log" / f"{version:020}.json"
 
 
 def written_by(folder: Path, version: int) -> list[Path]:
-    """The files of the log that the commit of a version wrote: its entry, and a checkpoint where one was due.
+    """The log files of the commit of a version: its entry, and a checkpoint if one was due.
 
-    The file that names the checkpoint comes a moment after it: another process may be about to write it.
+    The file that names the newest checkpoint is written after the checkpoint. It may still be missing.
     """
     entry, checkpoint = file_of(folder, version), file_of(folder, version).with_suffix(".checkpoint.parquet")
     if not checkpoint.exists():
@@ -83,7 +85,7 @@ def written_by(folder: Path, version: int) -> list[Path]:
 
 
 def oldest_version(folder: Path) -> int:
-    """The first version that the log can still be opened at: 0, or where it was shortened that of a checkpoint."""
+    """The oldest version that can be opened: 0, or the version of a checkpoint if the log was shortened."""
     if file_of(folder, 0).exists():
         return 0
     names = (path.name.partition(".")[0] for path in (folder / "_delta_log").glob("*.checkpoint*"))
@@ -91,28 +93,27 @@ def oldest_version(folder: Path) -> int:
 
 
 def last_checkpoint(folder: Path) -> int | None:
-    """The version of the newest checkpoint, by the file that names it, so that a long log is not listed.
+    """The version of the newest checkpoint, from the file that names it, so that a long log is not listed.
 
-    None where that file is not there or does not say it, or where it names one that is not there, as one file.
+    None if that file is missing or damaged, or if it names no checkpoint that exists as a single file.
     """
     try:
         version = _hinted(folder / "_delta_log" / HINT)
     except OSError:
         return None
-    there = version is not None and file_of(folder, version).with_suffix(".checkpoint.parquet").exists()
-    return version if there else None
+    exists = version is not None and file_of(folder, version).with_suffix(".checkpoint.parquet").exists()
+    return version if exists else None
 
 
 def check_can_open(folder: Path, version: int) -> None:
-    """Raises `CutLog` where a version lies before what is left of the log."""
+    """Raises `CutLog` if a version is older than the oldest one that can be opened."""
     newest = last_checkpoint(folder)
     if newest is not None and newest <= version:
         return
     if version < (oldest := oldest_version(folder)):
         raise CutLog(
             f"version {version} of table {folder.name} can no longer be opened: its log was shortened, as `windowlib"
-            f" maintain` does, and begins at version {oldest}. A process that has slept since it saw that version must"
-            " start again"
+            f" maintain` does, and now begins at version {oldest}. This process has waited too long: start it again"
         )
 
 
@@ -123,92 +124,92 @@ def entries(folder: Path, after: int, up_to: int) -> Iterator[LogEntry]:
 
 
 def entry(folder: Path, version: int) -> LogEntry:
-    """The commit that made a version. Raises `DamagedLog`."""
+    """The commit of a version. Raises `DamagedLog`."""
     return entry_of(version, actions(folder, version))
 
 
 def actions(folder: Path, version: int) -> list[dict[str, Any]]:
-    """The same as it is written: one object for each action. Raises `DamagedLog`.
+    """The actions of a version's entry, one object for each line. Raises `DamagedLog`.
 
-    Only a line feed ends a line: the bounds of texts may hold other characters that end one for Python, such as U+2028.
+    Only a line feed ends a line: bounds of texts may hold other line ends of Python, such as U+2028.
     """
     file = file_of(folder, version)
     try:
-        found = [json.loads(line) for line in file.read_bytes().split(b"\n") if line.strip()]
+        actions = [json.loads(line) for line in file.read_bytes().split(b"\n") if line.strip()]
     except FileNotFoundError as error:
-        raise DamagedLog(f"{file} is not there: {_way_back(folder, version)}") from error
+        raise DamagedLog(f"{file} is missing: {_way_back(folder, version)}") from error
     except ValueError as error:
         raise DamagedLog(f"{file} is cut off or not JSON ({error}): {_way_back(folder, version)}") from error
     if not all(
-        isinstance(one, dict) and all(isinstance(value, dict | None) for value in one.values()) for one in found
+        isinstance(action, dict) and all(isinstance(value, dict | None) for value in action.values())
+        for action in actions
     ):
-        raise DamagedLog(f"{file} holds what no entry of a Delta log is: {_way_back(folder, version)}")
-    if not any(found):
+        raise DamagedLog(f"{file} is not an entry of a Delta log: {_way_back(folder, version)}")
+    if not any(actions):
         raise DamagedLog(f"{file} is empty: {_way_back(folder, version)}")
-    _check_complete(file, version, found)
-    return found
+    _check_complete(file, version, actions)
+    return actions
 
 
-def _check_complete(file: Path, version: int, found: list[dict[str, Any]]) -> None:
-    """Raises `DamagedLog` where an entry names fewer files than it says: it was cut exactly after a line."""
-    info: dict[str, Any] = next((one["commitInfo"] for one in found if "commitInfo" in one), {})
+def _check_complete(file: Path, version: int, actions: list[dict[str, Any]]) -> None:
+    """Raises `DamagedLog` if an entry has fewer actions than it states: it was truncated after a line."""
+    info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
     metrics = info.get("operationMetrics") or {}
-    adds, removes, transactions = (sum(kind in one for one in found) for kind in ("add", "remove", "txn"))
-    if version == 0 and not {"metaData", "protocol"} <= {kind for one in found for kind in one}:
-        raise DamagedLog(f"{file} is cut off: it does not say what the table is: {_way_back(file.parents[1], version)}")
-    for there, said in (
+    adds, removes, transactions = (sum(kind in action for action in actions) for kind in ("add", "remove", "txn"))
+    if version == 0 and not {"metaData", "protocol"} <= {kind for action in actions for kind in action}:
+        raise DamagedLog(f"{file} is cut off: it does not define the table: {_way_back(file.parents[1], version)}")
+    for count, stated in (
         (adds, [metrics.get(name) for name in ADDED]),
         (removes, [metrics.get(name) for name in REMOVED]),
         (adds + removes + transactions, [info.get(ACTIONS)]),
     ):
-        if any(str(number).isdigit() and there < int(number) for number in said if number is not None):
+        if any(str(number).isdigit() and count < int(number) for number in stated if number is not None):
             raise DamagedLog(
-                f"{file} is cut off: it says how many files it adds and removes, and does not name them all:"
-                f" {_way_back(file.parents[1], version)}"
+                f"{file} is cut off: it names fewer files than it states: {_way_back(file.parents[1], version)}"
             )
 
 
 def removed(folder: Path) -> frozenset[str]:
-    """The paths that the entries which are still there have removed."""
+    """The paths removed by the entries that still exist."""
     files = (folder / "_delta_log").glob("*.json")
     return frozenset(path for file in files if file.stem.isdigit() for path in entry(folder, int(file.stem)).removed)
 
 
 def files_of(folder: Path, entries: Iterable[LogEntry]) -> Iterator[Path]:
-    """All that some commits wrote, as far as it is there: their entries, checkpoints and data files."""
-    for one in entries:
-        yield from written_by(folder, one.version)
-        yield from filter(Path.exists, (folder / path for path in one.added))
+    """The existing files that some commits wrote: their entries, checkpoints and data files."""
+    for commit in entries:
+        yield from written_by(folder, commit.version)
+        yield from filter(Path.exists, (folder / path for path in commit.added))
 
 
 def check_entries(folder: Path) -> None:
-    """Raises `DamagedLog` where the newest checkpoint is cut, or an entry after it is empty or not there.
+    """Raises `DamagedLog` if the newest checkpoint is truncated, or if an entry after it is empty or missing.
 
-    Reads none of them, but the end of the checkpoint: one that is empty is to delta-rs a table without files.
+    It reads only the end of the checkpoint. delta-rs takes an empty checkpoint for a table without files.
     """
-    found, checkpoints = dict[int, os.DirEntry[str]](), dict[int, list[Path]]()
+    files, checkpoints = dict[int, os.DirEntry[str]](), dict[int, list[Path]]()
     first = f"{last_checkpoint(folder) or 0:020}"
-    with os.scandir(folder / "_delta_log") as names:
-        for one in names:
-            if one.name < first:
+    with os.scandir(folder / "_delta_log") as listing:
+        for file in listing:
+            if file.name < first:
                 continue
-            number, _, kind = one.name.partition(".")
+            number, _, kind = file.name.partition(".")
             if number.isdigit() and kind == "json":
-                found[int(number)] = one
+                files[int(number)] = file
             elif number.isdigit() and kind.startswith("checkpoint"):
-                checkpoints.setdefault(int(number), []).append(Path(one.path))
+                checkpoints.setdefault(int(number), []).append(Path(file.path))
     checkpoint = max(checkpoints, default=-1)
     for path in checkpoints.get(checkpoint, ()):
         _check_whole(path)
-    for version in range(checkpoint + 1, max(found, default=-1) + 1):
-        if version not in found and not file_of(folder, version).exists():  # made since, where others are at work
-            raise DamagedLog(f"{file_of(folder, version)} is not there: {_way_back(folder, version)}")
-        if version in found and found[version].stat().st_size == 0:
-            raise DamagedLog(f"{found[version].path} is empty: {_way_back(folder, version)}")
+    for version in range(checkpoint + 1, max(files, default=-1) + 1):
+        if version not in files and not file_of(folder, version).exists():  # another process may have added it since
+            raise DamagedLog(f"{file_of(folder, version)} is missing: {_way_back(folder, version)}")
+        if version in files and files[version].stat().st_size == 0:
+            raise DamagedLog(f"{files[version].path} is empty: {_way_back(folder, version)}")
 
 
 def check_later(folder: Path, after: int) -> None:
-    """The same of the entries after a version, one by one."""
+    """Raises `DamagedLog` if an entry after a version is empty."""
     while (file := file_of(folder, after + 1)).exists():
         after += 1
         if file.stat().st_size == 0:
@@ -216,7 +217,7 @@ def check_later(folder: Path, after: int) -> None:
 
 
 def check(folder: Path) -> None:
-    """Raises `DamagedLog` for the newest entry or checkpoint that is damaged, if one is."""
+    """Raises `DamagedLog` for the newest damaged entry, else for a damaged checkpoint, if there is one."""
     for file in sorted((folder / "_delta_log").glob("*.json"), reverse=True):
         if file.stem.isdigit():
             entry(folder, int(file.stem))
@@ -226,7 +227,7 @@ def check(folder: Path) -> None:
 
 
 def _hinted(hint: Path) -> int | None:
-    """The version in the file that says which checkpoint is the newest; None where it does not say it."""
+    """The version in the file that names the newest checkpoint; None if the file is damaged."""
     try:
         return int(json.loads(hint.read_text(encoding="utf-8"))["version"])
     except (ValueError, KeyError, TypeError):
@@ -234,47 +235,47 @@ def _hinted(hint: Path) -> int | None:
 
 
 def _check_hint(hint: Path) -> None:
-    """Raises `DamagedLog` where the file that says which checkpoint is the newest is cut, or that one is not there."""
+    """Raises `DamagedLog` if the file that names the newest checkpoint is damaged, or if that checkpoint is missing."""
     if not hint.exists():
         return
     version = _hinted(hint)
     if version is None or not any(hint.parent.glob(f"{version:020}.checkpoint*")):
         raise DamagedLog(
-            f"{hint} is damaged, or names a checkpoint that is not there, as a power cut leaves it. It only says where"
-            " to begin to read, and the entries are there: delete it"
+            f"{hint} is damaged, or names a missing checkpoint, as after a power cut. It is only a hint for readers,"
+            " and all entries exist: delete it"
         )
 
 
 def _check_whole(checkpoint: Path) -> None:
-    """Raises `DamagedLog` where a checkpoint is cut off."""
+    """Raises `DamagedLog` if a checkpoint is truncated."""
     with checkpoint.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(size - len(END_OF_PARQUET), 0))
         is_whole = file.read() == END_OF_PARQUET if checkpoint.suffix == ".parquet" else size > 0
     if not is_whole:
         raise DamagedLog(
-            f"{checkpoint} is cut off, as a power cut leaves it. It repeats the log's entries: if they are there from"
-            " version 0, or from an earlier checkpoint on, delete it and _last_checkpoint next to it; else restore both"
+            f"{checkpoint} is cut off, as after a power cut. It repeats the log's entries. If these exist from version"
+            " 0 or from an earlier checkpoint on, delete it and _last_checkpoint next to it. Otherwise restore both"
             " from a backup"
         )
 
 
 def entry_of(version: int, actions: Sequence[dict[str, Any]]) -> LogEntry:
-    """The commit that made a version, of what its entry holds."""
-    info: dict[str, Any] = next((one["commitInfo"] for one in actions if "commitInfo" in one), {})
-    adds = [one["add"] for one in actions if "add" in one]
-    removes = [one["remove"] for one in actions if "remove" in one]
+    """The commit of a version, from the actions of its entry."""
+    info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+    adds = [action["add"] for action in actions if "add" in action]
+    removes = [action["remove"] for action in actions if "remove" in action]
     return LogEntry(
         version=version,
         operation=str(info.get("operation", "unknown")),
         user=info.get("userName") or info.get("userId") or info.get("engineInfo"),
         identity=info.get(IDENTITY),
-        transactions={one["txn"]["appId"]: one["txn"]["version"] for one in actions if "txn" in one},
-        added=frozenset(unquote(one["path"]) for one in adds),
-        removed=frozenset(unquote(one["path"]) for one in removes),
-        changes_data=any(one.get("dataChange", True) for one in (*adds, *removes)),
-        changes_columns=any("metaData" in one or "protocol" in one for one in actions),
-        vectors=frozenset(unquote(one["path"]) for one in adds if one.get("deletionVector")),
+        transactions={action["txn"]["appId"]: action["txn"]["version"] for action in actions if "txn" in action},
+        added=frozenset(unquote(file["path"]) for file in adds),
+        removed=frozenset(unquote(file["path"]) for file in removes),
+        changes_data=any(file.get("dataChange", True) for file in (*adds, *removes)),
+        changes_columns=any("metaData" in action or "protocol" in action for action in actions),
+        vectors=frozenset(unquote(file["path"]) for file in adds if file.get("deletionVector")),
         at_ms=info.get("timestamp"),
     )
 
@@ -282,10 +283,10 @@ def entry_of(version: int, actions: Sequence[dict[str, Any]]) -> LogEntry:
 def _way_back(folder: Path, version: int) -> str:
     then = "the next run writes that version again"
     if folder.name == ERASURES.name:
-        then = "give the newest `windowlib forget` again before any run, which would read the key that it erased"
+        then = "repeat the newest `windowlib forget` before any run, which would read the erased key again"
     elif folder.name in OF_COMMANDS:
-        then = "give the command again that wrote it"
+        then = "repeat the command that wrote it"
     return (
         f"version {version} of table {folder.name} was lost, as after a power cut. Restore the file from a backup"
-        f" of the warehouse; or, if no later version exists, delete it, and {then}"
+        f" of the warehouse. If there is no backup and no later version, delete it, and {then}"
     )

@@ -1,7 +1,7 @@
-"""The rows of one Parquet file by its row groups: the newest first, or those alone that may hold what is asked for.
+"""Reading of a Parquet file by row groups: the newest first, or only those that may hold the wanted rows.
 
-A file into which small ones were put together holds a long history, of which a run needs the end. Its row groups have
-statistics, so the others are not read. A group without them may hold anything, and is read.
+A file that small files were folded into holds a long history, but a run needs only its end. The statistics of the row
+groups tell which ones to read. A group without statistics may hold any row, so it is read.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from windowlib.delta.data_files import columns_of, shaped
 
 
 def newest_first(path: Path, by: str, schema: pa.Schema) -> Iterator[tuple[pa.Table, int | None]]:
-    """The row groups of a file, those with the greatest values of the integer column `by` first.
+    """The row groups of a file, in descending order of their greatest value of the integer column `by`.
 
-    With each comes the greatest value in those that are left: None where none is.
+    Yields each with the greatest value of the remaining groups, or None after the last group.
     """
     file = pq.ParquetFile(path)
     highs = {group: high for group, (_, high) in enumerate(_bounds(file, by))}
@@ -33,7 +33,10 @@ def newest_first(path: Path, by: str, schema: pa.Schema) -> Iterator[tuple[pa.Ta
 
 
 def holding(path: Path, may_hold: Mapping[str, Callable[[Any, Any], bool]], schema: pa.Schema) -> pa.Table:
-    """The row groups of a file that `may_hold` is true of: of the least and greatest value of each of its columns."""
+    """The rows of the row groups that may hold the wanted rows.
+
+    may_hold: by column, a test of the least and greatest value of a group
+    """
     file = pq.ParquetFile(path)
     groups: Sequence[int] = range(file.num_row_groups)
     for column, may in may_hold.items():
@@ -43,13 +46,13 @@ def holding(path: Path, may_hold: Mapping[str, Callable[[Any, Any], bool]], sche
 
 
 def _bounds(file: pq.ParquetFile, column: str) -> list[tuple[Any, Any]]:
-    """The least and greatest value of a column in each group; two None where they are not known."""
-    about, names = file.metadata, file.schema
-    number = next((number for number in range(about.num_columns) if names.column(number).path == column), None)
+    """The least and greatest value of a column in each group; (None, None) if unknown."""
+    footer, names = file.metadata, file.schema
+    number = next((number for number in range(footer.num_columns) if names.column(number).path == column), None)
     if number is None:
         return [(None, None)] * file.num_row_groups
-    found = (about.row_group(group).column(number).statistics for group in range(file.num_row_groups))
-    return [(one.min, one.max) if one is not None and one.has_min_max else (None, None) for one in found]
+    groups = (footer.row_group(group).column(number).statistics for group in range(file.num_row_groups))
+    return [(group.min, group.max) if group is not None and group.has_min_max else (None, None) for group in groups]
 
 
 def _read(file: pq.ParquetFile, groups: Sequence[int], schema: pa.Schema) -> pa.Table:

@@ -1,4 +1,4 @@
-"""Small tables of rows: a few are appended at a time, small files are folded into one, the newest row is read alone."""
+"""Small tables: appending a few rows, folding small files into one, and reading only the newest row."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound="DataclassInstance")
 
-# A table of small commits is folded into fewer files when it has this many small ones: to describe 64 of them at each
-# look took a sixth of what a batch costs apart from its rows. A file that has become larger is left alone, so that what
-# folding costs does not grow with the table.
+# With this many small files, an append folds them into one. Describing 64 small files at each access took a sixth of
+# the fixed cost of a batch. Files above SMALL_BYTES are not folded again, so the cost does not grow with the table.
 SMALL_FILES = 16
 SMALL_BYTES = 64 << 10
-NUMBER = "number"  # the column by which rows of tables outside of batches are in order
-NUMBERED = ("sequence", NUMBER, "batch_id")  # columns that rise from append to append
+NUMBER = "number"  # column that orders the rows of tables outside batches
+NUMBERED = ("sequence", NUMBER, "batch_id")  # columns that rise with each append
 
 
 def append_rows(table: Table, expected: int, rows: Sequence[Mapping[str, Any]]) -> int:
     """Appends a few rows as one file; folds the table's small files into it once there are `SMALL_FILES` of them.
 
-    The file is on the disk before the commit names it, and the commit before this returns. So is the commit before,
-    whose writer may not have come so far: else a power cut could leave a later entry without an earlier one.
+    The file is synced to the disk before the commit names it, and the commit before the function returns. The previous
+    commit is synced first, because its writer may have died before. Otherwise a power cut could leave a later entry
+    without an earlier one.
     """
     with delta_commits.cut_is_conflict():
         log.check_can_open(table.folder, expected)
-        if table.lasting != expected:
-            delta_commits.lasting(table, expected)
+        if table.synced_version != expected:
+            delta_commits.sync_version(table, expected)
         add, remove = rows_file(table, expected, rows)
     disk.sync((table.folder / file.path for file in add), table.folder)
     return delta_commits.commit(table, expected, add=add, remove=remove)
 
 
 def add_row(root: Path, spec: TableSpec, row: Mapping[str, Any], check: Callable[[], None] = lambda: None) -> None:
-    """Appends a row to a table outside of batches, which need not exist yet, however often others are faster.
+    """Appends a row to a table outside batches, with a new attempt after each conflict; creates a missing table.
 
-    Its column `number`, if it has one, is above those of all rows before. `check` looks at exactly those, and raises
-    where the row may not follow them. Raises `RefusedCommit`.
+    The column `number`, if the table has one, is greater than in all earlier rows. `check` runs before each attempt
+    and raises if the row may not follow the rows of that version. Raises `RefusedCommit`.
     """
     table = Table(root / spec.name)
 
@@ -63,7 +63,7 @@ def add_row(root: Path, spec: TableSpec, row: Mapping[str, Any], check: Callable
 
 
 def numbered_rows(root: Path, spec: TableSpec) -> list[dict[str, Any]]:
-    """The rows that `add_row` has numbered, in that order."""
+    """The rows of `add_row`, in order of their number."""
     table = Table(root / spec.name)
     rows = [row for file in table.files(table.version()) for row in _rows(table.folder / file.path, spec.columns)]
     return sorted(rows, key=lambda row: row[NUMBER])
@@ -71,23 +71,23 @@ def numbered_rows(root: Path, spec: TableSpec) -> list[dict[str, Any]]:
 
 @lru_cache(maxsize=128)
 def _rows(file: Path, columns: pa.Schema) -> list[dict[str, Any]]:
-    """The rows of a file, which never change."""
+    """The rows of a file, which never changes."""
     return data_files.rows_of(data_files.read_parquet(file, columns))
 
 
 def newest_row(root: Path, spec: TableSpec) -> dict[str, Any] | None:
-    """The row that `add_row` has numbered last; None without any."""
+    """The newest row of `add_row`; None if there is none."""
     table = Table(root / spec.name)
     return newest_of(table, table.files(table.version()), spec.columns, NUMBER)
 
 
 def of_row(kind: type[T], row: Mapping[str, Any]) -> T:
-    """What the columns of a row that are called as the fields of a dataclass say."""
+    """A dataclass object from the columns of a row with the names of its fields."""
     return kind(**{name: row[name] for name in kind.__dataclass_fields__})
 
 
 def newest_of(table: Table, chosen: Sequence[DataFile], schema: pa.Schema, numbered: str) -> dict[str, Any] | None:
-    """The row with the greatest number of some files of a small table, of which the last rows are read."""
+    """The row with the greatest number in some files of a small table; reads only the last rows."""
     if not chosen:
         return None
     newest = max(chosen, key=lambda file: file.high[numbered])
@@ -98,9 +98,9 @@ def newest_of(table: Table, chosen: Sequence[DataFile], schema: pa.Schema, numbe
 def rows_file(
     table: Table, at: int | None, rows: Sequence[Mapping[str, Any]], schema: Schema | None = None
 ) -> tuple[list[DataFile], list[DataFile]]:
-    """The file that a few rows become, and the small files of version `at` that it takes the place of.
+    """Writes a few rows as a new file; returns it, and the small files of version `at` that it replaces.
 
-    `schema` is that of a table that may not exist yet, or may lack columns.
+    `schema` is needed if the table may not exist yet or may lack columns.
     """
     if schema is None:
         assert at is not None, "a table that does not exist has a schema"
@@ -116,5 +116,5 @@ def rows_file(
 
 
 def _place(file: DataFile) -> tuple[int, str]:
-    """Where a file's rows stand among those of others that were appended before or after."""
+    """Position of a file's rows in the order of appends."""
     return min((file.low[name] for name in NUMBERED if name in file.low), default=0), file.path

@@ -1,4 +1,4 @@
-"""Which files of a table may hold what is looked for, by their statistics; a file without them may hold anything."""
+"""Choice of the files that may hold wanted rows, by their statistics. A file without statistics is always chosen."""
 
 from __future__ import annotations
 
@@ -17,50 +17,53 @@ from windowlib.model.rerun import TimeRange
 
 
 def overlapping(files: Iterable[DataFile], first: str, last: str, span: TimeRange) -> list[DataFile]:
-    """The files that may hold a row whose TIMESTAMPs `first` to `last` lie in the span or touch it."""
+    """The files that may hold a row whose interval of TIMESTAMPs `first` to `last` meets or touches the span."""
     low, high = nearest_utc(span.from_ms), nearest_utc(span.to_ms)
     return [f for f in files if f.low.get(first, low) <= high and f.high.get(last, high) >= low]
 
 
 def overlapping_ms(files: Iterable[DataFile], bounds: tuple[str, str], span: TimeRange) -> list[DataFile]:
-    """The same for columns in ms."""
+    """The files that may hold a row whose interval, of two columns in ms, meets or touches the span."""
     first, last = bounds
     low, high = span.from_ms, span.to_ms
     return [f for f in files if f.low.get(first, low) <= high and f.high.get(last, high) >= low]
 
 
 def of_sources(files: Iterable[DataFile], paths: Sequence[str]) -> list[DataFile]:
-    """The files that may hold rows which came from these files of the source."""
+    """The files that may hold rows from these files of the source."""
     if not paths:
         return []
     first, last = min(paths), max(paths)
-    # The log keeps the beginning of a long text as the smallest, and then no largest.
+    # Of a long text the log keeps the beginning as the smallest value, and possibly no largest value.
     return [f for f in files if f.low.get("source_file", first) <= last and first <= f.high.get("source_file", last)]
 
 
 def holding_texts(files: Iterable[DataFile], column: str, spans: Iterable[tuple[str, str]]) -> list[DataFile]:
-    """The files that may hold a text of one of some spans, each from its least to its greatest, both included.
+    """The files that may hold a text inside one of the spans; both ends of a span are inclusive.
 
     >>> files = [DataFile(name, 9, 9, low={"id": name}, high={"id": name}) for name in "abcde"]
-    >>> files.append(DataFile("of long texts", 9, 9, low={"id": "bbb"}))  # of which the log keeps no largest
+    >>> files.append(DataFile("long texts", 9, 9, low={"id": "bbb"}))  # the log has no largest value
     >>> [file.path for file in holding_texts(files, "id", [("d", "d"), ("aa", "b")])]
-    ['b', 'd', 'of long texts']
+    ['b', 'd', 'long texts']
     """
     in_order = sorted(spans)
-    least = [low for low, _ in in_order]
-    reached = list(accumulate((high for _, high in in_order), max))
+    starts = [low for low, _ in in_order]
+    greatest_ends = list(accumulate((high for _, high in in_order), max))
 
     def may_hold(file: DataFile) -> bool:
         low, high = file.low.get(column, ""), file.high.get(column)
-        # Spans that begin no later than the file ends.
-        begun = len(least) if high is None else bisect_right(least, high)
-        return begun > 0 and reached[begun - 1] >= low
+        started = len(starts) if high is None else bisect_right(starts, high)  # spans that start before the file ends
+        return started > 0 and greatest_ends[started - 1] >= low
 
     return [file for file in files if may_hold(file)]
 
 
 def may_hold_any(files: pa.Table, column: str, times_ms: NDArray[np.int64]) -> pa.Array:
-    """Which of some files, as `Table.files_where` lists them, may hold one of these times (ascending) in a TIMESTAMP.
+    """Tests for each file if its TIMESTAMP `column` may hold one of these times.
+
+    files:    rows as in `Table.files_where`
+    times_ms: ascending
+    returns:  a boolean per file
 
     >>> day = pa.timestamp("s", "UTC")
     >>> files = pa.table({"min.at": pa.array([1, 3, None], day), "max.at": pa.array([2, 5, None], day)})

@@ -1,4 +1,4 @@
-"""What one commit does to a table's files, each as the table's log describes it."""
+"""Changes of a commit to a table's files, in the form of the table's log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from windowlib.delta.footers import log_statistics
 
 @dataclass(frozen=True, slots=True)
 class LoggedFile:
-    """A Parquet file as a table's log describes it: partition values and statistics (JSON) as texts."""
+    """A Parquet file in the form of a table's log: partition values and statistics (JSON) as texts."""
 
     path: str
     size_bytes: int
@@ -24,7 +24,7 @@ class LoggedFile:
 
 
 def logged(file: DataFile) -> LoggedFile:
-    """A file as the log describes it."""
+    """A file in the form of the log."""
     values = {name: _text(value) for name, value in file.partition.items()}
     return LoggedFile(file.path, file.size_bytes, values, log_statistics(file.rows, file.low, file.high, file.nulls))
 
@@ -35,10 +35,10 @@ def _text(value: Any) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """What one commit does to a table's files. `of_rows` is false where it only puts the same rows in other files.
+    """Changes of a commit to a table's files. `of_rows` is false if it only moves the same rows to other files.
 
-    The files `quiet`, by path, are not data changes: readers of changes skip them, as if their rows were not new.
-    `columns` are those that the table has from then on, where they change.
+    Readers of changes skip the files with paths in `quiet`, as if their rows were not new. `columns` are the new
+    columns of the table, if they change.
     """
 
     add: Sequence[LoggedFile] = ()
@@ -48,5 +48,5 @@ class FileChange:
     quiet: Collection[str] = ()
 
     def is_data_change(self, file: LoggedFile) -> bool:
-        """Whether readers of changes get the rows of a file."""
+        """Tests if readers of changes get the rows of a file."""
         return self.of_rows and file.path not in self.quiet

@@ -1,11 +1,11 @@
-"""Delta tables as lists of Parquet files, at a version: those of a pipeline, as one attempt has them open.
+"""Delta tables as lists of Parquet files at a version, opened once per attempt.
 
-Parquet files are written by Spark or pyarrow into the table's folder (`windowlib.delta.data_files`); until a commit
-names them (`windowlib.delta.commits`) no reader sees them.
+Spark or pyarrow writes Parquet files into the table's folder (`windowlib.delta.data_files`). Readers see them only
+after a commit names them (`windowlib.delta.commits`).
 
-Opening a table lists its log and reads it (8 ms); an open one asks only for its next commit (3 ms), and only where the
-log has one. A run looks at its dozen tables some fifty times, so it opens each of them once and passes them on. An open
-table belongs to one thread at a time.
+Opening a table lists and reads its log (8 ms). An open table only reads the next commits (3 ms), if there are any. A
+run accesses its dozen tables about fifty times, so it opens each table once and passes it on. Only one thread at a time
+may use an open table.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ from windowlib.model.errors import reason_of
 
 @dataclass(slots=True)
 class Table:
-    """The Delta table in a folder, whether or not there is one yet; opened when it is first asked for.
+    """The Delta table in a folder, opened at the first access. The table need not exist yet.
 
-    What is asked of a version is that version's, whatever was committed since; `None` is that of no table.
+    Methods with a version answer for that version, independent of later commits. Version `None` means no table.
     """
 
     folder: Path
     listed: dict[int, list[DataFile]] = field(default_factory=dict)  # the files of a version, which never change
-    lasting: int | None = None  # the newest version that was made to last here
+    synced_version: int | None = None  # the last version that this process has synced to the disk
     _open: DeltaTable | None = None
     _first_commit: tuple[int, int] | None = None  # of the open table
 
     def newest(self) -> DeltaTable | None:
-        """The table at its newest version, None where there is no table. Valid until it is asked for again."""
+        """The table at its newest version; None if there is no table. Valid until the next call."""
         first_commit = self._identity()
         if self._open is None or self._first_commit != first_commit or self._is_cleaned_up(first_commit):
             if first_commit is None and not self._has_log():
@@ -70,30 +70,31 @@ class Table:
         return self._open
 
     def at(self, version: int) -> DeltaTable:
-        """The table at `version`. Valid until the newest is asked for. Raises `log.DamagedLog` if that is lost, and
-        `log.CutLog` if the log was shortened past it.
+        """The table at `version`, valid until the next call of `newest`.
+
+        Raises `log.DamagedLog` if the version is lost, and `log.CutLog` if the log was shortened past it.
         """
         table = self.newest()
         if table is None:
-            said = f"table {self.folder.name} does not exist: version {version} is needed"
-            raise DamagedLog(f"{said}. {from_backup(self.folder)}")
+            missing = f"table {self.folder.name} does not exist: version {version} is needed"
+            raise DamagedLog(f"{missing}. {from_backup(self.folder)}")
         if table.version() == version:
             return table
         with explained(self.folder, version):
             return DeltaTable(str(self.folder), version=version)
 
     def version(self) -> int | None:
-        """The newest version, or None where there is no table."""
+        """The newest version; None if there is no table."""
         newest = self.newest()
         return None if newest is None else newest.version()
 
     def columns(self, version: int) -> list[dict[str, Any]]:
-        """The columns of a version, and those that it is partitioned by. What comments say of them is left out."""
-        found = self.at(version)
-        fields: list[dict[str, Any]] = json.loads(found.schema().to_json())["fields"]
-        for one in fields:
-            one["metadata"] = {name: value for name, value in one["metadata"].items() if name != "comment"}
-        return [*fields, {"partitioned by": found.metadata().partition_columns}]
+        """The columns of a version without their comments, and its partition columns."""
+        table = self.at(version)
+        columns: list[dict[str, Any]] = json.loads(table.schema().to_json())["fields"]
+        for column in columns:
+            column["metadata"] = {name: value for name, value in column["metadata"].items() if name != "comment"}
+        return [*columns, {"partitioned by": table.metadata().partition_columns}]
 
     def files(self, version: int | None) -> list[DataFile]:
         """The files of a version."""
@@ -105,10 +106,10 @@ class Table:
         return self.listed[version]
 
     def files_where(self, version: int | None, chosen: Callable[[pa.Table], pa.ChunkedArray]) -> list[DataFile]:
-        """The files of a version that `chosen` takes, of a table with a row for each; the others become no objects.
+        """The files of a version that `chosen` selects, without creating objects for the others.
 
-        A row has `path` and what the log says: partition values as `partition.NAME`, statistics as `min.NAME`,
-        `max.NAME`.
+        `chosen` gets a table with a row per file: `path`, partition values as `partition.NAME`, and statistics as
+        `min.NAME` and `max.NAME`. It returns a boolean per row.
         """
         if version is None:
             return []
@@ -117,13 +118,13 @@ class Table:
         return self._described(table, listed.filter(chosen(listed)))
 
     def newest_batch(self, version: int | None) -> int | None:
-        """The newest batch that has rows in a version, by the statistics of its files; None without any."""
+        """The newest batch with rows in a version, by the statistics of its files; None if it has no files."""
         return max((file.high["batch_id"] for file in self.files(version)), default=None)
 
     def row_count(self, version: int | None) -> int:
-        """The number of rows of a version, by its files' statistics; of ten thousand files no more is looked at.
+        """The number of rows of a version, from the row counts in the log.
 
-        A file of another program that the log says nothing of is counted by its footer.
+        A file of another program without a row count in the log is counted by its footer.
         """
         if version is None:
             return 0
@@ -131,16 +132,19 @@ class Table:
         if version in self.listed:
             return sum(file.rows for file in self.listed[version])
         actions = pa.RecordBatchReader.from_stream(table.get_add_actions()).read_all()
-        known = zip(actions["path"].to_pylist(), actions["num_records"].to_pylist(), strict=True)
-        return sum(pq.read_metadata(self.folder / path).num_rows if rows is None else rows for path, rows in known)
+        counts = zip(actions["path"].to_pylist(), actions["num_records"].to_pylist(), strict=True)
+        return sum(pq.read_metadata(self.folder / path).num_rows if rows is None else rows for path, rows in counts)
 
     def rows(self, chosen: Iterable[DataFile], schema: pa.Schema | None) -> Iterator[dict[str, Any]]:
-        """The rows of some files of a small table as dictionaries; a column that a file lacks is null."""
+        """The rows of some files of a small table as dictionaries; columns that a file lacks are null."""
         for file in chosen:
             yield from data_files.rows_of(data_files.read_parquet(self.folder / file.path, schema))
 
     def _identity(self) -> tuple[int, int] | None:
-        """What distinguishes a table from one made in its place: its first commit; None once that is cleaned up."""
+        """Identity of the table's first commit, which differs if the table is created again.
+
+        None once that commit is cleaned up.
+        """
         try:
             first = file_of(self.folder, 0).stat()
         except OSError:
@@ -148,7 +152,7 @@ class Table:
         return first.st_ino, first.st_mtime_ns
 
     def _is_cleaned_up(self, first_commit: tuple[int, int] | None) -> bool:
-        """Whether the log has gone on so far that the entry of the open version is deleted."""
+        """Tests if the log was shortened past the open version."""
         assert self._open is not None, "a table is open"
         return first_commit is None and not file_of(self.folder, self._open.version()).exists()
 
@@ -158,7 +162,7 @@ class Table:
         return (self.folder / "_delta_log").is_dir() and DeltaTable.is_deltatable(str(self.folder))
 
     def _check_may_be_read(self) -> None:
-        """Raises PermissionError where it is a right that is missing, and no table."""
+        """Raises PermissionError if the table only seems to be missing because this user may not read it."""
         if denied := disk.first_unreadable(self.folder / "_delta_log"):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(denied))
 
@@ -168,20 +172,23 @@ class Table:
             short = [name.removeprefix(prefix) for name in names]
             return data_files.rows_of(actions.select(names).rename_columns(short)) or [{}] * actions.num_rows
 
-        def known(prefix: str) -> list[dict[str, Any]]:
+        def not_null(prefix: str) -> list[dict[str, Any]]:
             return [{name: value for name, value in row.items() if value is not None} for row in values(prefix)]
 
-        described = (actions[name].to_pylist() for name in ("path", "size_bytes", "num_records"))
-        about = zip(*described, values("partition."), known("min."), known("max."), known("null_count."), strict=True)
+        columns = [actions[name].to_pylist() for name in ("path", "size_bytes", "num_records")]
+        statistics = (not_null(prefix) for prefix in ("min.", "max.", "null_count."))
         needed = looked_for(self.folder.name, table.schema())
-        all_known = {f"min.{name}" for name in needed} <= {*actions.column_names}
-        return [self._whole(DataFile(*file), all_known) for file in about]
+        has_needed = {f"min.{name}" for name in needed} <= {*actions.column_names}
+        files = zip(*columns, values("partition."), *statistics, strict=True)
+        return [self._with_statistics(DataFile(*file), has_needed) for file in files]
 
-    def _whole(self, file: DataFile, all_known: bool) -> DataFile:
-        """A file with its statistics: its footer's, where another program wrote it and left the log without them, or
-        not `all_known` columns by which it is looked for are among those that the log gives statistics of.
+    def _with_statistics(self, file: DataFile, has_needed: bool) -> DataFile:
+        """A file with its statistics from the log, or from its footer if the log lacks them.
+
+        The log lacks them if another program wrote the file. `has_needed` is false if the log has no statistics of a
+        column that is used to choose files.
         """
-        if file.rows is not None and (not file.rows or (file.low and all_known)):
+        if file.rows is not None and (not file.rows or (file.low and has_needed)):
             return file
         return data_files.data_file(self.folder, file.path, file.partition)
 
@@ -205,8 +212,9 @@ class Tables:
 
 @contextmanager
 def explained(folder: Path, version: int | None = None) -> Iterator[None]:
-    """Where the block cannot read a table's log (up to `version`): raises `log.DamagedLog`, for the entry to blame if
-    one is, or `log.CutLog`. What the storage fails at is raised as it is.
+    """Explains an error of the block, which reads a table's log (up to `version`).
+
+    Raises `log.DamagedLog`, for the damaged entry if there is one, or `log.CutLog`. System errors pass unchanged.
     """
     try:
         yield
@@ -219,10 +227,10 @@ def explained(folder: Path, version: int | None = None) -> Iterator[None]:
             raise
         raise DamagedLog(
             f"table {folder.name} cannot be opened ({reason_of(error)}): its log is damaged, or another program has"
-            f" made it what this version of windowlib cannot read. {from_backup(folder)}"
+            f" given it a form that this version of windowlib cannot read. {from_backup(folder)}"
         ) from error
 
 
 def from_backup(folder: Path) -> str:
-    """The way back for a table that nothing here can make whole again."""
+    """Advice for a table that windowlib cannot repair."""
     return f"Restore {folder} from a backup of the warehouse"

@@ -154,7 +154,7 @@ def _look(
 
 def _written(folder: Path, of: DataFile, groups: list[pa.Table], attempt: str) -> DataFile:
     path = str(Path(of.path).with_name(f"{attempt}-{uuid.uuid4()}.parquet"))
-    with pq.ParquetWriter(folder / path, groups[0].schema, **data_files.of_many_rows(groups[0].schema)) as writer:
+    with pq.ParquetWriter(folder / path, groups[0].schema, **data_files.bulk_write_options(groups[0].schema)) as writer:
         for rows in groups:
             writer.write_table(rows)
     return data_files.data_file(folder, path, of.partition)
@@ -189,7 +189,7 @@ def removals(here: PipelineSnapshot, found: Mapping[str, TableErasure], batch_id
         index = rows.column_names.index("batch_id")
         of_batch = pa.repeat(pa.scalar(batch_id, rows.schema.field(index).type), rows.num_rows)
         rows = rows.set_column(index, rows.schema.field(index), of_batch)
-        pq.write_table(rows, folder / path, **data_files.of_many_rows(rows.schema))
+        pq.write_table(rows, folder / path, **data_files.bulk_write_options(rows.schema))
         made.append(data_files.data_file(folder, path, partition))
     return made
 

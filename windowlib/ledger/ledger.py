@@ -223,7 +223,7 @@ class Ledger:
         table, version = self.tables[LEDGER.name], state.version
         with disk.refusals_named(self.root):
             if version is None:
-                disk.make_lasting(table.folder)  # before the ledger is there: later runs need not ask
+                disk.create_folder(table.folder)  # before the ledger is there: later runs need not ask
                 version = delta_commits.create(table, LEDGER.schema())
             common = {"epoch": state.claim.epoch if state.claim else 0, "at": utc(self.clock())}
             numbered = [{**common, "sequence": state.sequence + n, **with_format(row)} for n, row in enumerate(rows, 1)]

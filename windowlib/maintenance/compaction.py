@@ -104,7 +104,7 @@ def together(table: Table, version: int, files: Sequence[DataFile], attempt: str
         data = data.sort_by(column)
     path = str(Path(files[0].path).with_name(f"{attempt}-{uuid.uuid4()}.parquet"))
     rows_per_group = ROWS_PER_GROUP if partition_by else data_files.ROWS_PER_GROUP
-    options = data_files.of_many_rows(data.schema)
+    options = data_files.bulk_write_options(data.schema)
     pq.write_table(data, table.folder / path, row_group_size=rows_per_group, **options)
     made = data_files.data_file(table.folder, path, files[0].partition)
     if made.rows != (rows := sum(file.rows for file in files)):

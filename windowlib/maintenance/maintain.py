@@ -206,7 +206,7 @@ def _delete(ledger: Ledger, claim: Claim, found: MaintenancePlan, made: Maintena
         oldest = found.kept_from.versions.get(name)
         newest = ledger.tables[name].version()
         if newest is not None:
-            checkpoints.settle(ledger.tables[name])
+            checkpoints.add_missing_settings(ledger.tables[name])
             checkpoints.checkpoint(ledger.tables[name], newest if oldest is None else oldest, found.worth)
     for files in found.logs.values():
         checkpoints.delete(files)

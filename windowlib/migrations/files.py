@@ -66,7 +66,7 @@ def moved(of: PipelineSnapshot, name: str, into: Tables, attempt: str, after_bat
 
 def _renumber(path: Path, target: Path, after_batch: int) -> None:
     source = pq.ParquetFile(path)
-    with pq.ParquetWriter(target, source.schema_arrow, **data_files.of_many_rows(source.schema_arrow)) as writer:
+    with pq.ParquetWriter(target, source.schema_arrow, **data_files.bulk_write_options(source.schema_arrow)) as writer:
         for group in range(source.num_row_groups):
             rows = source.read_row_group(group)
             for name in {*rows.column_names} & {*OF_BATCHES}:

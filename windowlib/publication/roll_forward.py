@@ -256,7 +256,7 @@ def _ready(table: Table, judged: TablePublication) -> int:
     if version is None:
         version = created(table, change)
     if judged.standing in (PublicationState.MOVED_ON, PublicationState.COMPACTED):
-        delta_commits.make_lasting(table, change.start, version)
+        delta_commits.sync_commits(table, change.start, version)
     if judged.standing is PublicationState.COMPACTED:
         assert change.start is not None, "only what existed can have been compacted"
         restored = delta_commits.restore(table, version, change.start, of_rows=False)

@@ -82,7 +82,7 @@ def fence(tables: Tables, pinned: Versions) -> None:
 
     def moved_on(table: Table, after: int | None) -> None:
         if (version := table.version()) is not None:
-            delta_commits.make_lasting(table, after, version)
+            delta_commits.sync_commits(table, after, version)
             delta_commits.commit(table, version, identity=RESTORED)
 
     for name in COMMIT_ORDER:  # where the other attempt is faster once more, its next table is fenced, or this one then

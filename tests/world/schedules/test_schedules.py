@@ -171,7 +171,7 @@ def without_sync_of(module: Any) -> Callable[[pytest.MonkeyPatch], None]:
 
 def without_sync_of_others(patch: pytest.MonkeyPatch) -> None:
     """What another program committed is accepted as it is."""
-    patch.setattr(delta_commits, "make_lasting", lambda *_: None)
+    patch.setattr(delta_commits, "sync_commits", lambda *_: None)
 
 
 def with_late_sync_of(module: Any, other: Any) -> Callable[[pytest.MonkeyPatch], None]:
