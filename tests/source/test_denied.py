@@ -145,5 +145,5 @@ def test_a_log_of_another_user(ours: list[str], tmp_path: Path) -> None:
         said([one.file for one in definitions], denied, ours), definitions, denied, strict=True
     ):
         assert sentence.startswith(f"error: this user may not read {place}. Nothing is lost")
-        assert f"all of {definition.root}. Give it the right" in sentence
+        assert f"all of {definition.root}: grant it" in sentence
         assert code == UNEXPECTED
