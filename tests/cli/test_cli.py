@@ -235,7 +235,7 @@ def test_several_pipelines_without_news(pipeline: Path) -> None:
     assert (shown.exit_code, shown.stdout.splitlines()) == (0, [f"clicks  {nothing}", f"hours  {nothing}"])
     twice = call("run", pipeline, pipeline)
     assert (twice.exit_code, twice.stdout) == (2, "")
-    assert "are one pipeline, clicks; name it once" in twice.stderr
+    assert "are the same pipeline, clicks; name it once" in twice.stderr
 
 
 @pytest.mark.parametrize(("count", "wait"), [(1, "1 file is {} and waits"), (2, "2 files are {} and wait")])

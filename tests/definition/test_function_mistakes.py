@@ -102,15 +102,13 @@ def test_an_aggregate_that_only_spark_computes(tmp_path: Path, window: str, reas
     [
         (
             'mean = "sum(value) / count(*)"',
-            "aggregates.mean: need one aggregate alone, such as sum(`value`), as own:Top is given its value and"
-            " computes"
-            ' with it; given "sum(value) / count(*)"',
+            "aggregates.mean: need one aggregate alone, such as sum(`value`), because own:Top gets its value and"
+            ' computes with it; given "sum(value) / count(*)"',
         ),
         (
             'mean = "round(avg(value))"',
-            "aggregates.mean: need one aggregate alone, such as avg(`value`), as own:Top is given its value and"
-            " computes"
-            ' with it; given "round(avg(value))"',
+            "aggregates.mean: need one aggregate alone, such as avg(`value`), because own:Top gets its value and"
+            ' computes with it; given "round(avg(value))"',
         ),
         (
             'a = "sum(value)"\nb = "SUM( value )"',

@@ -217,7 +217,7 @@ def test_two_folders_with_modules_of_the_same_names(folder: Path) -> None:
     [
         ('"own:Spikes"', "no class Spikes in {folder}/own.py; did you mean Spike?; there: Weeks, Spike, Alone, "),
         ('"own:NUMBER"', "no class NUMBER in {folder}/own.py; there: Weeks, "),
-        ('"own:TriggerResult"', "own:TriggerResult cannot be made with no parameters: TypeError: "),
+        ('"own:TriggerResult"', "own:TriggerResult cannot be created with no parameters: TypeError: "),
         ('"onw:Spike"', "no module onw in {folder}; did you mean own?; modules there: broken, empty, lacking, own"),
         ('"own.deep:Spike"', "no module own.deep in {folder}; did you mean own?; modules there: broken, "),
         ('"broken:Spike"', "broken cannot be imported: SyntaxError: '(' was never closed (broken.py, line 1)"),
@@ -225,15 +225,15 @@ def test_two_folders_with_modules_of_the_same_names(folder: Path) -> None:
         ('"empty:Spike"', "no class Spike in {folder}/empty.py; there: no class"),
         (
             '"own:Spike", parameters = {limt = 3}',
-            "own:Spike cannot be made with limt = 3: TypeError: Spike.__init__() got an unexpected keyword",
+            "own:Spike cannot be created with limt = 3: TypeError: Spike.__init__() got an unexpected keyword",
         ),
         (
             '"own:Choosy", parameters = {limit = true, unit = "s"}',
-            'own:Choosy cannot be made with limit = true, unit = "s": ValueError: no limit is good enough',
+            'own:Choosy cannot be created with limit = true, unit = "s": ValueError: no limit is good enough',
         ),
         (
             '"own:Choosy"',
-            "own:Choosy cannot be made with no parameters: TypeError: Choosy.__init__() missing 1 required",
+            "own:Choosy cannot be created with no parameters: TypeError: Choosy.__init__() missing 1 required",
         ),
         (
             '"own:Odd"',
@@ -318,7 +318,7 @@ def test_names_that_are_taken(folder: Path, module: str, message: str) -> None:
         ("x = 1\ny = x / 0\n", "ending cannot be imported: ZeroDivisionError: division by zero ({file}, line 2)"),
         (
             "class Spike:\n    def __init__(self):\n        raise SystemExit\n",
-            "ending:Spike cannot be made with no parameters: SystemExit ({file}, line 3)",
+            "ending:Spike cannot be created with no parameters: SystemExit ({file}, line 3)",
         ),
     ],
 )
@@ -436,7 +436,7 @@ def test_code_of_the_same_name_in_another_folder_is_not_ours(folder: Path) -> No
     [
         ("set()", "must be JSON (numbers, texts, lists, dictionaries with texts as keys, None): Object of type set"),
         ("{1: 0}", "must be JSON (numbers, texts, lists, dictionaries with texts as keys, None): 1 is the key"),
-        ("1 // 0", "cannot be made: ZeroDivisionError"),
+        ("1 // 0", "cannot be created: ZeroDivisionError"),
     ],
 )
 def test_an_accumulator_that_cannot_be_kept_is_refused_before_any_batch(folder: Path, first: str, why: str) -> None:

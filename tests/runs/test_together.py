@@ -350,7 +350,7 @@ def test_text_is_parsed_once(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_what_cannot_run_together_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     definitions = pipelines(tmp_path)[:2]
-    with pytest.raises(InvalidSpec, match="are one pipeline, visits; name it once"):
+    with pytest.raises(InvalidSpec, match="are the same pipeline, visits; name it once"):
         together([*definitions, definitions[0]], spark)
     other = pipeline(tmp_path, "hours", definition_text("hours") + '[spark]\nmaster = "local[1]"\n')
     with pytest.raises(InvalidSpec, match=r"differ in engine or \[spark\]"):

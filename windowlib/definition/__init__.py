@@ -1,5 +1,7 @@
-"""Definition of a pipeline, from a TOML file or from Python. The modules parse it, check it and report every mistake at
-once. A registry lists the windows, triggers and evictors that a definition may name.
+"""Definition of a pipeline, from a TOML file or from Python.
+
+The modules parse it, check it and report every mistake at once. A registry lists the windows, triggers and evictors
+that a definition may name.
 
 Entry points:
 

@@ -1,7 +1,7 @@
-"""What a command that is shown to be copied looks like: it runs when it is pasted into a shell.
+"""Commands in messages, which the reader can paste into a shell.
 
-Every such command is made by `to_paste`, which quotes what may hold a space and names the program by its full path
-where PATH has it not. What the reader has to fill in is `OPEN`.
+`to_paste` makes every such command. It quotes arguments with spaces, and names the program by its full path if it is
+not on PATH. `OPEN` marks a value that the reader must fill in.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import sys
 from pathlib import Path
 
 PROGRAM = "windowlib"
-OPEN = "…"  # what the reader fills in
+OPEN = "…"  # a value that the reader fills in
 WHY = ("--reason", OPEN)
-THIS = "PIPELINE.toml"  # stands for the definition where only its tables are known: `naming` puts the file there
+THIS = "PIPELINE.toml"  # placeholder for a definition file that is not known yet; `naming` replaces it
 _SHOWN = re.compile(rf"`[^`\n]+`|(?:(?<=: )|^)(?:'[^'\n]*/{PROGRAM}'|\S*\b{PROGRAM}) [a-z-]+ [^`\n]+$", re.MULTILINE)
 
 
@@ -31,7 +31,7 @@ def to_paste(name: str, *arguments: Path | str) -> str:
 
 
 def from_here(file: Path) -> Path:
-    """A file as who stands in the working folder names it: from there on where it lies in there.
+    """A file relative to the working folder if it lies in it, else unchanged.
 
     >>> from_here(Path("pipelines/clicks.toml").absolute()).as_posix(), str(from_here(Path("/elsewhere/clicks.toml")))
     ('pipelines/clicks.toml', '/elsewhere/clicks.toml')
@@ -41,7 +41,7 @@ def from_here(file: Path) -> Path:
 
 
 def naming(sentence: str, file: Path) -> str:
-    """A sentence about a pipeline whose commands name its definition.
+    """A sentence with the file of the definition in its commands.
 
     >>> naming("`windowlib run PIPELINE.toml` goes on", Path("my clicks.toml"))
     "`windowlib run 'my clicks.toml'` goes on"
@@ -50,15 +50,13 @@ def naming(sentence: str, file: Path) -> str:
 
 
 def commands_in(text: str) -> list[tuple[int, int]]:
-    """Where the commands of a text begin and end: what stands in backticks, or after a colon up to the
-    end of the line.
-
+    """Start and end of each command in a text: in backticks, or after a colon up to the end of the line.
 
     >>> text = "it waits:\\nto drop it: windowlib abandon a.toml --batch 7"
     >>> [text[begin:end] for begin, end in commands_in(text)]
     ['windowlib abandon a.toml --batch 7']
     """
-    return [found.span() for found in _SHOWN.finditer(text)]
+    return [command.span() for command in _SHOWN.finditer(text)]
 
 
 def _program() -> str:

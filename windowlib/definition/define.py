@@ -1,4 +1,4 @@
-"""A pipeline defined in Python, with the names that the core has: the same definition as a TOML file gives.
+"""A pipeline defined in Python with the classes of the window model, equivalent to a TOML file.
 
     from windowlib.runs.advance import advance
     from windowlib.definition.define import define
@@ -15,7 +15,7 @@
     )
     advance(visits, session)
 
-The command line and Airflow read TOML files; such a pipeline is run, read and decided about from Python.
+The command line and Airflow need TOML files. Run, read and manage such a pipeline from Python.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any, Literal
 
 from windowlib.definition.definition import Definition, definition_of
 from windowlib.definition.kinds import ANOTHER, Kind
-from windowlib.definition.mistakes import given
+from windowlib.definition.mistakes import in_toml
 from windowlib.definition.registry import EVICTORS, TRIGGERS, WINDOWS
 from windowlib.model.aggregates import Aggregate
 from windowlib.model.assigners import Assigner, DynamicSession, Staggered
@@ -56,12 +56,12 @@ def define(
     folder: Path | str = ".",
     **sections: Any,
 ) -> Definition:
-    """A definition; raises `InvalidDefinition` with every mistake in it.
+    """Builds a definition; raises `InvalidDefinition` with every mistake in it.
 
     ``assigner``, ``trigger``, ``evictor``, ``allowed_lateness_ms`` and ``time`` are those of `windowlib.WindowSpec`.
-    All else is as in TOML: the other sections by name (``storage``, ``checks``, ``spark``), ``aggregates`` in SQL, or
-    an own ``function`` with the columns it ``reads`` and its ``output`` columns. Objects of your own are made again
-    from their class and its fields where they are needed. Paths are relative to ``folder``.
+    Other arguments are as in TOML: sections by name (``storage``, ``checks``, ``spark``), and ``aggregates`` in SQL.
+    Instead of SQL, a ``function`` of your own needs the columns that it ``reads`` and its ``output`` columns. Workers
+    create objects of your own classes again, from the class and its fields. Paths are relative to ``folder``.
     """
     window = _assigner(assigner) | {"time": time, "allowed_lateness": f"{allowed_lateness_ms}ms", "reads": list(reads)}
     if trigger is not None:
@@ -70,45 +70,45 @@ def define(
         window["evictor"] = _section(evictor, EVICTORS)
     if function is not None:
         window |= {"function": _reference(function), "parameters": _made_with(function), "output": dict(output or {})}
-    said = {"source": dict(source), "watermark": dict(watermark), "window": _without_defaults(window)}
+    contents = {"source": dict(source), "watermark": dict(watermark), "window": _without_defaults(window)}
     if aggregates:
-        said["aggregates"] = dict(aggregates)
-    return definition_of({"name": name, **said, **sections}, Path(folder) / f"{name} (in Python)")
+        contents["aggregates"] = dict(aggregates)
+    return definition_of({"name": name, **contents, **sections}, Path(folder) / f"{name} (in Python)")
 
 
 def _assigner(assigner: Assigner) -> Toml:
     match assigner:
         case DynamicSession():
             return {"type": "session", "gap_column": assigner.gap_column}
-        case Staggered(of=of):
-            return _section(of, WINDOWS) | {"stagger": True}
+        case Staggered(of=windows):
+            return _section(windows, WINDOWS) | {"stagger": True}
     return _section(assigner, WINDOWS)
 
 
-def _section(one: Any, known: Mapping[str, Kind]) -> Toml:
-    """The section that stands for an object: its type and fields, or "custom" with its class and fields."""
-    kind = next((kind for kind in known.values() if kind.model is type(one)), known["custom"])
+def _section(part: Any, registry: Mapping[str, Kind]) -> Toml:
+    """The section for a part of a window: its type and fields, or "custom" with its class and fields."""
+    kind = next((kind for kind in registry.values() if kind.model is type(part)), registry["custom"])
     if kind.model is None:
-        named, made_with = map(kind.key, kind.parameters)
-        return {"type": kind.name, named: _reference(one), made_with: _made_with(one)}
+        class_key, parameters_key = map(kind.key, kind.parameters)
+        return {"type": kind.name, class_key: _reference(part), parameters_key: _made_with(part)}
     section: Toml = {"type": kind.name}
-    for name, value in _parameters(one).items():
+    for name, value in _parameters(part).items():
         is_trigger = kind.parameters[name].type == ANOTHER
         as_text = f"{value}ms" if name.endswith("_ms") else value
-        section[kind.key(name)] = _section(value, known) if is_trigger else as_text
+        section[kind.key(name)] = _section(value, registry) if is_trigger else as_text
     return section
 
 
-def _reference(one: Any) -> str:
-    return f"{type(one).__module__}:{type(one).__qualname__}"
+def _reference(part: Any) -> str:
+    return f"{type(part).__module__}:{type(part).__qualname__}"
 
 
-def _parameters(one: Any) -> Toml:
-    """What an object is made with: the fields of a dataclass, else its attributes."""
-    if is_dataclass(one):
-        return {field.name: getattr(one, field.name) for field in fields(one) if field.init}
-    slots = [name for kind in type(one).__mro__ for name in _slots(kind) if hasattr(one, name)]
-    return {name: getattr(one, name) for name in slots} | getattr(one, "__dict__", {})
+def _parameters(part: Any) -> Toml:
+    """The parameters of an object: the fields of a dataclass, else its attributes."""
+    if is_dataclass(part):
+        return {field.name: getattr(part, field.name) for field in fields(part) if field.init}
+    slots = [name for kind in type(part).__mro__ for name in _slots(kind) if hasattr(part, name)]
+    return {name: getattr(part, name) for name in slots} | getattr(part, "__dict__", {})
 
 
 def _slots(kind: type) -> list[str]:
@@ -116,22 +116,22 @@ def _slots(kind: type) -> list[str]:
     return [slots] if isinstance(slots, str) else list(slots)
 
 
-def _made_with(one: Any) -> Toml:
-    """The parameters of an object of the user's; raises InvalidSpec where its class makes another object of them."""
-    parameters = _parameters(one)
+def _made_with(part: Any) -> Toml:
+    """The parameters of a user's object; raises InvalidSpec if its class creates a different object from them."""
+    parameters = _parameters(part)
     try:
-        again = _parameters(type(one)(**parameters))
-    except Exception:  # said where the definition makes it
+        again = _parameters(type(part)(**parameters))
+    except Exception:  # reported when the definition creates the object
         return parameters
     if again != parameters:
         raise InvalidSpec(
-            f"{_reference(one)} made again from what it holds, {given(parameters)}, holds {given(again)}; let it keep"
-            " what it is made with under the names of its parameters"
+            f"{_reference(part)} created again from its attributes {in_toml(parameters)} has the attributes"
+            f" {in_toml(again)}; store each parameter in an attribute of the same name"
         )
     return parameters
 
 
 def _without_defaults(window: Toml) -> Toml:
-    """The section without what has no effect: a definition refuses some keys where they mean nothing."""
+    """The section without keys at their defaults, because a definition refuses some keys that have no effect."""
     empty = {"time": "event", "allowed_lateness": "0ms", "reads": [], "parameters": {}, "assigner_parameters": {}}
     return {key: value for key, value in window.items() if key not in empty or value != empty[key]}

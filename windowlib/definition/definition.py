@@ -1,8 +1,8 @@
-"""A pipeline's definition: one TOML file that says what is read, the watermark, the windows and the aggregates.
+"""Definition of a pipeline: a TOML file with its source, watermark, windows and aggregates.
 
-`load_definition` reads and checks it as a whole and reports every mistake at once. Paths are relative to the file;
-durations are texts such as "1h 30m" and become integers of milliseconds. The keys are in
-`windowlib.definition.toml.file`; rules that concern several keys in `rules` and `refusals`, next to it.
+`load_definition` reads and checks the file as a whole and reports every mistake at once. Paths are relative to the
+file. Durations are texts such as "1h 30m" and become integers of milliseconds. The keys are in
+`windowlib.definition.toml.file`, rules across several keys in `rules` and `refusals`.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ from windowlib.plans.partitions import DAY_MS
 __all__ = ["Definition", "InvalidDefinition", "load_definition"]
 
 WAREHOUSE_VARIABLE = "WINDOWLIB_WAREHOUSE"
-LARGEST_BYTES = 1 << 18  # of a file: Airflow reads all definitions again and again, and one may not hold the others up
+LARGEST_BYTES = 1 << 18  # of a file: Airflow reads all definitions often, and a single one must not delay the others
 
 
 class Definition(DefinitionFile):
-    """A definition that was read and checked, with the places it speaks of."""
+    """A checked definition, with its file and the folder of its tables."""
 
     model_config = ConfigDict(populate_by_name=True)
 
     file: Path
     root: Path  # <warehouse>/<name>: the folder of all its tables
-    partials: tuple[str, ...] = ()  # aggregates in the order of their numbers in the state; (): as they are written
-    added: tuple[str, ...] = ()  # columns of `results` that were added on live tables
+    partials: tuple[str, ...] = ()  # aggregates in the order of their numbers in the state; (): as in the file
+    added: tuple[str, ...] = ()  # columns of `results` that were added to existing tables
 
     @cached_property
     def aggregates(self) -> AggregateSet:
@@ -61,14 +61,14 @@ class Definition(DefinitionFile):
 
     @property
     def outputs(self) -> list[str]:
-        """The columns of `results` that hold values: those of [window.output], else one of each aggregate."""
+        """The value columns of `results`: those of [window.output], else one for each aggregate."""
         return [*self.window.output] if self.window.function else [*self.expressions]
 
     @cached_property
     def hidden(self) -> frozenset[str]:
         """The columns whose values no page shows: those of `[pages] hide`, and the outputs that read one of them.
 
-        Of a function of the author's own each output counts as reading every column in use.
+        Each output of a user's function counts as reading every column in use.
         """
         hide = {name.casefold() for name in self.pages.hide}
         if not hide:
@@ -76,23 +76,23 @@ class Definition(DefinitionFile):
         used = {name: columns_used(sql) for name, sql in self.expressions.items()}
         if self.window.function:
             used = dict.fromkeys(self.outputs, self.uses.columns)
-        reading = (name for name, columns in used.items() if any(one.casefold() in hide for one in columns))
+        reading = (name for name, columns in used.items() if any(column.casefold() in hide for column in columns))
         named = (name for name in (*self.uses.columns, *self.outputs) if name.casefold() in hide)
         return frozenset([*self.pages.hide, *named, *reading])
 
     def with_fields(self, **others: Any) -> Self:
-        """The same with other fields, such as `partials`; what was computed from them is computed again."""
+        """A copy with other fields, such as `partials`; cached properties are computed again."""
         fields = {name: getattr(self, name) for name in type(self).model_fields}
         return type(self).model_construct(**{**fields, **others})
 
     @cached_property
     def plan(self) -> PlanKind:
-        """What runs it: native where the answer is exactly the operator's, else the operator."""
+        """The plan: native if it gives exactly the operator's results, else the operator."""
         return plan_of(self.window)
 
     @cached_property
     def spec(self) -> WindowSpec:
-        """The windows as the core knows them; raises InvalidDefinition where the user's code cannot be used."""
+        """The windows as a `WindowSpec`; raises InvalidDefinition if the user's code cannot be used."""
         parts = parts_of(self.window, self._made)
         if mistakes := list(refusals(self.window, self.expressions, parts)):
             raise invalid(self.file, mistakes)
@@ -100,19 +100,19 @@ class Definition(DefinitionFile):
 
     @property
     def dedup_horizon_ms(self) -> int | None:
-        """How far behind the watermark event ids are remembered; None: for ever.
+        """Time behind the watermark for which event ids are remembered; None means for ever.
 
-        Unless the author says it: for as long as an event is not late by itself, so that one which comes again is found
-        out, and for at least a day.
+        By default ids are kept as long as their event is not late by itself, and at least a day. So a repeated event
+        is recognized.
         """
         return self.source.dedup_horizon_ms if self.source.dedup_horizon_ms is not None else self.safe_horizon_ms
 
     @property
     def safe_horizon_ms(self) -> int | None:
-        """The least horizon by which no event that comes again is counted twice; None: none is, without an end.
+        """The least horizon with which no repeated event is counted twice; None if only an endless one is safe.
 
-        An event has no end to its own window, or one that only itself knows, where windows are global, count events, go
-        by processing time or the author's code, or by a gap of each event's own.
+        It is endless if the end of an event's own window is unknown: for global and count windows, processing time,
+        the author's code, and a gap per event.
         """
         span_ms: int | None = getattr(self.window, "size_ms", None) or getattr(self.window, "gap_ms", None)
         if span_ms is None or self.window.time == "processing":
@@ -120,10 +120,10 @@ class Definition(DefinitionFile):
         return max(DAY_MS, span_ms + self.window.allowed_lateness_ms + self.watermark.out_of_orderness_ms)
 
     def forgets_ids_up_to(self, watermark_ms: int, first_start_ms: int) -> int:
-        """The ids of events up to this time are forgotten at a watermark; the first window in flight starts then.
+        """The event time up to which event ids are forgotten at a watermark.
 
-        An event that is late by itself is counted where it touches a session in flight, however long that has lasted:
-        unless the author says a horizon, it is behind the start of the first session, too.
+        `first_start_ms` is the start of the first window in flight. An event that is late by itself still counts if it
+        touches a session in flight. So by default the horizon is also behind the start of the first session.
         """
         if self.dedup_horizon_ms is None:
             return MIN_TIME_MS
@@ -132,24 +132,25 @@ class Definition(DefinitionFile):
 
     @property
     def computed_by(self) -> str:
-        """The engine, and where it is, in words."""
+        """Name of the engine, with the master of Spark."""
         return "Sail" if self.engine == "sail" else f"the Spark engine ({self.spark.master})"
 
     @property
     def furthest_ahead_ms(self) -> int:
-        """How far ahead of the clock a rerun may have to reach: as far as events are admitted, and a day more where
-        the footers of Parquet have their times as clocks of a zone show them.
+        """Greatest distance ahead of the clock of events that a rerun may need.
+
+        It is `max_future_skew`, and a day more if the footers of Parquet have local times of a zone.
         """
         return self.watermark.max_future_skew_ms + (DAY_MS if self.source.dialect.time_zone else 0)
 
     @property
     def own_classes(self) -> tuple[str, ...]:
-        """The user's own classes, as "module:Class", once each."""
+        """The user's classes as "module:Class", without repetition."""
         return tuple(dict.fromkeys(reference for _, reference in own_classes(self.window)))
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The source columns that triggers, evictors, gaps and the user's code look into, once each."""
+        """The source columns that triggers, evictors, gaps and the user's code read, without repetition."""
         window = self.window
         names = [*window.reads, *window.columns]
         for section in (window.own_trigger, window.own_evictor):
@@ -158,12 +159,12 @@ class Definition(DefinitionFile):
 
     @property
     def never_rerun(self) -> str | None:
-        """Why no range of its windows can be recomputed; None where one can."""
+        """The reason that forbids reruns of these windows; None if reruns are possible."""
         return self.plan.rerun if isinstance(self.plan.rerun, str) else None
 
     @property
     def uses(self) -> Uses:
-        """What it needs of the rows of its source."""
+        """The columns of the source that it needs."""
         named_by: dict[str, str] = {}
         computed: dict[str, str] = {}
         for column, key in self._named_columns():
@@ -176,7 +177,7 @@ class Definition(DefinitionFile):
         return Uses(tuple(named_by), self.expressions, gap_column, runs_operator, named_by, subtracted, computed)
 
     def _named_columns(self) -> Iterator[tuple[str, str]]:
-        """The columns of the source that it names, each with the key that does."""
+        """The source columns that it names, each with the key that names it."""
         source, window = self.source, self.window
         yield from ((name, "source.key") for name in source.key)
         yield source.timestamp, "source.timestamp"
@@ -192,12 +193,12 @@ class Definition(DefinitionFile):
         yield from ((name, outputs.get(name, "aggregates")) for name in sorted(self.aggregates.columns_used))
 
     def _subtracted_columns(self) -> Iterator[tuple[str, str]]:
-        """The columns that a trigger or an evictor compares, each with the key of that."""
+        """The columns that a trigger or an evictor compares, each with its key."""
         for key, section in (("window.trigger", self.window.own_trigger), ("window.evictor", self.window.own_evictor)):
             yield from ((name, key) for name in (section.columns if section else ()))
 
     def semantics(self) -> dict[str, Any]:
-        """What the stored state depends on, ready for JSON: a warehouse with another one cannot be continued."""
+        """The parts on which the stored state depends, as JSON values; a warehouse with others cannot be continued."""
         source, window = self.source, self._window_semantics()
         return {
             "key": list(source.key),
@@ -216,14 +217,14 @@ class Definition(DefinitionFile):
         return fingerprint_of(self.semantics())
 
     def _window_semantics(self) -> dict[str, Any]:
-        """The window without what it leaves at its default, except for what was always stored."""
+        """The window without fields at their default, except for those that are always stored."""
         dumped = self.window.model_dump(mode="json", exclude_none=True)
         written = self.window.model_dump(exclude_defaults=True)
         always = ("type", "size_ms", "slide_ms", "offset_ms", "gap_ms", "gap_column", "allowed_lateness_ms")
         return {name: value for name, value in dumped.items() if name in always or name in written}
 
     def _made(self, role: Role, reference: str, parameters: Mapping[str, Any]) -> Any:
-        """An object of the user's own."""
+        """Creates an object of a user's class."""
         try:
             return load(role, reference, parameters, self.file.parent)
         except InvalidSpec as error:
@@ -236,7 +237,7 @@ class Definition(DefinitionFile):
 
 
 def fingerprint_of(meaning: Mapping[str, Any]) -> str:
-    """Sixteen hexadecimal digits that change with what stored state depends on."""
+    """Sixteen hexadecimal digits that change with `meaning` (`Definition.semantics`)."""
     text = json.dumps(meaning, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -265,18 +266,18 @@ def definition_of(raw: dict[str, Any], file: Path) -> Definition:
         raise invalid(file, mistakes)
     warehouse = os.environ.get(WAREHOUSE_VARIABLE)
     root = (Path(warehouse).absolute() if warehouse else resolved(folder, contents.warehouse)) / contents.name
-    if place := next((one for one in (root, *root.parents) if os.path.isfile(one)), None):
-        said_by = f"the variable {WAREHOUSE_VARIABLE}" if warehouse else f"{file}: warehouse"
-        raise InvalidDefinition(f"{said_by}: {place} is a file, and tables need a folder")
+    if place := next((path for path in (root, *root.parents) if os.path.isfile(path)), None):
+        setting = f"the variable {WAREHOUSE_VARIABLE}" if warehouse else f"{file}: warehouse"
+        raise InvalidDefinition(f"{setting}: {place} is a file, and tables need a folder")
     return Definition.model_construct(**dict(contents), file=file.absolute(), root=root)
 
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        found = file.stat()
-        if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+        status = file.stat()
+        if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
             raise InvalidDefinition(f"{file}: is a pipe or a device; give the path of a pipeline's TOML file")
-        if (size := found.st_size) > LARGEST_BYTES:
+        if (size := status.st_size) > LARGEST_BYTES:
             raise InvalidDefinition(f"{file}: has {size:,} bytes; a definition has at most {LARGEST_BYTES:,}")
         text = file.read_text(encoding="utf-8-sig")
         return tomllib.loads(text)
@@ -290,7 +291,7 @@ def _read(file: Path) -> dict[str, Any]:
         raise InvalidDefinition(f"{file}: cannot be read ({error.strerror})") from error
     except UnicodeDecodeError as error:
         raise InvalidDefinition(f"{file}: cannot be read as UTF-8 text ({error})") from error
-    except ValueError as error:  # of a number with thousands of digits, too
+    except ValueError as error:  # also for a number with thousands of digits
         place = re.search(r"\(at line (\d+)", str(error))
         hint = unquoted(text, int(place[1])) if place else ""
         raise InvalidDefinition(f"{file}: is not TOML: {error}{hint}") from error

@@ -1,4 +1,4 @@
-"""Rules of `[source.dialect]` that concern several keys at once, over the TOML as it was written."""
+"""Rules across several keys of `[source.dialect]`, checked on the unparsed TOML values."""
 
 from __future__ import annotations
 
@@ -6,46 +6,46 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from windowlib.definition.mistakes import Mistake, given
+from windowlib.definition.mistakes import Mistake, in_toml
 from windowlib.definition.toml.locales import decimal_mark
 
 WITH_DECIMALS = re.compile(r"\b(?:float|real|double|decimal|dec|numeric)\b")
 
 
-def dialect(form: Any, said: Mapping[str, Any], kinds: Iterable[str], unit: Any) -> Iterator[Mistake]:
-    """What is wrong with a dialect of files in this format, with columns of these types and times in this unit."""
+def dialect(form: Any, section: Mapping[str, Any], kinds: Iterable[str], unit: Any) -> Iterator[Mistake]:
+    """Mistakes of a dialect for files in this format, with columns of these types and times in this unit."""
     if form not in ("json", "csv"):
         yield from (
             Mistake(f"source.dialect.{key}", "has a meaning for json and csv alone; leave it out")
-            for key in said
+            for key in section
             if key != "time_zone"
         )
-        if "time_zone" in said and unit is not None:
+        if "time_zone" in section and unit is not None:
             yield Mistake("source.dialect.time_zone", "numbers count from 1970 in UTC, without a zone; leave it out")
     if form == "json":
         for key in ("delimiter", "quote", "escape", "header", "skip_lines"):
-            if key in said:
+            if key in section:
                 yield Mistake(f"source.dialect.{key}", "has a meaning for csv alone; leave it out")
-    if said.get("encoding") == "UTF-16" and not said.get("multi_line", form == "csv"):
+    if section.get("encoding") == "UTF-16" and not section.get("multi_line", form == "csv"):
         yield Mistake("source.dialect.encoding", "UTF-16 can be read with multi_line = true alone")
     if any(WITH_DECIMALS.search(kind.casefold()) for kind in kinds):
-        yield from _numbers(form, said.get("locale"))
+        yield from _numbers(form, section.get("locale"))
 
 
 def _numbers(form: Any, locale: Any) -> Iterator[Mistake]:
-    """Numbers with decimals are read as their locale writes them: it must be known how."""
+    """Mistakes of a locale for numbers with decimals: its decimal mark must be known."""
     if not isinstance(locale, str):
         return
     mark, key = decimal_mark(locale), "source.dialect.locale"
     if form == "json" and mark != ".":
-        yield Mistake(key, f"numbers of JSON are written with a point, in {given(locale)} too; leave it out")
+        yield Mistake(key, f"numbers of JSON are written with a point, in {in_toml(locale)} too; leave it out")
     elif mark is None:
-        problem = f"how numbers are written in {given(locale)} is not known"
+        problem = f"how numbers are written in {in_toml(locale)} is not known"
         yield Mistake(key, f"{problem}; declare them as string, or as whole numbers")
 
 
 def meaningless(source: Mapping[str, Any]) -> Iterator[Mistake]:
-    """Keys of `[source]` that say nothing about files of its format."""
+    """Keys of `[source]` that have no effect for its format."""
     kind = source.get("format")
     for key in ("include", "exclude") if kind == "delta" else ("missing_columns",) if kind in ("json", "csv") else ():
         if key in source:

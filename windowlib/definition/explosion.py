@@ -1,7 +1,7 @@
-"""How many results an event becomes: sliding windows that hold it, and firings of a window by intervals.
+"""Bound on the results per event: its sliding windows, and firings of a window by intervals.
 
-Windows that slide by a millisecond, or fire at every one, make a table of a batch before anyone has seen it: a
-definition is refused where it would exceed `checks.max_windows_per_event`, and from `MANY` on said in the plan.
+Windows that slide or fire every millisecond would turn a small batch into a huge table. A definition that exceeds
+`checks.max_windows_per_event` is refused. Above `MANY` results the plan shows a note.
 """
 
 from __future__ import annotations
@@ -15,13 +15,17 @@ from windowlib.definition.toml.durations import parse_duration
 from windowlib.definition.toml.file import MAX_WINDOWS_PER_EVENT
 from windowlib.definition.toml.windows import AnyWindow
 
-MANY = 1_000  # results of an event: more are worth a note
+MANY = 1_000  # results of an event; the plan notes higher numbers
 INTERVALS = ("continuous_event_time", "continuous_processing_time")
 
 
 @dataclass(frozen=True, slots=True)
 class Explosion:
-    """What makes an event into many results: the key to change, how many they are at most, in words."""
+    """A setting that multiplies results: its key, the greatest number of results of an event, and texts.
+
+    words:   half a sentence with the number
+    instead: advice
+    """
 
     key: str
     results: int
@@ -30,9 +34,9 @@ class Explosion:
 
 
 def explosions(window: Mapping[str, Any], in_ms: Callable[[Any], int]) -> Iterator[Explosion]:
-    """Of `[window]`, whose durations are read by `in_ms`: of sliding windows, and of a trigger that fires by intervals.
+    """Explosions by sliding windows and by triggers with intervals in `[window]`; `in_ms` reads a duration.
 
-    >>> [one.words for one in explosions({"type": "sliding", "size": "1h", "slide": "1s"}, _written_ms)]
+    >>> [found.words for found in explosions({"type": "sliding", "size": "1h", "slide": "1s"}, _written_ms)]
     ['an event would be in 3,600 windows, each of them a result of its key']
     """
     size_ms, slide_ms = in_ms(window.get("size", window.get("gap"))), in_ms(window.get("slide"))
@@ -53,24 +57,24 @@ def explosions(window: Mapping[str, Any], in_ms: Callable[[Any], int]) -> Iterat
 def too_many(window: Mapping[str, Any], checks: Mapping[str, Any]) -> Iterator[Mistake]:
     """The mistakes of a definition that exceeds its bound."""
     at_most = checks.get("max_windows_per_event", MAX_WINDOWS_PER_EVENT)
-    for one in explosions(window, _written_ms) if isinstance(at_most, int) else ():
-        if one.results > at_most:
-            allow = f"checks.max_windows_per_event = {one.results}"
-            yield Mistake(one.key, f"{one.words}; {one.instead}, or allow it: {allow} (now {at_most:,})")
+    for explosion in explosions(window, _written_ms) if isinstance(at_most, int) else ():
+        if explosion.results > at_most:
+            allow = f"checks.max_windows_per_event = {explosion.results}"
+            problem = f"{explosion.words}; {explosion.instead}, or allow it: {allow} (now {at_most:,})"
+            yield Mistake(explosion.key, problem)
 
 
 def notes(window: AnyWindow) -> list[str]:
-    """What is worth a note of windows that are allowed."""
-    found = explosions(window.model_dump(by_alias=True), _read_ms)
+    """Notes on allowed windows with many results per event."""
     return [
-        f"{one.words.replace(' would be', ' is').replace(' would fire', ' fires')} ({one.key})"
-        for one in found
-        if one.results > MANY
+        f"{explosion.words.replace(' would be', ' is').replace(' would fire', ' fires')} ({explosion.key})"
+        for explosion in explosions(window.model_dump(by_alias=True), _read_ms)
+        if explosion.results > MANY
     ]
 
 
 def _written_ms(duration: Any) -> int:
-    """Of a duration as it was written; 0 for what is none, as a number without a unit, which is reported already."""
+    """Milliseconds of a duration in text form; 0 for an invalid value, which is reported elsewhere."""
     try:
         return max(0, parse_duration(duration)) if isinstance(duration, str) else 0
     except ValueError:
@@ -78,5 +82,5 @@ def _written_ms(duration: Any) -> int:
 
 
 def _read_ms(duration: Any) -> int:
-    """Of a duration as it was read; 0 where there is none."""
+    """Milliseconds of a parsed duration; 0 if there is none."""
     return duration if isinstance(duration, int) else 0

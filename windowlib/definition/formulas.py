@@ -1,15 +1,14 @@
-"""What of a definition may change while its stored state goes on: the formulas over its aggregates, and the lateness.
+"""Changes of a definition that keep its stored state: formulas over its aggregates, new columns, allowed lateness.
 
-State has a column for each part of an aggregate, by the aggregate's number. So a pipeline keeps the numbers that its
-aggregates were given first, in whatever order formulas name them later; and where two definitions differ in nothing
-but formulas over the same aggregates, one continues what the other has stored.
+State has a column for each part of an aggregate, named by the aggregate's number. A pipeline keeps the first numbers of
+its aggregates, in any later order of formulas. If two definitions differ only in formulas over the same aggregates, one
+continues the state of the other.
 
-Columns may be added, too. The first batch that reads files has them; aggregates that are not stored yet get the next
-numbers, after a mark by which each window knows whether it holds all of their events
-(`windowlib.plans.aggregates.added`).
+Columns may be added too. They exist from the first batch that reads files. New aggregates get the next numbers, after
+a mark. By the mark a window knows if it holds all their events (`windowlib.plans.aggregates.added`).
 
-What the allowed lateness has made of the past is recorded with each batch (`windowlib.ledger.late_bound`), so the next
-one may use another. Since which batch it does is stored too, and since which one has added columns.
+Each batch records the windows that are late (`windowlib.ledger.late_bound`), so the next one may use another allowed
+lateness. The first batch with a new lateness is stored, and the last batch that added columns.
 """
 
 from __future__ import annotations
@@ -23,39 +22,42 @@ from windowlib.plans.aggregates.added import mark, since
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
 
-PARTIALS = (
-    "partials"  # in what a plan and a commit keep of the definition: the aggregates, in the order of their numbers
-)
-REFORMULATED = "reformulated"  # the columns of `results` whose formula was changed, and the batch that did it last
-ADDED = "added"  # the columns of `results` that were added on live tables, and the first batch that had each
+PARTIALS = "partials"  # in a stored definition: the aggregates in the order of their numbers
+REFORMULATED = "reformulated"  # columns of `results` with a changed formula, and the batch of the last change
+ADDED = "added"  # columns that were added to existing tables, and the first batch with each
 AGGREGATES, RENAME, WINDOW, LATENESS = "aggregates", "rename", "window", "allowed_lateness_ms"
 SINCE = "allowed_lateness_since"  # in `WINDOW`: the first batch with another allowed lateness
-ADDED_SINCE = "aggregates_added_since"  # in `WINDOW`: the last batch that has added columns
+ADDED_SINCE = "aggregates_added_since"  # in `WINDOW`: the last batch that added columns
 OF_BATCHES = (SINCE, ADDED_SINCE)
 
 Stored = Mapping[str, Any]
 
 
 def continues(definition: Definition, stored: Stored, fingerprint: str) -> bool:
-    """Whether the definition has the same state as a stored one, or more, and so with the columns of results."""
+    """Tests if the definition can continue the state and the results of a stored one."""
     if fingerprint == definition.fingerprint:
         return True
     now = definition.semantics()
     then = compared(stored, now)
-    then[WINDOW], now[WINDOW] = ({**one[WINDOW], LATENESS: None} for one in (then, now))
+    then[WINDOW], now[WINDOW] = ({**semantics[WINDOW], LATENESS: None} for semantics in (then, now))
     others = all(then[name] == now.get(name) for name in then if name != AGGREGATES)
     return others and _columns_continue(definition, stored)
 
 
 def _columns_continue(definition: Definition, stored: Stored) -> bool:
-    """Whether all columns are still there, over aggregates that were stored by the time they were added."""
-    then, known, added = stored[AGGREGATES], since(stored.get(PARTIALS, ())), stored.get(ADDED, {})
-    found = definition.aggregates
-    used = {column.name: {str(found.aggregates[number]) for number in column.numbers} for column in found.columns}
+    """Tests if all stored columns still exist, and use only aggregates that were stored when they were added."""
+    then, stored_since, added = stored[AGGREGATES], since(stored.get(PARTIALS, ())), stored.get(ADDED, {})
+    numbered = definition.aggregates.aggregates
+    columns = definition.aggregates.columns
+    used = {column.name: {str(numbered[number]) for number in column.numbers} for column in columns}
     wanted = set[str]().union(*used.values())
-    if not then.keys() <= used.keys() or not known.keys() <= wanted:
+    if not then.keys() <= used.keys() or not stored_since.keys() <= wanted:
         return False
-    if any(known.get(one, added.get(name, 0) + 1) > added.get(name, 0) for name in then for one in used[name]):
+    if any(
+        stored_since.get(aggregate, added.get(name, 0) + 1) > added.get(name, 0)
+        for name in then
+        for aggregate in used[name]
+    ):
         return False
     return then.keys() == used.keys() or (
         definition.window.function is None and not _needs_elements(definition, stored)
@@ -63,24 +65,24 @@ def _columns_continue(definition: Definition, stored: Stored) -> bool:
 
 
 def _needs_elements(definition: Definition, stored: Stored) -> bool:
-    """Whether windows keep elements, and those that are stored lack what a new aggregate is computed of."""
+    """Tests if windows keep elements, and stored elements lack the input of a new aggregate."""
     keeps = definition.plan.runs_operator and definition.spec.keeps_elements
     return keeps and bool(_new_aggregates(definition, stored))
 
 
 def _new_aggregates(definition: Definition, stored: Stored) -> list[str]:
-    known = since(stored.get(PARTIALS, ()))
-    return [text for one in definition.aggregates.aggregates if (text := str(one)) not in known]
+    stored_since = since(stored.get(PARTIALS, ()))
+    return [text for text in map(str, definition.aggregates.aggregates) if text not in stored_since]
 
 
 def compared(stored: Stored, now: Stored) -> dict[str, Any]:
-    """What is stored of the keys that are compared with those of a definition now."""
+    """The stored values of the keys that are compared with a definition's semantics `now`."""
     then = {name: stored.get(name) for name in now.keys() | (stored.keys() & {RENAME})}
     return {**then, WINDOW: {name: value for name, value in stored[WINDOW].items() if name not in OF_BATCHES}}
 
 
 def is_of(definition: Definition, stored: Stored, fingerprint: str) -> bool:
-    """Whether a batch was planned with exactly this definition."""
+    """Tests if a batch was planned with exactly this definition."""
     if fingerprint == definition.fingerprint:
         return True
     now = definition.semantics()
@@ -88,7 +90,7 @@ def is_of(definition: Definition, stored: Stored, fingerprint: str) -> bool:
 
 
 def semantics(definition: Definition, stored: Stored | None, batch_id: int) -> dict[str, Any]:
-    """What a plan keeps of the definition, after a stored one (None: the first)."""
+    """The semantics that a plan stores, after a stored definition (None: the first)."""
     now = definition.semantics()
     if stored is None:
         return now
@@ -99,50 +101,51 @@ def semantics(definition: Definition, stored: Stored | None, batch_id: int) -> d
 
 
 def lateness_changed_with(stored: Stored, batch_id: int) -> bool:
-    """Whether a batch is the first with another allowed lateness than those before it."""
-    found: bool = stored[WINDOW].get(SINCE) == batch_id
-    return found
+    """Tests if a batch is the first with its allowed lateness."""
+    return bool(stored[WINDOW].get(SINCE) == batch_id)
 
 
 def added_with(stored: Stored, batch_id: int) -> dict[str, int]:
-    """The columns that a batch is the first to have, and for each the batch whose events and later ones fill it.
+    """The columns that are new in a batch, and for each the first batch whose events fill it.
 
-    That is 0 where it is computed of what was stored already: every window that fires has it.
+    That is 0 if the column uses only stored aggregates: then every window that fires has it.
     """
     added = [name for name, batch in stored.get(ADDED, {}).items() if batch == batch_id]
     return {name: batch for name, batch in filled_since(stored).items() if name in added}
 
 
 def filled_since(stored: Stored) -> dict[str, int]:
-    """The columns that were added, and for each the batch whose events and later ones fill it, or 0: those of all."""
-    of = since(stored.get(PARTIALS, ()))
+    """The added columns, and for each the first batch whose events fill it; 0 means all batches."""
+    stored_since = since(stored.get(PARTIALS, ()))
     return {
-        name: max(of[str(one)] for one in read_aggregates({name: stored[AGGREGATES][name]}).aggregates)
+        name: max(
+            stored_since[str(aggregate)] for aggregate in read_aggregates({name: stored[AGGREGATES][name]}).aggregates
+        )
         for name in stored.get(ADDED, {})
     }
 
 
 def as_stored(definition: Definition, stored: Stored) -> Definition:
-    """The definition with its aggregates under the numbers that they have in the state; as it is for another state.
+    """The definition with the aggregate numbers of the state, without columns that are not stored yet.
 
-    Columns that are not stored yet are left out.
+    Returns it unchanged if the state has other aggregates.
     """
-    known, numbered = since(stored.get(PARTIALS, ())), tuple(stored.get(PARTIALS, ()))
+    stored_since, numbered = since(stored.get(PARTIALS, ())), tuple(stored.get(PARTIALS, ()))
     expressions = {name: sql for name, sql in definition.expressions.items() if name in stored[AGGREGATES]}
-    found = definition.with_fields(expressions=expressions)
-    if not known or known.keys() != {*map(str, found.aggregates.aggregates)}:
+    of_state = definition.with_fields(expressions=expressions)
+    if not stored_since or stored_since.keys() != {*map(str, of_state.aggregates.aggregates)}:
         return definition
-    return found.with_fields(partials=numbered, added=tuple(stored.get(ADDED, ())))
+    return of_state.with_fields(partials=numbered, added=tuple(stored.get(ADDED, ())))
 
 
 def of_tables(definition: Definition, stored: Stored) -> Definition:
-    """The definition with the key and the columns that tables have, though it was edited: what shows them needs these.
+    """The definition with the key and columns of the tables, for code that shows them after an edit.
 
-    Where it hides any column, those that it no longer names are hidden, too: they may have had another name.
+    If the definition hides columns, those that it no longer names are hidden too: they may be renamed ones.
     """
-    found, key, expressions = as_stored(definition, stored), stored["key"], stored[AGGREGATES]
-    if [*found.source.key] == key and found.expressions.keys() <= expressions.keys():
-        return found
+    of_state, key, expressions = as_stored(definition, stored), stored["key"], stored[AGGREGATES]
+    if [*of_state.source.key] == key and of_state.expressions.keys() <= expressions.keys():
+        return of_state
     gone = {*key, *expressions} - {*definition.source.key, *definition.expressions}
     order = [
         *(name for name in definition.expressions if name in expressions),
@@ -159,7 +162,7 @@ def of_tables(definition: Definition, stored: Stored) -> Definition:
 
 
 def planned(definition: Definition, stored: Stored, batch_id: int, *, reads: bool) -> Definition:
-    """The definition that a batch after a stored one is planned with: one that reads files adds its new columns."""
+    """The definition for the plan of a batch after a stored one; a batch that reads files adds the new columns."""
     of_state = as_stored(definition, stored)
     new = [name for name in definition.expressions if name not in of_state.expressions]
     if not new or not reads:
@@ -170,7 +173,7 @@ def planned(definition: Definition, stored: Stored, batch_id: int, *, reads: boo
 
 
 def in_force(definition: Definition, stored: Stored) -> Definition:
-    """The definition with columns and allowed lateness of a stored one: others come into force with a later batch."""
+    """The definition with the columns and allowed lateness of a stored one; edits take effect with a later batch."""
     definition = as_stored(definition, stored)
     if stored[WINDOW].get("type") != definition.window.type or LATENESS not in type(definition.window).model_fields:
         return definition
@@ -183,11 +186,11 @@ def _added(definition: Definition, stored: Stored, batch_id: int) -> dict[str, i
 
 
 def kept(definition: Definition, stored: Stored | None, batch_id: int) -> dict[str, Any]:
-    """What a plan keeps of its formulas, after a stored definition (None: the first)."""
-    now, found = definition.semantics()[AGGREGATES], {PARTIALS: [*map(str, definition.aggregates.aggregates)]}
+    """The record of its formulas that a plan stores, after a stored definition (None: the first)."""
+    now, partials = definition.semantics()[AGGREGATES], {PARTIALS: [*map(str, definition.aggregates.aggregates)]}
     if stored is None:
-        return found
+        return partials
     then, changed = stored[AGGREGATES], dict(stored.get(REFORMULATED, {}))
     changed |= {name: batch_id for name in now if name in then and then[name] != now[name]}
     about = {REFORMULATED: changed, ADDED: _added(definition, stored, batch_id)}
-    return found | {name: value for name, value in about.items() if value}
+    return partials | {name: value for name, value in about.items() if value}

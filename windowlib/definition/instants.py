@@ -30,7 +30,7 @@ def in_words(bounds_ms: tuple[int, int]) -> str:
 
 
 def iso_instant(time_ms: int | None) -> str | None:
-    """The same for machines: ISO 8601 with ``Z``, or None.
+    """A time for machines: ISO 8601 with ``Z``, or None if no calendar has it.
 
     >>> iso_instant(1_500), iso_instant(2**63 - 1)
     ('1970-01-01T00:00:01.500Z', None)
@@ -45,7 +45,7 @@ def utc(time_ms: int) -> datetime:
 
 
 def nearest_utc(time_ms: int) -> datetime:
-    """The same; for a time before or after all that there are, the first or the last of them.
+    """A TIMESTAMP of whole milliseconds; the first or last one for a time outside the calendar.
 
     >>> nearest_utc(-(2**63)).year, nearest_utc(2**63).year
     (1, 9999)
@@ -64,21 +64,21 @@ def time_of(moment: datetime) -> int:
 
 
 def zone_of(name: str) -> ZoneInfo:
-    """The time zone of a name; raises ValueError for any other, such as that of a file of this machine's settings.
+    """The time zone of a name; raises ValueError for other names, also for "localtime" of this machine.
 
     >>> zone_of("Europe/Berlin").key
     'Europe/Berlin'
     """
-    if name not in available_timezones() - {"localtime", "Factory"}:  # which are names of files, and of no zone
+    if name not in available_timezones() - {"localtime", "Factory"}:  # files, but not names of a zone
         raise ValueError('must be the name of a time zone, such as "Europe/Berlin" or "UTC"')
     return ZoneInfo(name)
 
 
 def of_local(local_ms: int, zone: str | None) -> int:
-    """The time at which clocks of a zone showed `local_ms` (in ms since they showed 1970), as Spark's to_utc_timestamp.
+    """The time at which clocks of a zone show `local_ms` (ms since they showed 1970), as Spark's to_utc_timestamp.
 
-    Of the two such times when clocks go back it is the first; what clocks skip counts on from before. Without a zone,
-    and of years that no calendar here has, the same.
+    If clocks show it twice, the first time counts. A skipped local time counts with the offset before the gap. Without
+    a zone, or outside Python's calendar, the result is `local_ms`.
 
     >>> night_ms = time_of(datetime(2026, 3, 29, 2, 30))
     >>> instant(of_local(night_ms, "Europe/Berlin")), instant(of_local(night_ms, None))
@@ -92,7 +92,7 @@ def of_local(local_ms: int, zone: str | None) -> int:
 
 
 def _datetime(time_ms: int | None) -> datetime | None:
-    """None for times that no calendar shows: before the first event the watermark is at the beginning of all time."""
+    """The TIMESTAMP of a time; None outside Python's calendar, as for the watermark before the first event."""
     try:
         return None if time_ms is None else utc(time_ms)
     except OverflowError:

@@ -1,8 +1,8 @@
-"""What an entry of the registry is: one kind of window, trigger or evictor, from which its section of TOML is made.
+"""Entries of the registry: kinds of windows, triggers and evictors. A TOML section is generated from each.
 
-A `Kind` says what only TOML and its readers need: the name, the bounds of each parameter, the words. Which parameters
-there are to give, their defaults and what the kind does is what its class in `windowlib.model` says. Durations are
-integers of milliseconds there (``interval_ms``) and text without a unit in the name in TOML (``interval = "5m"``).
+A `Kind` has only what TOML needs: the name, the bounds of each parameter and texts. The class in `windowlib.model` has
+the parameters, their defaults and the behaviour. Durations are integers of milliseconds in the class (``interval_ms``),
+and text in TOML, without the unit in the name (``interval = "5m"``).
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from windowlib.definition.toml.fields import Amount, Column, Duration, Positive,
 from windowlib.plans.kinds.kind import PlanKind
 
 ANOTHER = "AnyTrigger"
-"""The type of a parameter that is a trigger; `windowlib.definition.toml.sections` knows what it stands for."""
+"""The type of a parameter that is a trigger; `windowlib.definition.toml.sections` resolves it."""
 
 MADE_WITH = "what the class is made with, as in {threshold = 3}"
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One key of a section: its type, what is allowed, how a value reads in a sentence, and its key in TOML."""
+    """A parameter of a kind: its type, the allowed values as text, the form of a value in a sentence, its TOML key."""
 
     type: Any
     text: str
@@ -37,12 +37,13 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of window, trigger or evictor.
+    """A kind of window, trigger or evictor.
 
-    ``model`` is the class in `windowlib.model` whose objects it stands for; None for code of the user's own.
-    ``words`` is half a sentence with ``{parameter}`` in it. ``make`` takes the parameters where the class itself does
-    not. ``plan`` gives the native plan of such windows for their section; ``by_clock`` says that a trigger uses
-    processing time.
+    model:    class in `windowlib.model`; None for the user's own code
+    words:    half a sentence with ``{parameter}`` in it
+    make:     creates the object if the class itself does not take the parameters
+    plan:     the native plan of such windows, from their section
+    by_clock: true for triggers that use processing time
     """
 
     name: str
@@ -53,25 +54,25 @@ class Kind:
     plan: Callable[[Any], PlanKind] | None = None
     by_clock: bool = False
 
-    def of(self, values: Mapping[str, Any]) -> Any:
-        """The object of the model with these parameters; raises TypeError for others, InvalidSpec for bad values."""
-        assert self.maker, f"{self.name} is code of the user's own"
+    def create(self, values: Mapping[str, Any]) -> Any:
+        """Creates the object with these parameters; raises TypeError for unknown ones, InvalidSpec for bad values."""
+        assert self.maker, f"{self.name} is the user's own code"
         return self.maker(**values)
 
     @property
     def maker(self) -> Callable[..., Any] | None:
-        """What is called with the parameters."""
+        """The callable that takes the parameters."""
         return self.make or self.model
 
     @property
     def meaning(self) -> str:
-        """What the class (or what makes it) says, with the names that its parameters have in TOML."""
-        said = [getdoc(one) for one in (self.make, self.model) if one] + ["Code of your own."]
-        text = " ".join(next(filter(None, said)).partition(">>>")[0].split()).replace("``", "`")
+        """The docstring of `make` or of the class, with the TOML names of parameters."""
+        docstrings = [getdoc(source) for source in (self.make, self.model) if source] + ["Code of your own."]
+        text = " ".join(next(filter(None, docstrings)).partition(">>>")[0].split()).replace("``", "`")
         return re.sub("`[^`]+`", lambda code: code[0].replace("_ms", ""), text)
 
     def key(self, name: str) -> str:
-        """What a parameter is called in TOML."""
+        """The TOML key of a parameter."""
         return self.parameters[name].key or name.removesuffix("_ms")
 
     @property
@@ -81,7 +82,7 @@ class Kind:
 
     @property
     def wraps(self) -> bool:
-        """Whether it is made of another trigger."""
+        """True if a parameter is another trigger."""
         return any(parameter.type == ANOTHER for parameter in self.parameters.values())
 
 
@@ -99,12 +100,12 @@ def kind(
     by_clock: bool = False,
     **parameters: Parameter,
 ) -> Kind:
-    """An entry, with its parameters by name."""
+    """A kind, with its parameters as keyword arguments."""
     return Kind(name, model, words, parameters, make, plan, by_clock)
 
 
-def duration(text: str, shown: str = "{}", of: Any = Positive) -> Parameter:
-    return Parameter(of, f"{text}, {ALLOWED}", lambda duration_ms: shown.format(format_duration(duration_ms)))
+def duration(text: str, shown: str = "{}", field_type: Any = Positive) -> Parameter:
+    return Parameter(field_type, f"{text}, {ALLOWED}", lambda duration_ms: shown.format(format_duration(duration_ms)))
 
 
 def offset(inside: str) -> Parameter:
@@ -117,7 +118,7 @@ def offset(inside: str) -> Parameter:
         return offset_ms
 
     text = f"where windows start, between -{inside} and {inside}"
-    return duration(text, of=Annotated[Duration, AfterValidator(check)])
+    return duration(text, field_type=Annotated[Duration, AfterValidator(check)])
 
 
 def whole_number(least: int, text: str) -> Parameter:
@@ -128,19 +129,19 @@ def number(text: str) -> Parameter:
     return Parameter(Amount, f"a number: {text}", "{:g}".format)
 
 
-def column(text: str, shown: str = "{}", of: Any = Column) -> Parameter:
-    return Parameter(of, text, shown.format)
+def column(text: str, shown: str = "{}", field_type: Any = Column) -> Parameter:
+    return Parameter(field_type, text, shown.format)
 
 
 def flag(text: str, no: str = "", yes: str = "") -> Parameter:
-    """True or false, and how each reads in a sentence."""
+    """A boolean parameter, with the text for each value in a sentence."""
     return Parameter(bool, f"true: {text}", lambda value: yes if value else no)
 
 
 def custom(words: str, class_name: str, class_key: str, parameters: str) -> Kind:
-    """The entry of code of the user's own: a class, and what it is made with."""
-    taken = {
+    """The kind of the user's own code: a class and its parameters."""
+    class_and_parameters = {
         class_name: Parameter(PythonClass, '"module:Class", a module next to this file', key=class_key),
         parameters: Parameter(dict[str, Any], MADE_WITH),
     }
-    return Kind("custom", None, words, taken)
+    return Kind("custom", None, words, class_and_parameters)

@@ -1,4 +1,4 @@
-"""Mistakes in a definition, one line each: which key, what was given, what is allowed, which key was probably meant."""
+"""Mistakes in a definition, one line each: the key, the given value, the allowed values and the likely intention."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pydantic_core import ErrorDetails
 
 from windowlib.model.errors import InvalidSpec
 
-NEAR = 0.51  # of the letters of two words, where one may be meant by the other: more than half
+NEAR = 0.51  # least similarity of two words for a proposal: more than half of their letters
 _KIND = {
     "string_type": "must be a string",
     "int_type": "must be a whole number",
@@ -42,7 +42,7 @@ class InvalidDefinition(InvalidSpec):
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """One mistake: the dotted key and a sentence about it."""
+    """A mistake: the dotted key and a sentence about it."""
 
     key: str
     problem: str
@@ -55,14 +55,14 @@ def invalid(file: Path, mistakes: Iterable[Mistake]) -> InvalidDefinition:
 
 
 def mistakes_of(error: ValidationError, model: type[BaseModel]) -> list[Mistake]:
-    """What pydantic found, in the words of the definition's author."""
+    """The errors of pydantic as mistakes, in terms of TOML."""
     return [_mistake(details, model) for details in error.errors(include_url=False)]
 
 
-def given(value: Any) -> str:
-    """A value as it may stand in TOML, short enough for a line.
+def in_toml(value: Any) -> str:
+    """A value in TOML syntax, shortened to fit in a line.
 
-    >>> given({"type": "count", "n": 3, "after": True})
+    >>> in_toml({"type": "count", "n": 3, "after": True})
     '{type = "count", n = 3, after = true}'
     """
     text = _toml(value)
@@ -70,7 +70,7 @@ def given(value: Any) -> str:
 
 
 def nearest(word: str, words: Iterable[str], cutoff: float = NEAR) -> str:
-    """A proposal to append to a sentence, empty if nothing is near."""
+    """A proposal to append to a sentence; empty if no word is similar."""
     names = {name.casefold(): name for name in words}
     close = get_close_matches(word.casefold(), names, n=1, cutoff=cutoff)
     return f"; did you mean {names[close[0]]}?" if close else ""
@@ -83,14 +83,14 @@ def _toml(value: Any) -> str:
         case str():
             return f'"{value}"'
         case dict():
-            return f"{{{', '.join(f'{name} = {_toml(of)}' for name, of in value.items())}}}"
+            return f"{{{', '.join(f'{name} = {_toml(item)}' for name, item in value.items())}}}"
         case list():
             return f"[{', '.join(map(_toml, value))}]"
     return str(value)
 
 
 def renaming(column: str, called: str = "another name") -> str:
-    """What to write where a column may not be called as the files call it.
+    """Advice to rename a column whose name in the files is not allowed.
 
     >>> renaming("the user", "user")
     'rename it: source.rename = { "the user" = "user" }'
@@ -99,7 +99,7 @@ def renaming(column: str, called: str = "another name") -> str:
 
 
 def called_as_another(column: str, name: str) -> str:
-    """What is said of a new name that another column has.
+    """The message for a new name that another column already has.
 
     >>> called_as_another("account", "channel")
     'source.rename calls the column "account" "channel", and there is a column "channel" already; choose another name'
@@ -111,7 +111,7 @@ def called_as_another(column: str, name: str) -> str:
 
 
 def nesting(path: str) -> str:
-    """What to write where a column is inside of an object of JSON.
+    """Advice to declare a column that lies inside a JSON object.
 
     >>> nesting("device.id")
     'take it out of its object: source.nested = { device_id = "device.id" }'
@@ -125,8 +125,8 @@ def name_for(column: str) -> str:
 
 
 def listed(values: Iterable[Any]) -> str:
-    """Values as they may stand in TOML, one after the other."""
-    return ", ".join(map(given, values))
+    """Values in TOML syntax, separated by commas."""
+    return ", ".join(map(in_toml, values))
 
 
 def _mistake(details: ErrorDetails, model: type[BaseModel]) -> Mistake:
@@ -137,29 +137,33 @@ def _mistake(details: ErrorDetails, model: type[BaseModel]) -> Mistake:
     if kind == "missing":
         return Mistake(key, f"missing{allowed}")
     if kind == "extra_forbidden":
-        return Mistake(key, f"unknown key, given {given(value)}{_instead(place)}")
+        return Mistake(key, f"unknown key, given {in_toml(value)}{_instead(place)}")
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         tags = [_tag(choice) for choice in place.choices]
         tag = value.get("type") if isinstance(value, dict) else None
         proposal = nearest(tag, tags) if isinstance(tag, str) else ""
-        problem = "missing" if tag is None else f"unknown type {given(tag)}{proposal}"
+        problem = "missing" if tag is None else f"unknown type {in_toml(tag)}{proposal}"
         return Mistake(f"{key}.type", f"{problem}; allowed: {listed(tags)}")
     if kind == "literal_error":
         words = re.findall(r"'([^']+)'", context["expected"])
         allowed = f"; allowed: {listed(words)}"
         proposal = nearest(value, words) if isinstance(value, str) else ""
-        return Mistake(key, f"given {given(value)}{proposal}{allowed}")
+        return Mistake(key, f"given {in_toml(value)}{proposal}{allowed}")
     if kind == "value_error":
-        return Mistake(key, f"{context['error']}, given {given(value)}{'' if place.within else allowed}")
-    return Mistake(key, f"{_KIND.get(kind, details['msg']).format(**context)}, given {given(value)}{allowed}")
+        return Mistake(key, f"{context['error']}, given {in_toml(value)}{'' if place.within else allowed}")
+    return Mistake(key, f"{_KIND.get(kind, details['msg']).format(**context)}, given {in_toml(value)}{allowed}")
 
 
 @dataclass(slots=True)
 class _Place:
-    """Where a mistake is: its keys, the last known field on the way, and the sections around, from the outermost.
+    """Place of a mistake in the file.
 
-    ``within`` says that it is in an entry of that field, which the author names. ``choices`` are the sections that may
-    stand under the last key: one, one per `type`, or none; ``siblings`` those in place of the innermost one.
+    keys:     path of keys
+    field:    last known field on the path
+    within:   true if the mistake is inside an entry of that field whose name the author chooses
+    around:   sections on the path by their dotted key, from the outermost
+    siblings: sections with another `type` that are possible instead of the innermost one
+    choices:  sections that are possible under the last key: one, one per `type`, or none
     """
 
     keys: list[str]
@@ -176,7 +180,7 @@ def _follow(loc: tuple[int | str, ...], model: type[BaseModel]) -> _Place:
         tagged = [choice for choice in place.choices if len(place.choices) > 1 and _tag(choice) == part]
         if tagged:
             place.siblings, place.choices = place.choices, tagged
-        elif place.choices or part != "[key]":  # pydantic's mark of a mistake in a key itself
+        elif place.choices or part != "[key]":  # pydantic marks a mistake in the key itself so
             place.within = not place.choices
             if place.choices:
                 section = place.around[".".join(place.keys)] = place.choices[0]
@@ -187,30 +191,30 @@ def _follow(loc: tuple[int | str, ...], model: type[BaseModel]) -> _Place:
 
 
 def _instead(place: _Place) -> str:
-    """What may stand in place of an unknown key, and where the key would be known."""
+    """Allowed keys instead of an unknown key, and the section in which the key is known."""
     key, sections = place.keys[-1], list(place.around.items())
     names = list(_fields(sections[-1][1]))
     of_types = [_tag(sibling) for sibling in place.siblings if key in _fields(sibling)]
     outside = [at for at, section in reversed(sections[:-1]) if key in _fields(section)]
     if of_types:
-        known = f"{key} is a key of type {listed(of_types)}"
+        hint = f"{key} is a key of type {listed(of_types)}"
     elif outside:
         whose = f"[{outside[0]}]" if outside[0] else "the file itself, above every [section]"
-        known = f"{key} is a key of {whose}"
+        hint = f"{key} is a key of {whose}"
     else:
         return f"{nearest(key, names)}; allowed: {', '.join(names)}"
-    return f"; allowed: {', '.join(names)}; {known}"
+    return f"; allowed: {', '.join(names)}; {hint}"
 
 
 def _fields(model: type[BaseModel]) -> dict[str, FieldInfo]:
-    """The keys of a section: its own first, then those it shares with others."""
+    """The keys of a section: its own first, then those shared with other sections."""
     shared = [name for base in model.__mro__[1:] for name in get_annotations(base) if name != "type"]
     ordered = sorted(model.model_fields.items(), key=lambda item: shared.index(item[0]) if item[0] in shared else -1)
     return {field.alias or name: field for name, field in ordered}
 
 
 def _models(annotation: Any) -> list[type[BaseModel]]:
-    """The sections that may stand where a field is annotated so: one, or one per `type`."""
+    """The sections that an annotation allows: one, or one per `type`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     return [model for part in get_args(annotation) for model in _models(part)]

@@ -1,15 +1,15 @@
-"""The reason that an operator gives for a decision: one line, which the ledger keeps and logs and pages show."""
+"""Check of the reason that an operator gives for a decision: a line of text for the ledger, logs and pages."""
 
 from __future__ import annotations
 
 from unicodedata import category
 
 LONGEST = 2_000  # characters
-_NOT_OF_A_LINE = ("Cc", "Cs", "Zl", "Zp")  # control characters, halves of characters, and what ends a line
+_NOT_OF_A_LINE = ("Cc", "Cs", "Zl", "Zp")  # control characters, surrogates, line and paragraph separators
 
 
 def wrong_with(reason: str) -> str | None:
-    """Why a text cannot be a reason, or None. Whether one must be given is not said here.
+    """The problem with a text as a reason; None if there is none. An empty reason is checked elsewhere.
 
     >>> wrong_with("euros, not cents 👩‍💻"), wrong_with(""), wrong_with("r" * 2_000)
     (None, None, None)
@@ -20,5 +20,5 @@ def wrong_with(reason: str) -> str | None:
     """
     if len(reason) > LONGEST:
         return f"it has {len(reason):,} characters: need at most {LONGEST:,}"
-    found = next((one for one in reason if category(one) in _NOT_OF_A_LINE), None)
-    return None if found is None else f"it has the control character {found!a}: need one line of text"
+    control = next((character for character in reason if category(character) in _NOT_OF_A_LINE), None)
+    return None if control is None else f"it has the control character {control!a}: need one line of text"

@@ -1,7 +1,7 @@
-"""What does not go together in a definition, in the words of TOML: what the window model or the plan would refuse.
+"""Combinations that the window model or the plan would refuse, reported with the TOML keys.
 
-`refusals` is asked when a definition is read, with stand-ins for the user's own code, and again with the code itself
-before it runs.
+`refusals` runs when a definition is read, with stand-ins for the user's own code. It runs again with the code itself
+before the definition is used.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from windowlib.definition.mistakes import Mistake, given, listed
+from windowlib.definition.mistakes import Mistake, in_toml, listed
 from windowlib.definition.registry import TRIGGERS
 from windowlib.definition.spec import Parts, plan_of, spec_of
 from windowlib.definition.sql.aggregates import read_aggregates
@@ -25,7 +25,7 @@ from windowlib.plans.general.user_values import why_not_json
 
 
 def refusals(window: AnyWindow, expressions: Mapping[str, str], parts: Parts) -> Iterator[Mistake]:
-    """What the window model or the plan would refuse, and what would have no effect."""
+    """Mistakes that the window model or the plan would refuse, and keys without effect."""
     yield from _without_effect(window)
     yield from _column_names(window, expressions)
     if plan_of(window).runs_operator:
@@ -47,7 +47,7 @@ def refusals(window: AnyWindow, expressions: Mapping[str, str], parts: Parts) ->
 
 
 def _misfit(window: AnyWindow, parts: Parts) -> Mistake | None:
-    """A trigger that cannot watch these windows."""
+    """A trigger that does not support these windows."""
     trigger, assigner, section = parts.trigger, parts.assigner, window.own_trigger
     if trigger is None or section is None:
         return None
@@ -57,7 +57,7 @@ def _misfit(window: AnyWindow, parts: Parts) -> Mistake | None:
     if trigger.window_kind not in ("any", kind):
         key, blamed = _blamed(section, "window_kind")
         needs, are = ("windows that end", "never do") if kind == "global" else ("windows without end", "have one")
-        own = f'has window_kind = {given(trigger.window_kind)}; need "any" or {given(kind)} for {whose}'
+        own = f'has window_kind = {in_toml(trigger.window_kind)}; need "any" or {in_toml(kind)} for {whose}'
         problem = f"is for {needs}, and {whose} {are}"
     elif merges and not trigger.merges:
         key, blamed = _blamed(section, "merges")
@@ -67,24 +67,24 @@ def _misfit(window: AnyWindow, parts: Parts) -> Mistake | None:
         return None
     if blamed.own_class:
         return Mistake(key, f"{blamed.own_class} {own}")
-    return Mistake(key, f"{given(blamed.type)} {problem}; allowed: {_fitting(kind, merges)}")
+    return Mistake(key, f"{in_toml(blamed.type)} {problem}; allowed: {_fitting(kind, merges)}")
 
 
 def _fitting(kind: str, merges: bool) -> str:
-    """The triggers that can watch windows of a kind."""
-    known = [one for one in TRIGGERS.values() if one.model and _fits(one.model, kind, merges)]
-    around = " and ".join(given(one.name) for one in known if one.wraps)
-    return f'{listed(one.name for one in known if not one.wraps)}, "custom", and {around} of these'
+    """The triggers that support windows of a kind."""
+    triggers = [trigger for trigger in TRIGGERS.values() if trigger.model and _fits(trigger.model, kind, merges)]
+    around = " and ".join(in_toml(trigger.name) for trigger in triggers if trigger.wraps)
+    return f'{listed(trigger.name for trigger in triggers if not trigger.wraps)}, "custom", and {around} of these'
 
 
 def _fits(model: Any, kind: str, merges: bool) -> bool:
-    """Whether triggers of a class can watch windows of a kind, or leave that to the trigger that they are made of."""
+    """Tests if triggers of a class support windows of a kind, or delegate this to the trigger that they wrap."""
     fits_kind = _asks_inner(model, "window_kind") or model.window_kind in ("any", kind)
     return fits_kind and (not merges or _asks_inner(model, "merges") or model.merges)
 
 
 def _blamed(section: KindSection, capability: str) -> tuple[str, KindSection]:
-    """The trigger that answers for a capability, itself or inside others that pass the question on, and its key."""
+    """The trigger that decides a capability, and its key: the outer one, or an inner one to which it delegates."""
     key = "window.trigger"
     while _asks_inner(section.kind.model, capability):
         key, section = f"{key}.of", next(section.inner)
@@ -92,7 +92,7 @@ def _blamed(section: KindSection, capability: str) -> tuple[str, KindSection]:
 
 
 def _asks_inner(model: Any, capability: str) -> bool:
-    """Whether objects of a class made of another trigger have its capability, and none of their own."""
+    """Tests if triggers of a class delegate a capability to the trigger that they wrap."""
     return isinstance(getattr(model, capability, None), property)
 
 
@@ -106,44 +106,44 @@ def _not_foldable(window: AnyWindow, expressions: Mapping[str, str]) -> Iterator
 
 
 def _not_kept(function: str, own: Any) -> Iterator[Mistake]:
-    """An aggregate whose accumulators cannot be stored: only a window that stays would show it, batches later."""
+    """An aggregate whose accumulators cannot be stored. Without this check it would fail only batches later."""
     try:
         why = why_not_json(own.create_accumulator())
     except Exception as error:
-        why = f"cannot be made: {in_words(error)}"
+        why = f"cannot be created: {in_words(error)}"
     if why:
         yield Mistake("window.function", f"the first accumulator of {function} {why}")
 
 
 def _not_alone(function: str, expressions: Mapping[str, str]) -> Iterator[Mistake]:
-    """Expressions that are not one aggregate each: a function gets aggregates by name, and computes with them."""
-    seen: dict[SqlAggregate, str] = {}
+    """Expressions that are not a single aggregate. A function gets aggregates by name and computes with them."""
+    names: dict[SqlAggregate, str] = {}
     for name, sql in expressions.items():
-        found, key = read_aggregates({name: sql}), f"aggregates.{name}"
-        one = found.aggregates[0]
-        if found.columns[0].sql != "{0}":
-            alone = f"need one aggregate alone, such as {one}, as {function} is given its value"
-            yield Mistake(key, f"{alone} and computes with it; given {given(sql)}")
-        elif one in seen:
-            yield Mistake(key, f"is the same as aggregates.{seen[one]}, given {given(sql)}; leave one of them out")
-        seen.setdefault(one, name)
+        aggregates, key = read_aggregates({name: sql}), f"aggregates.{name}"
+        first = aggregates.aggregates[0]
+        if aggregates.columns[0].sql != "{0}":
+            alone = f"need one aggregate alone, such as {first}, because {function} gets its value"
+            yield Mistake(key, f"{alone} and computes with it; given {in_toml(sql)}")
+        elif first in names:
+            yield Mistake(key, f"is the same as aggregates.{names[first]}, given {in_toml(sql)}; leave one of them out")
+        names.setdefault(first, name)
 
 
 def _column_names(window: AnyWindow, expressions: Mapping[str, str]) -> Iterator[Mistake]:
-    """Columns of the results that the plan's state has too."""
-    taken = plan_of(window).reserved_columns(window.allowed_lateness_ms)
+    """Columns of the results whose names the plan uses in its state."""
+    reserved = plan_of(window).reserved_columns(window.allowed_lateness_ms)
     section, names = ("window.output", window.output) if window.function else ("aggregates", expressions)
     for name in names:
-        if name.casefold() in taken:
+        if name.casefold() in reserved:
             yield Mistake(
-                f"{section}.{name}", f"{given(name)} is a column that windowlib adds itself; choose another name"
+                f"{section}.{name}", f"{in_toml(name)} is a column that windowlib adds itself; choose another name"
             )
 
 
 def never_verified(window: AnyWindow, verify_sample: float) -> Iterator[Mistake]:
-    """A task that would refuse its work after each run."""
+    """A verification that would be refused after each run."""
     if verify_sample and plan_of(window).runs_operator:
-        why = "no window of this kind can be verified: they follow from the order in which events came, or from code"
+        why = "no window of this kind can be verified, because it depends on the order of arrival or on code"
         yield Mistake("checks.verify_sample", f"has no meaning here: {why}; leave it out")
 
 

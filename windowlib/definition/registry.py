@@ -1,13 +1,13 @@
-"""The registry: what a window, trigger or evictor is called, what it takes, and what it means.
+"""Registry of windows, triggers and evictors: their names, parameters and texts.
 
 To add a trigger (an evictor or a window likewise):
 
-1. Write its class in `windowlib.model.triggers`: a frozen `Trigger` dataclass whose docstring says when it fires.
-2. Add its entry to ``TRIGGERS`` below: its name, its class, when it fires in words, and each parameter with its bounds
-   and what is allowed. Names, defaults and the object itself come from the class.
+1. Write its class in `windowlib.model.triggers`: a frozen `Trigger` dataclass whose docstring states when it fires.
+2. Add its entry to ``TRIGGERS`` below: its name, its class, its firing as text, and each parameter with its bounds and
+   allowed values. Names of parameters and defaults come from the class.
 3. Add its row to ``TRIGGER_TABLES`` in `docs.gallery.entries`, and run ``python -m docs.gallery``.
 
-All else reads the registry: TOML and its mistakes (`windowlib.definition.toml.windows`), Python
+All other code reads the registry: TOML and its mistakes (`windowlib.definition.toml.windows`), Python
 (`windowlib.definition.define`), scenarios (`windowlib.replay.scenarios`), `windowlib explain-plan`, Airflow's pages,
 and the gallery.
 """
@@ -56,7 +56,7 @@ AN_EXAMPLE = '{type = "count", n = 3}'
 _INTERVAL = duration("how often the window fires")
 _ANOTHER = Parameter(ANOTHER, f"a trigger, as in {AN_EXAMPLE}", lambda trigger: trigger.words)
 
-# In words: when a window fires, after "fires".
+# The texts continue "fires".
 TRIGGERS = kinds(
     kind("event_time", EventTimeTrigger, "when the watermark passes its end"),
     kind("processing_time", ProcessingTimeTrigger, "when the plan time of a run passes its end", by_clock=True),
@@ -100,7 +100,7 @@ TRIGGERS = kinds(
 
 _AFTER = flag("elements leave after the evaluation, not before it", "before", "after")
 
-# In words: what an evaluation sees, after "of its events".
+# The texts continue "of its events".
 EVICTORS = kinds(
     kind(
         "count",
@@ -142,7 +142,7 @@ def _sliding(size_ms: int, slide_ms: int, offset_ms: int = 0, stagger: bool = Fa
 
 
 def _session(gap_ms: int | None = None, gap_column: str | None = None) -> Assigner:
-    """Events of a key until ``gap`` passes without one, or the gap that each event brings in ``gap_column``."""
+    """Events of a key until ``gap`` passes without an event, or until the gap in its ``gap_column``."""
     return DynamicSession(gap_column or "") if gap_ms is None else Session(gap_ms)
 
 
@@ -152,13 +152,13 @@ def _tumbling_count(size: int) -> WindowSpec:
 
 
 def _sliding_count(size: int, slide: int) -> WindowSpec:
-    """The last ``size`` events of a key, in order of arrival, at every ``slide`` of them."""
+    """The last ``size`` events of a key, in order of arrival, after every ``slide`` events."""
     return sliding_count(size, slide, Count())
 
 
 _STAGGER = flag("each key's windows are shifted by a share of its own", yes=", shifted for each key")
 
-# In words: which windows.
+# The texts describe the windows.
 WINDOWS = kinds(
     kind(
         "tumbling",

@@ -14,7 +14,7 @@ from windowlib.contract.result_tables import RESULT_CHANGES, RESULTS
 from windowlib.contract.state_tables import OPEN_WINDOWS, PARTIAL_NAMES, STATE_WINDOWS
 from windowlib.definition.dialect_rules import dialect, meaningless
 from windowlib.definition.explosion import too_many
-from windowlib.definition.mistakes import Mistake, called_as_another, given, listed, nearest, nesting, renaming
+from windowlib.definition.mistakes import Mistake, called_as_another, in_toml, listed, nearest, nesting, renaming
 from windowlib.definition.registry import EVICTORS, TRIGGERS
 from windowlib.definition.sql.aggregates import columns_used
 from windowlib.definition.sql.expression_types import misfits
@@ -63,9 +63,9 @@ def _keys(source: dict[str, Any]) -> Iterator[Mistake]:
     keys = [key.casefold() for key in _texts(source.get("key"))]
     for key in _texts(source.get("key")):
         if keys.count(key.casefold()) > 1:
-            yield Mistake("source.key", f"names {given(key.casefold())} twice")
+            yield Mistake("source.key", f"names {in_toml(key.casefold())} twice")
         if key.casefold() in RESERVED_KEYS or key.startswith("_") or _is_partial(key.casefold()):
-            yield Mistake("source.key", f"{given(key)} is a column that windowlib adds itself; {renaming(key)}")
+            yield Mistake("source.key", f"{in_toml(key)} is a column that windowlib adds itself; {renaming(key)}")
 
 
 def _columns(in_files: dict[str, str], rename: dict[str, str], *, whole: bool) -> Iterator[Mistake]:
@@ -76,7 +76,7 @@ def _columns(in_files: dict[str, str], rename: dict[str, str], *, whole: bool) -
     for section, called in (("schema", in_files), ("rename", rename.values())):
         for name in called:
             if is_reserved(name):
-                problem = f"{given(name)} begins with {RESERVED}, which windowlib keeps for columns of its own"
+                problem = f"{in_toml(name)} begins with {RESERVED}, which windowlib keeps for columns of its own"
                 yield Mistake(f"source.{section}", f"{problem}; choose another name")
     if taken := [name for name, to in rename.items() if to != name and to in in_files and to not in rename]:
         yield Mistake(f"source.rename.{taken[0]}", called_as_another(taken[0], rename[taken[0]]))
@@ -95,11 +95,11 @@ def _results(source: dict[str, Any], window: dict[str, Any], aggregates: dict[st
     for name in names:
         output, where = name.casefold(), f"{section}.{name}"
         if output in RESERVED_OUTPUTS or _is_partial(output):
-            yield Mistake(where, f"{given(name)} is a column that windowlib adds itself; choose another name")
+            yield Mistake(where, f"{in_toml(name)} is a column that windowlib adds itself; choose another name")
         if output in keys:
-            yield Mistake(where, f"{given(name)} is a key column already; choose another name")
+            yield Mistake(where, f"{in_toml(name)} is a key column already; choose another name")
         if output in seen:
-            yield Mistake(where, f"differs from {given(seen[output])} in case only, which Spark ignores")
+            yield Mistake(where, f"differs from {in_toml(seen[output])} in case only, which Spark ignores")
         seen.setdefault(output, name)
 
 
@@ -136,10 +136,10 @@ def _reads(window: dict[str, Any]) -> Iterator[Mistake]:
     folded = [name.casefold() for name in names]
     for name in names:
         if folded.count(name.casefold()) > 1:
-            yield Mistake("window.reads", f"names {given(name.casefold())} twice")
+            yield Mistake("window.reads", f"names {in_toml(name.casefold())} twice")
     for key, name in [*(("window.reads", name) for name in names), *_compared(window)]:
         if is_reserved(name):
-            yield Mistake(key, f"{given(name)} is a name that windowlib uses itself; {renaming(name)}")
+            yield Mistake(key, f"{in_toml(name)} is a name that windowlib uses itself; {renaming(name)}")
 
 
 def _schema(source: dict[str, Any], schema: dict[str, str]) -> Iterator[Mistake]:
@@ -155,7 +155,7 @@ def _types(section: str, columns: dict[str, Any]) -> Iterator[Mistake]:
             meant = spark_types.OTHER_NAMES.get(kind.strip().casefold().partition("(")[0])
             proposal = f"; did you mean {meant}?" if meant else nearest(kind, spark_types.WORDS)
             allowed = f"{proposal}; allowed: {spark_types.ALLOWED}"
-            yield Mistake(f"{section}.{name}", f"unknown type, given {given(kind)}{allowed}")
+            yield Mistake(f"{section}.{name}", f"unknown type, given {in_toml(kind)}{allowed}")
 
 
 def _nested(source: dict[str, Any], in_files: dict[str, str], nested: dict[str, str]) -> Iterator[Mistake]:
@@ -170,7 +170,7 @@ def _nested(source: dict[str, Any], in_files: dict[str, str], nested: dict[str, 
         elif is_reserved(name):
             yield Mistake(f"source.nested.{name}", f"begins with {RESERVED}, which windowlib keeps for its own columns")
         elif "." not in path or spark_types.field_type(in_files, path) is None:
-            problem = f'given {given(path)}; need a path into a struct of source.schema, such as "actor.login"'
+            problem = f'given {in_toml(path)}; need a path into a struct of source.schema, such as "actor.login"'
             yield Mistake(f"source.nested.{name}", problem)
         taken.add(name.casefold())
 
@@ -182,7 +182,7 @@ def _columns_in_schema(
     for key, name in _named(source, window, aggregates):
         if name not in (*schema, EVENT_TIME):
             instead = f"; {nesting(name)}" if is_json and spark_types.is_field(source, name) else nearest(name, schema)
-            yield Mistake(key, f"column {given(name)} is not in source.schema{instead}; there: {', '.join(schema)}")
+            yield Mistake(key, f"column {in_toml(name)} is not in source.schema{instead}; there: {', '.join(schema)}")
 
 
 def _named(source: dict[str, Any], window: dict[str, Any], aggregates: dict[str, Any]) -> list[tuple[str, str]]:
@@ -208,9 +208,9 @@ def _hidden(hide: Sequence[str], known: Collection[str], rename: dict[str, str],
         if name.casefold() in folded:
             continue
         if to := called.get(name.casefold()):
-            yield Mistake("pages.hide", f"column {given(name)} is called {given(to)} here, by source.rename")
+            yield Mistake("pages.hide", f"column {in_toml(name)} is called {in_toml(to)} here, by source.rename")
         elif whole or nearest(name, known, cutoff=NEARLY_THE_SAME):
-            yield Mistake("pages.hide", f"there is no column {given(name)}{nearest(name, known)}")
+            yield Mistake("pages.hide", f"there is no column {in_toml(name)}{nearest(name, known)}")
 
 
 def _types_fit(source: dict[str, Any], window: dict[str, Any], schema: dict[str, str]) -> Iterator[Mistake]:
@@ -228,7 +228,7 @@ def _types_fit(source: dict[str, Any], window: dict[str, Any], schema: dict[str,
     if timestamp and not timestamp.startswith((*spark_types.NUMBERS, "string")) and unit is not None:
         yield Mistake(
             "source.timestamp_unit",
-            f"given {given(unit)}, but the timestamp is {timestamp}, not a number; leave it out",
+            f"given {in_toml(unit)}, but the timestamp is {timestamp}, not a number; leave it out",
         )
     event_id = _type_of(source.get("event_id"), schema)
     if event_id and not event_id.startswith(spark_types.AS_TEXT):

@@ -1,4 +1,4 @@
-"""Definitions that run together: what they must have in common, and which can share their slices."""
+"""Rules for definitions that run together: common settings, and sharing of slices."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ def check_together(definitions: Sequence[Definition]) -> None:
     first, files = definitions[0], {definitions[0].root: definitions[0].file}
     for other in definitions[1:]:
         if other.root in files:
-            raise InvalidSpec(f"{files[other.root]} and {other.file} are one pipeline, {other.name}; name it once")
+            raise InvalidSpec(f"{files[other.root]} and {other.file} are the same pipeline, {other.name}; name it once")
         files[other.root] = other.file
         if (other.engine, other.spark) != (first.engine, first.spark):
             raise InvalidSpec(
-                f"{first.file} and {other.file} differ in engine or [spark], but what runs together shares one"
-                " session; make them equal, or run them by themselves"
+                f"{first.file} and {other.file} differ in engine or [spark], but pipelines that run together share one"
+                " session; make them equal, or run them separately"
             )
 
 
 def check_one_schedule(definitions: Sequence[Definition]) -> None:
-    """Raises `InvalidSpec` unless all are looked after at the same times."""
+    """Raises `InvalidSpec` unless all have the same schedule."""
     first = definitions[0]
     for other in definitions[1:]:
         if other.airflow.schedule != first.airflow.schedule:
@@ -35,7 +35,7 @@ def check_one_schedule(definitions: Sequence[Definition]) -> None:
 
 
 def sharing_refusal(definition: Definition) -> str | None:
-    """Why the batches of a definition share nothing with others; None where they can."""
+    """The reason why batches of a definition cannot share slices with others; None if they can."""
     assigner = definition.spec.assigner
     if not definition.plan.shares_slices:
         return "its windows are not made of slices of time"

@@ -1,4 +1,4 @@
-"""What a definition's windows stand for: their parts, the plan that runs them, the spec."""
+"""Objects for the windows of a definition: their parts, the plan and the spec."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ class Parts:
 
     @property
     def folds_own(self) -> bool:
-        """Whether the function is an aggregate, and not a process function."""
+        """True if the function is an aggregate, not a process function."""
         return hasattr(self.function, "create_accumulator")
 
 
 def parts_of(window: AnyWindow, code: Code) -> Parts:
-    """Makes the parts, the user's own with `code`; raises what that raises."""
+    """Creates the parts, the user's own objects with `code`, whose errors pass."""
     function = code("function", window.function, window.parameters) if window.function else None
-    made = window.made(code)
-    if isinstance(made, WindowSpec):
-        return Parts(made.assigner, made.trigger, made.evictor, function)
+    windows = window.made(code)
+    if isinstance(windows, WindowSpec):
+        return Parts(windows.assigner, windows.trigger, windows.evictor, function)
     trigger = window.own_trigger.made(code) if window.own_trigger else None
     evictor = window.own_evictor.made(code) if window.own_evictor else None
-    return Parts(made, trigger, evictor, function)
+    return Parts(windows, trigger, evictor, function)
 
 
 def plan_of(window: AnyWindow) -> PlanKind:
-    """The plan that gives exactly what the operator gives."""
+    """The plan, which gives exactly the results of the operator."""
     native = None if why_element_by_element(window) else window.kind.plan
     return native(window) if native else General()
 
 
 def spec_of(window: AnyWindow, expressions: Mapping[str, str], parts: Parts) -> WindowSpec:
-    """The windows as the core knows them, for parts that `refusals` has nothing against."""
+    """The `WindowSpec` of windows, for parts without `refusals`."""
     process = None if parts.folds_own else parts.function
     folds = Folds(own=parts.function if parts.folds_own else None)
     return WindowSpec(

@@ -1,7 +1,7 @@
-"""The terms of a batch: all that decides its outcome and stands neither in its plan nor in the fingerprint.
+"""Terms of a batch: everything that decides its outcome, except its plan and the fingerprint.
 
-A plan keeps the terms it was made under. A run that finds an unfinished plan computes that batch again only under the
-same terms; under others it plans the batch again, so that no batch is half of one definition and half of another.
+A plan stores its terms. A run that finds an unfinished plan computes that batch again only under the same terms. If
+the terms differ, it plans the batch again, so that no batch mixes two definitions.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from windowlib.definition.toml.source import Source
 
 PACKAGES = {"spark": "pyspark", "sail": "pysail"}
-"""What an engine comes in; where Spark is a server's, its client."""
+"""Package of each engine; of Spark on a server, the package of its client."""
 
 ENGINE_VERSION = "engine.version"
 COLUMNS = "source.schema"
 
 
 def terms_of(definition: Definition) -> str:
-    """The terms of a batch planned now, as JSON: a key of the definition → what it says.
+    """The terms of a batch planned now, as a JSON object: key of the definition → value.
 
-    Files (the author's own code, suites) count with a digest of their contents. Where the definition names code of its
-    own, that is loaded; raises as `Definition.spec` does.
+    Files (the author's own code, suites) count with a digest of their contents. Loads the author's own code, and raises
+    as `Definition.spec` does.
     """
     assert definition.spec, "the user's own code is loaded, or refused"
     source, watermark, checks = definition.source, definition.watermark, definition.checks
@@ -66,59 +66,59 @@ def terms_of(definition: Definition) -> str:
 
 
 def read_as(source: Source) -> str:
-    """How a file of the source is read, as JSON: what decides which rows it has, and their times."""
-    said: dict[str, Any] = _reading(source)
+    """The settings that decide the rows of a source file and their times, as JSON."""
+    settings: dict[str, Any] = _reading(source)
     if source.is_text:
-        said |= {"source.format": source.format, COLUMNS: source.columns}
-    if source.format == "csv" and source.dialect.header == "none":  # which column is which follows from their order
-        said[COLUMNS] = [f"{name} {kind}" for name, kind in source.columns.items()]
-    return json.dumps(said, sort_keys=True)
+        settings |= {"source.format": source.format, COLUMNS: source.columns}
+    if source.format == "csv" and source.dialect.header == "none":  # then the order identifies the columns
+        settings[COLUMNS] = [f"{name} {kind}" for name, kind in source.columns.items()]
+    return json.dumps(settings, sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadingDifference:
-    """How a file is read otherwise now than it was, in words. `columns_alone`: all else is as it was."""
+    """Difference between the settings with which a file was read and those of now; `columns_alone`: only columns."""
 
     words: str
     columns_alone: bool
 
 
 def read_otherwise(source: Source, then: str | None) -> ReadingDifference | None:
-    """How the source is read otherwise now than a file of it was; None where it is not, or not known."""
+    """The difference between the `read_as` of a file and of the source now; None if there is none or it is unknown."""
     if then is None:
         return None
-    before, now = ({"source.dialect": {}, **json.loads(said)} for said in (then, read_as(source)))
+    before, now = ({"source.dialect": {}, **json.loads(settings)} for settings in (then, read_as(source)))
     words = "; ".join(differences(before, now))
-    columns = [one.pop(COLUMNS, None) for one in (before, now)]
-    alone = before == now and all(isinstance(one, dict) for one in columns)
+    columns = [settings.pop(COLUMNS, None) for settings in (before, now)]
+    alone = before == now and all(isinstance(named, dict) for named in columns)
     return ReadingDifference(words, alone) if words else None
 
 
-def is_read_alike(one: str, other: str) -> bool:
-    """Whether the terms of two batches, or what `read_as` gives, have the same `nested` and dialect."""
-    of_one, of_other = json.loads(one), json.loads(other)
-    return all(of_one.get(key) == of_other.get(key) for key in ("source.nested", "source.dialect"))
+def is_read_alike(terms: str, other: str) -> bool:
+    """Tests if two terms, or two results of `read_as`, have the same `nested` and dialect."""
+    settings, other_settings = json.loads(terms), json.loads(other)
+    return all(settings.get(key) == other_settings.get(key) for key in ("source.nested", "source.dialect"))
 
 
 def _reading(source: Source) -> dict[str, Any]:
-    said: dict[str, Any] = {"source.nested": source.nested} if source.nested else {}
+    nested: dict[str, Any] = {"source.nested": source.nested} if source.nested else {}
     dialect = source.dialect.model_dump(exclude_defaults=True)
-    return said | ({"source.dialect": dialect} if dialect else {})
+    return nested | ({"source.dialect": dialect} if dialect else {})
 
 
 def changed(then: str, now: str) -> str | None:
-    """How the terms of now differ from those of a plan, in words; None where they are equal.
+    """The differences between the terms of a plan and those of now, as text; None if they are equal.
 
-    The engine's version counts where both know it: who only plans need not have the engine.
+    The engine's version counts only if both have it, because a process that only plans may lack the engine.
     """
     before, after = json.loads(then), json.loads(now)
     if ENGINE_VERSION not in before or ENGINE_VERSION not in after:
-        before, after = ({**one, ENGINE_VERSION: None} for one in (before, after))
+        before, after = ({**terms, ENGINE_VERSION: None} for terms in (before, after))
     return "; ".join(differences(before, after)) or None
 
 
 def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    """What two sets of terms, or two definitions, do not have in common, in words.
+    """The differences between two sets of terms, or two definitions, as text.
 
     >>> list(differences({"engine": "spark", "source.path": "/in"}, {"engine": "sail", "source.path": "/in"}))
     ['engine was "spark", is "sail"']
@@ -130,10 +130,10 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str
             case dict() as before, dict() as after:
                 yield from (f"{key}.{difference}" for difference in differences(before, after))
             case before, after if before != after:
-                yield f"{key.removesuffix('_ms')} was {_said(key, before)}, is {_said(key, after)}"
+                yield f"{key.removesuffix('_ms')} was {_shown(key, before)}, is {_shown(key, after)}"
 
 
-def _said(key: str, value: Any) -> str:
+def _shown(key: str, value: Any) -> str:
     if value is None:
         return "not given"
     return json.dumps(format_duration(value) if key.endswith("_ms") and isinstance(value, int) else value)
@@ -144,18 +144,18 @@ def _optional(duration_ms: int | None) -> str | None:
 
 
 def _digest(files: Iterable[Path]) -> str | None:
-    """Twelve hexadecimal digits that change with the files' names and contents; None without files."""
-    found = hashlib.sha256()
+    """Twelve hexadecimal digits that change with the files' names and contents; None if there are no files."""
+    digest = hashlib.sha256()
     if not (chosen := list(files)):
         return None
     for file in chosen:
-        found.update(f"{file.name}\0".encode() + hashlib.sha256(file.read_bytes()).digest())
-    return found.hexdigest()[:12]
+        digest.update(f"{file.name}\0".encode() + hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()[:12]
 
 
 @lru_cache
 def _version(package: str) -> str | None:
-    """The version of a package; None where it is not installed, as windowlib is not where it runs from its sources."""
+    """The version of a package; None if it is not installed, as windowlib when it runs from its sources."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

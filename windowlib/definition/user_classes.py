@@ -1,8 +1,8 @@
 """The user's own code: classes named "module:Class" in a definition, in modules next to it.
 
-A module is found in the definition's folder first, then wherever Python finds modules. Spark's workers get the code of
-such a module with the plan, by value, and that of the modules next to it which it imports: nothing has to be installed
-there. State is never stored that way.
+The definition's folder comes first, then Python's search path. The plan sends the code of such a module, and of
+modules next to it that it imports, to Spark's workers by value. So nothing has to be installed there. State is never
+stored in this form.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, Literal
 
-from windowlib.definition.mistakes import given, nearest
+from windowlib.definition.mistakes import in_toml, nearest
 from windowlib.model.aggregates import Aggregate
 from windowlib.model.assigners import Assigner
 from windowlib.model.errors import InvalidSpec
@@ -25,7 +25,7 @@ from windowlib.model.triggers import Trigger
 from windowlib.plans.general.user_errors import in_words
 
 Role = Literal["trigger", "evictor", "assigner", "function"]
-"""What an object of the user's is needed as."""
+"""Role of a user's object in a window."""
 
 PLAYS: Mapping[Role, Mapping[str, type]] = {
     "trigger": {"a trigger": Trigger},
@@ -33,9 +33,9 @@ PLAYS: Mapping[Role, Mapping[str, type]] = {
     "assigner": {"an assigner": Assigner},
     "function": {"a process function": ProcessFunction, "an aggregate": Aggregate},
 }
-NOT_ASKED_FOR = ("order_free",)  # the plan that runs the user's code keeps the order in any case
+NOT_ASKED_FOR = ("order_free",)  # not needed: the plan that runs the user's code always keeps the order
 
-# Where packages are put.
+# Folders of installed packages.
 INSTALLED = sorted({Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")})
 
 _found_in: dict[str, Path] = {}  # top-level module → the definition's folder that it was loaded from
@@ -43,7 +43,7 @@ _files: dict[tuple[str, Path], Path] = {}  # module, and the folder of a definit
 
 
 class StandIn:
-    """Stands for an object of the user's while its definition is only looked at, not run: nothing speaks against it."""
+    """Placeholder for a user's object while its definition is only checked, not run; it passes every check."""
 
     merges = True
     window_kind = "any"
@@ -53,30 +53,30 @@ class StandIn:
 
 
 def load(role: Role, reference: str, parameters: Mapping[str, Any], folder: Path) -> Any:
-    """An object of the class "module:Class"; raises InvalidSpec, saying what is wrong with it."""
+    """Creates an object of the class "module:Class"; raises InvalidSpec with the problem."""
     name, _, class_name = reference.partition(":")
     module = _module(name, folder)
-    made_by = getattr(module, class_name, None)
-    if not callable(made_by):
+    factory = getattr(module, class_name, None)
+    if not callable(factory):
         classes = [n for n, value in vars(module).items() if isinstance(value, type) and value.__module__ == name]
         there = ", ".join(classes) or "no class"
         raise InvalidSpec(f"no class {class_name} in {module.__file__}{nearest(class_name, classes)}; there: {there}")
     if module.__file__:
         _files[name, folder] = Path(module.__file__)
     try:
-        with redirect_stdout(sys.stderr):  # what commands print there may be JSON
-            made = made_by(**parameters)
+        with redirect_stdout(sys.stderr):  # a command's output on stdout may be JSON
+            part = factory(**parameters)
     except (Exception, SystemExit) as error:
-        made_with = ", ".join(f"{key} = {given(value)}" for key, value in parameters.items()) or "no parameters"
-        raise InvalidSpec(f"{reference} cannot be made with {made_with}: {in_words(error)}") from error
-    _require_members(made, role, reference)
-    return made
+        made_with = ", ".join(f"{key} = {in_toml(value)}" for key, value in parameters.items()) or "no parameters"
+        raise InvalidSpec(f"{reference} cannot be created with {made_with}: {in_words(error)}") from error
+    _require_members(part, role, reference)
+    return part
 
 
-def ship(references: Collection[str], made: Any) -> None:
-    """Lets Spark's workers have the code of loaded classes, and of the modules next to them.
+def ship(references: Collection[str], objects: Any) -> None:
+    """Sends the code of loaded classes, and of the modules next to them, to Spark's workers.
 
-    `made` holds their objects; raises InvalidSpec where they, or what their code uses, cannot be sent.
+    `objects` holds their objects. Raises InvalidSpec if these, or values that their code uses, cannot be sent.
     """
     from pyspark import cloudpickle
 
@@ -86,17 +86,18 @@ def ship(references: Collection[str], made: Any) -> None:
         for name in {top, *together} & sys.modules.keys():
             cloudpickle.register_pickle_by_value(sys.modules[name])  # type: ignore[no-untyped-call]
     try:
-        cloudpickle.dumps(made)  # type: ignore[no-untyped-call]
+        cloudpickle.dumps(objects)  # type: ignore[no-untyped-call]
     except Exception as error:
         raise InvalidSpec(
-            f"{', '.join(references)} cannot be sent to Spark's workers: {error}. A lock, a connection or an open file"
-            " must be made by the method that uses it, not when the module is imported or the object made"
+            f"{', '.join(references)} cannot be sent to Spark's workers: {error}. Create locks, connections and open"
+            " files in the method that uses them, not at the import of the module or in the constructor"
         ) from error
 
 
 def code_files(references: Iterable[str], folder: Path) -> list[Path]:
-    """The files that hold the code of classes that were loaded: every module in the definition's folder and in the
-    packages there, and those modules that lie elsewhere. None where no class is named.
+    """The files with the code of loaded classes; none if no class is named.
+
+    These are all modules in the definition's folder and in its packages, and the modules of classes that lie elsewhere.
     """
     modules = {reference.partition(":")[0] for reference in references}
     if not modules:
@@ -106,10 +107,10 @@ def code_files(references: Iterable[str], folder: Path) -> list[Path]:
     return sorted({*nearby, *(_files[name, folder] for name in modules if (name, folder) in _files)})
 
 
-def _require_members(made: Any, role: Role, reference: str) -> None:
-    """Refuses an object that cannot be asked what its role is asked."""
+def _require_members(part: Any, role: Role, reference: str) -> None:
+    """Raises InvalidSpec if an object lacks members of its role."""
     needs = {what: [name for name in vars(kind) if _is_asked_for(name)] for what, kind in PLAYS[role].items()}
-    lacks = {what: [name for name in names if not hasattr(made, name)] for what, names in needs.items()}
+    lacks = {what: [name for name in names if not hasattr(part, name)] for what, names in needs.items()}
     if all(lacks.values()):
         meant = [what for what in lacks if lacks[what] != needs[what]] or list(lacks)
         missing = ", and ".join(f"no {', '.join(lacks[what])}, which {what} needs" for what in meant)
@@ -147,7 +148,7 @@ def _module(name: str, folder: Path) -> Any:
 
 
 def _forget_namesakes(folder: Path) -> None:
-    """Modules of another definition's folder make way for those of the same name in this one."""
+    """Unloads modules of another definition's folder that have the name of a module in this folder."""
     for top in [top for top, other in _found_in.items() if other != folder and _is_in(top, folder)]:
         for module in [module for module in sys.modules if _top(module) == top]:
             del sys.modules[module]
@@ -155,7 +156,7 @@ def _forget_namesakes(folder: Path) -> None:
 
 
 def _require_free(top: str, folder: Path) -> None:
-    """Refuses a module next to the definition whose name is that of another one, which Python would take instead."""
+    """Raises InvalidSpec if Python would import another module instead of the one next to the definition."""
     if not _is_in(top, folder):
         return
     loaded = sys.modules.get(top)
@@ -173,7 +174,7 @@ def _is_in(top: str, folder: Path) -> bool:
 
 
 def _lies_in(module: Any, folder: Path) -> bool:
-    """Whether a top-level module is a file, or a folder, in `folder`."""
+    """Tests if a top-level module is a file or a package in `folder`."""
     return any(place.parent == folder.resolve() for place in _places(module))
 
 

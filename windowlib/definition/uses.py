@@ -1,4 +1,4 @@
-"""What a definition needs of the rows of its source: what is checked before any of them is read."""
+"""Columns that a definition needs of its source, checked before any row is read."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Uses:
-    """The columns in use, by the definition's names for them, and what looks into them.
+    """The columns in use, by the definition's names for them, and their readers.
 
-    columns:       all of them, in the definition's order, once each
+    columns:       all of them in the definition's order, without repetition
     expressions:   the aggregates, as SQL
-    gap_column:    holds the gap of each event's own session
-    runs_operator: the operator in Python looks at events, which needs no order but that of time
-    named_by:      column → the key of the definition that names it first
-    computed:      column → the first key that reads it for more than to tell keys and event ids apart
+    gap_column:    holds the session gap of each event
+    runs_operator: true if the operator in Python reads the events; it needs only their order in time
+    named_by:      column → the first key of the definition that names it
+    computed:      column → the first key that computes with it, not only compares it as key or event id
     subtracted:    columns whose values a trigger or an evictor subtracts, each with its key
     """
 

@@ -1,4 +1,4 @@
-"""Text from data and from people as it is printed: a terminal must not obey the control characters in it."""
+"""Escaping of control characters in printed text from data and from people, so that a terminal does not obey them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SHOWN = {
 
 
 def visible(text: str) -> str:
-    r"""The text with its control characters as in Python's texts; ends of lines and tabs stay.
+    r"""The text with its control characters escaped as in Python; line feeds and tabs stay.
 
     >>> visible("\x1b[31mred\r\n\x9b2J"), visible("a\tä…")
     ('\\x1b[31mred\\x0d\n\\x9b2J', 'a\tä…')
@@ -19,9 +19,9 @@ def visible(text: str) -> str:
 
 
 def in_a_line(text: str) -> str:
-    r"""The same of what has to stay in a line, such as the name of a file.
+    r"""Escapes control characters, line feeds and tabs in a text for one line, such as a file name.
 
     >>> in_a_line("part\n9.parquet")
     'part\\x0a9.parquet'
     """
-    return visible(text).translate({ord(one): f"\\x{ord(one):02x}" for one in "\n\t"})
+    return visible(text).translate({ord(character): f"\\x{ord(character):02x}" for character in "\n\t"})

@@ -224,6 +224,6 @@ def _made(what: str, known: Mapping[str, Kind], given: Mapping[str, Any]) -> Any
         elif parameter.type == ANOTHER and name in values:
             values[name] = trigger_of(values[name])
     try:
-        return kind.of(values)
+        return kind.create(values)
     except TypeError as error:
         raise InvalidSpec(f"need the parameters of {what} {kind.name!r}, got {dict(given)}: {error}") from error

@@ -1,9 +1,9 @@
-"""Reads the SQL expressions of ``[aggregates]``: finds the aggregates in them and refuses what cannot be merged.
+"""Parsing of the SQL expressions of ``[aggregates]``: finds their aggregates and refuses those that cannot be merged.
 
 An expression may use the functions of `windowlib.plans.aggregates.functions`, each with ``filter (where …)``, and
-the functions of `windowlib.definition.sql.functions`: ``round(sum(value) / count(*), 2)``. Expressions mean what they
-mean to Spark in ANSI mode (dividing by zero is an error: ``try_divide``). ``first`` and ``last`` follow event time,
-then arrival.
+the functions of `windowlib.definition.sql.functions`: ``round(sum(value) / count(*), 2)``. Expressions have the meaning
+of Spark's ANSI mode, in which a division by zero is an error (use ``try_divide``). ``first`` and ``last`` order by
+event time, then by arrival.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ from windowlib.plans.aggregates.functions import FUNCTIONS, NAMES
 from windowlib.plans.sql.parser import NUMBERS, levels, lost
 
 _ALLOWED = ", ".join(NAMES)
-_MOST_LEVELS = 300  # of operations within one another: twice as many end Spark's parser, or its stack
-_MARK = "\x01"  # stands where an aggregate stood; no SQL text holds it
+_MOST_LEVELS = 300  # nested operations: with twice as many, Spark's parser or its stack fails
+_MARK = "\x01"  # replaces an aggregate in the text; no SQL text contains it
 
 
 def read_aggregates(expressions: dict[str, str], first: Sequence[str] = ()) -> AggregateSet:
     """The aggregates and output columns of ``name = expression`` pairs; raises ValueError at the first bad one.
 
-    Aggregates come in the order of `first`, then of the expressions.
+    Aggregates are in the order of `first`, then of the expressions.
 
-    >>> [one.sql for one in read_aggregates({"mean": "sum(v) / count(*)", "n": "count(*)"}).columns]
+    >>> [column.sql for column in read_aggregates({"mean": "sum(v) / count(*)", "n": "count(*)"}).columns]
     ['{0} / {1}', '{1}']
     """
     return _read_all(tuple(expressions.items()), tuple(first))
 
 
-@lru_cache(maxsize=256)  # a run asks for those of its definition again and again: parsing costs more than some queries
+@lru_cache(maxsize=256)  # a run needs them often, and parsing costs more than some queries
 def _read_all(expressions: tuple[tuple[str, str], ...], first: tuple[str, ...]) -> AggregateSet:
-    found: list[SqlAggregate] = []
+    aggregates: list[SqlAggregate] = []
     for sql in first:
         if (batch_id := marked_by(sql)) is not None:
-            found.append(mark(batch_id))
+            aggregates.append(mark(batch_id))
         else:
-            _read(sql, found)
-    columns = tuple(OutputColumn(name, _read(sql, found)) for name, sql in expressions)
+            _read(sql, aggregates)
+    columns = tuple(OutputColumn(name, _read(sql, aggregates)) for name, sql in expressions)
     used = dict.fromkeys(name for _, sql in expressions for name in columns_used(sql))
-    return AggregateSet(tuple(found), columns, tuple(used))
+    return AggregateSet(tuple(aggregates), columns, tuple(used))
 
 
 def check_expression(sql: str) -> str:
-    """The expression itself; raises ValueError, saying what is wrong with it, if it is not one we can merge."""
+    """The expression itself; raises ValueError with the problem if it cannot be merged."""
     _read(sql, [])
     return sql
 
@@ -64,8 +64,8 @@ def columns_used(sql: str) -> Sequence[str]:
     return tuple(dict.fromkeys(column.parts[0].name for column in _parse(sql).find_all(exp.Column, bfs=False)))
 
 
-def _read(sql: str, found: list[SqlAggregate]) -> str:
-    """The expression with ``{i}`` for the aggregate ``found[i]``; aggregates not yet in ``found`` are added."""
+def _read(sql: str, aggregates: list[SqlAggregate]) -> str:
+    """The expression with ``{i}`` in place of ``aggregates[i]``; adds its new aggregates to the list."""
     root = exp.Paren(this=_parse(sql))
     if root.this.find(exp.Query, exp.Subquery, exp.Window, exp.Block):
         raise ValueError("holds a query or a window function (over …): only aggregates and arithmetic are possible")
@@ -74,14 +74,14 @@ def _read(sql: str, found: list[SqlAggregate]) -> str:
     refuse_times_of_the_run(root.this)
     for node in calls(root):
         outer, aggregate = _aggregate(node)
-        if aggregate not in found:
-            found.append(aggregate)
-        outer.replace(exp.Var(this=f"{_MARK}{found.index(aggregate)}{_MARK}"))
+        if aggregate not in aggregates:
+            aggregates.append(aggregate)
+        outer.replace(exp.Var(this=f"{_MARK}{aggregates.index(aggregate)}{_MARK}"))
     if (value := lost(sql, written)) is not None:
         raise ValueError(f"has {value} where no function takes it: it would be left out")
     _refuse_what_is_outside(root.this)
     text = _sql(root.this).replace("{", "{{").replace("}", "}}")
-    for index in range(len(found)):
+    for index in range(len(aggregates)):
         text = text.replace(f"{_MARK}{index}{_MARK}", f"{{{index}}}")
     return text
 
@@ -99,7 +99,7 @@ def _parse(sql: str) -> exp.Expr:
         raise ValueError(
             f"is not a SQL expression: {first.get('description') or error}{where}{_alias_hint(sql)}"
         ) from error
-    except (IndexError, AttributeError, TypeError) as error:  # the parser's own slips on text such as "map (0"
+    except (IndexError, AttributeError, TypeError) as error:  # faults of the parser on text such as "map (0"
         raise ValueError("is not a SQL expression") from error
     if levels(tree) > _MOST_LEVELS:
         raise _too_deep()
@@ -108,8 +108,8 @@ def _parse(sql: str) -> exp.Expr:
 
 def _too_deep() -> ValueError:
     return ValueError(
-        f"has too many operations within one another (Spark takes some {_MOST_LEVELS}, such as so many terms of a sum):"
-        " compute parts of it in columns of the source, or in aggregates of their own"
+        f"nests too many operations (Spark allows about {_MOST_LEVELS}, for example terms of a sum): compute parts of"
+        " it in columns of the source, or in separate aggregates"
     )
 
 
@@ -123,7 +123,7 @@ def _written_again(tree: exp.Expr) -> str:
         return _sql(tree)
     except RecursionError as error:
         raise _too_deep() from error
-    except (KeyError, IndexError, AttributeError, TypeError, SqlglotError) as error:  # the writer's own slips
+    except (KeyError, IndexError, AttributeError, TypeError, SqlglotError) as error:  # faults of the generator
         raise ValueError("has a function with too few arguments") from error
 
 
@@ -132,15 +132,15 @@ def _sql(node: exp.Expr) -> str:
 
 
 def _aggregate(node: exp.Expr) -> tuple[exp.Expr, SqlAggregate]:
-    """An aggregate and the node to replace by it, which includes ``ignore nulls`` and ``filter (where …)``."""
-    found = call(node)
-    if found is None:
+    """An aggregate and the node that it replaces, including ``ignore nulls`` and ``filter (where …)``."""
+    function_call = call(node)
+    if function_call is None:
         raise ValueError(f"uses {unknown(_sql(node).partition('(')[0].lower())}")
     if around := next(filter(call, _ancestors(node)), None):
         raise ValueError(f"has an aggregate inside an aggregate: {_sql(around)}")
-    argument, *more = _arguments(found, node)
+    argument, *more = _arguments(function_call, node)
     outer: exp.Expr = node
-    conditions = [] if found.condition is None else [found.condition]
+    conditions = [] if function_call.condition is None else [function_call.condition]
     if isinstance(argument, exp.IgnoreNulls | exp.RespectNulls):  # first(x ignore nulls)
         ignores, argument = isinstance(argument, exp.IgnoreNulls), argument.this
         conditions += [is_not_null(argument)] if ignores else []
@@ -152,7 +152,7 @@ def _aggregate(node: exp.Expr) -> tuple[exp.Expr, SqlAggregate]:
             conditions.append(is_not_null(argument))
     where = _sql(exp.and_(*conditions)) if conditions else None
     first = None if isinstance(argument, exp.Star) else _sql(argument)
-    return outer, SqlAggregate(found.name, first, where, more_sql=tuple(map(_sql, more)))
+    return outer, SqlAggregate(function_call.name, first, where, more_sql=tuple(map(_sql, more)))
 
 
 def _ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -161,15 +161,15 @@ def _ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
         yield node
 
 
-def _arguments(found: Call, node: exp.Expr) -> Sequence[exp.Expr]:
-    function, arguments = found.name, found.arguments
-    if arguments and isinstance(argument := arguments[0], exp.Distinct):  # of others than count
+def _arguments(function_call: Call, node: exp.Expr) -> Sequence[exp.Expr]:
+    function, arguments = function_call.name, function_call.arguments
+    if arguments and isinstance(argument := arguments[0], exp.Distinct):  # functions other than count
         raise ValueError(
             f"uses {function}({_sql(argument).lower()}); of distinct values there are count and collect_set"
         )
     if len(arguments) != (takes := FUNCTIONS[function].arguments):
         raise ValueError(f"gives {function} more or fewer arguments than {NUMBERS[takes]}: {_sql(node)}")
-    if any(one.find(exp.Star) for one in arguments) and not (
+    if any(argument.find(exp.Star) for argument in arguments) and not (
         function == "count" and isinstance(arguments[0], exp.Star)
     ):
         raise ValueError(f"uses * in {_sql(node)}: only count(*) has a meaning")

@@ -1,7 +1,7 @@
-"""The functions of SQL that an expression of ``[aggregates]`` may call: of the same row the same answer, and no effect.
+"""SQL functions that an expression of ``[aggregates]`` may call: deterministic, and without side effects.
 
-A run that is tried again must give the same results as before, so nothing is called that asks the clock, chance, the
-session or anything outside of the row. What is not listed is refused, whatever the engine knows: new functions too.
+A retry must give the same results, so a function may not use the clock, random numbers, the session or anything else
+outside the row. Functions that are not listed are refused, also new functions of an engine.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from windowlib.plans.aggregates.functions import NAMES
 
 
 def listed(names: str) -> frozenset[str]:
-    """Names that stand one after another in a text."""
+    """The names in a text, separated by blanks."""
     return frozenset(names.split())
 
 
@@ -84,7 +84,7 @@ INSTEAD = {
         "write it in Python: window.function",
     ),
 }  # fmt: skip
-# What stands in an expression without being a function, as it is written again with every name of a column in quotes.
+# Words that are not functions in an expression whose column names are all in quotes.
 _WORDS = listed(
     """
     and or not in is null true false case when then else end between like ilike rlike regexp as filter where distinct
@@ -99,7 +99,7 @@ _KNOWN = SCALAR | {*NAMES}
 
 
 def refuse_unknown(sql: str) -> None:
-    """Raises ValueError for the first function that an expression calls and may not; `sql` as an author wrote it."""
+    """Raises ValueError for the first function that an expression may not call; `sql` is the author's text."""
     for name, before in _calls(sql):
         if before == ".":
             raise ValueError(f"calls {name}() of a schema; only functions that Spark has itself can be called")
@@ -111,7 +111,7 @@ def refuse_unknown(sql: str) -> None:
 
 
 def refuse_words(quoted_sql: str) -> None:
-    """The same for all other words of an expression whose columns are in quotes, such as current_user."""
+    """Raises ValueError for the first word that is not allowed, such as current_user; columns must be in quotes."""
     refuse_unknown(quoted_sql)
     for token, after in _pairs(quoted_sql):
         word = token.text.casefold()
@@ -124,7 +124,7 @@ def refuse_words(quoted_sql: str) -> None:
 
 
 def unknown(name: str) -> str:
-    """What is wrong with a function that may not be called, and what there is in its place.
+    """The message for a function that may not be called, with a replacement.
 
     >>> unknown("argmax").partition("; ")[2]
     'did you mean max_by?'
@@ -142,7 +142,7 @@ def unknown(name: str) -> str:
 
 
 def _calls(sql: str) -> Iterator[tuple[str, str]]:
-    """The name of each function that is called, and what stands before it."""
+    """The name of each called function, with the token before it."""
     before = ""
     for token, after in _pairs(sql):
         named = token.token_type is TokenType.IDENTIFIER or token.text[:1].isalpha() or token.text[:1] == "_"

@@ -1,8 +1,8 @@
-"""Texts in an expression that would be the time of the run, which a retry does not have again.
+"""Refusal of texts in an expression that mean the time of the run, which differs at a retry.
 
-Spark takes ``'now'``, ``'today'``, ``'tomorrow'`` and ``'yesterday'``, in any case, with blanks or a zone around them,
-for times wherever a constant text becomes a time: by a cast, in a comparison with a time, next to one in ``coalesce``.
-A text with a time of day alone, such as ``'10:30'``, is that of the run's day. Text functions can make such texts.
+Spark reads ``'now'``, ``'today'``, ``'tomorrow'`` and ``'yesterday'`` as times wherever a constant text becomes a time:
+in a cast, in a comparison with a time, next to a time in ``coalesce``. Case, blanks and a zone do not matter. A text
+with only a time of day, such as ``'10:30'``, means the day of the run. Text functions can build such texts.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from sqlglot import exp
 from windowlib.definition.sql.functions import listed
 
 _OF_THE_RUN = re.compile(
-    r"(now|today|tomorrow|yesterday)(?![a-z])\s*[\w+:/-]*"  # and perhaps a zone
-    r"|T?\d{1,2}:\d{1,2}(:.*)?|T\d{1,2}",  # of its day
+    r"(now|today|tomorrow|yesterday)(?![a-z])\s*[\w+:/-]*"  # with an optional zone
+    r"|T?\d{1,2}:\d{1,2}(:.*)?|T\d{1,2}",  # a time of day
     re.IGNORECASE,
 )
 _COMPARED = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.In, exp.Between)
 _MATCHED = (exp.Like, exp.ILike, exp.RegexpLike)
-# What gives a text of texts; what stands in it stays one.
+# Functions that return a text from texts.
 _TEXTS = listed(
     """
     concat concat_ws lower lcase upper ucase initcap trim btrim ltrim rtrim lpad rpad left right substr substring
@@ -38,7 +38,7 @@ _ABOUT_TEXTS = listed(
 
 
 def refuse_times_of_the_run(tree: exp.Expr) -> None:
-    """Raises ValueError for the first text that is, or may be made into, a time of the run.
+    """Raises ValueError for the first text that is or may become a time of the run.
 
     >>> from windowlib.plans.aggregates.calls import parsed
     >>> refuse_times_of_the_run(parsed("count(*) filter (where lower(page) = 'now' or page like 'today')"))
@@ -55,12 +55,12 @@ compare a text with it by a function of texts, as in lower(column) = 'now'
                 instead = "compare a text with it by a function of texts, as in lower(column) = 'now'"
                 raise ValueError(f"has the text {node.name!r}, {why}; {instead}")
         elif _called(node) in _TEXTS and not node.find(exp.Column, exp.AggFunc, exp.Identifier):
-            made = node.sql(dialect="spark")
-            raise ValueError(f"makes a text of constants: {made}; write it as one text, so that it is seen what it is")
+            raise ValueError(f"builds a text from constants: {node.sql(dialect='spark')}; write it as a single literal")
 
 
 def _is_of_the_run(text: str) -> bool:
-    """
+    """Tests if Spark reads a text as a time of the run.
+
     >>> [_is_of_the_run(text) for text in ("TODAY", " now UTC ", "now+01:00", "10:30", "T7")]
     [True, True, True, True, True]
     >>> [_is_of_the_run(text) for text in ("epoch", "nowhere", "now or never", "2026-03-02 10:30")]
@@ -70,7 +70,7 @@ def _is_of_the_run(text: str) -> bool:
 
 
 def _stays_text(literal: exp.Expr) -> bool:
-    """Whether it stands where only a text has a meaning."""
+    """Tests if a literal is used only as a text."""
     around = literal.parent
     while isinstance(around, exp.Paren):
         around = around.parent
@@ -80,7 +80,7 @@ def _stays_text(literal: exp.Expr) -> bool:
 
 
 def _called(node: exp.Expr | None) -> str:
-    """The function that a node calls, by the name that Spark has for it."""
+    """Spark's name of the function that a node calls; empty if it calls none."""
     if isinstance(node, exp.DPipe):
         return "concat"
     return node.sql(dialect="spark").partition("(")[0].casefold() if isinstance(node, exp.Func) else ""

@@ -13,6 +13,6 @@ Values:
     durations.py    durations as text
     retention.py    retention as a number of batches or a span of time
     masters.py      allowed values of `spark.master`
-    spark_types.py  Spark's names of column types
+    spark_types.py  column types of Spark by name
     locales.py      decimal mark of each locale
 """

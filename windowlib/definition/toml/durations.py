@@ -1,4 +1,4 @@
-"""Durations as people write them: ``500ms 10s 5m 1h 30m 1d``, parts in falling order, ``-`` in front for negative ones.
+"""Durations as text: ``500ms``, ``10s``, ``1h 30m``; units in descending order, with ``-`` in front if negative.
 
 In memory and in tables a duration is an integer number of milliseconds, with the unit in its name.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 UNITS = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
-LONGEST_MS = 36_500 * UNITS["d"]  # a century: far from where 64-bit milliseconds end
+LONGEST_MS = 36_500 * UNITS["d"]  # a century: far below the limit of 64-bit milliseconds
 ALLOWED = 'a duration such as "500ms", "10s", "5m", "1h 30m", "1d"'
 
 _PATTERN = re.compile(r"\s*(?P<sign>-?)" + "".join(rf"\s*(?:(?P<{unit}>[0-9]+)\s*{unit})?" for unit in UNITS) + r"\s*")
@@ -16,7 +16,7 @@ _UNQUOTED = re.compile(r"([\w.-]+)\s*=\s*(-?\d+\s*(?:ms|[dhms])(?:\s*\d+\s*(?:ms
 
 
 def parse_duration(text: object) -> int:
-    """Milliseconds of a written duration; raises ValueError for anything else, numbers without a unit included.
+    """Milliseconds of a duration in text form; raises ValueError for anything else, also for numbers without a unit.
 
     >>> parse_duration("1h 30m"), parse_duration("500ms"), parse_duration("-5m")
     (5400000, 500, -300000)
@@ -32,18 +32,18 @@ def parse_duration(text: object) -> int:
 
 
 def unquoted(toml: str, line: int) -> str:
-    """A hint to append to what is wrong in a line of TOML, where a duration stands there as no text; else empty.
+    """A hint for an invalid line of TOML that has a duration without quotes; empty for other lines.
 
     >>> unquoted('[window]\\ngap = 45m # or so', 2), unquoted('[window]\\ngap = "45m', 2)
     ('; durations are texts: gap = "45m"', '')
     """
     [written] = toml.splitlines()[line - 1 : line] or [""]
-    found = _UNQUOTED.search(written)
-    return f'; durations are texts: {found[1]} = "{found[2]}"' if found else ""
+    match = _UNQUOTED.search(written)
+    return f'; durations are texts: {match[1]} = "{match[2]}"' if match else ""
 
 
 def format_duration(duration_ms: int) -> str:
-    """The shortest text that ``parse_duration`` reads back.
+    """The shortest text from which ``parse_duration`` gets the same duration.
 
     >>> format_duration(5_400_000), format_duration(0), format_duration(-1)
     ('1h 30m', '0ms', '-1ms')

@@ -1,4 +1,4 @@
-"""What the fields of a definition are made of: durations, paths, names, each with its check."""
+"""Field types of a definition, each with its check: durations, paths, names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from windowlib.definition.toml.durations import ALLOWED, parse_duration
 from windowlib.definition.toml.retention import RetentionPeriod
 from windowlib.definition.toml.spark_types import is_field
 
-LONGEST_NAME = 255  # in bytes, on every file system in use
+LONGEST_NAME = 255  # bytes: the limit of common file systems
 
 
 def _positive(duration_ms: int) -> int:
@@ -78,7 +78,7 @@ def _cron(schedule: str) -> str:
 def _time_format(pattern: str) -> str:
     letters = re.sub(r"'[^']*'", "", pattern)
     unknown = sorted(set(re.findall(r"[A-Za-z]", letters)) - set("GyMLdDEFaHhKkmsSVzOXxZQq"))
-    if unknown or not all(re.search(f"[{one}]", letters) for one in ("y", "MLD", "dD")):
+    if unknown or not all(re.search(f"[{choice}]", letters) for choice in ("y", "MLD", "dD")):
         lacks = f"{', '.join(unknown)} mean nothing" if unknown else "it lacks year, month or day"
         raise ValueError(f"must be a pattern such as \"dd.MM.yyyy HH:mm:ss\", other letters in '…'; {lacks}")
     return pattern
@@ -165,18 +165,18 @@ Amount = Annotated[float, Field(allow_inf_nan=False)]
 class Section(BaseModel):
     """A table of the TOML file: unknown keys are mistakes, and nothing is converted silently."""
 
-    # Built with the file's model, once, and not each by itself before: a quarter of the time that a command starts in.
+    # Deferred, so that pydantic builds all sections once with the file's model. That saves a quarter of the start-up.
     model_config = ConfigDict(
         extra="forbid", frozen=True, strict=True, ignored_types=(cached_property,), defer_build=True
     )
 
 
 def duration(key: str, text: str, default: Any = ...) -> Any:
-    """A field whose name ends in the unit and whose TOML key does not."""
+    """A field for a duration; its name ends in the unit, but its TOML key does not."""
     value = parse_duration(default) if isinstance(default, str) else default
     return Field(default=value, alias=key, description=f"{text}, {ALLOWED}")
 
 
 def resolved(folder: Path, path: str) -> Path:
-    """A path as written in a definition that lies in `folder`."""
-    return Path(os.path.normpath(folder / os.path.expanduser(path)))  # of a user who is not there: as it is written
+    """The absolute path for a path in a definition that lies in `folder`."""
+    return Path(os.path.normpath(folder / os.path.expanduser(path)))  # `~` of an unknown user stays as written

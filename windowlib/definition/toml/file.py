@@ -1,4 +1,4 @@
-"""What stands in a definition's TOML file, table by table: `[source]`, `[watermark]`, `[airflow]`, `[checks]`, ...
+"""Tables of a definition's TOML file: `[watermark]`, `[airflow]`, `[checks]`, …
 
 The fields are the documentation: name, meaning, default.
 """
@@ -40,7 +40,7 @@ NAME = r"^[a-z][a-z0-9_]{0,62}$"
 
 
 class WatermarkSection(Section):
-    """`[watermark]`: how the watermark follows the events."""
+    """`[watermark]`: distance between the watermark and the events."""
 
     out_of_orderness_ms: NotNegative = duration("out_of_orderness", "how far out of order events usually come")
     idle_timeout_ms: Positive | None = duration(
@@ -52,12 +52,12 @@ class WatermarkSection(Section):
 
     @property
     def guards_by_choice(self) -> bool:
-        """Whether the author said how far ahead of the clock events may be."""
+        """True if the author has set `max_future_skew`."""
         return "max_future_skew_ms" in self.model_fields_set
 
 
 class Airflow(Section):
-    """`[airflow]`: when to look for new input. The schedule never selects the input."""
+    """`[airflow]`: the schedule of runs. The schedule never selects the input."""
 
     schedule: Schedule | None = Field(
         default=None, description='a cron line, in UTC, such as "*/10 * * * *"; without: by hand only'
@@ -112,16 +112,16 @@ class ChecksSection(Section):
     def _exists(cls, path: Any, info: ValidationInfo) -> Path:
         if not isinstance(path, str):
             raise ValueError("must be a string")
-        found = resolved((info.context or {})["folder"], path)
-        if info.field_name == "suites" and not found.is_dir():
+        target = resolved((info.context or {})["folder"], path)
+        if info.field_name == "suites" and not target.is_dir():
             raise ValueError("no such folder")
-        if info.field_name != "suites" and not found.is_file():
+        if info.field_name != "suites" and not target.is_file():
             raise ValueError("no such file")
-        return found
+        return target
 
 
 class Pages(Section):
-    """`[pages]`: what the pages about the pipeline, and those of previews, show."""
+    """`[pages]`: contents of the pages about the pipeline and about previews."""
 
     hide: KeyColumns = Field(
         default=(),
@@ -134,7 +134,7 @@ Situation = Literal["failure", "decision", "warning", "silence", "freshness", "c
 
 
 class Notify(Section):
-    """`[notify]`: who is notified of what, when a run fails or the results are not what they should be."""
+    """`[notify]`: notices about failed runs and doubtful results, and their receivers."""
 
     webhook: Address | None = Field(
         default=None, description="an address that takes each notice as JSON, by POST, such as a chat's"
@@ -171,12 +171,12 @@ class Notify(Section):
 
     @property
     def has_webhook(self) -> bool:
-        """Whether notices are sent to an address."""
+        """True if notices are sent to an address."""
         return bool(self.webhook or self.webhook_variable)
 
 
 class Storage(Section):
-    """`[storage]`: how the tables are laid out."""
+    """`[storage]`: layout of the tables."""
 
     state_partition_ms: Positive = duration(
         "state_partition", "windows whose ends are this close are stored together", "1h"
@@ -190,7 +190,7 @@ class Storage(Section):
 
 
 class Retention(Section):
-    """`[retention]`: how long the past stays readable: `windowlib maintain` deletes what only earlier cuts need."""
+    """`[retention]`: time for which the past stays readable. `windowlib maintain` deletes older data."""
 
     cuts: KeptCuts = Field(
         default=RetentionPeriod.parse("30d"),
@@ -200,14 +200,14 @@ class Retention(Section):
 
 
 class Spark(Section):
-    """`[spark]`: where a plan runs."""
+    """`[spark]`: the engine's master and settings."""
 
     master: str = Field(default="local[*]", description=masters.ALLOWED)
     conf: dict[str, str] = Field(default={}, description='"spark.setting" = "value"')
 
 
 class DefinitionFile(Section):
-    """What stands in the TOML file."""
+    """The TOML file."""
 
     name: str = Field(pattern=NAME, description="a-z, 0-9 and _, a letter first, at most 63 long")
     warehouse: Folder = Field(default="warehouse", description="the folder for all tables, relative to this file")

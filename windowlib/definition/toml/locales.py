@@ -1,7 +1,6 @@
-"""How the numbers of a locale are written: with a decimal comma or a decimal point, as Unicode's CLDR has it.
+"""Decimal mark of each locale, comma or point, from Unicode's CLDR.
 
-Thousands may be set apart by the other mark, a blank or an apostrophe: with the decimal mark known, none can be taken
-for it.
+Thousands may be separated by the other mark, a blank or an apostrophe. A known decimal mark makes this unambiguous.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ _DISPUTED = ("en-ZA",)
 
 
 def decimal_mark(locale: str | None) -> str | None:
-    """What stands before the decimals of a number; None where it is not known.
+    """The decimal mark of a locale; None if it is not known.
 
     >>> decimal_mark("de-DE"), decimal_mark("de-CH"), decimal_mark(None), decimal_mark("ar-EG")
     (',', '.', '.', None)
     """
     if locale is None or locale in _DISPUTED:
         return None if locale else "."
-    asked = ((_COUNTRIES, locale), (_LANGUAGES, locale.partition("-")[0]))
-    return next((mark for known, name in asked for mark, names in known.items() if f" {name} " in names), None)
+    tables = ((_COUNTRIES, locale), (_LANGUAGES, locale.partition("-")[0]))
+    return next((mark for marks, name in tables for mark, names in marks.items() if f" {name} " in names), None)

@@ -1,6 +1,6 @@
-"""Where Spark may run, as `spark.master` says it: what a run, `spark-submit` and Spark itself know.
+"""Allowed values of `spark.master`: those of a run, of `spark-submit` and of Spark itself.
 
-A word that none of them knows is refused when a definition is read; else a JVM would start only to say so.
+An unknown value is refused when a definition is read, before a JVM starts.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from windowlib.definition.mistakes import Mistake, given
+from windowlib.definition.mistakes import Mistake, in_toml
 
 ALLOWED = (
     '"local[*]", or "local[4]" for 4 threads; or a server or cluster: "sc://host:15002", "spark://host:7077", "yarn",'
@@ -22,7 +22,7 @@ TOKEN_SETTING = "spark.connect.authenticate.token"
 _TOKEN = re.compile(r";\s*token\s*=", re.IGNORECASE)
 _KNOWN = re.compile(
     r"""
-    local | local\[(?:[1-9]\d*|\*)(?:\s*,\s*\d+)?\]         # threads, and how often a task may fail
+    local | local\[(?:[1-9]\d*|\*)(?:\s*,\s*\d+)?\]         # threads, and allowed failures of a task
     | local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]        # workers, cores and MB of each
     | yarn | sc://.+ | spark://.+ | k8s://.+
     """,
@@ -33,7 +33,7 @@ _PARTS = re.compile(r"([\w-]*)(.*)", re.DOTALL)
 
 
 def mistaken_spark(section: Mapping[str, Any]) -> Iterator[Mistake]:
-    """Mistakes in `[spark]`: a master that is not known, and a token, which no message repeats.
+    """Mistakes in `[spark]`: an unknown master, and a token, which the message does not repeat.
 
     >>> [mistake.key for mistake in mistaken_spark({"master": "sc://host/;token=abc", "conf": {TOKEN_SETTING: "abc"}})]
     ['spark.master', 'spark.conf']
@@ -51,7 +51,7 @@ def mistaken_spark(section: Mapping[str, Any]) -> Iterator[Mistake]:
 
 
 def unknown_master(master: Any) -> Iterator[Mistake]:
-    """A master that is not known, and which was meant.
+    """The mistake of an unknown master, with a proposal.
 
     >>> [mistake.problem.partition("; allowed")[0] for mistake in unknown_master("lokal[2]")]
     ['given "lokal[2]"; did you mean local[2]?']
@@ -60,7 +60,7 @@ def unknown_master(master: Any) -> Iterator[Mistake]:
     """
     if not isinstance(master, str) or _KNOWN.fullmatch(master):
         return
-    yield Mistake("spark.master", f"given {given(master)}{_meant(master)}; allowed: {ALLOWED}")
+    yield Mistake("spark.master", f"given {in_toml(master)}{_meant(master)}; allowed: {ALLOWED}")
 
 
 def _meant(master: str) -> str:

@@ -1,4 +1,4 @@
-"""How long something of the past is kept: so many batches, or a span of time."""
+"""Retention as a number of batches or a span of time."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _BATCHES = re.compile(r"\s*([0-9]{1,9})\s*batch(?:es)?\s*")
 
 @dataclass(frozen=True, slots=True)
 class RetentionPeriod:
-    """The newest `batches`, or those of the last `ms` milliseconds: one of the two."""
+    """The newest `batches`, or the batches of the last `ms` milliseconds; exactly one of the two is set."""
 
     batches: int | None = None
     ms: int | None = None
 
     @classmethod
     def parse(cls, text: object) -> Self:
-        """What was written; raises ValueError for anything else.
+        """Parses the text of TOML; raises ValueError for anything else.
 
         >>> RetentionPeriod.parse("100 batches"), RetentionPeriod.parse("30d")
         (RetentionPeriod(batches=100, ms=None), RetentionPeriod(batches=None, ms=2592000000))
@@ -36,7 +36,8 @@ class RetentionPeriod:
         return cls(ms=ms)
 
     def __str__(self) -> str:
-        """
+        """The text of TOML.
+
         >>> str(RetentionPeriod.parse("1 batch")), str(RetentionPeriod.parse("720h"))
         ('1 batch', '30d')
         """

@@ -1,4 +1,4 @@
-"""Sections of TOML whose ``type`` names an entry of the registry: pydantic models, made from the entries."""
+"""Pydantic models for sections whose ``type`` names an entry of the registry, generated from the entries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from windowlib.definition.toml.fields import Section
 from windowlib.definition.user_classes import Role
 
 Code = Callable[[Role, str, Mapping[str, Any]], Any]
-"""Makes an object that can play a role, of a "module:Class" and its parameters."""
+"""Creates the object for a role from a "module:Class" and its parameters."""
 
 
 class KindSection(Section):
@@ -26,19 +26,19 @@ class KindSection(Section):
     type: str
 
     def made(self, code: Code) -> Any:
-        """The object that it stands for; the user's own is made with ``code``, and raises what that raises."""
+        """Creates the object of the section; a user's object with ``code``, whose errors pass."""
         values = {name: _made(getattr(self, name), code) for name in self.kind.parameters}
-        return self.kind.of(values) if self.kind.model else code(self.role, *values.values())
+        return self.kind.create(values) if self.kind.model else code(self.role, *values.values())
 
     @property
     def words(self) -> str:
-        """What it means, in half a sentence."""
+        """The meaning of the section, as half a sentence."""
         shown = {self.kind.key(name): self._shown(name) for name in self.kind.parameters}
         return self.kind.words.format(**shown)
 
     @property
     def own_class(self) -> str:
-        """The user's own class that it names; empty where it is one of ours."""
+        """The user's class that it names; empty for a class of windowlib."""
         return "" if self.kind.model else str(getattr(self, next(iter(self.kind.parameters))))
 
     @property
@@ -66,16 +66,16 @@ S = TypeVar("S", bound=KindSection)
 
 
 def section(kind: Kind, base: type[S]) -> type[S]:
-    """The section of TOML for a kind: a pydantic model with a field for each parameter."""
+    """Generates the TOML section of a kind: a pydantic model with a field for each parameter."""
     arguments = signature(kind.maker).parameters if kind.maker else {}
     fields: dict[str, Any] = {"type": (Literal[kind.name], ...)}
     for name, parameter in kind.parameters.items():
         default = arguments[name].default if name in arguments else {} if name.endswith("parameters") else ...
         default = ... if default is Parameter.empty else default
         fields[name] = (parameter.type, Field(default, alias=kind.key(name), description=parameter.text))
-    made = create_model(f"{base.__name__}:{kind.name}", __base__=base, __module__=__name__, **fields)
-    made.kind = kind
-    return made
+    model = create_model(f"{base.__name__}:{kind.name}", __base__=base, __module__=__name__, **fields)
+    model.kind = kind
+    return model
 
 
 def any_of(models: Iterable[type[S]]) -> Any:

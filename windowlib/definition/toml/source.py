@@ -1,4 +1,4 @@
-"""`[source]` and `[source.dialect]` of a definition's TOML file: what is read, and how it is written."""
+"""`[source]` and `[source.dialect]` of a definition's TOML file: the input and its format."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from windowlib.definition.toml.spark_types import field_type
 
 
 class Dialect(Section):
-    """`[source.dialect]`: how JSON and CSV are written; by default as RFC 4180 and JSON Lines specify."""
+    """`[source.dialect]`: form of JSON and CSV files. The defaults are those of RFC 4180 and JSON Lines."""
 
     delimiter: str = Field(default=",", min_length=1, max_length=1, description="CSV: what stands between values")
     quote: str = Field(default='"', min_length=1, max_length=1, description="CSV: what stands around a value")
@@ -73,14 +73,14 @@ class Dialect(Section):
 
 @dataclass(frozen=True, slots=True)
 class SourceOrigin:
-    """The file and the pipeline of a source: it is the same one wherever it is written."""
+    """File and pipeline in which a source is defined; they do not count in comparisons."""
 
     file: Path = field(default=Path(), compare=False)
     pipeline: str = field(default="", compare=False)
 
 
 class Source(Section):
-    """`[source]`: the folder (or Delta table) of events, and which of their columns mean what."""
+    """`[source]`: the folder (or Delta table) of events, and the meaning of their columns."""
 
     format: Literal["parquet", "json", "csv", "delta"] = Field(description='"parquet", "json", "csv" or "delta"')
     path: PathNearby = Field(description="the folder of the events, with its subfolders, relative to this file")
@@ -158,7 +158,7 @@ class Source(Section):
     @field_validator("timestamp_unit", mode="before")
     @classmethod
     def _no_nanoseconds(cls, unit: Any) -> Any:
-        """Refuses the one unit of other systems that is not read, with what to do instead."""
+        """Refuses nanoseconds, with advice."""
         if isinstance(unit, str) and unit.casefold() in ("ns", "nanoseconds"):
             raise ValueError(
                 'numbers of nanoseconds are not read: write microseconds, with timestamp_unit = "us", or cast the'
@@ -167,13 +167,13 @@ class Source(Section):
         return unit
 
     def model_post_init(self, context: Any) -> None:
-        """Keeps where it is written."""
-        known = context or {}
-        self._written = SourceOrigin(known.get("file", Path()), known.get("name", ""))
+        """Stores the file and the name of the definition."""
+        origin = context or {}
+        self._written = SourceOrigin(origin.get("file", Path()), origin.get("name", ""))
 
     @property
     def file(self) -> Path:
-        """The definition's file, which what is said about the source names."""
+        """The definition's file, for messages about the source."""
         return self._written.file
 
     @property
@@ -183,27 +183,27 @@ class Source(Section):
 
     @property
     def is_text(self) -> bool:
-        """Whether its files are text, which has neither types nor footers."""
+        """True if its files are text, without types and footers."""
         return self.format in ("json", "csv")
 
     @property
     def kinds(self) -> dict[str, str]:
-        """The declared types, of the files' columns and of those that are taken out of objects."""
+        """The declared types of the files' columns and of `nested` columns."""
         return self.columns | {name: field_type(self.columns, path) or "" for name, path in self.nested.items()}
 
     def named(self, column: str) -> str:
-        """What the definition calls a column of the files, in whatever case these spell it."""
+        """The definition's name of a column of the files, independent of case."""
         return next((name for own, name in self.rename.items() if own.casefold() == column.casefold()), column)
 
     def in_files(self, column: str) -> str:
-        """What the files call a column of the definition."""
+        """The files' name of a column of the definition."""
         return next((own for own, name in self.rename.items() if name.casefold() == column.casefold()), column)
 
     def declared(self, column: str) -> str | None:
-        """The type that the definition names for a column of the files."""
+        """The type that the definition declares for a column of the files."""
         return next((kind for own, kind in self.columns.items() if own.casefold() == column.casefold()), None)
 
     @property
     def needed(self) -> set[str]:
-        """The columns that no row can be without, in lower case."""
+        """The columns that every row needs, in lower case."""
         return {name.casefold() for name in (*self.key, self.timestamp, self.event_id) if name}

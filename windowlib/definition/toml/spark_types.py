@@ -1,4 +1,4 @@
-"""Spark's names of column types, as `[source.schema]` gives them; checked without Spark."""
+"""Column types of Spark by name, as in `[source.schema]`, checked without Spark."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ ALLOWED = (
 WHOLE_NUMBERS = ("tinyint", "byte", "smallint", "short", "int", "integer", "bigint", "long")
 NUMBERS = (*WHOLE_NUMBERS, "float", "real", "double", "decimal", "dec", "numeric")
 NUMBERS_IN_JSON = (*WHOLE_NUMBERS, "float", "real", "double")
-UNSIGNED, SMALL_UNSIGNED = "uint", ("uint8", "uint16", "uint32")  # of files; Spark reads larger ones as decimals
-# Of these each value has one text of its own.
+UNSIGNED, SMALL_UNSIGNED = "uint", ("uint8", "uint16", "uint32")  # in files; Spark reads uint64 as decimals
+# Each value of these types has exactly one text.
 AS_TEXT = (*WHOLE_NUMBERS, "decimal", "dec", "numeric", "string", "boolean", "date")
-NEED_AS_TEXT = (
-    "need a string, a whole number, a decimal, a date or a boolean, of which each value has one text of its own"
-)
+NEED_AS_TEXT = "need a string, a whole number, a decimal, a date or a boolean, whose values each have exactly one text"
 WORDS = (*NUMBERS, "string", "boolean", "date", "timestamp", "timestamp_ntz", "timestamp_ltz", "binary")
-# What other systems call them, and is not like them in its letters.
+# Names of other systems that do not resemble Spark's.
 OTHER_NAMES = {"text": "string", "varchar": "string", "char": "string", "str": "string", "datetime": "timestamp"}
 
 _DECIMAL = re.compile(r"(?:decimal|dec|numeric)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
@@ -30,7 +28,7 @@ _FIELD = re.compile(r"\s*(?:`[^`]+`|\w+)\s*(?:\s|:)\s*(.*)", re.DOTALL)
 
 
 def is_type(text: str) -> bool:
-    """Whether Spark knows a type of that name.
+    """Tests if Spark has a type with this name.
 
     >>> is_type("decimal(10, 2)"), is_type("struct<a: int, b: array<string>>"), is_type("text"), is_type("decimal(39)")
     (True, True, False, False)
@@ -45,7 +43,7 @@ def is_type(text: str) -> bool:
 
 
 def unlike_difference(kind: str, key: str) -> str:
-    """What is needed of a column whose values the trigger or evictor at a key subtracts; empty where its type fits.
+    """The requirement on a column whose values the trigger or evictor at `key` subtracts; empty if its type fits.
 
     >>> unlike_difference("decimal(9,2)", "window.evictor"), unlike_difference("date", "window.evictor")
     ('', 'need a number, such as bigint or double')
@@ -62,7 +60,7 @@ def unlike_difference(kind: str, key: str) -> str:
 
 
 def field_type(columns: Mapping[str, str], path: str) -> str | None:
-    """The type of what a path leads to, from a column into its structs; None where it leads nowhere.
+    """The type at the end of a path from a column into its structs; None if the path does not exist.
 
     >>> field_type({"actor": "struct<id: bigint, at: struct<city string>>"}, "actor.at.city")
     'string'
@@ -76,7 +74,7 @@ def field_type(columns: Mapping[str, str], path: str) -> str | None:
 
 
 def is_field(source: Mapping[str, Any], path: str) -> bool:
-    """Whether a path goes into a struct of the schema that `[source]` has in TOML.
+    """Tests if a path leads into a struct of the schema in `[source]`.
 
     >>> is_field({"schema": {"a": "struct<b: int>", "c": "int"}}, "a.b"), is_field({"schema": {"c": "int"}}, "c.d")
     (True, False)
@@ -87,7 +85,9 @@ def is_field(source: Mapping[str, Any], path: str) -> bool:
 
 
 def parts_of(kind: str) -> tuple[str, list[tuple[str, str]]]:
-    """What a type of parts is, with the types of these: of a struct by name; empty for any other.
+    """The outer type of a nested type, and its parts with their types; ("", []) for other types.
+
+    Parts of a struct have their names.
 
     >>> parts_of("struct<a: int, `b c`: array<int>>"), parts_of("map<string,int>"), parts_of("int")
     (('struct', [('a', 'int'), ('b c', 'array<int>')]), ('map', [('', 'string'), ('', 'int')]), ('', []))
@@ -99,7 +99,7 @@ def parts_of(kind: str) -> tuple[str, list[tuple[str, str]]]:
     if outer != "struct":
         return outer, [("", part.strip()) for part in parts]
     fields = (_NAMED_FIELD.fullmatch(part) for part in parts)
-    return outer, [(one[1].strip("`"), one[2].strip()) for one in fields if one]
+    return outer, [(field[1].strip("`"), field[2].strip()) for field in fields if field]
 
 
 def _are_types(kind: str, parts: list[str]) -> bool:
@@ -110,7 +110,7 @@ def _are_types(kind: str, parts: list[str]) -> bool:
 
 
 def _split(text: str) -> list[str]:
-    """Parts between the commas that are in no bracket."""
+    """The parts of a text between the commas outside brackets."""
     parts, depth = [""], 0
     for character in text:
         depth += (character in "<(") - (character in ">)")

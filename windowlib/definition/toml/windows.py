@@ -1,7 +1,7 @@
-"""`[window]`, `[window.trigger]`, `[window.evictor]`: sections made of the registry, what all windows may have, words.
+"""`[window]`, `[window.trigger]` and `[window.evictor]`: sections from the registry, common keys, and texts.
 
-Code of the user's own is named "module:Class"; what makes an object of it is passed in as `code`, since the definition
-is also read where that code is not at hand.
+The user's own code is named "module:Class". Callers pass in `code`, which creates its objects, because a definition is
+also read without that code.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from windowlib.model.triggers import EventTimeTrigger
 
 
 class TriggerSection(KindSection):
-    """`[window.trigger]`: when a window fires."""
+    """`[window.trigger]`: rule for the firing of a window."""
 
     role: ClassVar[Role] = "trigger"
 
 
 class EvictorSection(KindSection):
-    """`[window.evictor]`: what an evaluation sees."""
+    """`[window.evictor]`: rule for the elements of an evaluation."""
 
     role: ClassVar[Role] = "evictor"
 
@@ -44,7 +44,7 @@ else:
 
 
 class WithFunction(KindSection):
-    """What every kind of window may have: custom code for its results."""
+    """Keys of every kind of window for a user's function."""
 
     role: ClassVar[Role] = "assigner"
     function: PythonClass | None = Field(
@@ -56,7 +56,7 @@ class WithFunction(KindSection):
 
 
 class Window(WithFunction):
-    """`[window]` of windows of time, and of the global one."""
+    """`[window]` of time windows and of the global window."""
 
     allowed_lateness_ms: NotNegative = duration("allowed_lateness", "how long past its end a window is kept", "0s")
     time: Literal["event", "processing"] = Field(
@@ -71,7 +71,7 @@ class Window(WithFunction):
 
 
 class CountWindow(WithFunction):
-    """`[window]` of count windows: they never end, and a trigger and an evictor are what they are made of."""
+    """`[window]` of count windows, which have a fixed trigger and evictor and never end."""
 
     allowed_lateness_ms: ClassVar[int] = 0
     time: ClassVar[Literal["event"]] = "event"
@@ -80,7 +80,7 @@ class CountWindow(WithFunction):
 
     @property
     def size_and_slide(self) -> tuple[int, int]:
-        """How many events a window holds, and after how many one fires."""
+        """The number of events in a window, and the number of events between firings."""
         size: int = getattr(self, "size", 0)
         return size, getattr(self, "slide", size)
 
@@ -92,7 +92,7 @@ else:
 
 
 def own_classes(section: Section, at: str = "window") -> Iterator[tuple[str, str]]:
-    """The code of the user's own in a section and in those inside it: the keys that name it, and what they name."""
+    """The user's classes in a section and its inner sections: pairs of key and "module:Class"."""
     for name, field in type(section).model_fields.items():
         value, key = getattr(section, name), f"{at}.{field.alias or name}"
         if name in ("function", "python_class", "assigner_class") and value:
@@ -102,7 +102,7 @@ def own_classes(section: Section, at: str = "window") -> Iterator[tuple[str, str
 
 
 def uses_processing_time(window: AnyWindow) -> bool:
-    """Whether windows, or one of their triggers, use processing time."""
+    """Tests if windows, or one of their triggers, use processing time."""
 
     def asks(trigger: KindSection) -> bool:
         return trigger.kind.by_clock or any(map(asks, trigger.inner))
@@ -111,12 +111,12 @@ def uses_processing_time(window: AnyWindow) -> bool:
 
 
 def windows_in_words(window: AnyWindow) -> str:
-    """Which windows, in half a sentence."""
+    """The windows, as half a sentence."""
     return window.words if window.time == "event" else f"{window.words}, in processing time"
 
 
 def firing_in_words(window: AnyWindow) -> str:
-    """When a window fires, after "fires"."""
+    """The firing of a window, as a text that continues "fires"."""
     if window.own_trigger:
         return window.own_trigger.words
     if window.kind.model is Global:
@@ -125,7 +125,7 @@ def firing_in_words(window: AnyWindow) -> str:
 
 
 def why_element_by_element(window: AnyWindow) -> list[str]:
-    """What no native plan can do exactly, so that the operator must run for each key; empty where there is nothing."""
+    """The reasons why only the operator can run these windows; empty if a native plan can."""
     reasons = [f"{window.function} is Python code"] if window.function else []
     if isinstance(window, CountWindow):
         return reasons

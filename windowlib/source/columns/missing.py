@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from windowlib.definition.commands import WHY, to_paste
-from windowlib.definition.mistakes import given, nearest
+from windowlib.definition.mistakes import in_toml, nearest
 from windowlib.definition.toml.source import Source
 from windowlib.definition.uses import Uses
 from windowlib.plans.names import EVENT_TIME
@@ -73,7 +73,7 @@ def renamed(source: Source, column: str, has: Sequence[str]) -> AbsentColumn:
     """A column to rename that a file does not have; where it has one of the new name, the two stand the wrong way."""
     name, meant = source.rename[column], nearest(column, has)
     if name in has:
-        meant = f"; did you mean {{ {given(name)} = {given(column)} }}, what the files call it first?"
+        meant = f"; did you mean {{ {in_toml(name)} = {in_toml(column)} }}, what the files call it first?"
     return AbsentColumn(column, name, f"source.rename in {source.file}", has, meant)
 
 
