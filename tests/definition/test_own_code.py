@@ -408,7 +408,7 @@ def test_what_cannot_be_sent_is_named(folder: Path, own: str) -> None:
     (folder / "own.py").write_text(own, encoding="utf-8")
     spec = definition(folder, f'{GLOBAL}trigger = {{type = "custom", class = "own:Spike"}}\n', AGGREGATES).spec
     with pytest.raises(
-        InvalidSpec, match=r"^own:Spike cannot be sent to Spark's workers: .*lock.* A lock, a connection"
+        InvalidSpec, match=r"^own:Spike cannot be sent to Spark's workers: .*lock.* Create locks, connections"
     ):
         own_code.ship(["own:Spike"], spec)
 

@@ -44,10 +44,10 @@ class WatermarkSection(Section):
 
     out_of_orderness_ms: NotNegative = duration("out_of_orderness", "how far out of order events usually come")
     idle_timeout_ms: Positive | None = duration(
-        "idle_timeout", "after how long without events the watermark follows the clock", None
+        "idle_timeout", "time without events after which the watermark follows the clock", None
     )
     max_future_skew_ms: NotNegative = duration(
-        "max_future_skew", "how far ahead of the clock events may be; those further ahead go to quarantine", "1d"
+        "max_future_skew", "how far ahead of the clock events may be; events further ahead go to quarantine", "1d"
     )
 
     @property
@@ -69,9 +69,8 @@ class Airflow(Section):
     retry_delay_ms: NotNegative = duration("retry_delay", "how long to wait before that", "1m")
     approval: Literal["asked", "required", "another user"] = Field(
         default="asked",
-        description='whether a rerun waits for approval: "asked", where its form asks for it; "required", always;'
-        ' "another user", always, and of another than the one who triggered it, who may not approve a refused batch'
-        " of that run either",
+        description='approval of reruns: "asked": only if the form asks for it; "required": always; "another user":'
+        " always, and not by the user who triggered the run, who may not approve a refused batch of it either",
     )
 
 
@@ -81,23 +80,24 @@ class ChecksSection(Section):
     max_late_share: Share = Field(default=0.1, description="0 to 1: more late events than this are a warning")
     max_unusable_share: Share = Field(default=0.1, description="0 to 1: more unusable rows than this are a warning")
     max_duplicate_share: Share = Field(
-        default=0.2, description="0 to 1: more rows whose event id was there before than this are a warning"
+        default=0.2, description="0 to 1: more rows with a repeated event id than this are a warning"
     )
     max_windows_per_event: int = Field(
         default=MAX_WINDOWS_PER_EVENT,
         ge=1,
-        description="a definition is refused whose events would be in more sliding windows than this, or whose windows"
-        " would fire more often by intervals",
+        description="greatest number of sliding windows of an event, or of firings of a window by intervals; a"
+        " definition with more is refused",
     )
     verify_sample: Share = Field(
-        default=0.0, description="0 to 1: of so many keys Airflow verifies the windows after each advance; 0: of none"
+        default=0.0, description="0 to 1: share of keys whose windows Airflow verifies after each advance; 0: none"
     )
     verify_last_ms: Positive = duration(
-        "verify_last", "how far before the watermark the windows lie that Airflow verifies", "1d"
+        "verify_last", "time before the watermark in which Airflow verifies windows", "1d"
     )
     suites: Path | None = Field(
         default=None,
-        description="a folder of suites as JSON, relative to this file; each replaces ours of its name, or is added",
+        description="a folder of suites as JSON, relative to this file; each replaces the built-in suite of its name,"
+        " or is added",
     )
     figures_suite: Path | None = Field(
         default=None, description="a JSON file of expectations about the figures of a batch, relative to this file"
@@ -125,8 +125,8 @@ class Pages(Section):
 
     hide: KeyColumns = Field(
         default=(),
-        description='columns such as ["user_id"] whose values no page shows, nor those of any aggregate that reads one;'
-        " then none shows rows of the source",
+        description='columns such as ["user_id"]; no page shows their values, aggregates that read them, or rows of the'
+        " source",
     )
 
 
@@ -137,31 +137,31 @@ class Notify(Section):
     """`[notify]`: notices about failed runs and doubtful results, and their receivers."""
 
     webhook: Address | None = Field(
-        default=None, description="an address that takes each notice as JSON, by POST, such as a chat's"
+        default=None, description="an address that receives each notice as JSON by POST, such as a chat's"
     )
     webhook_variable: Variable | None = Field(
-        default=None, description="the environment variable that holds this address, where it is a secret"
+        default=None, description="the environment variable that holds this address, if it is secret"
     )
     token_variable: Variable | None = Field(
         default=None, description="the environment variable that holds a token, sent as `Authorization: Bearer …`"
     )
-    timeout_ms: Positive = duration("timeout", "after how long a delivery is given up", "10s")
+    timeout_ms: Positive = duration("timeout", "time after which a delivery is given up", "10s")
     airflow: ImportPath | None = Field(
         default=None, description="a notifier of Airflow, as package.module.Class, for runs in Airflow"
     )
     arguments: dict[str, Any] = Field(
         default={},
-        description="what the notifier is made with; texts are templates in which {{ windowlib }} is the notice",
+        description="arguments of the notifier; texts are templates in which {{ windowlib }} is the notice",
     )
     about: tuple[Situation, ...] = Field(
         default=("failure", "decision", "warning", "silence", "freshness", "clock"),
-        description="which situations are reported",
+        description="situations that are reported",
     )
     freshness_ms: Positive | None = duration(
-        "freshness", "how far the watermark may be behind the clock before that is reported", None
+        "freshness", "time that the watermark may be behind the clock; more is reported", None
     )
     silence_ms: Positive | None = duration(
-        "silence", "how long no new file may arrive before that is reported; without it, longer than usual", None
+        "silence", "time without a new file after which this is reported; default: longer than usual", None
     )
 
     @field_validator("about", mode="before")
@@ -184,8 +184,8 @@ class Storage(Section):
     max_kept_values: int = Field(
         default=MOST_VALUES,
         ge=1,
-        description="how many values count(distinct …), collect_list, collect_set, median and percentile may each keep"
-        " of one window; a run that meets a window with more stops, and says which",
+        description="greatest number of values that count(distinct …), collect_list, collect_set, median and percentile"
+        " may each keep for a window; a run with more stops and names the window",
     )
 
 
@@ -194,8 +194,8 @@ class Retention(Section):
 
     cuts: KeptCuts = Field(
         default=RetentionPeriod.parse("30d"),
-        description="for how long, or for how many batches, the tables can be read as a batch left them, and rolled"
-        f" back: {ALLOWED_KEPT}",
+        description=f"time or number of batches for which tables can be read as of a batch, and rolled back:"
+        f" {ALLOWED_KEPT}",
     )
 
 
@@ -216,20 +216,18 @@ class DefinitionFile(Section):
     )
     lease_timeout_ms: Positive = duration(
         "lease_timeout",
-        "after how long without a heartbeat a run that cannot be seen (another machine or container) counts as dead",
+        "time without a heartbeat after which a run on another machine or in another container counts as dead",
         "2m",
     )
     batch_timeout_ms: Positive = duration(
         "batch_timeout",
-        "a batch that takes longer hangs: it is ended, and the next run does it again; so are verify and previews",
+        "a batch that takes longer is stopped, and the next run repeats it; verify and previews are stopped too",
         "12h",
     )
     description: str = Field(
-        default="", max_length=1000, description="what the pipeline is for, in a sentence; shown wherever it is"
+        default="", max_length=1000, description="purpose of the pipeline, in a sentence; shown with its name"
     )
-    owner: str | None = Field(
-        default=None, min_length=1, max_length=100, description="who answers for it: a person or a team"
-    )
+    owner: str | None = Field(default=None, min_length=1, max_length=100, description="the responsible person or team")
     tags: Tags = Field(default=(), description='words to find it by, such as ["sales", "daily"]: tags of its DAG')
     source: Source = Field(description="[source] with format, path, key, timestamp")
     watermark: WatermarkSection = Field(description="[watermark] with out_of_orderness")

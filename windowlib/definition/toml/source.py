@@ -27,47 +27,48 @@ from windowlib.definition.toml.spark_types import field_type
 class Dialect(Section):
     """`[source.dialect]`: form of JSON and CSV files. The defaults are those of RFC 4180 and JSON Lines."""
 
-    delimiter: str = Field(default=",", min_length=1, max_length=1, description="CSV: what stands between values")
-    quote: str = Field(default='"', min_length=1, max_length=1, description="CSV: what stands around a value")
+    delimiter: str = Field(default=",", min_length=1, max_length=1, description="CSV: separator of values")
+    quote: str = Field(default='"', min_length=1, max_length=1, description="CSV: quote around a value")
     escape: str = Field(
         default="",
         max_length=1,
-        description="CSV: what stands before a quote inside of a value; empty: the quote itself, so it is doubled",
+        description="CSV: character before a quote inside a value; empty: the quote is doubled",
     )
     header: Literal["order", "names", "none"] = Field(
         default="order",
-        description='CSV: "order": the first line has the columns of the schema in their order; "names": in any order,'
-        ' next to others; "none": there is no such line',
+        description='CSV: "order": the first line names the columns of the schema in their order; "names": in any'
+        ' order, and possibly others; "none": there is no header',
     )
     skip_lines: int = Field(
         default=0,
         ge=0,
-        description="CSV: how many lines of each file stand before the header, or the first record, and are skipped;"
+        description="CSV: number of lines to skip at the start of each file, before the header or the first record;"
         " such a file is read from a copy",
     )
     encoding: Literal["UTF-8", "ISO-8859-1", "US-ASCII", "UTF-16"] = Field(
-        default="UTF-8", description='"UTF-8", "ISO-8859-1", "US-ASCII", "UTF-16"; what cannot be read is malformed'
+        default="UTF-8",
+        description='"UTF-8", "ISO-8859-1", "US-ASCII", "UTF-16"; text in another encoding is malformed',
     )
     timestamp_format: TimeFormat | None = Field(
         default=None,
-        description='how times are written, such as "dd.MM.yyyy HH:mm:ss", in Spark\'s letters; without it as ISO 8601,'
-        " with the day; another text is malformed",
+        description='form of times, such as "dd.MM.yyyy HH:mm:ss", in Spark\'s letters; default: ISO 8601 with the day;'
+        " another text is malformed",
     )
     time_zone: TimeZone | None = Field(
         default=None,
-        description='the zone of times that are written without one, such as "Europe/Berlin"; else UTC. In Parquet and'
-        " Delta of the event time alone: what aggregates read stays as it is written",
+        description='zone of times without a zone, such as "Europe/Berlin"; default: UTC. In Parquet and Delta it'
+        " applies only to the event time, not to columns of aggregates",
     )
     locale: Locale | None = Field(
         default=None,
-        description='whose names of months and, in CSV, numbers with decimals, such as "de-DE" for 1.234,5; without it'
-        " a point stands before decimals, and nothing between thousands; another text, and one with more digits than"
-        " its type has, is malformed",
+        description='locale of month names and, in CSV, of numbers with decimals, such as "de-DE" for 1.234,5;'
+        " default: a decimal point, and no separator of thousands; another text, or a number with more digits than"
+        " its type, is malformed",
     )
     multi_line: bool | None = Field(
         default=None,
-        description="whether a record may have several lines, so that one task reads a file, which JSON has one record"
-        " or list of them in; without it, CSV: where a file has quotes; JSON: no",
+        description="true: a record may have several lines; then a single task reads a file, and a JSON file holds a"
+        " record or a list of records; default: CSV: true for files with quotes; JSON: false",
     )
 
 
@@ -86,59 +87,57 @@ class Source(Section):
     path: PathNearby = Field(description="the folder of the events, with its subfolders, relative to this file")
     key: KeyColumns = Field(description='a list of columns such as ["user_id"]; [] for windows over all events')
     timestamp: Column = Field(
-        description="the column that holds the event time; one without a zone is in that of source.dialect.time_zone"
+        description="the column that holds the event time; a time without a zone is in source.dialect.time_zone"
     )
     timestamp_unit: Literal["s", "ms", "us"] | None = Field(
-        default=None, description='"s", "ms" or "us" for epoch numbers, and for texts of them'
+        default=None, description='"s", "ms" or "us" for epoch numbers, also in texts'
     )
     event_id: Column | None = Field(
         default=None,
-        description="the column by which duplicates are recognized; a null or empty text is no id, blanks are one",
+        description="the column that identifies duplicates; null and the empty text are no id, but blanks are",
     )
     dedup_horizon_ms: Positive | None = duration(
         "dedup_horizon",
-        "how far behind the watermark event ids are remembered; without it as long as an event that comes again could"
-        " be counted twice: window or gap, allowed lateness and out of orderness together, at least a day; behind"
-        " the start of the first session in flight, too. Where no event is late (count and global windows, processing"
-        " time, `gap_column`) for ever",
+        "time behind the watermark for which event ids are remembered; default: as long as a repeated event could be"
+        " counted twice: window or gap, allowed lateness and out of orderness together, at least a day, also behind"
+        " the start of the first session in flight. If no event is late (count and global windows, processing time,"
+        " `gap_column`): for ever",
         None,
     )
     include: Patterns = Field(
         default=(),
-        description='patterns of the files to read, such as ["*.parquet"]; `*` is any text; without a `/` of the'
-        " file's own name, else of its name in the folder; []: all",
+        description='patterns of the files to read, such as ["*.parquet"]; `*` is any text; a pattern without `/` is'
+        " for the file's name, another for its path in the folder; []: all",
     )
     exclude: Patterns = Field(
-        default=(), description='patterns of files to leave out, such as ["README*"]; before include'
+        default=(), description='patterns of files to leave out, such as ["README*"]; applied before include'
     )
     moved_from: PathNearby | None = Field(
-        default=None, description="where the same files lay before, when path names another folder than in earlier runs"
+        default=None, description="the earlier folder of the same files, if path has changed since earlier runs"
     )
-    max_files_per_run: int = Field(
-        default=0, ge=0, description="0 for everything new, or at most so many files a batch"
-    )
+    max_files_per_run: int = Field(default=0, ge=0, description="greatest number of files of a batch; 0: no limit")
     min_file_age_ms: NotNegative = duration(
-        "min_file_age", "a file that was changed less than this ago may still be written, and is left for later", "2s"
+        "min_file_age", "a file that changed less than this ago may be incomplete, and waits for a later run", "2s"
     )
     sorted_by_time: Literal["names", "folders"] | None = Field(
         default=None,
-        description='"names" or "folders": which of a later file sort after those of earlier ones, so that a run lists'
-        " the newest alone; without it a run lists all files",
+        description='"names" or "folders", if those of later files sort after those of earlier files: then a run lists'
+        " only the newest; default: a run lists all files",
     )
     full_listing_every_ms: Positive = duration(
-        "full_listing_every", "with sorted_by_time: how often a run lists all files anyway", "1d"
+        "full_listing_every", "with sorted_by_time: time after which a run lists all files again", "1d"
     )
     removals: Literal["stop", "rerun", "skip"] = Field(
         default="stop",
-        description='of a Delta source: "stop" at a version that removes rows which are in windows, "rerun" those'
-        ' windows, or "skip" the version',
+        description='for a Delta source with a version that removes rows of windows: "stop", "rerun" those windows, or'
+        ' "skip" the version',
     )
     columns: dict[str, str] = Field(
         default={},
         alias="schema",
-        description='column = "spark type"; needed for JSON and CSV; of Parquet and Delta, columns to read as this type'
-        " of numbers whichever a file has, if it holds each value exactly; and the types of values in the names of"
-        " folders, which are texts without it",
+        description='column = "spark type"; needed for JSON and CSV. In Parquet and Delta a column of numbers is read'
+        " as this type, if it holds each value exactly. Values in the names of folders get this type too; default:"
+        " text",
     )
     nested: dict[str, str] = Field(
         default={}, description='JSON: column = "path" into an object, such as login = "actor.login"'
@@ -146,11 +145,11 @@ class Source(Section):
     dialect: Dialect = Field(default=Dialect(), description="[source.dialect]: how files are written")
     missing_columns: Literal["null", "stop"] = Field(
         default="stop",
-        description='of Parquet and Delta: "null" reads a column that a file lacks as null where another file has it,'
-        ' "stop" stops the run; without key, timestamp or event_id a run stops in any case',
+        description='for Parquet and Delta: "null" reads a column that a file lacks as null if another file has it,'
+        ' "stop" stops the run; without key, timestamp or event_id a run always stops',
     )
     rename: dict[str, Column] = Field(
-        default={}, description='"column" = "name": what columns of the files are called here, and in the tables'
+        default={}, description='"column" = "name": new names for columns of the files, used here and in the tables'
     )
 
     _written: SourceOrigin = PrivateAttr(default=SourceOrigin())
