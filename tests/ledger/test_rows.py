@@ -308,7 +308,7 @@ def test_where_others_are_always_faster_it_is_given_up(
 
     monkeypatch.setattr(delta_commits, "again_on_conflict", partial(delta_commits.again_on_conflict, at_most=3))
     monkeypatch.setattr(Ledger, "_append", faster)
-    with pytest.raises(delta_commits.RefusedCommit, match="again and again"):
+    with pytest.raises(delta_commits.RefusedCommit, match="other writers were faster"):
         write(ledger)
     assert len(tried) == 3
     assert ledger.state() == before

@@ -241,7 +241,7 @@ def repair(error: DamagedLog) -> None:
         return
     newer = [file for file in damaged.parent.glob("*.json") if file.stem > damaged.stem]
     assert not newer, error
-    assert "if no later version exists, delete it" in str(error)
+    assert "no later version, delete it" in str(error)
     damaged.unlink()
 
 
