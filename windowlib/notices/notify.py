@@ -1,9 +1,9 @@
 """Sends the notices of a pipeline: each situation once until it changes, and once when it is over.
 
-    judge what holds -> compare with what was reported -> claim what is to be sent -> deliver -> keep whether it arrived
+    judge the situations -> compare with the notices reported -> claim new notices -> deliver -> record the outcome
 
-What was reported is in the table `notices` (`windowlib.ledger.notices`), which says how that survives a restart and
-two runs at once. A delivery that fails is a note, fails no run, and is tried again when the next run or plan ends.
+The table `notices` holds what was reported. `windowlib.ledger.notices` explains how it survives restarts and concurrent
+runs. A failed delivery adds a note and fails no run. The next run or plan tries it again when it ends.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from windowlib.notices.situations import Situation, failure, situations
 from windowlib.notices.webhook import Undelivered, post
 
 HandOver = Callable[[Mapping[str, Any]], None]
-TRIES = 5  # to be the process that sends, while others add notices
+TRIES = 5  # to claim notices while other processes add some
 
 
 @dataclass(frozen=True, slots=True)
 class CommandOutcome:
-    """How a command ended: the sentence of its `error`, if any; `is_well` where it did all that there was to do."""
+    """Outcome of a command: its error message, if any; `is_well` if it did everything that was due."""
 
     error: str | None = None
     is_well: bool = False
@@ -37,7 +37,7 @@ class CommandOutcome:
 
 @dataclass(frozen=True, slots=True)
 class PendingNotice:
-    """A notice to be sent, and the command that looks at what it is about."""
+    """A notice to be sent, and the command that shows its subject."""
 
     notice: Notice
     command: str | None = None
@@ -46,10 +46,10 @@ class PendingNotice:
 def notify(
     definition: Definition, ended: CommandOutcome, now_ms: int, hand_over: HandOver | None, note: Callable[[str], None]
 ) -> bool:
-    """Sends what has begun, changed or ended since the last notices: whether there was anything.
+    """Sends what has begun, changed or ended since the last notices; returns True if there was anything to send.
 
-    Does nothing without `[notify]`. `hand_over` passes a notice on to Airflow's notifier, where there is one. Raises
-    nothing: what goes wrong is a note.
+    Does nothing without `[notify]`. `hand_over` passes a notice to Airflow's notifier, if there is one. Raises
+    nothing: an error becomes a note.
     """
     to_airflow = hand_over if definition.notify.airflow else None
     if not (definition.notify.has_webhook or to_airflow):
@@ -58,94 +58,98 @@ def notify(
         outcomes = list(_sent(definition, _claimed(definition, ended, now_ms), to_airflow))
         keep(definition.root, outcomes)
     except Exception as error:  # a notice that is not sent must not fail a run
-        note(f"{definition.name}: notices could not be judged or kept: {type(error).__name__}: {error}")
+        note(f"{definition.name}: notices could not be judged or stored: {type(error).__name__}: {error}")
         return False
-    if failed := [one for one in outcomes if one.error]:
-        what = ", ".join(f"{one.situation} {one.what}" for one in failed)
-        note(f"{definition.name}: not delivered ({what}): {failed[0].error}; tried again after the next run")
+    if failed := [notice for notice in outcomes if notice.error]:
+        notices = ", ".join(f"{notice.situation} {notice.what}" for notice in failed)
+        note(f"{definition.name}: notices not delivered ({notices}): {failed[0].error}. The next run tries again")
     return bool(outcomes)
 
 
 def keep(root: Path, outcomes: Sequence[Notice]) -> None:
-    """Keeps what became of notices, however often others are faster."""
+    """Stores the outcomes of deliveries. Tries again while other processes add notices."""
     for _ in range(TRIES):
         if not outcomes or add(root, reported(root), outcomes):
             return
 
 
 def message(definition: Definition, step: PendingNotice) -> dict[str, Any]:
-    """A notice as it is sent. Its `text` is what a chat shows."""
-    one = step.notice
-    about = {"began": "", "changed": " has changed", "over": " is over. It was"}[one.what]
+    """A notice as it is sent. A chat shows its `text`."""
+    notice = step.notice
+    about = {"began": "", "changed": " has changed", "over": " is over. It was"}[notice.what]
     return {
-        "text": f"{definition.name}: {one.situation}{about}: {one.sentence}",
+        "text": f"{definition.name}: {notice.situation}{about}: {notice.sentence}",
         "pipeline": definition.name,
         "description": definition.description,
         "owner": definition.owner,
-        "situation": one.situation,
-        "what": one.what,
-        "sentence": one.sentence,
-        "since": iso_instant(time_of(one.since)),
-        "at": iso_instant(time_of(one.at)),
-        "batch_id": one.batch_id,
+        "situation": notice.situation,
+        "what": notice.what,
+        "sentence": notice.sentence,
+        "since": iso_instant(time_of(notice.since)),
+        "at": iso_instant(time_of(notice.at)),
+        "batch_id": notice.batch_id,
         "command": step.command,
-        "acknowledge": to_paste("acknowledge", definition.file, one.situation, "--until", "1d", *WHY),
+        "acknowledge": to_paste("acknowledge", definition.file, notice.situation, "--until", "1d", *WHY),
     }
 
 
 def _claimed(definition: Definition, ended: CommandOutcome, now_ms: int) -> list[PendingNotice]:
-    """What this process is to send: no other does, as the rows that say so were written in one commit."""
+    """Notices that this process sends. No other process sends them: one commit writes the rows that claim them."""
     for _ in range(TRIES):
         before = reported(definition.root)
         steps = list(_steps(definition, before, ended, now_ms))
         if not steps or add(definition.root, before, [step.notice for step in steps]):
             return [step for step in steps if step.notice.delivered is None]
-    return []  # others were faster again and again: they have sent it, or the next run does
+    return []  # other processes were faster each time: they have sent the notices, or the next run sends them
 
 
 def _steps(
     definition: Definition, before: ReportedNotices, ended: CommandOutcome, now_ms: int
 ) -> Iterator[PendingNotice]:
-    """What there is to send, as rows that are not delivered yet; and what need not be sent, as delivered."""
-    holding = {one.key: one for one in situations(definition, now_ms)}
+    """Notices to be sent, not delivered yet; and notices that need not be sent, marked as delivered."""
+    holding = {situation.key: situation for situation in situations(definition, now_ms)}
     if ended.error is not None:
         holding["failure"] = failure(definition.file, ended.error)
-    holding = {key: one for key, one in holding.items() if one.kind in definition.notify.about}
-    calm = acknowledged(Tables(definition.root), now_ms) if holding or before.open else {}
-    for key, one in holding.items():
-        if not quiet(calm, key):
-            yield from _of_holding(one, before.open.get(key), now_ms)
-    for key, past in before.newest.items():
-        unknown = key == "failure" and not ended.is_well and past.what != "over"
+    holding = {key: situation for key, situation in holding.items() if situation.kind in definition.notify.about}
+    acknowledgements = acknowledged(Tables(definition.root), now_ms) if holding or before.open else {}
+    for key, situation in holding.items():
+        if not quiet(acknowledgements, key):
+            yield from _notice_of_situation(situation, before.open.get(key), now_ms)
+    for key, last in before.newest.items():
+        unknown = key == "failure" and not ended.is_well and last.what != "over"
         if key not in holding and not unknown:
-            yield from _of_gone(past, calm, now_ms)
+            yield from _notice_of_end(last, acknowledgements, now_ms)
 
 
-def _of_holding(one: Situation, past: Notice | None, now_ms: int) -> Iterator[PendingNotice]:
+def _notice_of_situation(situation: Situation, last: Notice | None, now_ms: int) -> Iterator[PendingNotice]:
     at = utc(now_ms)
-    if past is None:
-        made = Notice(at, at, one.key, "began", one.signature, one.sentence, one.batch_id)
-    elif past.signature != one.signature:
-        made = Notice(at, past.since, one.key, "changed", one.signature, one.sentence, one.batch_id)
-    elif not past.is_settled(now_ms):
-        made = replace(past, at=at, sentence=one.sentence, batch_id=one.batch_id, delivered=None, error=None)
+    if last is None:
+        notice = Notice(at, at, situation.key, "began", situation.signature, situation.sentence, situation.batch_id)
+    elif last.signature != situation.signature:
+        notice = Notice(
+            at, last.since, situation.key, "changed", situation.signature, situation.sentence, situation.batch_id
+        )
+    elif not last.is_settled(now_ms):
+        notice = replace(
+            last, at=at, sentence=situation.sentence, batch_id=situation.batch_id, delivered=None, error=None
+        )
     else:
         return
-    yield PendingNotice(made, one.command)
+    yield PendingNotice(notice, situation.command)
 
 
-def _of_gone(past: Notice, calm: Mapping[str, Acknowledged], now_ms: int) -> Iterator[PendingNotice]:
-    if past.what == "over":
-        if not past.is_settled(now_ms):
-            yield PendingNotice(replace(past, at=utc(now_ms), delivered=None, error=None))
+def _notice_of_end(last: Notice, acknowledgements: Mapping[str, Acknowledged], now_ms: int) -> Iterator[PendingNotice]:
+    if last.what == "over":
+        if not last.is_settled(now_ms):
+            yield PendingNotice(replace(last, at=utc(now_ms), delivered=None, error=None))
         return
-    was_never_reported = past.what == "began" and not past.delivered
-    need_not = True if was_never_reported or quiet(calm, past.situation) else None
-    yield PendingNotice(replace(past, at=utc(now_ms), what="over", delivered=need_not, error=None))
+    was_never_reported = last.what == "began" and not last.delivered
+    is_settled = True if was_never_reported or quiet(acknowledgements, last.situation) else None
+    yield PendingNotice(replace(last, at=utc(now_ms), what="over", delivered=is_settled, error=None))
 
 
 def _sent(definition: Definition, steps: Sequence[PendingNotice], to_airflow: HandOver | None) -> Iterator[Notice]:
-    """What became of each; after the first that fails no other is tried, so that a run waits for one timeout only."""
+    """Outcome of each delivery. Nothing is tried after the first failure, so a run waits for one timeout only."""
     failed: str | None = None
     for step in steps:
         failed = failed or _undelivered(definition.notify, message(definition, step), to_airflow)
@@ -153,7 +157,7 @@ def _sent(definition: Definition, steps: Sequence[PendingNotice], to_airflow: Ha
 
 
 def _undelivered(notify: Notify, notice: Mapping[str, Any], to_airflow: HandOver | None) -> str | None:
-    """Why a notice was not delivered; None where it was."""
+    """Reason why a notice was not delivered; None if it was."""
     if to_airflow:
         to_airflow(notice)
     if notify.has_webhook:

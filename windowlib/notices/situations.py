@@ -7,8 +7,8 @@
     freshness   the watermark is further behind the clock than notify.freshness
     clock       the watermark is ahead of the clock: events that come on time are late
 
-Usual is one and a half times the second longest time without a new file in the eight weeks up to the newest one: one
-outage in them does not count, nights and weekends do. It takes `ENOUGH_GAPS` of such times to know.
+The usual silence comes from the gaps between files in the eight weeks up to the newest file: one and a half times the
+second longest gap. So one outage does not count, but nights and weekends do. At least `ENOUGH_GAPS` gaps are needed.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ KINDS = ("failure", "decision", "warning", "silence", "freshness", "clock")
 LONGEST = 500  # characters of a sentence
 ENOUGH_GAPS = 20
 USUAL_FOR_MS, MORE_THAN_USUAL = 56 * UNITS["d"], 1.5
-OPENED = 8  # files of `source_files` into which many small ones were folded
+OPENED = 8  # compacted files of `source_files`
 MODIFIED = pa.schema([("modified_ns", pa.int64())])
 PER_FILE_NS = 1_000_000  # ns in a ms
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """Something that people should know. It has changed where its `signature` has."""
+    """Something that people should know. It has changed if its `signature` has."""
 
     key: str
     signature: str
     sentence: str
     batch_id: int | None = None
-    command: str | None = None  # what looks at it, or ends it
+    command: str | None = None  # shows it or ends it
 
     @property
     def kind(self) -> str:
@@ -67,7 +67,7 @@ class Situation:
 
 
 def situations(definition: Definition, now_ms: int) -> list[Situation]:
-    """All that holds now, but for the error that a run has just ended with."""
+    """All situations that hold now, except for the error of the run that has just ended."""
     ledger = ledger_of(definition, lambda: now_ms)
     state = ledger.state()
     return [
@@ -79,7 +79,7 @@ def situations(definition: Definition, now_ms: int) -> list[Situation]:
 
 
 def standing_still(definition: Definition, ledger: Ledger, state: LedgerState, now_ms: int) -> list[Situation]:
-    """What time alone shows: a watermark that is too far behind the clock or ahead of it, a source that is silent."""
+    """Situations that time alone shows: a watermark too far behind or ahead of the clock, a silent source."""
     return [
         *_freshness(definition, state, now_ms),
         *_ahead(definition, state, now_ms),
@@ -88,7 +88,7 @@ def standing_still(definition: Definition, ledger: Ledger, state: LedgerState, n
 
 
 def failure(file: Path, sentence: str) -> Situation:
-    """That a run ended with an error. It is the same one as long as its sentence differs in numbers and names alone."""
+    """Situation of a run that ended with an error. Errors that differ only in numbers and paths are the same."""
     first = sentence.splitlines()[0] if sentence else "an error without a message"
     signature = re.sub(r"\(full traceback: .*\)|\d+|/\S+", "#", first)
     return Situation("failure", signature[:LONGEST], first[:LONGEST], command=to_paste("status", file))
@@ -97,67 +97,71 @@ def failure(file: Path, sentence: str) -> Situation:
 def _decision(file: Path, state: LedgerState) -> Iterator[Situation]:
     if state.plan is None or not state.is_refused:
         return
-    said = " ".join(without_examples(line) for line in (state.rejection or "").splitlines())  # a line for each check
-    sentence = f"batch {state.plan.batch_id} was refused by its checks and waits for a decision: {said}"
+    reasons = " ".join(without_examples(line) for line in (state.rejection or "").splitlines())  # a line for each check
+    sentence = f"batch {state.plan.batch_id} was refused by its checks and waits for a decision: {reasons}"
     command = decision_command("approve", file, state.plan)
     yield Situation("decision", str(state.plan.batch_id), sentence[:LONGEST], state.plan.batch_id, command)
 
 
 def _died(file: Path, ledger: Ledger, state: LedgerState) -> Iterator[Situation]:
-    """A run that could not say how it ended: its plan is open, its claim not released, and it is at work no more."""
+    """A run that died: its plan is open, its claim is not released, and the run is no longer at work."""
     if state.plan is None or state.rejection or state.claim is None or state.claim.released:
         return
     if ledger.holder(state.claim) is None:
-        sentence = f"the run that worked on batch {state.plan.batch_id} ended without a word; the next run finishes it"
+        sentence = (
+            f"the run that worked on batch {state.plan.batch_id} ended without finishing it; the next run finishes it"
+        )
         command = to_paste("run", file)
         yield Situation("failure", f"died {state.plan.batch_id}", sentence, state.plan.batch_id, command)
 
 
 def _warnings(definition: Definition, ledger: Ledger, state: LedgerState, now_ms: int) -> Iterator[Situation]:
-    """Of the newest batch in `dq_results`: one that was abandoned was never there, one that was undone is gone."""
+    """Failed warnings of the newest batch in `dq_results`, which has no abandoned and no undone batches."""
     judged = ledger.tables[DQ_RESULTS.name].newest_batch(state.pinned(DQ_RESULTS.name))
     newest = None if judged is None else kept_of(definition.root, judged)
     if newest is None:
         return
-    every = dict(_by_name(in_words(newest.suites, newest.figures)))
-    failed = {about: one for about, one in every.items() if not one.success and one.severity != "critical"}
+    checks_by_name = dict(_by_name(in_words(newest.suites, newest.figures)))
+    failed = {
+        about: check for about, check in checks_by_name.items() if not check.success and check.severity != "critical"
+    }
     names = _names(definition, newest.batch_id, now_ms) if failed else {}
-    for about, one in failed.items():
-        observed = without_examples(one.observed)
-        sentence = f"batch {newest.batch_id}: {one.sentence} Expected {one.expected}, observed {observed}."
-        named = names.get((one.suite, one.observed))
-        command = to_paste("checks", definition.file, *(("--explain", named.pop(0)) if named else ()))
+    for about, check in failed.items():
+        observed = without_examples(check.observed)
+        sentence = f"batch {newest.batch_id}: {check.sentence} Expected {check.expected}, observed {observed}."
+        command_names = names.get((check.suite, check.observed))
+        command = to_paste("checks", definition.file, *(("--explain", command_names.pop(0)) if command_names else ()))
         yield Situation(f"warning.{about}", "", sentence[:LONGEST], newest.batch_id, command)
 
 
 def checks_judged(root: Path) -> list[str]:
-    """What can follow `warning.`: the checks of the newest batch that was judged; empty where none was yet."""
-    return [about for one in kept(root, 1) for about, _ in _by_name(in_words(one.suites, one.figures))]
+    """Names that can follow `warning.`: the checks of the newest judged batch; empty if no batch was judged."""
+    return [about for batch in kept(root, 1) for about, _ in _by_name(in_words(batch.suites, batch.figures))]
 
 
 def _by_name(results: Sequence[CheckResult]) -> Iterator[tuple[str, CheckResult]]:
-    """The checks of a batch by what their situations are called: with a number where that is taken."""
+    """Checks of a batch with the names of their situations. Equal names get a number."""
     count = Counter[str]()
-    for one in results:
-        about = f"{one.suite}.{column_of(one.expectation) or one.expectation}"
+    for result in results:
+        about = f"{result.suite}.{column_of(result.expectation) or result.expectation}"
         count[about] += 1
-        yield about if count[about] == 1 else f"{about}_{count[about]}", one
+        yield about if count[about] == 1 else f"{about}_{count[about]}", result
 
 
 def _names(definition: Definition, batch_id: int, now_ms: int) -> dict[tuple[str, str], list[str]]:
-    """What the checks are called that a batch did not meet, critical ones left out, by suite and what they observed.
+    """Names of the non-critical checks that failed in a batch, by suite and observed value.
 
-    Empty where a suite was changed and can no longer be read.
+    Empty if a suite was changed and can no longer be read.
     """
     try:
-        found = checks(definition, now_ms)
+        report = checks(definition, now_ms)
     except InvalidSpec:
         return {}
     names: dict[tuple[str, str], list[str]] = {}
-    for one in found.checks:
-        seen = [seen for seen in one.seen if seen.batch_id == batch_id and not seen.success]
-        if seen and one.severity != "critical":
-            names.setdefault((one.suite, seen[0].observed), []).append(one.name)
+    for check in report.checks:
+        failed = [outcome for outcome in check.seen if outcome.batch_id == batch_id and not outcome.success]
+        if failed and check.severity != "critical":
+            names.setdefault((check.suite, failed[0].observed), []).append(check.name)
     return names
 
 
@@ -169,9 +173,11 @@ def _freshness(definition: Definition, state: LedgerState, now_ms: int) -> Itera
     reached_ms = commit.at_ms if by_clock else commit.watermark_out_ms
     if reached_ms in (None, MIN_WATERMARK, MAX_WATERMARK) or now_ms - reached_ms <= allowed_ms:
         return
-    what = "the newest results are of" if by_clock else "results are complete up to the watermark,"
+    subject = "the newest results are of" if by_clock else "results are complete up to the watermark,"
     behind = format_duration((now_ms - reached_ms) // UNITS["m"] * UNITS["m"])
-    sentence = f"{what} {instant(reached_ms)}: {behind} behind the clock, and {format_duration(allowed_ms)} is allowed"
+    sentence = (
+        f"{subject} {instant(reached_ms)}: {behind} behind the clock, and {format_duration(allowed_ms)} is allowed"
+    )
     yield Situation("freshness", "", sentence, commit.batch_id, to_paste("status", definition.file))
 
 
@@ -182,13 +188,13 @@ def _ahead(definition: Definition, state: LedgerState, now_ms: int) -> Iterator[
     ahead = format_duration(-(-(reached_ms - now_ms) // UNITS["m"]) * UNITS["m"])
     sentence = (
         f"the watermark, {instant(reached_ms)}, is {ahead} ahead of the clock, so events that come on time are late:"
-        " the clock of what writes the newest events is wrong, or this one's"
+        " the clock of this machine or of the writer of the newest events is wrong"
     )
     yield Situation("clock", "", sentence, command=to_paste("status", definition.file))
 
 
 def _silence(definition: Definition, ledger: Ledger, state: LedgerState, now_ms: int) -> Iterator[Situation]:
-    """A source without a new file. The source is listed only if the files that were read came too long ago."""
+    """A source without a new file. The source is listed only if the newest file read is older than the limit."""
     if state.commit is None or state.commit.watermark_out_ms == MAX_WATERMARK:
         return
     arrived_ms = _arrivals(ledger, state)
@@ -198,19 +204,19 @@ def _silence(definition: Definition, ledger: Ledger, state: LedgerState, now_ms:
     try:
         newest_ms = max([arrived_ms[-1], *_unread(definition, ledger.tables, state)])
     except WindowError:
-        return  # a source that cannot be listed may hold any file: its error is reported, not a silence
+        return  # a source that cannot be listed may hold new files: its error is reported instead
     silent_ms = now_ms - newest_ms
     if silent_ms <= usual_ms:
         return
     longer = "is allowed" if definition.notify.silence_ms else "is usual"
-    said = format_duration(silent_ms // UNITS["m"] * UNITS["m"])
+    silence = format_duration(silent_ms // UNITS["m"] * UNITS["m"])
     limit = format_duration(usual_ms // UNITS["s"] * UNITS["s"])
-    sentence = f"no new file for {said}, and at most {limit} {longer}; the newest came {instant(newest_ms)}"
+    sentence = f"no new file for {silence}, and at most {limit} {longer}; the newest came {instant(newest_ms)}"
     yield Situation("silence", "", sentence, command=to_paste("status", definition.file))
 
 
 def _unread(definition: Definition, tables: Tables, state: LedgerState) -> Iterator[int]:
-    """The times, in ms, at which files arrived that no batch has read: planned, waiting or set aside.
+    """Arrival times, in ms, of the files that no batch has read: planned, waiting or set aside.
 
     Raises `WindowError` if the source cannot be listed.
     """
@@ -224,7 +230,7 @@ def _unread(definition: Definition, tables: Tables, state: LedgerState) -> Itera
 
 
 def _usual_silence_ms(arrived_ms: Sequence[int]) -> int | None:
-    """How long no file may come, by what was usual; None where too little is known.
+    """Longest usual time without a new file, in ms; None if there are too few gaps to tell.
 
     >>> hours = [hour * 3_600_000 for hour in range(23)]
     >>> format_duration(_usual_silence_ms([*hours, hours[-1] + 50 * 3_600_000]))
@@ -236,27 +242,28 @@ def _usual_silence_ms(arrived_ms: Sequence[int]) -> int | None:
 
 
 def _arrivals(ledger: Ledger, state: LedgerState) -> list[int]:
-    """When files came that were read, of the eight weeks up to the newest, in order: by statistics, and rows of folded
-    files. They do not count back from now: a source that has been silent for longer would have no file at all.
+    """Arrival times, in ms and in order, of the files read in the eight weeks up to the newest file.
 
-    Where more than `OPENED` files hold those weeks, it is the time of the newest of them.
+    The weeks do not end now: a source that has been silent for longer would have no file at all. Times come from the
+    statistics of the table's files; of the compacted files, the newest `OPENED` are opened. If there are more, the
+    range starts at the newest time in the first one that is not opened.
     """
     table = ledger.tables[SOURCE_FILES.name]
     files = table.files(state.pinned(SOURCE_FILES.name))
     newest_first = sorted(files, key=lambda file: -file.high.get("modified_ns", 0))
     newest_ns = newest_first[0].high.get("modified_ns", 0) if newest_first else 0
     since_ns = newest_ns - USUAL_FOR_MS * PER_FILE_NS
-    folded = [file for file in newest_first if file.rows > 1 and file.high.get("modified_ns", 0) >= since_ns]
-    if folded[OPENED:]:
-        since_ns = folded[OPENED].high["modified_ns"]
+    compacted = [file for file in newest_first if file.rows > 1 and file.high.get("modified_ns", 0) >= since_ns]
+    if compacted[OPENED:]:
+        since_ns = compacted[OPENED].high["modified_ns"]
     times = {file.high["modified_ns"] for file in files if file.rows == 1 and "modified_ns" in file.high}
-    for file in folded[:OPENED]:
+    for file in compacted[:OPENED]:
         times.update(_modified(table.folder / file.path, since_ns))
     return sorted(time // PER_FILE_NS for time in times if time >= since_ns)
 
 
 def _modified(path: Path, since_ns: int) -> list[int]:
-    """When the source's files that one of ours lists were modified, of those row groups that say so of later ones."""
+    """Modification times, in ns, in one file of `source_files`. Row groups without a later time are skipped."""
     rows = row_groups.holding(path, {"modified_ns": lambda low, high: high >= since_ns}, MODIFIED)
     times: list[int] = rows["modified_ns"].drop_null().to_pylist()
     return times

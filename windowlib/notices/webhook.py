@@ -1,7 +1,7 @@
 """Sends a notice to an address, as JSON by POST.
 
-The address and the token may be secrets: no message has them, and no redirect is followed, which could take the token
-elsewhere. What takes longer than the timeout is given up, however slowly the other side answers.
+The address and the token may be secrets: no message contains them. No redirect is followed, as it could carry the token
+to another server. A delivery that exceeds the timeout is abandoned, even if the server is still answering.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from windowlib.definition.toml.file import Notify
 
 
 class Undelivered(Exception):
-    """A notice could not be delivered; the message names no address."""
+    """A notice could not be delivered. The message does not contain the address."""
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    def redirect_request(self, *arguments: Any, **named: Any) -> None:
+    def redirect_request(self, *arguments: Any, **options: Any) -> None:
         return None
 
 
@@ -32,7 +32,7 @@ def post(notify: Notify, notice: Mapping[str, Any]) -> None:
     url = _address(notify)
     headers = {"Content-Type": "application/json", "User-Agent": "windowlib"}
     if notify.token_variable:
-        headers["Authorization"] = f"Bearer {_of_environment('token_variable', notify.token_variable)}"
+        headers["Authorization"] = f"Bearer {_environment_value('token_variable', notify.token_variable)}"
     failed = list[str]()
     seconds = notify.timeout_ms / 1000
 
@@ -46,7 +46,7 @@ def post(notify: Notify, notice: Mapping[str, Any]) -> None:
             error.close()
         except URLError as error:
             failed.append(f"cannot be reached ({type(error.reason).__name__})")
-        except Exception as error:  # of an invalid address, of an answer that is not HTTP
+        except Exception as error:  # an invalid address, or an answer that is not HTTP
             failed.append(f"cannot be used ({type(error).__name__})")
 
     sending = threading.Thread(target=send, daemon=True)
@@ -59,13 +59,15 @@ def post(notify: Notify, notice: Mapping[str, Any]) -> None:
 
 
 def _address(notify: Notify) -> str:
-    url = notify.webhook or _of_environment("webhook_variable", notify.webhook_variable or "")
+    url = notify.webhook or _environment_value("webhook_variable", notify.webhook_variable or "")
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-        raise Undelivered(f"the variable {notify.webhook_variable} holds no address that begins with https://")
+        raise Undelivered(
+            f"the environment variable {notify.webhook_variable} holds no address that begins with http:// or https://"
+        )
     return url
 
 
-def _of_environment(key: str, name: str) -> str:
+def _environment_value(key: str, name: str) -> str:
     if not (value := os.environ.get(name, "").strip()):
         raise Undelivered(f"notify.{key}: the environment variable {name} is not set")
     return value
