@@ -59,7 +59,7 @@ duckdb, 2 with other values'
     """
     return (
         f"{base} and {side} do not publish the same results of {comparison.what}: {base} has {comparison.expected:,},"
-        f" {side} {comparison.found:,}; {comparison.missing:,} only in {base}, {comparison.extra:,} only in {side},"
+        f" {side} {comparison.actual:,}; {comparison.missing:,} only in {base}, {comparison.extra:,} only in {side},"
         f" {comparison.different:,} with other values"
     )
 

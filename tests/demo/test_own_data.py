@@ -67,8 +67,16 @@ def test_what_is_given_is_taken(tmp_path: Path) -> None:
         ({"user_id": [1]}, {}, r"need a column of times, found user_id \(int64\); name one with --timestamp"),
         ({"number": [1], "at": pa.array([0], pa.timestamp("ms"))}, {}, "name one with --key"),
         ({"user_id": [1], "ts": [17]}, {}, "need a column of times"),
-        ({"user_id": [1], "ts": [17]}, {"timestamp": "ts"}, "--timestamp ts: is int64; need timestamps, texts of ISO"),
-        ({"user_id": [1], "at": ["3/2/2026"]}, {"timestamp": "at"}, r"--timestamp at: is string; .*timestamp_format"),
+        (
+            {"user_id": [1], "ts": [17]},
+            {"timestamp": "ts"},
+            "--timestamp ts: the column is int64; need timestamps, ISO 8601 texts",
+        ),
+        (
+            {"user_id": [1], "at": ["3/2/2026"]},
+            {"timestamp": "at"},
+            r"--timestamp at: the column is string; .*timestamp_format",
+        ),
         ({"user_id": [1]}, {"timestamp": "time"}, r"--timestamp time: .* has no such column, only user_id"),
         ({"user_id": [1]}, {"key": "user"}, r"--key user: .* has no such column"),
     ],

@@ -162,7 +162,7 @@ def test_files_of_the_readers_own(form: str, stage: Stage, tmp_path: Path) -> No
 def test_folders_of_others_are_left_alone(stage: Stage) -> None:
     stage.folder.mkdir()
     (stage.folder / "thesis.txt").write_text("precious")
-    with pytest.raises(InvalidSpec, match="is not empty and no earlier demo made it"):
+    with pytest.raises(InvalidSpec, match="is not empty and was not created by the demo"):
         demo(stage, SMALL)
     assert (stage.folder / "thesis.txt").read_text() == "precious"
 

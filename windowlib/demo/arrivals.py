@@ -1,15 +1,15 @@
-"""When the clicks arrive: each event in the file of the hour of its arrival, none of it in order.
+"""Arrival times of the clicks. Each event lies in the file of the hour it arrives in, and events are out of order.
 
-The rule of late events that the truth counts on: a run reads one file, and an event of it is late when its window,
-joined with those of its user, has ``end - 1 + LATENESS_MS <= watermark`` as the watermark was *before* that file. That
-watermark is the largest event time of the files before, less ``OUT_OF_ORDERNESS_MS + 1``.
+The truth relies on this rule of late events. A run reads one file. The watermark before that file is the largest event
+time of the earlier files, minus ``OUT_OF_ORDERNESS_MS + 1``. An event is late if its window, merged with the other
+windows of its user, has ``end - 1 + LATENESS_MS <= watermark``.
 
-Most events     come within the out-of-orderness
-some            come up to LATENESS_MS late: their results are updated, none is lost
-whole visits    come after their clean-up (`lost`): nothing else is near, so every event of them is late
-marathons       have one event whose own window is late when it comes, in a session that is not: it is kept
-edge visits     come when ``end - 1 + LATENESS_MS`` equals the watermark (late), or is 1 ms above it (kept)
-early birds     come ahead of their file and put a watermark exactly where sliding windows end
+Most events     arrive within the out-of-orderness
+some            arrive up to LATENESS_MS late: they update results, and none is lost
+whole visits    arrive after their cleanup (`lost`): no other window is near, so all their events are late
+marathons       have one event whose own window is late when it arrives; its session is not late, so it is kept
+edge visits     arrive when ``end - 1 + LATENESS_MS`` equals the watermark (late), or is 1 ms above it (kept)
+early birds     arrive ahead of their file and put a watermark exactly on the end of sliding windows
 """
 
 from dataclasses import dataclass
@@ -38,10 +38,10 @@ LATE_SHARE, LOST_SHARE, LOST_SIZE = 0.03, 0.02, 20
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """Clicks with the file and moment each arrives in; ``watermark_ms[f]`` is the watermark before file ``f``.
+    """Clicks with the file and the moment of arrival; ``watermark_ms[f]`` is the watermark before file ``f``.
 
-    ``watermark_ms`` has one number more than there are files: its last is the watermark after them all.
-    ``lost`` says of each visit whether it comes after its clean-up.
+    ``watermark_ms`` has one more number than there are files: the last is the watermark after all files.
+    ``lost`` is true for each visit that arrives after its cleanup.
     """
 
     clicks: Clicks
@@ -52,7 +52,7 @@ class Arrivals:
 
 
 def make_arrivals(settings: ClickSettings, clicks: Clicks, rng: np.random.Generator) -> Arrivals:
-    """Every click in the file it arrives in; early birds and edge visits are added to the clicks given."""
+    """Assigns every click to a file. Adds early birds and edge visits to ``clicks``."""
     birds, bird_file = _early_birds(clicks, settings.files)
     clicks = clicks + birds
     arrival = clicks.timestamp_ms + _delays(clicks, rng)
@@ -71,9 +71,9 @@ def make_arrivals(settings: ClickSettings, clicks: Clicks, rng: np.random.Genera
 
 
 def _early_birds(clicks: Clicks, files: int) -> tuple[Clicks, Ints]:
-    """Two events ahead of their file, so that the watermark after it stops on the last millisecond of its hour.
+    """Two events that arrive early, so that the watermark after their file is the last millisecond of an hour.
 
-    There sliding windows end too: without the birds no watermark would meet the end or the clean-up of one exactly.
+    Sliding windows end there too. Without these events no watermark would exactly meet a window's end or cleanup.
     """
     file = np.array([files // 2, files - 1])
     timestamp = BASE_MS + (file + 1) * HOUR_MS + OUT_OF_ORDERNESS_MS
@@ -81,9 +81,9 @@ def _early_birds(clicks: Clicks, files: int) -> tuple[Clicks, Ints]:
 
 
 def _delays(clicks: Clicks, rng: np.random.Generator) -> Ints:
-    """Small ones; some up to LATENESS_MS, but only in visits that will be over when the last file is read.
+    """Delay of each event: mostly small, some up to LATENESS_MS in visits that end before the final watermark.
 
-    (Otherwise a part of a session might be published while the whole is still in flight at the end.)
+    In other visits, a long delay could publish a part of a session while the whole session is still in flight.
     """
     number = len(clicks.timestamp_ms)
     final = clicks.timestamp_ms.max() - OUT_OF_ORDERNESS_MS - 1
@@ -107,13 +107,13 @@ def _watermarks(timestamp_ms: Ints, file: Ints, files: int) -> Ints:
 def _choose_lost(clicks: Clicks, watermark_ms: Ints, rng: np.random.Generator) -> Mask:
     visits = clicks.visits
     can = (visits.kind == ORDINARY) & (visits.size <= LOST_SIZE)
-    can &= visits.end_ms - 1 + LATENESS_MS <= watermark_ms[-2]  # some file is still to come after the clean-up
+    can &= visits.end_ms - 1 + LATENESS_MS <= watermark_ms[-2]  # at least one file follows the cleanup
     chosen: Mask = can & (rng.random(len(can)) < LOST_SHARE)
     return chosen
 
 
 def _after_cleanup(clicks: Clicks, lost: Mask, watermark_ms: Ints, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """The events of lost visits, and for each some file that is read at or after the clean-up of its visit."""
+    """The events of lost visits, and for each a random file that is read at or after the cleanup of its visit."""
     events = np.flatnonzero(lost[clicks.visit])
     cleanup = clicks.visits.end_ms[clicks.visit[events]] - 1 + LATENESS_MS
     earliest = np.searchsorted(watermark_ms[:-1], cleanup)
@@ -121,7 +121,7 @@ def _after_cleanup(clicks: Clicks, lost: Mask, watermark_ms: Ints, rng: np.rando
 
 
 def _saved_by_company(clicks: Clicks, watermark_ms: Ints, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """The first or third event of each marathon, and the first file that finds that event's own window late."""
+    """The first or third event of each marathon, and the first file for which the event's own window is late."""
     marathons = np.flatnonzero(clicks.visits.kind == MARATHON)
     first = (np.cumsum(clicks.visits.size) - clicks.visits.size)[marathons]
     events = first + 2 * rng.integers(0, 2, len(first))
@@ -130,9 +130,9 @@ def _saved_by_company(clicks: Clicks, watermark_ms: Ints, rng: np.random.Generat
 
 
 def _edges(clicks: Clicks, watermark_ms: Ints, files: int) -> tuple[Clicks, Ints, Mask]:
-    """For each file from the fourth on, ten visits late by 0 ms and ten with 1 ms to spare.
+    """For each file from the fourth on: ten visits that just reach their cleanup, and ten with 1 ms to spare.
 
-    And in the last file ten sessions that the final watermark just reaches, and ten that it misses by 1 ms.
+    For the last file also: ten sessions that the final watermark just reaches, and ten that it misses by 1 ms.
     """
     file = np.repeat(np.append(np.arange(3, files), files - 1), 20)
     spare = np.tile(np.repeat([0, 1], 10), files - 2)

@@ -1,15 +1,17 @@
-"""Clicks with a known truth: sessions are made first, their events second, so what a run must find is never computed.
+"""Clicks with a known truth. Sessions are generated first and their events second, so no session is ever computed.
 
-A *visit* is one true session: events of one user, neighbours at most ``GAP_MS`` apart. Visits of one user lie more than
-``GAP_MS`` apart. So a session window of the truth is ``[first event, last event + GAP_MS)``, by construction.
-The boundary is planted: last gaps of exactly ``GAP_MS - 1`` and ``GAP_MS`` (one session: windows that touch merge) and
-distances of exactly ``GAP_MS + 1`` between visits (two sessions).
+A *visit* is one true session: events of one user, with gaps of at most ``GAP_MS``. Visits of one user lie more than
+``GAP_MS`` apart. So the session window of a visit is ``[first event, last event + GAP_MS)``, by construction.
+Boundary cases are planted:
 
-Three kinds of visits say how their events may travel (`arrivals.py` sends them):
+* Last gaps of exactly ``GAP_MS - 1`` and ``GAP_MS`` belong to one session, because windows that touch merge.
+* Distances of exactly ``GAP_MS + 1`` between visits separate two sessions.
 
-ORDINARY   nearly all; users by Zipf's law, so the first user alone has a tenth of the traffic
-MARATHON   hours long, one early event comes so late that only the company of its session saves it
-EDGE       one event each, at exactly the millisecond where late, kept and finished begin
+Three kinds of visits differ in the arrival of their events (`arrivals.py`):
+
+ORDINARY   nearly all; users follow Zipf's law, so the first user alone has a tenth of the traffic
+MARATHON   hours long; one early event arrives so late that it is kept only because its session is still open
+EDGE       one event each, at the exact millisecond where an event becomes late or a session becomes final
 """
 
 from dataclasses import dataclass, fields
@@ -35,7 +37,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class ClickSettings:
-    """How much to make: ``events`` clicks of ``users`` users (and edge visits), a file for each of ``files`` hours.
+    """Size of the data: ``events`` clicks of ``users`` users, plus edge visits; one file for each of ``files`` hours.
 
     >>> ClickSettings(events=20_000, users=1_000, files=8).span_ms // HOUR_MS
     8
@@ -80,7 +82,7 @@ class Visits:
 
 @dataclass(frozen=True, slots=True)
 class Clicks:
-    """Visits and their events, those of one visit next to each other, in time order."""
+    """Visits and their events. Events of one visit are adjacent and in time order."""
 
     visits: Visits
     timestamp_ms: Ints
@@ -101,7 +103,7 @@ def make_clicks(settings: ClickSettings, rng: np.random.Generator) -> Clicks:
 
 
 def single_events(first_user: int, timestamp_ms: Ints) -> Clicks:
-    """EDGE visits: one event each, each by a user of its own."""
+    """EDGE visits with one event each. Every visit has its own user."""
     size = np.ones_like(timestamp_ms)
     user = first_user + np.arange(len(size))
     return Clicks(Visits(user, timestamp_ms, timestamp_ms, size, np.full_like(size, EDGE)), timestamp_ms)
@@ -111,27 +113,27 @@ def _ordinary(settings: ClickSettings, events: int, rng: np.random.Generator) ->
     rank = np.arange(1, settings.users + 1)
     per_user = 1 + rng.multinomial(events - settings.users, (1 / rank) / (1 / rank).sum())
     most = settings.span_ms // ROOM_MS
-    visits_of = np.minimum(np.minimum(per_user, most), 1 + rng.poisson(per_user / 8))
-    user = np.repeat(np.arange(settings.users), visits_of)
-    size = _sizes(per_user, visits_of, rng)
+    visit_counts = np.minimum(np.minimum(per_user, most), 1 + rng.poisson(per_user / 8))
+    user = np.repeat(np.arange(settings.users), visit_counts)
+    size = _sizes(per_user, visit_counts, rng)
     offset = _offsets(size, rng)
     last = offset[np.cumsum(size) - 1]
-    first = BASE_MS + _starts(visits_of, last, settings.span_ms, rng)
+    first = BASE_MS + _starts(visit_counts, last, settings.span_ms, rng)
     visits = Visits(user, first, first + last, size, np.full_like(size, ORDINARY))
     return Clicks(visits, np.repeat(first, size) + offset)
 
 
-def _sizes(per_user: Ints, visits_of: Ints, rng: np.random.Generator) -> Ints:
-    """Events of each visit: at least one, the rest of the user's events by lot."""
-    rest = per_user - visits_of
-    lot = np.repeat(np.cumsum(visits_of) - visits_of, rest)
-    lot += (rng.random(len(lot)) * np.repeat(visits_of, rest)).astype(np.int64)
-    size: Ints = 1 + np.bincount(lot, minlength=int(visits_of.sum()))
+def _sizes(per_user: Ints, visit_counts: Ints, rng: np.random.Generator) -> Ints:
+    """Number of events of each visit: at least one; the user's other events are distributed at random."""
+    rest = per_user - visit_counts
+    visit = np.repeat(np.cumsum(visit_counts) - visit_counts, rest)
+    visit += (rng.random(len(visit)) * np.repeat(visit_counts, rest)).astype(np.int64)
+    size: Ints = 1 + np.bincount(visit, minlength=int(visit_counts.sum()))
     return size
 
 
 def _offsets(size: Ints, rng: np.random.Generator) -> Ints:
-    """Distance of each event from the first of its visit; the last gap of some visits is planted."""
+    """Offset of each event from the first event of its visit, in ms. The last gap of some visits is planted."""
     first = np.cumsum(size) - size
     steps = rng.exponential(size=int(size.sum()))
     steps[first] = 0
@@ -147,24 +149,24 @@ def _offsets(size: Ints, rng: np.random.Generator) -> Ints:
     return offset
 
 
-def _starts(visits_of: Ints, length: Ints, span_ms: int, rng: np.random.Generator) -> Ints:
-    """First event of each visit: the user's spare time is shared out by lot before, between and after the visits."""
-    first = np.cumsum(visits_of) - visits_of
+def _starts(visit_counts: Ints, length: Ints, span_ms: int, rng: np.random.Generator) -> Ints:
+    """Start of each visit, in ms after the start of the data. Random pauses fill the user's spare time."""
+    first = np.cumsum(visit_counts) - visit_counts
     needed = length + GAP_MS + 1
     share = rng.exponential(size=len(length))
     planted = rng.random(len(length)) < 0.04
     planted[first] = False
-    share[planted] = 0  # this visit begins exactly GAP_MS + 1 after the one before
+    share[planted] = 0  # this visit begins exactly GAP_MS + 1 after the previous visit ends
     all_shares = np.add.reduceat(share, first) + rng.exponential(size=len(first))
-    spare = span_ms + GAP_MS - np.add.reduceat(needed, first)  # nothing must follow the last visit
-    lead = (share * np.repeat(spare / all_shares, visits_of)).astype(np.int64)
+    spare = span_ms + GAP_MS - np.add.reduceat(needed, first)  # no gap is needed after the last visit
+    lead = (share * np.repeat(spare / all_shares, visit_counts)).astype(np.int64)
     begin: Ints = np.cumsum(lead + needed) - needed
-    begin -= np.repeat(begin[first] - lead[first], visits_of)
+    begin -= np.repeat(begin[first] - lead[first], visit_counts)
     return begin
 
 
 def _marathons(settings: ClickSettings, rng: np.random.Generator) -> Clicks:
-    """Long visits with gaps so small that without one event they are still one session."""
+    """Long visits. Their gaps are so small that they stay one session without any single event."""
     number, size = settings.marathons, 26
     gaps = rng.integers(8 * MINUTE_MS, 13 * MINUTE_MS, (number, size))
     times = BASE_MS + rng.integers(0, 2 * HOUR_MS, (number, 1)) + np.cumsum(gaps, axis=1)

@@ -1,8 +1,12 @@
-"""The arrival files: every click once or twice, and rows that no window can use, in the order of their arrival.
+"""Arrival files: every click once or twice, and unusable rows, in the order of their arrival.
 
-Columns ``event_id``, ``user_id``, ``ts`` (with microseconds below the millisecond that counts), ``value``, ``kind``.
-Rows that no window can use: a second copy of a click (in the same file or a later one), a null user, a null timestamp,
-a timestamp a century ahead.
+Columns: ``event_id``, ``user_id``, ``ts``, ``value``, ``kind``. ``ts`` has microseconds, of which only the
+milliseconds count. Unusable rows are:
+
+* a second copy of a click, in the same file or a later one
+* a null user
+* a null timestamp
+* a timestamp a century ahead
 """
 
 import os
@@ -24,7 +28,7 @@ DUPLICATE_SHARE, UNUSABLE_SHARE = 0.01, 0.0005
 
 @dataclass(frozen=True, slots=True)
 class DemoRows:
-    """What arrives: a table for each file, and how many of all rows no window can use, by reason."""
+    """One table for each file, and the number of unusable rows by reason."""
 
     files: list[pa.Table]
     unusable: dict[str, int]
@@ -34,24 +38,24 @@ def make_rows(arrivals: Arrivals, value: pa.Array, rng: np.random.Generator) -> 
     """Clicks with their ``value``, second copies and unusable rows, by file, in the order of arrival."""
     files = len(arrivals.watermark_ms) - 1
     clicks = _clicks(arrivals, value, rng)
-    again = np.flatnonzero(rng.random(len(value)) < DUPLICATE_SHARE)
-    longest_wait = np.where(rng.random(len(again)) < 0.5, MINUTE_MS, 3 * HOUR_MS)
-    copies_ms = arrivals.arrival_ms[again] + rng.integers(0, longest_wait)
+    repeated = np.flatnonzero(rng.random(len(value)) < DUPLICATE_SHARE)
+    longest_wait = np.where(rng.random(len(repeated)) < 0.5, MINUTE_MS, 3 * HOUR_MS)
+    copies_ms = arrivals.arrival_ms[repeated] + rng.integers(0, longest_wait)
     junk, unusable = _unusable(clicks, rng)
     junk_ms = BASE_MS + rng.integers(0, files * HOUR_MS, len(junk))
 
-    table = pa.concat_tables([clicks, clicks.take(again), junk]).combine_chunks()
+    table = pa.concat_tables([clicks, clicks.take(repeated), junk]).combine_chunks()
     arrival = np.concatenate([arrivals.arrival_ms, copies_ms, junk_ms])
     file = np.concatenate([arrivals.file, _file_of(copies_ms, files), _file_of(junk_ms, files)])
     order = np.lexsort((arrival, file))
     bounds = np.searchsorted(file[order], np.arange(files + 1))
     sorted_table = table.take(order)
     tables = [sorted_table.slice(start, end - start) for start, end in pairwise(bounds)]
-    return DemoRows(tables, {"duplicate": len(again), **unusable})
+    return DemoRows(tables, {"duplicate": len(repeated), **unusable})
 
 
 def write_files(rows: DemoRows, folder: Path) -> None:
-    """Write ``clicks-00.parquet`` and so on, dated as they arrive."""
+    """Writes ``clicks-00.parquet`` and so on. Modification times are the arrival times."""
     folder.mkdir(parents=True, exist_ok=True)
     for number, table in enumerate(rows.files):
         path = folder / f"clicks-{number:02}.parquet"
@@ -60,7 +64,7 @@ def write_files(rows: DemoRows, folder: Path) -> None:
 
 
 def move_files(folder: Path, by_ms: int) -> None:
-    """The same clicks, so much later: their times, and those at which their files arrived."""
+    """Moves the clicks ``by_ms`` into the future: their event times and the arrival times of their files."""
     later = pa.scalar(by_ms * 1000, pa.duration("us"))
     for path in folder.iterdir():
         arrived_ms = path.stat().st_mtime_ns // 1_000_000
@@ -104,13 +108,13 @@ def _clicks(arrivals: Arrivals, value: pa.Array, rng: np.random.Generator) -> pa
 
 
 def _unusable(clicks: pa.Table, rng: np.random.Generator) -> tuple[pa.Table, dict[str, int]]:
-    """Clicks spoilt in one column each, with event ids of their own."""
+    """Clicks that are spoilt in one column each, with new event ids; and their numbers by reason."""
     number = max(5, int(len(clicks) * UNUSABLE_SHARE))
-    some = clicks.take(rng.integers(0, len(clicks), 3 * number))
-    some = some.set_column(0, "event_id", event_ids(len(clicks) + np.arange(3 * number)))
-    no_user = some.slice(0, number).set_column(1, "user_id", pa.nulls(number, pa.string()))
-    no_time = some.slice(number, number).set_column(2, "ts", pa.nulls(number, some.schema.field("ts").type))
-    future = some.slice(2 * number)
-    ahead = pc.add(future["ts"].cast(pa.int64()), CENTURY_MS * 1000).cast(some.schema.field("ts").type)
+    copies = clicks.take(rng.integers(0, len(clicks), 3 * number))
+    copies = copies.set_column(0, "event_id", event_ids(len(clicks) + np.arange(3 * number)))
+    no_user = copies.slice(0, number).set_column(1, "user_id", pa.nulls(number, pa.string()))
+    no_time = copies.slice(number, number).set_column(2, "ts", pa.nulls(number, copies.schema.field("ts").type))
+    future = copies.slice(2 * number)
+    ahead = pc.add(future["ts"].cast(pa.int64()), CENTURY_MS * 1000).cast(copies.schema.field("ts").type)
     spoilt = pa.concat_tables([no_user, no_time, future.set_column(2, "ts", ahead)])
     return spoilt, {"null_key": number, "null_timestamp": number, "future": number}

@@ -1,9 +1,10 @@
-"""A definition for a folder of files that the demo did not make: which column is the time, which the key.
+"""Definition for a folder of the reader's own files, with guessed time and key columns.
 
-The time is the first column of timestamps, else of numbers whose name speaks of time and most of which are seconds,
-milliseconds or microseconds of this century (a clock that starts again begins at 1970). The key is the first column of
-text or whole numbers whose name is that of a person or a client (`user_id`, `client`, …). Both are guesses from the
-first rows of the first file; options override them.
+* Time: the first column of timestamps. Otherwise the first column of whole numbers with a name about time, if most
+  values are seconds, milliseconds or microseconds of this century. (A clock that was reset starts at 1970.)
+* Key: the first column of text or whole numbers with the name of a person, client or device (`user_id`, `client`, …).
+
+Both are guessed from the first rows of the first file. Options override the guesses.
 """
 
 import json
@@ -50,23 +51,23 @@ class OwnData:
 
 
 def look_at(folder: Path, key: str | None = None, timestamp: str | None = None) -> OwnData:
-    """Find format, key and time of the files in ``folder``; raises InvalidSpec where it cannot."""
+    """Finds format, key and time of the files in ``folder``. Raises InvalidSpec if one cannot be found."""
     format, files = _files(folder)
     try:
         sample = _with_times(ds.dataset(files[0], format=format).head(SAMPLE_ROWS))
     except (pa.ArrowException, OSError) as error:
         raise InvalidSpec(f"{files[0]}: cannot be read as {format}: {error}") from error
-    for given, option in ((key, "--key"), (timestamp, "--timestamp")):
-        if given and given not in sample.column_names:
-            raise InvalidSpec(f"{option} {given}: {files[0]} has no such column, only {_listed(sample)}")
-    time, unit = _time(sample, timestamp)
-    chosen = key or _key(sample, time)
+    for column, option in ((key, "--key"), (timestamp, "--timestamp")):
+        if column and column not in sample.column_names:
+            raise InvalidSpec(f"{option} {column}: {files[0]} has no such column, only {_listed(sample)}")
+    time_column, unit = _time(sample, timestamp)
+    key_column = key or _key(sample, time_column)
     columns = {name: kind for name in sample.column_names if (kind := _spark_type(sample[name].type))}
-    return OwnData(folder, format, len(files), chosen, time, unit, columns)
+    return OwnData(folder, format, len(files), key_column, time_column, unit, columns)
 
 
 def definition_text(data: OwnData, name: str, window: str, engine: str = "spark") -> str:
-    """A definition in TOML that counts the rows of each key; ``window`` is what stands under ``[window]``."""
+    """Definition in TOML that counts the rows of each key. ``window`` is the text under ``[window]``."""
     unit = f'timestamp_unit = "{data.timestamp_unit}"\n' if data.timestamp_unit else ""
     schema = ""
     if data.format != "parquet":
@@ -99,16 +100,16 @@ events = "count(*)"
 def _files(folder: Path) -> tuple[str, list[Path]]:
     if not folder.is_dir():
         raise InvalidSpec(f"{folder}: no such folder")
-    found = [path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(("_", "."))]
-    formats = {path.suffix.removeprefix(".") for path in found}
+    files = [path for path in folder.rglob("*") if path.is_file() and not path.name.startswith(("_", "."))]
+    formats = {path.suffix.removeprefix(".") for path in files}
     if len(formats) != 1 or not formats <= set(FORMATS):
-        given = ", ".join(sorted(formats)) or "no files"
-        raise InvalidSpec(f"{folder}: need files of one format, {', '.join(FORMATS)}, found {given}")
-    return formats.pop(), sorted(found, key=lambda path: (path.stat().st_mtime_ns, path.name))
+        actual = ", ".join(sorted(formats)) or "no files"
+        raise InvalidSpec(f"{folder}: need files of one format, {', '.join(FORMATS)}, found {actual}")
+    return formats.pop(), sorted(files, key=lambda path: (path.stat().st_mtime_ns, path.name))
 
 
 def _with_times(sample: pa.Table) -> pa.Table:
-    """Texts that all read as times become times, as Spark will read them."""
+    """Converts text columns to times if every text is a time, as Spark reads them."""
     for number, column in enumerate(sample.columns):
         is_text = pa.types.is_string(column.type) and column.null_count < len(column)
         if is_text and (times := _as_times(column)) is not None:
@@ -125,20 +126,20 @@ def _as_times(texts: pa.ChunkedArray) -> pa.ChunkedArray | None:
     return None
 
 
-def _time(sample: pa.Table, given: str | None) -> tuple[str, str | None]:
-    candidates = [given] if given else sample.column_names
+def _time(sample: pa.Table, option: str | None) -> tuple[str, str | None]:
+    candidates = [option] if option else sample.column_names
     for name in candidates:
         if pa.types.is_timestamp(sample[name].type):
             return name, None
     for name in candidates:
-        speaks_of_time = pa.types.is_integer(sample[name].type) and (given or _ABOUT_TIME.search(name))
-        if speaks_of_time and (unit := _unit(sample[name].drop_null().to_pylist())):
+        is_about_time = pa.types.is_integer(sample[name].type) and (option or _ABOUT_TIME.search(name))
+        if is_about_time and (unit := _unit(sample[name].drop_null().to_pylist())):
             return name, unit
-    if given:
+    if option:
         raise InvalidSpec(
-            f"--timestamp {given}: is {sample[given].type}; need timestamps, texts of ISO 8601, or whole numbers most"
-            " of which are seconds, milliseconds or microseconds since 2000. A definition reads others, by"
-            " source.timestamp_unit and source.dialect.timestamp_format"
+            f"--timestamp {option}: the column is {sample[option].type}; need timestamps, ISO 8601 texts, or whole"
+            " numbers that are mostly seconds, milliseconds or microseconds since 2000. For other forms, write a"
+            " definition with source.timestamp_unit or source.dialect.timestamp_format"
         )
     raise InvalidSpec(f"need a column of times, found {_listed(sample)}; name one with --timestamp")
 

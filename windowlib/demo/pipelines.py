@@ -1,4 +1,4 @@
-"""The definitions that the demo writes: sessions and sliding windows over the same arrival files."""
+"""Definitions of the demo: sessions and sliding windows over the same arrival files."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,7 +21,7 @@ key = ["user_id"]
 timestamp = "ts"
 event_id = "event_id"                   # a second copy of an event is dropped
 dedup_horizon = "1d"
-max_files_per_run = 1                   # one batch for each file, so that there is something to see
+max_files_per_run = 1                   # one batch for each file, so that you can watch the progress
 
 [watermark]
 out_of_orderness = "{out_of_orderness}"
@@ -38,7 +38,7 @@ total = "sum(value)"
 
 
 def write_definitions(folder: Path, engines: Sequence[str] = ("spark", "spark")) -> tuple[Path, Path]:
-    """Write ``sessions.toml`` and ``sliding.toml`` into ``folder``, each with its engine."""
+    """Writes ``sessions.toml`` and ``sliding.toml`` into ``folder``, each with its engine."""
     gap, size, slide = map(format_duration, (GAP_MS, SIZE_MS, SLIDE_MS))
     sessions, sliding = folder / "sessions.toml", folder / "sliding.toml"
     ends, slides = f"{gap} without a click ends one", f"the last {size}, every {slide}"

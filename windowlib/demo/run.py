@@ -1,9 +1,9 @@
-"""What `windowlib demo` does: make clicks and their truth, run two pipelines file by file, compare, say what is next.
+"""Implements `windowlib demo`: generates clicks and their truth, runs two pipelines file by file, and compares.
 
-Everything lies in one folder: ``incoming/`` (the arrival files), ``truth/`` (what must come out), two definitions, and
-``warehouse/`` (what came out). With other data there is no truth to compare with.
+Everything lies in one folder: ``incoming/`` (arrival files), ``truth/`` (expected outcome), two definitions, and
+``warehouse/`` (actual outcome). The reader's own data have no truth to compare with.
 
-Each pipeline runs in a process of its own (``windowlib.demo.runs``), as a schedule runs it.
+Each pipeline runs in its own process (``windowlib.demo.runs``), like a scheduled run.
 """
 
 import shutil
@@ -41,7 +41,7 @@ WIDTHS |= {"in flight": 11, "watermark": 29, "seconds": 9}
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Folder and screen of a demo, and the engine of both pipelines; None for an engine of each (`ENGINES`)."""
+    """Folder and console of a demo, and the engine of both pipelines; None: one engine for each (`ENGINES`)."""
 
     folder: Path
     console: Console
@@ -52,11 +52,11 @@ class Stage:
 
 
 def demo(stage: Stage, settings: ClickSettings = FULL_SIZE) -> bool:
-    """Run both pipelines over clicks with a known truth; True when not one row differs from it."""
+    """Runs both pipelines over clicks with a known truth; returns True if no row differs from it."""
     _fresh_folder(stage.folder)
     truth = make_demo_data(settings, stage.folder / "incoming")
     _write_truth(truth, stage.folder / "truth")
-    _say_what_was_made(stage, truth, settings)
+    _show_truth(stage, truth, settings)
     comparisons = []
     sides = (("sessions", truth.sessions), ("sliding windows", truth.sliding))
     files = write_definitions(stage.folder, [stage.engine or engine for engine in ENGINES])
@@ -65,22 +65,25 @@ def demo(stage: Stage, settings: ClickSettings = FULL_SIZE) -> bool:
         run_and_show(stage, definition, what)
         comparisons += compare_with_truth(definition, what, expected, truth.unusable)
     _show_comparisons(stage, comparisons)
-    _say_what_next(stage, stage.folder / "sessions.toml")
+    _show_next_commands(stage, stage.folder / "sessions.toml")
     return not any(comparison.differences for comparison in comparisons)
 
 
 def demo_own_data(stage: Stage, data: Path, key: str | None = None, timestamp: str | None = None) -> None:
-    """Run sessions and hourly counts over a folder of own files; raises InvalidSpec where it must guess."""
+    """Runs sessions and hourly counts over a folder of the reader's files. Raises InvalidSpec for unsuitable files."""
     if data.absolute().is_relative_to(stage.folder.absolute()):
-        raise InvalidSpec(f"{data} lies inside {stage.folder}, which the demo empties; name another folder for it")
-    engine, found = stage.engine or OWN_DATA_ENGINE, look_at(data, key, timestamp)
-    if engine == "sail" and found.format != "parquet":
-        raise InvalidSpec(f"{data} has {found.format} files, which Spark alone parses: leave out --engine sail")
+        raise InvalidSpec(
+            f"{data} lies inside {stage.folder}, which the demo empties; name another folder for the demo"
+        )
+    engine, own_data = stage.engine or OWN_DATA_ENGINE, look_at(data, key, timestamp)
+    if engine == "sail" and own_data.format != "parquet":
+        raise InvalidSpec(f"{data} has {own_data.format} files, which Spark alone parses: leave out --engine sail")
     _fresh_folder(stage.folder)
-    unit = f" ({found.timestamp_unit} since 1970)" if found.timestamp_unit else ""
+    unit = f" ({own_data.timestamp_unit} since 1970)" if own_data.timestamp_unit else ""
     stage.say(
-        f"{found.files:,} {found.format} files in {escape(str(data))}: time is [b]{escape(found.timestamp)}[/b]{unit},"
-        f" key is [b]{escape(found.key)}[/b] (other columns: --timestamp, --key)"
+        f"{own_data.files:,} {own_data.format} files in {escape(str(data))}: time is"
+        f" [b]{escape(own_data.timestamp)}[/b]{unit}, key is [b]{escape(own_data.key)}[/b]"
+        " (other columns: --timestamp, --key)"
     )
     windows = {
         "own_sessions": 'type = "session"\ngap = "30m"',
@@ -88,13 +91,13 @@ def demo_own_data(stage: Stage, data: Path, key: str | None = None, timestamp: s
     }
     for name, window in windows.items():
         file = stage.folder / f"{name}.toml"
-        file.write_text(definition_text(found, name, window, engine))
+        file.write_text(definition_text(own_data, name, window, engine))
         run_and_show(stage, _own_definition(file), name)
-    _say_what_next(stage, stage.folder / "own_sessions.toml")
+    _show_next_commands(stage, stage.folder / "own_sessions.toml")
 
 
 def run_and_show(stage: Stage, definition: Definition, what: str) -> None:
-    """Run everything new, and show its engine and a line for each batch."""
+    """Runs everything new. Shows the engine and a line for each batch."""
     stage.say(f"\n[b]{what}[/b] on [b]{definition.engine.capitalize()}[/b]  ({escape(str(definition.file))})")
     stage.say(_line(dict(zip(WIDTHS, WIDTHS, strict=True))))
     records = []
@@ -110,7 +113,7 @@ def run_and_show(stage: Stage, definition: Definition, what: str) -> None:
 def compare_with_truth(
     definition: Definition, what: str, truth: WindowTruth, unusable: dict[str, int]
 ) -> list[Comparison]:
-    """Results, late events and quarantine of one pipeline next to what they must be."""
+    """Compares results, late events and quarantine of one pipeline with the truth."""
     late = pa.table({"event_id": truth.late})
     reasons = _rows(definition, "quarantine", "reason")["reason"].value_counts().to_pylist()
     refused = compare_counts(unusable, {count["values"]: count["counts"] for count in reasons})
@@ -122,19 +125,19 @@ def compare_with_truth(
 
 
 def _rows(definition: Definition, name: str, *columns: str) -> pa.Table:
-    """Columns of a table; of one that never had a row, without rows."""
+    """Columns of a table; without rows if the table never had a row."""
     table = read_table(definition, name)
     return table.select(columns) if table.num_columns else pa.table({column: [] for column in columns})
 
 
 def _fresh_folder(folder: Path) -> None:
-    """An empty folder; one that an earlier demo made is emptied, anything else is left alone."""
+    """Creates an empty folder, or empties the folder of an earlier demo. Refuses any other folder with files."""
     if folder.exists() and any(folder.iterdir()):
         if not (folder / MARK).exists():
-            raise InvalidSpec(f"{folder} is not empty and no earlier demo made it; name another folder")
+            raise InvalidSpec(f"{folder} is not empty and was not created by the demo; name another folder")
         shutil.rmtree(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / MARK).write_text("Made by `windowlib demo`, which empties this folder when it runs again.\n")
+    (folder / MARK).write_text("Created by `windowlib demo`, which empties this folder when it runs again.\n")
 
 
 def _own_definition(file: Path) -> Definition:
@@ -151,13 +154,13 @@ def _write_truth(truth: Truth, folder: Path) -> None:
         pq.write_table(pa.table({"event_id": side.late}), folder / f"{name}_late.parquet")
 
 
-def _say_what_was_made(stage: Stage, truth: Truth, settings: ClickSettings) -> None:
+def _show_truth(stage: Stage, truth: Truth, settings: ClickSettings) -> None:
     refused = ", ".join(f"{number:,} {reason}" for reason, number in truth.unusable.items())
     stage.say(
         f"{truth.rows:,} rows in {settings.files} files in {escape(str(stage.folder / 'incoming'))}: {settings.users:,}"
         f" users, {instant(BASE_MS)} to {instant(BASE_MS + settings.files * HOUR_MS)}, clicks out of order.\n"
-        f"Made to be refused: {refused}.\n"
-        f"Made to be found: {len(truth.sessions.results):,} sessions ({len(truth.sessions.late):,} events too late for"
+        f"Rows that must be refused: {refused}.\n"
+        f"Expected results: {len(truth.sessions.results):,} sessions ({len(truth.sessions.late):,} events too late for"
         f" theirs), {len(truth.sliding.results):,} sliding windows ({len(truth.sliding.late):,} events too late)."
     )
 
@@ -182,10 +185,10 @@ def _line(cells: dict[str, str]) -> str:
 
 def _show_comparisons(stage: Stage, comparisons: list[Comparison]) -> None:
     table = Table(
-        title="\nFound, next to the truth", title_justify="left", box=None, header_style="bold", pad_edge=False
+        title="\nComparison with the truth", title_justify="left", box=None, header_style="bold", pad_edge=False
     )
     table.add_column("")
-    for name in ("expected", "found", "missing", "extra", "different values"):
+    for name in ("expected", "actual", "missing", "extra", "different values"):
         table.add_column(name, justify="right")
     for comparison in comparisons:
         what, *numbers = astuple(comparison)
@@ -195,7 +198,7 @@ def _show_comparisons(stage: Stage, comparisons: list[Comparison]) -> None:
     stage.say(f"[b]{sum(comparison.differences for comparison in comparisons):,} differences[/b]")
 
 
-def _say_what_next(stage: Stage, file: Path) -> None:
+def _show_next_commands(stage: Stage, file: Path) -> None:
     shown = {
         to_paste("status", file): "the watermark, and what holds it back",
         to_paste("read", file, "results", "--out", "results.csv"): "",
@@ -206,4 +209,4 @@ def _say_what_next(stage: Stage, file: Path) -> None:
     }
     width = max(len(command) for command, what in shown.items() if what)
     lines = (f"  {command.ljust(width)}  {f'# {what}' if what else ''}".rstrip() for command, what in shown.items())
-    stage.say("\n".join(["", "What to look at next:", *lines]))
+    stage.say("\n".join(["", "Next steps:", *lines]))

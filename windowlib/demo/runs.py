@@ -1,6 +1,6 @@
-"""A pipeline run as a schedule runs it: `windowlib run FILE --json`, in a process of its own.
+"""Runs of a pipeline in their own process, like scheduled runs: `windowlib run FILE --json`.
 
-PySpark allows one kind of session in a process, so two engines need two processes anyway.
+PySpark allows one kind of Spark session in a process, so two engines need two processes.
 """
 
 import json
@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-PROGRESS_LINES = {"WINDOWLIB_PROGRESS": "0s"}  # none: the demo shows each batch
+PROGRESS_LINES = {"WINDOWLIB_PROGRESS": "0s"}  # no progress lines: the demo shows each batch itself
 
 
 def batches(file: Path) -> Iterator[dict[str, Any]]:
-    """The batches of everything new, each once it is committed, as `windowlib run --json` prints it.
+    """Runs everything new; yields each batch after its commit, as `windowlib run --json` prints it.
 
-    A run that fails has said why on stderr; its exit code then ends this process, too.
+    A failed run has printed its error on stderr. This process then ends with the same exit code.
     """
     command = [sys.executable, "-P", "-m", "windowlib", "run", str(file), "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **PROGRESS_LINES}) as run:

@@ -1,10 +1,10 @@
-"""What a run over the arrival files must find, known from how they were made.
+"""Expected outcome of a run over the arrival files, known from their generation.
 
-Sessions     each visit that was not lost, once the final watermark has reached its end, with all of its events.
-Sliding      an event counts in each of its windows that was not past its clean-up when the event came; it is late when
-             that holds for none of them. Windows are published once the final watermark has reached their end.
+Sessions     Each visit that is not lost is a session with all its events, if the final watermark has reached its end.
+Sliding      An event counts in each of its windows that has not reached its cleanup when the event arrives. An event
+             that counts in no window is late. A window is published if the final watermark has reached its end.
 
-No window is worked out from its neighbours here: sessions are the visits, sliding windows are arithmetic.
+Nothing here merges windows: sessions are the visits, and sliding windows are arithmetic.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ SIZE_MS, SLIDE_MS = HOUR_MS, 10 * MINUTE_MS
 
 @dataclass(frozen=True, slots=True)
 class WindowTruth:
-    """``results``: user_id, window_start, window_end, events, total; ``late``: the event ids that reach no window."""
+    """``results``: user_id, window_start, window_end, events, total; ``late``: ids of events that reach no window."""
 
     results: pa.Table
     late: pa.Array
@@ -30,7 +30,7 @@ class WindowTruth:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """The right outcome of both pipelines, the rows in quarantine by reason, and the watermark at the end."""
+    """Expected outcome of both pipelines, rows in quarantine by reason, and the final watermark."""
 
     sessions: WindowTruth
     sliding: WindowTruth
@@ -40,7 +40,7 @@ class Truth:
 
 
 def make_demo_data(settings: ClickSettings, folder: Path) -> Truth:
-    """Write the arrival files into ``folder``; the same settings give the same files and the same truth."""
+    """Writes the arrival files into ``folder``. The same settings give the same files and the same truth."""
     rng = np.random.default_rng(settings.seed)
     arrivals = make_arrivals(settings, make_clicks(settings, rng), rng)
     number = len(arrivals.file)
@@ -57,13 +57,15 @@ def _sessions(arrivals: Arrivals, value: Ints, has_value: Mask) -> WindowTruth:
     visits = arrivals.clicks.visits
     first = np.cumsum(visits.size) - visits.size
     total, values = np.add.reduceat(value, first), np.add.reduceat(has_value, first, dtype=np.int64)
-    found = ~arrivals.lost & (visits.end_ms - 1 <= arrivals.watermark_ms[-1])
+    published = ~arrivals.lost & (visits.end_ms - 1 <= arrivals.watermark_ms[-1])
     results = _results(visits.user, visits.first_ms, visits.end_ms, visits.size, total, values)
-    return WindowTruth(results.filter(pa.array(found)), event_ids(np.flatnonzero(arrivals.lost[arrivals.clicks.visit])))
+    return WindowTruth(
+        results.filter(pa.array(published)), event_ids(np.flatnonzero(arrivals.lost[arrivals.clicks.visit]))
+    )
 
 
 def _sliding(arrivals: Arrivals, value: Ints, has_value: Mask) -> WindowTruth:
-    """Windows are numbered by user and start; all events are counted in their newest window, then in the one before…"""
+    """Counts all events in their newest window, then in the window before, and so on. A cell is one user and start."""
     timestamp, watermark = arrivals.clicks.timestamp_ms, arrivals.watermark_ms[arrivals.file]
     user = arrivals.clicks.visits.user[arrivals.clicks.visit]
     newest = timestamp // SLIDE_MS
@@ -79,9 +81,9 @@ def _sliding(arrivals: Arrivals, value: Ints, has_value: Mask) -> WindowTruth:
             sums[row] += np.bincount(cell, weights=numbers[counts], minlength=sums.shape[1]).astype(np.int64)
     events, total, values = sums
     start_ms = (np.arange(sums.shape[1]) % columns + oldest) * SLIDE_MS
-    found = np.flatnonzero((events > 0) & (start_ms + SIZE_MS - 1 <= arrivals.watermark_ms[-1]))
-    cells = [numbers[found] for numbers in (events, total, values)]
-    results = _results(found // columns, start_ms[found], start_ms[found] + SIZE_MS, *cells)
+    published = np.flatnonzero((events > 0) & (start_ms + SIZE_MS - 1 <= arrivals.watermark_ms[-1]))
+    cells = [numbers[published] for numbers in (events, total, values)]
+    results = _results(published // columns, start_ms[published], start_ms[published] + SIZE_MS, *cells)
     return WindowTruth(results, event_ids(np.flatnonzero(late)))
 
 
