@@ -40,7 +40,7 @@ def test_each_check_says_what_it_takes_to_fail_who_looks_and_where_its_bound_is(
     assert late.fails.startswith("It fails where late_share is above 0.05. Batch 8 failed: observed 0.1 ")
     assert late.override.endswith("under [checks]: max_late_share = …   (0 to 1, now 0.05)")
     assert [(one.batch_id, one.success) for one in late.seen] == [(8, False), (7, True)]
-    assert late.observes[0] == "late_share: late events of those admitted"
+    assert late.observes[0] == "late_share: late events, as a share of admitted events"
     assert check_named(found, "unusable_share").fails == (
         "It fails where unusable_share is above 0.02. Batch 8 had 0.011: 55 % of that."
     )

@@ -481,7 +481,10 @@ def test_a_run_that_died_is_reported_by_the_next_plan(clicks, server):
     notes_of(clicks, UNKNOWN, now_ms=NOW_MS + clicks.lease_timeout_ms - 1)
     assert server.got == []
     notes_of(clicks, UNKNOWN, now_ms=NOW_MS + clicks.lease_timeout_ms)
-    assert server.got[0]["sentence"] == "the run that worked on batch 1 ended without finishing it; the next run finishes it"
+    assert (
+        server.got[0]["sentence"]
+        == "the run that worked on batch 1 ended without finishing it; the next run finishes it"
+    )
 
 
 def ran(*arguments: object) -> Result:

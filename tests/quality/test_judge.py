@@ -70,7 +70,7 @@ def test_it_judges_as_this_process_does(tmp_path: Path) -> None:
 def test_where_it_has_ended_this_process_judges(tmp_path: Path) -> None:
     judge.get_ready()
     own_judge().kill()
-    with pytest.warns(UserWarning, match="the process that judges batches gives no answer"):
+    with pytest.warns(UserWarning, match="the process that judges batches does not answer"):
         assert samples.check(definition(tmp_path), FIGURES, HISTORY)
     assert judge._judge is None
     assert samples.check(definition(tmp_path), FIGURES, HISTORY)
@@ -117,7 +117,7 @@ def suite_of_rows(folder: Path) -> Terms:
 
 
 @holds("quality/configurations.py", "great_expectations.expectations.expectation")
-def test_configurations_that_are_made_once_change_no_outcome(tmp_path: Path) -> None:
+def test_cached_configurations_change_no_outcome(tmp_path: Path) -> None:
     from windowlib.quality.verdict import validate
 
     terms, files = suite_of_rows(tmp_path), [results_file(tmp_path, [*SOUND_RESULTS, ("a", 0, 10)])]

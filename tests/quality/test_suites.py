@@ -239,7 +239,7 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     ),
     "severity in kwargs": (
         suite("bad", {**FEW, "kwargs": {**FEW["kwargs"], "severity": "info"}}),
-        r"expectation 1, .*: need severity next to kwargs, got it in them",
+        r"expectation 1, .*: need severity next to kwargs, got it inside kwargs",
     ),
     "sentence": (suite("bad", {**FEW, "description": 5}), r"expectation 1, .*: description: need a text, got 5"),
     "no column": (
@@ -308,7 +308,7 @@ def test_a_bound_computed_of_what_is_not_usual_yet_bounds_nothing(tmp_path: Path
 def test_a_suite_has_a_name_of_its_own(tmp_path: Path, taken: str) -> None:
     clicks = own(tmp_path, **{taken: suite(taken, FEW)})
     with pytest.raises(
-        InvalidSpec, match=rf"need another name: the suite of checks\.{taken[4:]}_suite is called {taken}"
+        InvalidSpec, match=rf"need another name: {taken} is reserved for the suite of checks\.{taken[4:]}_suite"
     ):
         check(clicks, FIGURES)
 

@@ -16,7 +16,7 @@ def test_a_damaged_one_is_named_with_what_can_be_done(tmp_path: Path, damage: st
     keep(tmp_path, {"batch_id": 2}, [])
     file = tmp_path / FOLDER / "2.json"
     file.write_text(damage)
-    with pytest.raises(UnreadableOutcome, match=rf"^{file}, what the checks of batch 2 came to, .* or delete it"):
+    with pytest.raises(UnreadableOutcome, match=rf"^{file}, the outcome of the checks of batch 2, .* or delete it"):
         kept(tmp_path)
     file.unlink()
     assert [one.batch_id for one in kept(tmp_path)] == [1]

@@ -1,6 +1,6 @@
-"""What is usual of a number, by what it was before: the median, and deviations from it to each side.
+"""Expected range of a figure, derived from its history: the median, and deviations from it to each side.
 
-The deviation is the median absolute one, so a few values that were out of line do not make such values usual.
+The deviation is the median absolute deviation, so a few outliers do not widen the range.
 """
 
 from __future__ import annotations
@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-ENOUGH = 8  # values: fewer do not show what is usual
+ENOUGH = 8  # values: fewer give no range
 WIDTH = 3  # deviations to each side of the median
-AS_OF_NORMAL = 1.4826  # a normal distribution's standard deviation, in median absolute deviations
-LEAST = 0.05  # of the median: a figure that hardly ever changes may change by this much
-MOST = 0.9  # of the values
+AS_OF_NORMAL = 1.4826  # standard deviation of a normal distribution, in median absolute deviations
+LEAST = 0.05  # of the median: lower limit of a deviation, for figures that hardly ever change
+MOST = 0.9  # share of the values
 
 
 def usual(values: Sequence[float], *, least: float = LEAST, enough: int = ENOUGH) -> tuple[float, float] | None:
-    """The band of usual values, of figures that are not negative; None where these are fewer than `enough`.
+    """Range (lowest, highest) of the usual values of a figure; None if there are fewer than `enough` values.
 
-    A deviation is at least `least` of the median. Where most values are 0, usual is up to what nine of ten do not
-    exceed.
+    Values must not be negative. A deviation is at least `least` times the median. If the deviation is 0, because most
+    values are 0, the range ends at the 90th percentile.
 
     >>> [round(bound, 2) for bound in usual([10, 11, 9, 10, 12, 10, 9, 500])]
     [5.55, 14.45]

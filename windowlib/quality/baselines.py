@@ -1,10 +1,10 @@
-"""What is usual at this hour of the week: bands of the main figures, of batches planned at that hour in earlier weeks.
+"""Expected ranges of the main figures at this hour of the week, derived from the same hour in earlier weeks.
 
-    band = median ± 3 deviations, over the batches of the same hour (UTC) in the last `WEEKS` weeks
+    band = median ± 3 deviations, over the batches planned in the same hour (UTC) in the last `WEEKS` weeks
 
-A deviation is the median absolute one, and at least a quarter of the median, so that the narrowest band is from a
-quarter to one and three quarters of what is usual. There is no band before `ENOUGH_WEEKS` of those weeks had a batch
-that read something, nor for a batch that reads nothing: how much it read needs no band.
+The deviation is the median absolute deviation, but at least a quarter of the median. So the narrowest band is from 0.25
+to 1.75 times the median. There is no band if fewer than `ENOUGH_WEEKS` of these weeks had a batch that read something.
+A batch that reads nothing has no band either.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ WEEKS, ENOUGH_WEEKS = 8, 4
 LEAST_DEVIATION = 0.25  # of the median
 LEAST_LATE_SHARE = 0.01  # a share below this is not worth a warning
 NEEDED = ("plan_time_ms", "rows_read", "rows_admitted", "rows_late", ON_TIME, LATE)
-"""The figures of an earlier batch that bands are made from."""
+"""Figures of earlier batches that the bands are computed from."""
 
 Figures: TypeAlias = Mapping[str, int | None]
 
 
 def weeks_before(plan_time_ms: int, earlier_ms: int) -> int | None:
-    """How many weeks before a time the same hour of the week was; None where it was another hour, or too long ago.
+    """Number of weeks between two times in the same hour of the week; None for another hour, or over `WEEKS` weeks.
 
     >>> weeks_before(2 * WEEK_MS, WEEK_MS + HOUR_MS - 1), weeks_before(2 * WEEK_MS, WEEK_MS - 1)
     (1, None)
@@ -40,7 +40,7 @@ def weeks_before(plan_time_ms: int, earlier_ms: int) -> int | None:
 
 
 def bounds(figures: Figures, history: Sequence[Figures]) -> dict[str, float | None]:
-    """The bounds that suites may name, by parameter; 0 and None, which bound nothing, where nothing is usual yet.
+    """Bounds that suites may name, by parameter; 0 and None, which bound nothing, if there is no band yet.
 
     >>> past = [{"plan_time_ms": week * WEEK_MS, "rows_read": 100, "rows_admitted": 100, "rows_late": 2,
     ...          "windows_fired_on_time": 40, "windows_fired_late": 0} for week in range(5)]
@@ -50,11 +50,11 @@ def bounds(figures: Figures, history: Sequence[Figures]) -> dict[str, float | No
      'usual_windows_fired_low': 10.0, 'usual_windows_fired_high': 70.0}
     >>> set(bounds(now, past[:3]).values())
     {0.0, None}
-    >>> bounds(now, [one | {"rows_late": 0} for one in past])["usual_late_share_high"]
+    >>> bounds(now, [batch | {"rows_late": 0} for batch in past])["usual_late_share_high"]
     0.01
     """
     same = _same_hour(figures, history) if figures.get("rows_read") else []
-    rows, late, fired = (_band(same, one) for one in (_rows_read, _late_share, windows_fired))
+    rows, late, fired = (_band(same, value) for value in (_rows_read, _late_share, windows_fired))
     return {
         "usual_rows_read_low": rows[0],
         "usual_rows_read_high": rows[1],
@@ -65,7 +65,7 @@ def bounds(figures: Figures, history: Sequence[Figures]) -> dict[str, float | No
 
 
 def _same_hour(figures: Figures, history: Sequence[Figures]) -> list[Figures]:
-    """The batches of the same hour in earlier weeks that read something; none where these are too few weeks."""
+    """Batches of the same hour in earlier weeks that read something; none if they cover too few weeks."""
     now_ms = figures.get("plan_time_ms") or 0
     weeks = {id(past): weeks_before(now_ms, past.get("plan_time_ms") or 0) for past in history if past.get("rows_read")}
     same = [past for past in history if weeks.get(id(past)) is not None]
@@ -73,8 +73,8 @@ def _same_hour(figures: Figures, history: Sequence[Figures]) -> list[Figures]:
 
 
 def _band(same: Sequence[Figures], value: Callable[[Figures], float]) -> tuple[float, float | None]:
-    found = usual([value(past) for past in same], least=LEAST_DEVIATION, enough=ENOUGH_WEEKS)
-    return (round(found[0], 6), round(found[1], 6)) if found and found[1] else (0.0, None)
+    band = usual([value(past) for past in same], least=LEAST_DEVIATION, enough=ENOUGH_WEEKS)
+    return (round(band[0], 6), round(band[1], 6)) if band and band[1] else (0.0, None)
 
 
 def _rows_read(figures: Figures) -> float:

@@ -1,11 +1,11 @@
-"""Judges one batch before it is committed, and keeps what was found for the report.
+"""Judges a batch before its commit, and stores the outcome for the report.
 
     checks = check(terms, root, figures, history, result_files)
     if failed := critical_failures(checks):     # then nothing is committed
         print(explain(failed))
 
-Great Expectations takes seconds to import, so another process does so (`windowlib.quality.judge`), while this one reads
-and computes, if `preload` is called before.
+Great Expectations takes seconds to import. If `preload` is called first, another process imports it
+(`windowlib.quality.judge`), while this process reads and computes.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from windowlib.quality.figures import Figures
 
 
-EXAMPLES = ", such as "  # between what a check of rows has counted and values that it has met: nothing else parts them
+EXAMPLES = ", such as "  # separates the observation of a row check from example values
 Identity: TypeAlias = tuple[str, str, int]
-UNBOUNDED = "no exception"  # what is expected without bounds
-OF_VALUES = "expect_column_"  # beginning of expectations that observe values of columns
+UNBOUNDED = "no exception"  # `expected` of a check without bounds
+OF_VALUES = "expect_column_"  # prefix of expectations whose observation is a column value
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +53,10 @@ def preload() -> None:
 def check(
     terms: Terms, root: Path, figures: Figures, history: Sequence[Figures] = (), result_files: Sequence[Path] = ()
 ) -> list[CheckResult]:
-    """The outcome of every check of a batch; also kept under its pipeline's `root` (`windowlib.quality.validations`).
+    """Outcome of every check of a batch. Also stores it under the pipeline's `root` (`windowlib.quality.validations`).
 
-    `history` holds the figures of earlier batches, `result_files` the files with the results that the batch adds or
-    changes: what earlier batches published was judged, and perhaps approved, with them.
-    Raises `InvalidSpec` where a suite is mistaken.
+    `history` holds the figures of earlier batches. `result_files` hold the results that this batch adds or changes;
+    results of earlier batches were judged with those batches. Raises `InvalidSpec` for a mistake in a suite.
     """
     files = [file.absolute() for file in result_files]
     outcomes = judged((terms, figures, history, files))
@@ -66,33 +65,33 @@ def check(
 
 
 def in_words(outcomes: Iterable[Mapping[str, Any]], figures: Figures) -> list[CheckResult]:
-    """The outcomes of suites, as Great Expectations gives them, check by check."""
+    """Converts the outcomes of suites, as Great Expectations returns them, to one result per check."""
     return [
-        _result(outcome["suite_name"], one, figures, of_rows=is_of_rows(outcome))
+        _check_result(outcome["suite_name"], result, figures, of_rows=is_of_rows(outcome))
         for outcome in outcomes
-        for one in outcome["results"]
+        for result in outcome["results"]
     ]
 
 
 def failed_in_words(outcomes: Iterable[Mapping[str, Any]], figures: Figures) -> dict[Identity, CheckResult]:
-    """The checks that failed, by what identifies each. Those that hold, which are nearly all, are not put in words."""
-    all_of_them = [(outcome, one) for outcome in outcomes for one in outcome["results"]]
-    names = ((outcome["suite_name"], name_of(one["expectation_config"])) for outcome, one in all_of_them)
+    """Failed checks by identity. Checks that hold, which are nearly all, are not converted to results."""
+    pairs = [(outcome, result) for outcome in outcomes for result in outcome["results"]]
+    names = ((outcome["suite_name"], name_of(result["expectation_config"])) for outcome, result in pairs)
     return {
-        identity: _result(outcome["suite_name"], one, figures, of_rows=is_of_rows(outcome))
-        for identity, (outcome, one) in zip(_identities(names), all_of_them, strict=True)
-        if not one["success"]
+        identity: _check_result(outcome["suite_name"], result, figures, of_rows=is_of_rows(outcome))
+        for identity, (outcome, result) in zip(_identities(names), pairs, strict=True)
+        if not result["success"]
     }
 
 
 def identified(results: Sequence[CheckResult]) -> Iterator[tuple[Identity, CheckResult]]:
-    """The checks of a batch, each with what identifies it: suite, expectation, and which of those that are equal.
+    """Checks of a batch with their identities: suite, expectation, and a number that separates equal names.
 
     >>> twice = [CheckResult("own", "max(total)", "warning", sentence, False, "3", "1") for sentence in ("a", "b")]
     >>> [identity for identity, _ in identified(twice)]
     [('own', 'max(total)', 1), ('own', 'max(total)', 2)]
     """
-    return zip(_identities((one.suite, one.expectation) for one in results), results, strict=True)
+    return zip(_identities((result.suite, result.expectation) for result in results), results, strict=True)
 
 
 def _identities(names: Iterable[tuple[str, str]]) -> Iterator[Identity]:
@@ -103,17 +102,17 @@ def _identities(names: Iterable[tuple[str, str]]) -> Iterator[Identity]:
 
 
 def is_of_rows(outcome: Mapping[str, Any]) -> bool:
-    """Tests if a suite has judged rows, whose values not everyone may see."""
+    """Tests if a suite has judged rows. Not every reader may see their values."""
     return bool(outcome["meta"].get(JUDGED) == OF_ROWS)
 
 
 def critical_failures(checks: Iterable[CheckResult]) -> list[CheckResult]:
-    """The checks that keep a batch from being committed."""
+    """Failed checks that prevent the commit of a batch."""
     return [check for check in checks if not check.success and check.severity == "critical"]
 
 
 def explain(checks: Iterable[CheckResult]) -> str:
-    """One line per check: its sentence, what was expected, what was seen.
+    """One line per check: its sentence, the expected and the observed value.
 
     >>> print(explain([CheckResult("events", "rows", "critical", "Every row is kept.", False, "3", "0")]))
     - Every row is kept. Expected 0, observed 3.
@@ -122,18 +121,18 @@ def explain(checks: Iterable[CheckResult]) -> str:
 
 
 def dq_rows(batch_id: int, checks: Iterable[CheckResult]) -> list[dict[str, Any]]:
-    """The rows of `dq_results`, all but `plan_time`."""
+    """Rows of `dq_results`, without `plan_time`."""
     return [{"batch_id": batch_id, **asdict(check)} for check in checks]
 
 
 def name_of(config: Mapping[str, Any]) -> str:
-    """What an expectation is called in `dq_results`: its type, and the columns that it looks at."""
+    """Name of an expectation in `dq_results`: its type and its columns."""
     columns = [str(value) for key, value in config["kwargs"].items() if key.startswith("column")]
     return f"{config['type']}({', '.join(columns)})"
 
 
 def without_examples(observed: str) -> str:
-    """What a check has observed without the values that it has met.
+    """Observation of a check without its example values.
 
     >>> without_examples("2 unexpected among 9, such as ann, bob"), without_examples("a value, such as ann")
     ('2 unexpected among 9', 'a value')
@@ -142,7 +141,7 @@ def without_examples(observed: str) -> str:
 
 
 def column_of(name: str) -> str:
-    """The columns in such a name; nothing where it has none.
+    """Columns in the name of an expectation; empty if it has none.
 
     >>> column_of("expect_column_max_to_be_between(late_share)"), column_of("expect_table_row_count_to_equal()")
     ('late_share', '')
@@ -153,7 +152,7 @@ def column_of(name: str) -> str:
 # -- Great Expectations' outcomes in words ------------------------------------------------------------------------
 
 
-def _result(suite: str, outcome: Mapping[str, Any], figures: Figures, *, of_rows: bool) -> CheckResult:
+def _check_result(suite: str, outcome: Mapping[str, Any], figures: Figures, *, of_rows: bool) -> CheckResult:
     config = outcome["expectation_config"]
     name = name_of(config)
     return CheckResult(
@@ -162,48 +161,48 @@ def _result(suite: str, outcome: Mapping[str, Any], figures: Figures, *, of_rows
         severity=str(config["severity"]),
         sentence=config.get("description") or f"{name} holds.",
         success=bool(outcome["success"]),
-        observed=_of_rows(outcome) if of_rows else _of_figures(outcome, figures),
+        observed=_row_observation(outcome) if of_rows else _figure_observation(outcome, figures),
         expected=bounds_in_words(config["kwargs"]),
     )
 
 
-def _of_figures(outcome: Mapping[str, Any], figures: Figures) -> str:
-    """What a check of figures has observed, with those that its number was made of."""
+def _figure_observation(outcome: Mapping[str, Any], figures: Figures) -> str:
+    """Observation of a figure check, with the figures that its number is computed from."""
     if problem := _problem(outcome):
         return f"nothing ({problem})"
-    seen = outcome["result"]
-    if _counts(seen):
-        return _unexpected(seen)
-    ours = outcome["expectation_config"]["meta"].get("windowlib", {})
-    of = ", ".join(f"{name} {figures[name]}" for name in ours.get("figures", ()) if name in figures)
-    return number_in_words(seen.get("observed_value")) + (f" ({of})" if of else "")
+    result = outcome["result"]
+    if _counts(result):
+        return _unexpected(result)
+    settings = outcome["expectation_config"]["meta"].get("windowlib", {})
+    sources = ", ".join(f"{name} {figures[name]}" for name in settings.get("figures", ()) if name in figures)
+    return number_in_words(result.get("observed_value")) + (f" ({sources})" if sources else "")
 
 
-def _of_rows(outcome: Mapping[str, Any]) -> str:
-    """What a check of rows has observed. Values of rows, and errors, which may name some, stand behind `EXAMPLES`."""
+def _row_observation(outcome: Mapping[str, Any]) -> str:
+    """Observation of a row check. Row values, and errors, which may contain some, follow `EXAMPLES`."""
     if problem := _problem(outcome):
         return f"an error{EXAMPLES}{_in_a_line(problem)}"
-    seen = outcome["result"]
-    if _counts(seen):
-        return _unexpected(seen)
-    observed = _in_a_line(seen.get("observed_value"))
+    result = outcome["result"]
+    if _counts(result):
+        return _unexpected(result)
+    observed = _in_a_line(result.get("observed_value"))
     is_a_value = str(outcome["expectation_config"]["type"]).startswith(OF_VALUES)
     return f"a value{EXAMPLES}{observed}" if is_a_value else observed
 
 
-def _counts(seen: Mapping[str, Any]) -> bool:
-    """Whether an outcome counts what it has met, and is not a number itself."""
-    return "observed_value" not in seen or (seen["observed_value"] is None and "unexpected_count" in seen)
+def _counts(result: Mapping[str, Any]) -> bool:
+    """Tests if an outcome counts unexpected values and has no observed value."""
+    return "observed_value" not in result or (result["observed_value"] is None and "unexpected_count" in result)
 
 
-def _unexpected(seen: Mapping[str, Any]) -> str:
-    examples = ", ".join(map(_in_a_line, seen.get("partial_unexpected_list", [])))
-    among = f" among {seen['element_count']}" if "element_count" in seen else ""
-    return f"{seen.get('unexpected_count', 0)} unexpected{among}" + (f"{EXAMPLES}{examples}" if examples else "")
+def _unexpected(result: Mapping[str, Any]) -> str:
+    examples = ", ".join(map(_in_a_line, result.get("partial_unexpected_list", [])))
+    among = f" among {result['element_count']}" if "element_count" in result else ""
+    return f"{result.get('unexpected_count', 0)} unexpected{among}" + (f"{EXAMPLES}{examples}" if examples else "")
 
 
 def _in_a_line(value: Any) -> str:
-    r"""A value as text, in one line: what is taken out of sentences is looked for line by line.
+    r"""A value as text in one line, because example values are removed from messages line by line.
 
     >>> _in_a_line("ann"), _in_a_line("two\nlines"), _in_a_line({"user": "é"}), _in_a_line(7.0)
     ('ann', 'two\\nlines', '{"user": "é"}', '7')
@@ -213,7 +212,7 @@ def _in_a_line(value: Any) -> str:
 
 
 def bounds_in_words(arguments: Mapping[str, Any]) -> str:
-    """Bounds in words, other arguments as they are.
+    """Bounds of an expectation in words; other arguments as they are.
 
     >>> bounds_in_words({"column": "n", "min_value": 0.0, "max_value": 0.0})
     '0'
@@ -229,8 +228,8 @@ def bounds_in_words(arguments: Mapping[str, Any]) -> str:
     low, high = arguments.get("min_value"), arguments.get("max_value")
     if low is None and high is None:
         about = {key: value for key, value in arguments.items() if key != "batch_id" and not key.startswith("column")}
-        said = (f"{key}={value}" for key, value in about.items() if value is not None)
-        return ", ".join(said) or UNBOUNDED
+        parts = (f"{key}={value}" for key, value in about.items() if value is not None)
+        return ", ".join(parts) or UNBOUNDED
     mostly = arguments.get("mostly", 1)
     most = f", in {mostly:.6g} of the rows" if isinstance(mostly, int | float) and mostly != 1 else ""
     return f"{_between(arguments, low, high)}{most}"
@@ -263,14 +262,14 @@ def number_in_words(value: Any) -> str:
 
 
 def _exceptions(outcome: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Why an expectation could not be judged: one entry, or one for each number it needed."""
+    """Errors that prevented a judgement: one entry, or one for each number that the expectation needed."""
     info = outcome["exception_info"]
-    found = [info] if "raised_exception" in info else list(info.values())
-    return [problem for problem in found if problem["raised_exception"]]
+    problems = [info] if "raised_exception" in info else list(info.values())
+    return [problem for problem in problems if problem["raised_exception"]]
 
 
 def _problem(outcome: Mapping[str, Any]) -> str | None:
-    """Why an expectation could not be judged, if so."""
+    """Message of the error that prevented a judgement; None if there was none."""
     return next((str(problem["exception_message"]) for problem in _exceptions(outcome)), None)
 
 

@@ -1,7 +1,7 @@
-"""Great Expectations' configurations of expectations, each made once while a batch is judged.
+"""Cache of the configurations of expectations while a batch is judged.
 
-An expectation makes its configuration from its fields whenever it is asked, some thirty times a check: half of what
-judging takes.
+Great Expectations builds a configuration from the fields of an expectation at each access, some thirty times per check.
+Without the cache, this takes half of the time of judging.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from typing import Any
 
 from great_expectations.expectations.expectation import Expectation
 
-Kept = tuple[Any, tuple[int, ...], Any]  # an expectation, the identities of the values of its fields, the configuration
+CachedConfiguration = tuple[Any, tuple[int, ...], Any]  # expectation, ids of the values of its fields, configuration
 
 
 @contextmanager
-def made_once() -> Iterator[None]:
-    """A block in which an expectation whose fields have not changed gives the configuration that it gave before."""
-    asked: Any = vars(Expectation)["configuration"]
-    kept = dict[int, Kept]()
+def cached_configurations() -> Iterator[None]:
+    """Returns a context in which an expectation reuses its configuration as long as its fields are unchanged."""
+    original: Any = vars(Expectation)["configuration"]
+    cache = dict[int, CachedConfiguration]()
 
     def configuration(self: Any) -> Any:
-        known, fields = kept.get(id(self)), tuple(map(id, vars(self).values()))
-        if known is None or known[0] is not self or known[1] != fields:
-            known = kept[id(self)] = self, fields, asked.fget(self)
-        return known[2]
+        cached, fields = cache.get(id(self)), tuple(map(id, vars(self).values()))
+        if cached is None or cached[0] is not self or cached[1] != fields:
+            cached = cache[id(self)] = self, fields, original.fget(self)
+        return cached[2]
 
     Expectation.configuration = property(configuration)  # type: ignore[assignment,method-assign]
     try:
         yield
     finally:
-        Expectation.configuration = asked  # type: ignore[method-assign]
+        Expectation.configuration = original  # type: ignore[method-assign]

@@ -1,6 +1,6 @@
-"""How many windows a batch fired: before their end, when the watermark reached it, and after it.
+"""Number of windows that a batch fired: before their end, when the watermark reached it, and after it.
 
-Each firing is counted once, so that the three together are the firings of the batch.
+Each firing is counted once, so the sum of the three is the number of firings of the batch.
 """
 
 from __future__ import annotations
@@ -16,4 +16,4 @@ def windows_fired(figures: Mapping[str, int | None]) -> int:
     >>> windows_fired({EARLY: 3, ON_TIME: 40, LATE: 2}), windows_fired({ON_TIME: 40, LATE: None})
     (45, 40)
     """
-    return sum(figures.get(one) or 0 for one in (EARLY, ON_TIME, LATE))
+    return sum(figures.get(name) or 0 for name in (EARLY, ON_TIME, LATE))

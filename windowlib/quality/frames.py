@@ -1,8 +1,10 @@
-"""Rows as a pandas frame in which every number is the one that is stored.
+"""Rows as a pandas frame that holds exactly the stored numbers.
 
-pandas makes doubles of whole numbers that have a null among them, so those beyond 2**53 are others, and takes NaN for a
-null, which no bound is held against; and Great Expectations reads a bound such as 0.7 as a double, which no decimal
-equals.
+Without this module:
+
+* pandas converts whole numbers with nulls to doubles, which changes values beyond 2**53
+* pandas treats NaN as null, so no bound is checked against it
+* Great Expectations reads a bound such as 0.7 as a double, which equals no decimal
 """
 
 from __future__ import annotations
@@ -20,14 +22,14 @@ BROKEN = {pa.float32(): pd.Float32Dtype(), pa.float64(): pd.Float64Dtype()}
 
 
 def frame_of(table: pa.Table) -> pd.DataFrame:
-    """The rows; `table` is used up.
+    """Converts rows to a frame. `table` must not be used afterwards.
 
-    Whole numbers with nulls, and doubles with NaN, are of pandas' nullable types. Decimals are doubles where each has
-    one that is written alike, so that they compare as they are written; else they stay what they are.
+    Whole numbers with nulls, and doubles with NaN, get pandas' nullable types. Decimals become doubles if every value
+    converts back to the same decimal. Otherwise they stay decimals.
 
     >>> from decimal import Decimal
-    >>> one = pa.array([2**53 + 1, None]), pa.array([Decimal("0.7"), None]), pa.array([Decimal(2**53 + 1)] * 2)
-    >>> frame_of(pa.table(one, ["whole", "share", "large"])).astype(str).iloc[0].tolist()
+    >>> columns = pa.array([2**53 + 1, None]), pa.array([Decimal("0.7"), None]), pa.array([Decimal(2**53 + 1)] * 2)
+    >>> frame_of(pa.table(columns, ["whole", "share", "large"])).astype(str).iloc[0].tolist()
     ['9007199254740993', '0.7', '9007199254740993']
     """
     for index, field in enumerate(table.schema):
@@ -43,26 +45,28 @@ def frame_of(table: pa.Table) -> pd.DataFrame:
 
 
 def _as_doubles(decimals: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Decimals as doubles, by way of texts, which Arrow rounds to the nearest; as they are where one would change."""
+    """Decimals as doubles, or unchanged if a value would change. Arrow rounds texts to the nearest double."""
     doubles = decimals.cast(pa.string()).cast(pa.float64())
     try:
         return doubles if doubles.cast(decimals.type).equals(decimals) else decimals
-    except pa.ArrowInvalid:  # a double that has no place in the type
+    except pa.ArrowInvalid:  # a double that does not fit the decimal type
         return decimals
 
 
 def in_utc(suite: Suite, rows: pd.DataFrame) -> Suite:
-    """The same suite; bounds of times, where they name no zone, are in UTC, as the times of `rows` are."""
-    return replace(suite, expectations=tuple(_bounds_in_utc(one, rows) for one in suite.expectations))
+    """The suite with time bounds in UTC, like the times of `rows`. Bounds that name a zone stay as they are."""
+    return replace(suite, expectations=tuple(_bounds_in_utc(expectation, rows) for expectation in suite.expectations))
 
 
-def _bounds_in_utc(one: Expectation, rows: pd.DataFrame) -> Expectation:
-    given = one.config["kwargs"]
-    column = given.get("column")
+def _bounds_in_utc(expectation: Expectation, rows: pd.DataFrame) -> Expectation:
+    arguments = expectation.config["kwargs"]
+    column = arguments.get("column")
     if column not in rows or not isinstance(rows[column].dtype, pd.DatetimeTZDtype):
-        return one
-    bounds = {side: _instant(given[side]) for side in ("min_value", "max_value") if isinstance(given.get(side), str)}
-    return replace(one, config={**one.config, "kwargs": {**given, **bounds}})
+        return expectation
+    bounds = {
+        side: _instant(arguments[side]) for side in ("min_value", "max_value") if isinstance(arguments.get(side), str)
+    }
+    return replace(expectation, config={**expectation.config, "kwargs": {**arguments, **bounds}})
 
 
 def _instant(text: str) -> str:
@@ -71,7 +75,7 @@ def _instant(text: str) -> str:
     ('2026-03-02T00:00:00+00:00', '2026-03-02T12:00+01:00', 'soon')
     """
     try:
-        read = pd.Timestamp(text)
-    except ValueError:  # which Great Expectations says, too
+        time = pd.Timestamp(text)
+    except ValueError:  # Great Expectations reports it
         return text
-    return text if read.tzinfo else read.tz_localize("UTC").isoformat()
+    return text if time.tzinfo else time.tz_localize("UTC").isoformat()

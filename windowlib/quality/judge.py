@@ -1,15 +1,13 @@
-"""The process that judges batches: Great Expectations takes seconds to import, and no run has to wait for it.
+"""Separate process that judges batches. Great Expectations takes seconds to import, and no run waits for it.
 
-The judge is a child of the run and ends with it. Its standard input is one end of a pair of sockets: it reads requests
-and writes answers as lines of JSON. What a judge cannot answer, the run's own process judges, so an error is raised
-where it belongs.
+The judge is a child of the run and ends with it. Its standard input is one end of a socket pair. It reads requests and
+writes answers as lines of JSON. If the judge has no answer, the run's own process judges, so errors are raised there.
 
-It is started by `-c`, not by `-m`: at the depth of calls that this adds, a loop in Great Expectations' import lies
-across two blocks of CPython's stack, which allocates one for each call: 1.9 instead of 1.5 seconds until the first
-answer.
+The judge is started by `-c`, not by `-m`. `-m` adds call depth. Then a loop in Great Expectations' import crosses two
+blocks of CPython's stack, and each call allocates a block: the first answer takes 1.9 instead of 1.5 seconds.
 
-What a process for it saves, and what it does not import: `windowlib.engines`. In a thread of the run one of three runs
-on Sail failed, because two threads imported parts of PySpark at once.
+`windowlib.engines` says how much time this process saves. A thread is no alternative: one of three runs on Sail failed,
+because two threads imported parts of PySpark at the same time.
 """
 
 from __future__ import annotations
@@ -43,16 +41,16 @@ Request: TypeAlias = (
 Outcomes: TypeAlias = list[dict[str, Any]]
 
 OPTIONAL = ("pyspark", "sqlalchemy")
-"""Packages that Great Expectations imports where it finds them. Our frames are pandas', so a judge has none of them."""
+"""Packages that Great Expectations imports if they are installed. A judge uses pandas only, so it hides them."""
 
-ANSWER_S = 600  # a judge that takes longer hangs: the run's own process judges, until `batch_timeout` ends the batch
+ANSWER_S = 600  # a judge that takes longer hangs; then the run's own process judges, limited by `batch_timeout`
 
 _ONE_AT_A_TIME = threading.Lock()  # Great Expectations has one active batch of data in a process
 _judge: Judge | None = None  # this process's
 
 
 class Judge:
-    """A judge in another process, as a run sees it."""
+    """Connection of a run to its judge in another process."""
 
     def __init__(self, connection: socket.socket, process: subprocess.Popen[bytes]) -> None:
         connection.settimeout(ANSWER_S)
@@ -62,19 +60,19 @@ class Judge:
         connection.close()  # the stream keeps it open
 
     def ask(self, request: Request) -> Outcomes | None:
-        """The outcome of each suite; None where it has no answer. Raises OSError when the other process has ended."""
+        """Outcome of each suite; None if the judge has no answer. Raises OSError if the other process has ended."""
         with self._lock:
             self._stream.write(_to_json(request) + "\n")
             self._stream.flush()
             answer = self._stream.readline()
         if not answer:
-            raise ConnectionError("it closed the connection")
+            raise ConnectionError("the process closed the connection")
         outcomes: Outcomes | None = json.loads(answer)
         return outcomes
 
     def end(self) -> None:
         """Ends the process."""
-        with suppress(OSError):  # what was not sent need not be
+        with suppress(OSError):  # unsent data are not needed
             self._stream.close()
         self._process.kill()
         self._process.wait()
@@ -89,9 +87,9 @@ def get_ready() -> None:
 
 
 def judged(request: Request) -> Outcomes:
-    """The outcome of each suite as JSON, by the judge that is ready, else in this process.
+    """Outcome of each suite as JSON, from the judge if it was started, otherwise from this process.
 
-    Raises `InvalidSpec` where a suite is mistaken.
+    Raises `InvalidSpec` for a mistake in a suite.
     """
     global _judge
     if _judge:
@@ -99,28 +97,30 @@ def judged(request: Request) -> Outcomes:
             if (outcomes := _judge.ask(request)) is not None:
                 return outcomes
         except OSError as error:
-            warnings.warn(f"the process that judges batches gives no answer ({error}): judged here", stacklevel=2)
+            warnings.warn(
+                f"the process that judges batches does not answer ({error}); this process judges instead", stacklevel=2
+            )
             _judge.end()
             _judge = None
     return _validated(request)
 
 
 def check_suites(suites: Sequence[Suite]) -> None:
-    """Raises `InvalidSpec` where Great Expectations refuses an expectation: before a batch has to wait for it."""
+    """Raises `InvalidSpec` if Great Expectations refuses an expectation, before any batch is judged."""
     built = _verdict().built
     for suite in suites:
         built(suite)
 
 
 START = "from windowlib.quality.judge import main; main()"
-# Great Expectations' own imports warn of what does not concern a run, also where warnings are errors.
+# The imports of Great Expectations emit warnings that do not concern a run and must not become errors.
 _COMMAND = (sys.executable, "-W", "ignore", "-P", "-c", START)
 
 
 def _started() -> Judge:
     ours, theirs = socket.socketpair()
     with theirs:
-        # In a group of its own: Ctrl-C is for the run, which may still want its batch judged.
+        # Own process group: Ctrl-C reaches only the run, which may still need the judge.
         process = subprocess.Popen(_COMMAND, stdin=theirs.fileno(), stdout=subprocess.DEVNULL, process_group=0)
     return Judge(ours, process)
 
@@ -132,7 +132,7 @@ def _validated(request: Request) -> Outcomes:
 
 
 def _verdict() -> Any:
-    """The module that judges. What it imports asks for the home of the user: `/` where there is none."""
+    """Imports the module that judges. Its imports need a home directory: `/` if the user has none."""
     try:
         Path.home()
     except RuntimeError:
@@ -154,13 +154,13 @@ def _from_json(line: str) -> Request:
 
 
 def main() -> None:
-    """Gets ready, then answers."""
+    """Imports Great Expectations, then answers requests."""
     for name in OPTIONAL:
         sys.modules[name] = None  # type: ignore[assignment]  # it cannot be imported
-    gc.disable()  # it takes a fifth of the import, which makes objects by the hundred thousand and drops none
+    gc.disable()  # collection takes a fifth of the import, which creates 100,000s of objects and frees none
     with lazily():
         _verdict()
-    gc.freeze()  # nor does any collection have to look at them, while a run waits
+    gc.freeze()  # later collections skip these objects, so a waiting run is faster
     gc.enable()
     _serve(socket.socket(fileno=os.dup(sys.stdin.fileno())))
 
@@ -174,7 +174,7 @@ def _serve(connection: socket.socket) -> None:
 
 
 def _answer(line: str) -> str:
-    """The outcomes, or null where there are none: then the client meets the error itself."""
+    """Outcomes as JSON; null after an error, which the client then raises itself."""
     try:
         return json.dumps(_validated(_from_json(line)))
     except Exception:  # the client will raise it

@@ -1,6 +1,6 @@
-"""Packages that Great Expectations imports for a few of its expectations, imported when one of those is used.
+"""Late imports of packages that Great Expectations needs for a few expectations only.
 
-Statistics (scipy) and plots (altair) are a quarter of its import. What that saves a run: `windowlib.engines`.
+Statistics (scipy) and plots (altair) are a quarter of its import time. `windowlib.engines` says what this saves a run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _Lazily(MetaPathFinder):
 
 @contextmanager
 def lazily() -> Iterator[None]:
-    """A block in which `SELDOM_USED` modules are imported as their first attribute is asked for."""
+    """Returns a context in which `SELDOM_USED` modules are imported on first access to an attribute."""
     finder = _Lazily()
     sys.meta_path.insert(0, finder)
     try:

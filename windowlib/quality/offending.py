@@ -1,8 +1,8 @@
-"""Which rows a check of rows has found wrong: key and window of the first few of them.
+"""Key and window of the first rows that a row check rejects.
 
-Great Expectations would say it itself (`unexpected_index_column_names`), of every such row and one at a time, before it
-keeps a few: seconds for each hundred thousand. It gives the places of the first few for nothing; their key and window
-are read from the files, and stand where it would have put them.
+Great Expectations can collect them (`unexpected_index_column_names`), but it visits every rejected row: seconds per
+100,000 rows. It returns the positions of the first rows at no cost. Their key and window are read from the files and
+stored in its place for them.
 """
 
 from __future__ import annotations
@@ -21,40 +21,40 @@ WINDOW = ("window_start", "window_end")
 
 
 def with_rows(outcome: Mapping[str, Any], files: Sequence[Path], key: Sequence[str]) -> dict[str, Any]:
-    """The outcome of a suite about the rows of some files; wrong rows have key and window instead of their place."""
-    return {**outcome, "results": [_with_rows(one, files, [*key, *WINDOW]) for one in outcome["results"]]}
+    """Outcome of a suite about the rows of `files`, with key and window of rejected rows instead of their positions."""
+    return {**outcome, "results": [_with_rows(result, files, [*key, *WINDOW]) for result in outcome["results"]]}
 
 
 def rows_of(result: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The rows that an outcome names; none where it is about no rows."""
+    """Rows that an outcome names; empty if it is not about rows."""
     return [*result["result"].get(INDEX, ())]
 
 
 def _with_rows(result: Mapping[str, Any], files: Sequence[Path], columns: Sequence[str]) -> dict[str, Any]:
-    seen = dict(result["result"])
-    if places := [place for place in seen.pop(INDEX, ()) if isinstance(place, int)]:
-        values = seen.get("partial_unexpected_list", [])
+    details = dict(result["result"])
+    if places := [place for place in details.pop(INDEX, ()) if isinstance(place, int)]:
+        values = details.get("partial_unexpected_list", [])
         about = result["expectation_config"]["kwargs"].get("column")
-        found = rows_at(files, places, columns)
-        seen[INDEX] = [
-            {**row, about: values[number]} if about and len(values) == len(found) else row
-            for number, row in enumerate(found)
+        rows = rows_at(files, places, columns)
+        details[INDEX] = [
+            {**row, about: values[number]} if about and len(values) == len(rows) else row
+            for number, row in enumerate(rows)
         ]
-    return {**result, "result": seen}
+    return {**result, "result": details}
 
 
 def rows_at(files: Sequence[Path], places: Sequence[int], columns: Sequence[str]) -> list[dict[str, Any]]:
-    """Rows by their place in all of some files, one after the other, as JSON has them."""
-    found, before = dict[int, dict[str, Any]](), 0
+    """Rows at some positions in the concatenation of `files`, with values that fit into JSON."""
+    rows_by_place, before = dict[int, dict[str, Any]](), 0
     for file in files:
         stored = pq.ParquetFile(file)
         here = [place for place in places if before <= place < before + stored.metadata.num_rows]
         if here:
             rows = stored.read(columns=[name for name in columns if name in stored.schema_arrow.names])
-            taken = data_files.rows_of(rows.take([place - before for place in here]))
-            found |= {place: _plain(row) for place, row in zip(here, taken, strict=True)}
+            selected = data_files.rows_of(rows.take([place - before for place in here]))
+            rows_by_place |= {place: _plain(row) for place, row in zip(here, selected, strict=True)}
         before += stored.metadata.num_rows
-    return [found[place] for place in places]
+    return [rows_by_place[place] for place in places]
 
 
 def _plain(row: Mapping[str, Any]) -> dict[str, Any]:

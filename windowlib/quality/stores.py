@@ -1,7 +1,7 @@
-"""The kept outcomes as a project of Great Expectations, for its own tools: `gx.get_context(project_root_dir=root)`.
+"""Stored outcomes as a Great Expectations project, for its own tools: `gx.get_context(project_root_dir=root)`.
 
-Written as its file stores write, in `<root>/gx`, without importing it: a file for each batch and suite, and the suites
-as they were last judged.
+The project lies in `<root>/gx`, in the format of Great Expectations' file stores, and is written without importing it.
+It has one file for each batch and suite, and the suites as they were last judged.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from windowlib.delta import disk
 from windowlib.quality.validations import Validated
 
 FOLDER = "gx"
-STORED_BATCHES = 50  # Data Docs are built of all that is stored
+STORED_BATCHES = 50  # Data Docs are built from all stored batches
 CONFIGURATION = "great_expectations.yml"
 VALIDATIONS = Path("uncommitted/validations")
 RUN_FOLDER = "%Y%m%dT%H%M%S.%fZ"
 
 
 def store(root: Path, batches: Sequence[Validated]) -> Path:
-    """Brings the stores up to date with the newest of some batches (newest first); gives the project's folder."""
+    """Updates the stores with the newest of `batches` (newest first). Returns the folder of the project."""
     folder, stored = root / FOLDER, batches[:STORED_BATCHES]
     _write(folder / CONFIGURATION, _configuration())  # JSON is YAML, too
     wanted = set[Path]()
     for batch in stored:
         for suite in batch.suites:
-            of_run = folder / VALIDATIONS / suite["suite_name"] / _name(batch) / _time(batch).strftime(RUN_FOLDER)
-            wanted.add(of_run)
-            _write(of_run / "batch.json", {**suite, "id": None, "meta": _meta(batch, suite)})
+            run_folder = folder / VALIDATIONS / suite["suite_name"] / _name(batch) / _time(batch).strftime(RUN_FOLDER)
+            wanted.add(run_folder)
+            _write(run_folder / "batch.json", {**suite, "id": None, "meta": _meta(batch, suite)})
     for name, newest in _newest_suites(stored).items():
         _write(folder / "expectations" / f"{name}.json", _suite(name, newest), again=True)
     for old in (folder / VALIDATIONS).glob("*/batch-*/*"):
@@ -57,7 +57,7 @@ def _meta(batch: Validated, suite: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _newest_suites(batches: Iterable[Validated]) -> dict[str, Mapping[str, Any]]:
-    """The suites that were judged, each as it was last."""
+    """Judged suites by name, each in its newest version."""
     newest: dict[str, Mapping[str, Any]] = {}
     for batch in batches:
         for suite in batch.suites:
@@ -68,15 +68,15 @@ def _newest_suites(batches: Iterable[Validated]) -> dict[str, Mapping[str, Any]]
 def _suite(name: str, suite: Mapping[str, Any]) -> dict[str, Any]:
     own = uuid.uuid5(uuid.NAMESPACE_URL, f"windowlib:{name}")
     expectations = [
-        {**one["expectation_config"], "id": str(uuid.uuid5(own, str(number)))}
-        for number, one in enumerate(suite["results"])
+        {**result["expectation_config"], "id": str(uuid.uuid5(own, str(number)))}
+        for number, result in enumerate(suite["results"])
     ]
     meta = {"great_expectations_version": suite["meta"]["great_expectations_version"]}
     return {"name": name, "id": str(own), "expectations": expectations, "meta": meta, "notes": None}
 
 
 def _configuration() -> dict[str, Any]:
-    """What `gx init` writes, of which a reader needs no more."""
+    """Configuration of the project: the part of the output of `gx init` that readers need."""
 
     def files(kind: str, folder: str) -> dict[str, Any]:
         backend = {"class_name": "TupleFilesystemStoreBackend", "base_directory": folder}
@@ -108,11 +108,11 @@ def _configuration() -> dict[str, Any]:
 
 
 def _write(file: Path, contents: Mapping[str, Any], *, again: bool = False) -> None:
-    """Puts a file there, unless one is that says the same; without `again`, any that is there does."""
-    there = file.exists()
-    if there and not again:
+    """Writes a file. An existing file stays if its contents are the same, or if `again` is False."""
+    exists = file.exists()
+    if exists and not again:
         return
     text = json.dumps(contents)
-    if there and file.read_text(encoding="utf-8") == text:
+    if exists and file.read_text(encoding="utf-8") == text:
         return
     disk.put(file, text)

@@ -1,8 +1,8 @@
-"""The suites of a pipeline: JSON files in Great Expectations' own format, with what differs by pipeline filled in.
+"""Suites of a pipeline: JSON files in Great Expectations' format, completed with the values of the pipeline.
 
-Ours lie in `suites` (in the repository: `expectations/`, whose README says how to read, change and add one). A file in
-the pipeline's own folder (`checks.suites`) replaces ours of its name, or is added. Every mistake in a file raises
-`InvalidSpec` that names the file, the expectation, and what was needed.
+The built-in suites lie in `suites` (in the repository: `expectations/`; its README explains how to change and add one).
+A file in the pipeline's own folder (`checks.suites`) replaces the built-in file of the same name, or is added. A
+mistake in a file raises `InvalidSpec` with the file, the expectation, and the expected form.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SUITE_KEYS = ("name", "expectations", "meta", "notes", "id", "suite_parameters")
 KEYS = ("type", "kwargs", "description", "severity", "meta", "notes", "id", "rendered_content", "success_on_last_run")
 SEVERITIES = ("critical", "warning", "info")
 OUR_KEYS = ("figures", "only_if", "table")  # in `meta.windowlib` of an expectation
-LISTED = 20  # names in a message where one of them was probably meant
+LISTED = 20  # longest list of names in a message that also suggests one
 IN_SENTENCE = re.compile(r"\$([a-z]\w*)")
 IN_BOUND = re.compile(r"\b[A-Za-z]\w*\b(?!\s*[(=])")  # a bound may be computed: "round(windows_fired_low / 2)"
 NEED = '{"expectations": [{"type": "expect_…", "kwargs": {…}}, …]}'
@@ -34,11 +34,11 @@ NEED = '{"expectations": [{"type": "expect_…", "kwargs": {…}}, …]}'
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """One expectation as Great Expectations takes it; `place` is how a message names it."""
+    """One expectation as Great Expectations takes it. `place` identifies it in messages."""
 
     place: str
     config: dict[str, Any]
-    ours: Mapping[str, Any]  # what `meta.windowlib` says
+    ours: Mapping[str, Any]  # contents of `meta.windowlib`
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Suite:
 
 @dataclass(frozen=True, slots=True)
 class SuitePlaceholders:
-    """What the files leave open: conditions under which an expectation holds, columns, and bounds by parameter."""
+    """Values for the blanks in the files: conditions of `only_if`, columns, and bounds by parameter."""
 
     conditions: Mapping[str, bool]
     columns: Mapping[str, tuple[str, ...]]
@@ -60,7 +60,7 @@ class SuitePlaceholders:
 
     @classmethod
     def of(cls, terms: Terms, parameters: Mapping[str, float | None]) -> SuitePlaceholders:
-        """Those of a pipeline and batch."""
+        """Values for a pipeline and a batch."""
         return cls(
             conditions={
                 "one result per window": not terms.fires_often,
@@ -73,14 +73,14 @@ class SuitePlaceholders:
 
 
 def suites_of(terms: Terms, parameters: Mapping[str, float | None]) -> list[Suite]:
-    """All suites of a pipeline, in the order of their files' names, then those of `figures_suite`, `results_suite`."""
+    """All suites of a pipeline: by file name, then the suites of `figures_suite` and `results_suite`."""
     blanks = SuitePlaceholders.of(terms, parameters)
     ours = _in_folder(resources.files("windowlib.quality") / "suites")
     files = ours | (_in_folder(terms.suites) if terms.suites else {})
     for reserved in (OWN_FIGURES, OWN_RESULTS):
         if file := files.get(f"{reserved}.json"):
             key = f"checks.{reserved.removeprefix('own_')}_suite"
-            raise InvalidSpec(f"{file}: need another name: the suite of {key} is called {reserved}")
+            raise InvalidSpec(f"{file}: need another name: {reserved} is reserved for the suite of {key}")
     suites = [_suite(file, blanks) for _, file in sorted(files.items())]
     if terms.figures_suite:
         suites.append(_suite(terms.figures_suite, blanks, (OWN_FIGURES, OF_BATCH)))
@@ -97,11 +97,13 @@ def _in_folder(folder: Traversable) -> dict[str, Traversable]:
 
 
 def _suite(file: Traversable, blanks: SuitePlaceholders, header: tuple[str, str] | None = None) -> Suite:
-    """The suite in a file, which says its name and what it judges unless `header` does."""
+    """The suite in a file. Name and judged data come from `header` if it is set, otherwise from the file."""
     contents = _contents(file)
-    name, judges = _given(file, contents, *header) if header else _header(file, contents)
-    listed = [_expectation(file, number, one) for number, one in enumerate(contents["expectations"], start=1)]
-    return Suite(name, judges, tuple(_filled(one, blanks) for one in listed if _holds(one, blanks)))
+    name, judges = _header_of_definition(file, contents, *header) if header else _header(file, contents)
+    listed = [_expectation(file, number, config) for number, config in enumerate(contents["expectations"], start=1)]
+    return Suite(
+        name, judges, tuple(_filled(expectation, blanks) for expectation in listed if _holds(expectation, blanks))
+    )
 
 
 def _contents(file: Traversable) -> dict[str, Any]:
@@ -119,10 +121,10 @@ def _no_json(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON")
 
 
-def _given(file: Traversable, contents: Mapping[str, Any], name: str, judges: str) -> tuple[str, str]:
-    """What the definition says of a suite, with which the file must not disagree."""
-    said = _ours(str(file), contents, ("judges",)).get("judges", judges)
-    must_be_known(f"{file}: meta.windowlib.judges", [said], [judges])
+def _header_of_definition(file: Traversable, contents: Mapping[str, Any], name: str, judges: str) -> tuple[str, str]:
+    """Name and judged data of a suite from the definition. Raises `InvalidSpec` if the file contradicts them."""
+    stated = _ours(str(file), contents, ("judges",)).get("judges", judges)
+    must_be_known(f"{file}: meta.windowlib.judges", [stated], [judges])
     return name, judges
 
 
@@ -141,29 +143,31 @@ def _expectation(file: Traversable, number: int, config: Any) -> Expectation:
         raise InvalidSpec(f'{place}: need {{"type": "expect_…", "kwargs": {{…}}}}, got {_shown(config)}')
     place = f"{place}, {config['type']}"
     must_be_known(f"{place}: keys of an expectation", config, KEYS)
-    return _sound(Expectation(place, config, _ours(place, config, OUR_KEYS)))
+    return _validated(Expectation(place, config, _ours(place, config, OUR_KEYS)))
 
 
-def _sound(one: Expectation) -> Expectation:
-    """The same; raises `InvalidSpec` where it says what cannot be meant."""
-    config, kwargs = one.config, one.config["kwargs"]
-    must_be_known(f"{one.place}: severity", [config.get("severity", "critical")], SEVERITIES)
+def _validated(expectation: Expectation) -> Expectation:
+    """Returns the expectation. Raises `InvalidSpec` for impossible values."""
+    config, kwargs = expectation.config, expectation.config["kwargs"]
+    must_be_known(f"{expectation.place}: severity", [config.get("severity", "critical")], SEVERITIES)
     for key in (key for key in ("severity", "description", "meta") if key in kwargs):
-        raise InvalidSpec(f"{one.place}: need {key} next to kwargs, got it in them")
+        raise InvalidSpec(f"{expectation.place}: need {key} next to kwargs, got it inside kwargs")
     for key, value, kind in (
         ("description", config.get("description") or "", str),
-        ("meta.windowlib.figures", one.ours.get("figures", []), list),
+        ("meta.windowlib.figures", expectation.ours.get("figures", []), list),
     ):
         if not isinstance(value, kind):
-            raise InvalidSpec(f"{one.place}: {key}: need {'a text' if kind is str else 'a list'}, got {_shown(value)}")
-    low, high = (_bound(one.place, side, kwargs.get(side)) for side in ("min_value", "max_value"))
+            raise InvalidSpec(
+                f"{expectation.place}: {key}: need {'a text' if kind is str else 'a list'}, got {_shown(value)}"
+            )
+    low, high = (_bound(expectation.place, side, kwargs.get(side)) for side in ("min_value", "max_value"))
     if low is not None and high is not None and low > high:
-        raise InvalidSpec(f"{one.place}: need min_value <= max_value, got {_shown(low)} and {_shown(high)}")
-    return one
+        raise InvalidSpec(f"{expectation.place}: need min_value <= max_value, got {_shown(low)} and {_shown(high)}")
+    return expectation
 
 
 def _bound(place: str, side: str, value: Any) -> float | None:
-    """A bound that is a number; None where it is left open, or of another type, which Great Expectations judges."""
+    """A bound if it is a number; None if it is missing or has another type, which Great Expectations checks."""
     if isinstance(value, bool) or (isinstance(value, dict) and not isinstance(value.get("$PARAMETER"), str)):
         need = 'a number, or {"$PARAMETER": "max_late_share"}'
         raise InvalidSpec(f"{place}: {side}: need {need}, got {_shown(value)}")
@@ -171,7 +175,7 @@ def _bound(place: str, side: str, value: Any) -> float | None:
 
 
 def _ours(place: str, config: Mapping[str, Any], keys: Collection[str]) -> dict[str, Any]:
-    """What `meta.windowlib` says."""
+    """Contents of `meta.windowlib`."""
     meta = config.get("meta") or {}
     ours = meta.get("windowlib", {}) if isinstance(meta, dict) else meta
     if not isinstance(ours, dict):
@@ -183,32 +187,34 @@ def _ours(place: str, config: Mapping[str, Any], keys: Collection[str]) -> dict[
 # -- filling in ---------------------------------------------------------------------------------------------------
 
 
-def _holds(one: Expectation, blanks: SuitePlaceholders) -> bool:
-    condition = one.ours.get("only_if")
+def _holds(expectation: Expectation, blanks: SuitePlaceholders) -> bool:
+    condition = expectation.ours.get("only_if")
     if condition is None:
         return True
-    must_be_known(f"{one.place}: meta.windowlib.only_if", [condition], blanks.conditions)
+    must_be_known(f"{expectation.place}: meta.windowlib.only_if", [condition], blanks.conditions)
     return blanks.conditions[condition]
 
 
-def _filled(one: Expectation, blanks: SuitePlaceholders) -> Expectation:
-    """An expectation with a pipeline's columns and the numbers of its sentence; bounds Great Expectations fills in."""
-    kwargs, parameters = dict(one.config["kwargs"]), blanks.parameters
+def _filled(expectation: Expectation, blanks: SuitePlaceholders) -> Expectation:
+    """Fills in columns and the numbers of the sentence. Great Expectations fills in the bounds."""
+    kwargs, parameters = dict(expectation.config["kwargs"]), blanks.parameters
     for name, bound in kwargs.items():
         if isinstance(bound, dict) and "$PARAMETER" in bound:
             used = IN_BOUND.findall(str(bound["$PARAMETER"]))
-            must_be_known(f"{one.place}: $PARAMETER", used, parameters)
+            must_be_known(f"{expectation.place}: $PARAMETER", used, parameters)
             if unknown := [parameter for parameter in used if parameters[parameter] is None]:
-                kwargs[name] = {"$PARAMETER": unknown[0]}  # what is computed of a number not known yet bounds nothing
+                kwargs[name] = {"$PARAMETER": unknown[0]}  # a bound computed from an unknown number bounds nothing
     if isinstance(columns := kwargs.get("column_list"), list):
-        given = [name for name in columns if str(name).startswith("$")]
-        must_be_known(f"{one.place}: column_list", given, blanks.columns)
+        placeholders = [name for name in columns if str(name).startswith("$")]
+        must_be_known(f"{expectation.place}: column_list", placeholders, blanks.columns)
         kwargs["column_list"] = [column for name in columns for column in blanks.columns.get(name, (name,))]
-    sentence = one.config.get("description") or ""
-    must_be_known(f"{one.place}: numbers of the description", IN_SENTENCE.findall(sentence), parameters)
+    sentence = expectation.config.get("description") or ""
+    must_be_known(f"{expectation.place}: numbers of the description", IN_SENTENCE.findall(sentence), parameters)
     sentence = IN_SENTENCE.sub(lambda name: _number(parameters[name[1]]), sentence)
-    config = {name: value for name, value in one.config.items() if name != "id"}  # with one it belongs to a store
-    return replace(one, config={**config, "kwargs": kwargs, "description": sentence or None})
+    config = {
+        name: value for name, value in expectation.config.items() if name != "id"
+    }  # an `id` would tie it to a store
+    return replace(expectation, config={**config, "kwargs": kwargs, "description": sentence or None})
 
 
 def _number(value: float | None) -> str:
@@ -222,20 +228,22 @@ def _number(value: float | None) -> str:
 # -- mistakes -----------------------------------------------------------------------------------------------------
 
 
-def must_be_known(place: str, given: Iterable[Any], known: Collection[str]) -> None:
-    """Raises `InvalidSpec` with what is known, and what was probably meant.
+def must_be_known(place: str, values: Iterable[Any], allowed: Collection[str]) -> None:
+    """Raises `InvalidSpec` for a value that is not allowed, with the allowed values and a suggestion.
 
     >>> must_be_known("late.json: keys of a suite", ["nam"], ("name", "notes"))
     Traceback (most recent call last):
         ...
     windowlib.model.errors.InvalidSpec: late.json: keys of a suite: need name or notes, got "nam"; did you mean name?
     """
-    for one in given:
-        if one not in list(known):
-            near = get_close_matches(str(one), known, 1)
+    for value in values:
+        if value not in list(allowed):
+            near = get_close_matches(str(value), allowed, 1)
             hint = f"; did you mean {near[0]}?" if near else ""
-            need = f"one of the {len(known)} that there are" if near and len(known) > LISTED else " or ".join(known)
-            raise InvalidSpec(f"{place}: need {need}, got {_shown(one)}{hint}")
+            need = (
+                f"one of the {len(allowed)} existing names" if near and len(allowed) > LISTED else " or ".join(allowed)
+            )
+            raise InvalidSpec(f"{place}: need {need}, got {_shown(value)}{hint}")
 
 
 def _shown(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""What the suites need from a definition: plain values, so that the process that judges need not load it."""
+"""Values that the suites need from a definition, so that the judging process need not load the definition."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The terms on which the batches of a pipeline are judged. Paths are absolute."""
+    """Terms on which the batches of a pipeline are judged. Paths are absolute."""
 
     key: tuple[str, ...]
     fires_often: bool
-    fires_at_the_end: bool  # of a window's event time, and at no other moment
+    fires_at_the_end: bool  # windows fire at their end in event time, and at no other moment
     by_function: bool  # a window may have several results
     out_of_orderness_ms: int
     idle_timeout_ms: int | None
@@ -48,6 +48,6 @@ class Terms:
 
     @classmethod
     def from_json(cls, terms: dict[str, Any]) -> Terms:
-        """Those that were written as JSON, paths as texts."""
+        """Terms from JSON, where paths are texts."""
         paths = {name: Path(terms[name]) for name in ("suites", "figures_suite", "results_suite") if terms[name]}
         return cls(**{**terms, "key": tuple(terms["key"]), **paths})
