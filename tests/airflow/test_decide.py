@@ -41,7 +41,7 @@ OPEN = "awaiting_input"
 def decisions(definition: Definition) -> list[tuple[str, int | None, str, str]]:
     """What operators decided, newest first, as the ledger holds it."""
     ledger = ledger_of(definition)
-    said = tail(ledger.tables, ledger.state().version).said
+    said = tail(ledger.tables, ledger.state().version).actions
     return [(one.kind, one.batch_id, one.who, one.reason) for one in said]
 
 

@@ -28,7 +28,7 @@ from windowlib.definition.definition import load_definition
 from windowlib.ledger import last_error
 from windowlib.ledger.ledger import Ledger, wall_clock_ms
 from windowlib.pages.pipeline import pipeline
-from windowlib.pages.pipeline_state import looked
+from windowlib.pages.pipeline_state import observe_pipeline
 from windowlib.pages.render import PageLinks, pipeline_page
 from windowlib.reruns.page import BEGIN, END, UNCHANGED
 
@@ -100,7 +100,7 @@ def get(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Get:
         ("/clicks/", 200, "1 new file waits for the next run"),
         ("/clicks/", 200, '<a href="../../dags/windows_clicks">its DAG</a>'),
         ("/clicks/", 200, '<a href="../../dags/windows_clicks/runs">its runs</a>'),
-        ("/clicks/results", 200, "No result among the newest is such a one."),
+        ("/clicks/results", 200, "No result matches among the newest."),
         ("/clicks/results?from=yesterday", 200, "is not a time"),
         ("/clicks/results?key.user=%3Cscript%3E", 200, 'value="&lt;script&gt;"'),
         ("/any_file/", 404, "no pipeline 'any_file' that you may see"),
@@ -288,7 +288,7 @@ def test_a_batch_links_to_the_run_of_airflow_that_made_it_and_one_made_by_hand_t
     links = re.findall(r'made by <a href="([^"]*)">([^<]*)</a> of the DAG windows_clicks', page)
     assert (shown[0], len(links)) == ("2", 1)
     assert links == [("../../dags/windows_clicks/runs/a%2Fb%20%3Ci%3E%26%3F", "a/b &lt;i&gt;&amp;?")]
-    of_file = pipeline_page(pipeline(looked(made, wall_clock_ms())), PageLinks(pipeline=str, home=None))
+    of_file = pipeline_page(pipeline(observe_pipeline(made, wall_clock_ms())), PageLinks(pipeline=str, home=None))
     assert "made by a/b &lt;i&gt;&amp;? of the DAG windows_clicks" in of_file
 
 

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from windowlib.definition.definition import load_definition
-from windowlib.demo.own_data import OwnData, definition_text, look_at
+from windowlib.demo.own_data import OwnData, definition_text, inspect_files
 from windowlib.demo.run import Stage, demo_own_data
 from windowlib.model.errors import InvalidSpec
 
@@ -33,31 +33,31 @@ def test_json_times_are_distinguished_from_texts(tmp_path: Path) -> None:
     (tmp_path / "one.json").write_text("\n".join(map(json.dumps, ROWS)))
     (tmp_path / "_unfinished.tmp").write_text("not looked at")
     columns = {"id": "bigint", "client": "string", "seen_at": "timestamp", "bytes": "bigint"}
-    assert look_at(tmp_path) == OwnData(tmp_path, "json", 1, "client", "seen_at", None, columns)
+    assert inspect_files(tmp_path) == OwnData(tmp_path, "json", 1, "client", "seen_at", None, columns)
 
 
 @pytest.mark.parametrize("time", ["2026-03-02 00:00:00", "2026-03-02T00:00:00Z", "2026-03-02T00:00:00.123+02:00"])
 def test_csv_times_with_and_without_a_zone(tmp_path: Path, time: str) -> None:
     (tmp_path / "one.csv").write_text(f"when,user_id,kind\n{time},7,view\n{time},8,view\n")
-    found = look_at(tmp_path)
+    found = inspect_files(tmp_path)
     assert (found.timestamp, found.key) == ("when", "user_id")
     assert found.columns == {"when": "timestamp", "user_id": "bigint", "kind": "string"}
 
 
 @pytest.mark.parametrize(("unit", "factor"), [("s", 1), ("ms", 1000), ("us", 1_000_000)])
 def test_numbers_that_are_times(tmp_path: Path, unit: str, factor: int) -> None:
-    found = look_at(parquet(tmp_path, device=["d", "d"], event_time=[SECONDS * factor, SECONDS * factor + 1]))
+    found = inspect_files(parquet(tmp_path, device=["d", "d"], event_time=[SECONDS * factor, SECONDS * factor + 1]))
     assert (found.timestamp, found.timestamp_unit, found.key) == ("event_time", unit, "device")
 
 
 def test_a_clock_that_has_started_again_does_not_hide_the_unit(tmp_path: Path) -> None:
-    found = look_at(parquet(tmp_path, device=["d"] * 3, ts=[SECONDS, 12, SECONDS + 60]))
+    found = inspect_files(parquet(tmp_path, device=["d"] * 3, ts=[SECONDS, 12, SECONDS + 60]))
     assert (found.timestamp, found.timestamp_unit) == ("ts", "s")
 
 
 def test_what_is_given_is_taken(tmp_path: Path) -> None:
     time = pa.array([0], pa.timestamp("ms"))
-    found = look_at(parquet(tmp_path, user_id=[1], first=time, second=time, shop=["s"]), "shop", "second")
+    found = inspect_files(parquet(tmp_path, user_id=[1], first=time, second=time, shop=["s"]), "shop", "second")
     assert (found.key, found.timestamp) == ("shop", "second")
 
 
@@ -85,25 +85,25 @@ def test_what_does_not_fit_is_said(
     tmp_path: Path, columns: dict[str, Any], options: dict[str, str], message: str
 ) -> None:
     with pytest.raises(InvalidSpec, match=message):
-        look_at(parquet(tmp_path, **columns), **options)
+        inspect_files(parquet(tmp_path, **columns), **options)
 
 
 def test_folders_that_do_not_fit(tmp_path: Path) -> None:
     with pytest.raises(InvalidSpec, match="need files of one format, parquet, json, csv, found no files"):
-        look_at(tmp_path)
+        inspect_files(tmp_path)
     (tmp_path / "a.csv").write_text("x\n")
     (tmp_path / "b.txt").write_text("x\n")
     with pytest.raises(InvalidSpec, match="found csv, txt"):
-        look_at(tmp_path)
+        inspect_files(tmp_path)
     with pytest.raises(InvalidSpec, match="no such folder"):
-        look_at(tmp_path / "missing")
+        inspect_files(tmp_path / "missing")
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     """Of one column numbers and texts."""
     (tmp_path / "one.json").write_text('{"user": "a", "at": 1}\n{"user": "a", "at": "2"}\n')
     with pytest.raises(InvalidSpec, match=r"one\.json: cannot be read as json: .*changed from number to string"):
-        look_at(tmp_path)
+        inspect_files(tmp_path)
 
 
 def test_the_definition_can_be_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +112,7 @@ def test_the_definition_can_be_loaded(tmp_path: Path, monkeypatch: pytest.Monkey
     data.mkdir()
     (data / "one.json").write_text("\n".join(map(json.dumps, ROWS)))
     file = tmp_path / "own.toml"
-    file.write_text(definition_text(look_at(data), "own", 'type = "session"\ngap = "30m"'))
+    file.write_text(definition_text(inspect_files(data), "own", 'type = "session"\ngap = "30m"'))
     definition = load_definition(file)
     assert definition.source.path == data
     assert definition.source.key == ("client",)

@@ -39,7 +39,7 @@ from windowlib.ledger.set_aside_files import decide as set_aside
 from windowlib.notices.notify import CommandOutcome, notify
 from windowlib.notices.situations import situations
 from windowlib.pages.overview import overview
-from windowlib.pages.pipeline_state import looked
+from windowlib.pages.pipeline_state import observe_pipeline
 from windowlib.runs.advance import advance
 
 NOW_MS, HOUR_MS = 1_763_700_000_000, 3_600_000
@@ -279,7 +279,7 @@ def test_a_source_silent_for_longer_than_usual_is_reported(clicks, server):
     assert server.got == []
     notes_of(patient, now_ms=newest_ms + 2 * HOUR_MS)
     assert server.got[0]["sentence"].startswith("no new file for 2h, and at most 1h 30m is usual; the newest came ")
-    at_home = looked(patient, newest_ms + 2 * HOUR_MS)
+    at_home = observe_pipeline(patient, newest_ms + 2 * HOUR_MS)
     assert at_home.still == [server.got[0]["sentence"]]
     assert overview(at_home).warns
     longer = patient.model_copy(update={"notify": patient.notify.model_copy(update={"silence_ms": 3 * HOUR_MS})})
@@ -317,7 +317,7 @@ def silent(clicks: Definition) -> Definition:
 def silences(of: Definition, now_ms: int) -> list[str]:
     """The sentences about a silent source, which notices and pages have alike."""
     reported = [one.sentence for one in situations(of, now_ms) if one.kind == "silence"]
-    assert [one for one in looked(of, now_ms).still if one.startswith("no new file")] == reported
+    assert [one for one in observe_pipeline(of, now_ms).still if one.startswith("no new file")] == reported
     return reported
 
 
@@ -353,7 +353,7 @@ def test_a_silence_begins_with_the_newest_file_that_waits(silent: Definition) ->
 def test_a_source_that_cannot_be_listed_is_not_called_silent(silent: Definition) -> None:
     shutil.rmtree(silent.source.path)
     assert silences(silent, NOW_MS + 7 * HOUR_MS) == []
-    assert "does not exist" in (looked(silent, NOW_MS + 7 * HOUR_MS).status.source_problem or "")
+    assert "does not exist" in (observe_pipeline(silent, NOW_MS + 7 * HOUR_MS).status.source_problem or "")
 
 
 @pytest.mark.spark

@@ -19,7 +19,7 @@ from tests.support.page_samples import DEFINITION as PIPELINE
 from tests.support.page_samples import HOUR_MS, NOW_MS, SCHEMA, TUMBLING, since
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.pages.overview import overview
-from windowlib.pages.pipeline_state import looked
+from windowlib.pages.pipeline_state import observe_pipeline
 from windowlib.runs.advance import advance
 
 DEFINITION = PIPELINE.replace("max_files_per_run = 1\n", "")
@@ -95,5 +95,5 @@ def test_the_home_page_says_what_happened(
     shutil.copytree(before, tmp_path, dirs_exist_ok=True)
     for hours_ago in reversed(range(BAD)):
         definition = comes(tmp_path, spark, accident, hours_ago)
-    found = overview(looked(definition, NOW_MS + 120_000)).warnings
+    found = overview(observe_pipeline(definition, NOW_MS + 120_000)).warnings
     assert any(said in re.sub(r"(?<=12:01:0)\d", "#", one) for one in found), found

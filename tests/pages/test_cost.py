@@ -17,7 +17,7 @@ from windowlib.delta import data_files, row_groups
 from windowlib.ledger.ledger import Ledger, wall_clock_ms
 from windowlib.pages.metrics import samples
 from windowlib.pages.pipeline import pipeline
-from windowlib.pages.pipeline_state import looked
+from windowlib.pages.pipeline_state import observe_pipeline
 from windowlib.pages.render import PageLinks, pipeline_page
 
 NOW_MS = 1_900_000_000_000
@@ -28,7 +28,9 @@ def cost(definition: Definition) -> tuple[float, int]:
     commit = Ledger(definition.root, wall_clock_ms).state().commit
     assert commit is not None
     started = time.process_time()
-    page = pipeline_page(pipeline(looked(definition, commit.at_ms)), PageLinks(pipeline=lambda name: name, home=None))
+    page = pipeline_page(
+        pipeline(observe_pipeline(definition, commit.at_ms)), PageLinks(pipeline=lambda name: name, home=None)
+    )
     return time.process_time() - started, len(page)
 
 

@@ -10,14 +10,14 @@ import pytest
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.ledger.ledger import wall_clock_ms
 from windowlib.pages.pipeline import Pipeline, pipeline
-from windowlib.pages.pipeline_state import looked
+from windowlib.pages.pipeline_state import observe_pipeline
 from windowlib.pages.site import report, site
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 KEY = 'key = ["user"]', 'key = ["account"]'
 COUNT = 'clicks = "count(*)"', 'n = "count(*)"'
 ALONE = 'clicks = "count(*)"\ntotal = "sum(value)"\nfirst = "first(value)"', 'n = "count(*)"'
-EDITED = "the definition was edited: it is no longer that of the tables, and no run starts"
+EDITED = "the definition was edited: it no longer matches the tables, and no run starts"
 
 
 def edited(folder: Path, old: str, new: str, more: str = "") -> Definition:
@@ -29,7 +29,7 @@ def edited(folder: Path, old: str, new: str, more: str = "") -> Definition:
 
 
 def facts(definition: Definition) -> Pipeline:
-    return pipeline(looked(definition, wall_clock_ms()))
+    return pipeline(observe_pipeline(definition, wall_clock_ms()))
 
 
 @pytest.mark.parametrize(("old", "new"), [KEY, COUNT, ALONE], ids=["key", "count", "count alone"])

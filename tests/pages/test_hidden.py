@@ -18,9 +18,9 @@ from windowlib.definition.mistakes import InvalidDefinition
 from windowlib.inspection.verify.report import VerifyFinding
 from windowlib.ledger.rerun_request import Rerun, RerunRefused
 from windowlib.ledger.verifications import Verification
-from windowlib.pages.last_verification import verified
+from windowlib.pages.last_verification import last_verification
 from windowlib.pages.pipeline import pipeline
-from windowlib.pages.pipeline_state import looked
+from windowlib.pages.pipeline_state import observe_pipeline
 from windowlib.pages.site import report
 from windowlib.runs.advance import advance
 
@@ -67,7 +67,7 @@ def test_a_key_is_in_no_title(folder: Path, spark: SparkSession) -> None:
     said = "readmit late events of 2026-03-02 00:00:00 UTC to 2026-03-03 00:00:00 UTC, key"
     for hidden, key in (((), "u1"), (("total",), "u1"), (("USER",), "hidden"), (("user",), "hidden")):
         definition = hiding(folder, *hidden)
-        found = pipeline(looked(definition, NOW_MS))
+        found = pipeline(observe_pipeline(definition, NOW_MS))
         assert found.runs[0].title == f"{said} {key}"
         assert found.decided[0].what == f"{said} {key}"
     assert not re.search(r"\bu\d\b", html.unescape(report(definition, NOW_MS).read_text(encoding="utf-8")))
@@ -81,7 +81,7 @@ def test_a_key_is_not_in_why_a_rerun_was_given_up(folder: Path, spark: SparkSess
         advance(hiding(folder), lambda: spark, clock=clock, rerun=rerun)
     for names, is_shown in (((), True), (("user",), False)):
         definition = hiding(folder, *names)
-        [given_up] = pipeline(looked(definition, NOW_MS)).decided
+        [given_up] = pipeline(observe_pipeline(definition, NOW_MS)).decided
         assert given_up.what == "abandon batch 4"
         assert ("key u99" in given_up.reason) is is_shown
         assert ("u99" in report(definition, NOW_MS).read_text(encoding="utf-8")) is is_shown
@@ -91,7 +91,7 @@ def test_a_key_is_not_in_why_a_rerun_was_given_up(folder: Path, spark: SparkSess
 @pytest.mark.embedded
 @pytest.mark.parametrize("name", ["value", "VALUE"])
 def test_aggregates_of_a_hidden_column_are_in_no_result(name: str, folder: Path) -> None:
-    found = pipeline(looked(hiding(folder, name), NOW_MS)).results
+    found = pipeline(observe_pipeline(hiding(folder, name), NOW_MS)).results
     columns = {column: {cells[place] for cells in found.cells} for place, column in enumerate(found.columns)}
     assert columns["total"] == columns["first"] == {"hidden"}
     assert "hidden" not in columns["clicks"] | columns["user"]
@@ -120,14 +120,14 @@ def test_a_difference_has_no_value_of_a_hidden_column(tmp_path: Path) -> None:
     differences = [json.dumps(asdict(one)) for one in rows]
     at = datetime(2026, 3, 5, tzinfo=UTC)
     last = Verification(at, 1, "different", None, None, 1, 0, 1, 9, {"results": 2}, {"results": 1}, differences, [])
-    found = verified(hiding(tmp_path, "total"), last)
+    found = last_verification(hiding(tmp_path, "total"), last)
     assert found is not None
     assert [cells[-3:] for cells in found.differences.cells] == [
         ["total", "hidden", "hidden"],
         ["clicks", "2", "3"],
         ["", "{'clicks': 5, 'total': 'hidden'}", ""],
     ]
-    shown = verified(hiding(tmp_path), last)
+    shown = last_verification(hiding(tmp_path), last)
     assert shown is not None
     assert [cells[-2:] for cells in shown.differences.cells] == [
         ["4711", ""],

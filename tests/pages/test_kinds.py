@@ -13,7 +13,7 @@ from tests.world.stopped.stories import STORIES
 from windowlib.definition.definition import load_definition
 from windowlib.ledger.ledger import wall_clock_ms
 from windowlib.pages.pipeline import pipeline
-from windowlib.pages.pipeline_state import State, looked
+from windowlib.pages.pipeline_state import State, observe_pipeline
 from windowlib.pages.render import PageLinks, pipeline_page
 from windowlib.publication.readers import read_table
 
@@ -44,7 +44,7 @@ def test_pages_of_kinds_that_the_operator_computes(name: str, spark: SparkSessio
 def check_pages(file: Path, case: Case, expected: State) -> None:
     """Checks the page of a stopped pipeline against its tables."""
     definition = load_definition(file)
-    found = pipeline(looked(definition, wall_clock_ms()))
+    found = pipeline(observe_pipeline(definition, wall_clock_ms()))
     assert (found.overview.state, found.waiting is not None) == (expected, case.waits)
     assert len(found.runs) == len(
         [row for row in read_table(definition, "ledger").to_pylist() if row["kind"] == "commit"]

@@ -28,7 +28,7 @@ from windowlib.ledger import verifications
 from windowlib.model.errors import InvalidSpec
 from windowlib.pages.overview import overviews
 from windowlib.pages.pipeline import Pipeline, pipeline
-from windowlib.pages.pipeline_state import State, looked
+from windowlib.pages.pipeline_state import State, observe_pipeline
 from windowlib.pages.rows import EXAMPLES
 from windowlib.pages.site import report, site
 from windowlib.pages.waiting_batch import lines
@@ -57,7 +57,7 @@ def definition(folder: Path, name: str) -> Definition:
 
 
 def facts(folder: Path, name: str) -> Pipeline:
-    return pipeline(looked(definition(folder, name), AS_OF_MS))
+    return pipeline(observe_pipeline(definition(folder, name), AS_OF_MS))
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +143,7 @@ def test_what_changed_since_yesterday_is_what_the_feed_says(folder: Path, troubl
 
 
 def test_yesterday_s_changes_are_not_shown_the_day_after(folder: Path) -> None:
-    later = pipeline(looked(definition(folder, TROUBLE), AS_OF_MS + 26 * HOUR_MS)).changes
+    later = pipeline(observe_pipeline(definition(folder, TROUBLE), AS_OF_MS + 26 * HOUR_MS)).changes
     assert later is not None
     assert (later.batches, later.first_firings, later.days) == (0, 0, ())
 
@@ -213,7 +213,7 @@ def test_a_rerun_is_listed_with_who_and_why(trouble: Pipeline) -> None:
 def test_a_batch_that_waits_shows_what_it_would_put_away(folder: Path) -> None:
     waiting = facts(folder, WAITING).waiting
     assert waiting is not None
-    [refused] = [rows for rows in waiting.put_away if "raw" in rows.columns]
+    [refused] = [rows for rows in waiting.in_no_window if "raw" in rows.columns]
     assert refused.columns == ["why", "source_file", "source_row", "event_time", "raw"]
     assert {cells[0] for cells in refused.cells} == {"null_key"}
     [count] = [entry.rows for entry in waiting.accounts[0].went if entry.reason == "null_key"]
@@ -281,7 +281,7 @@ def test_hidden_columns_are_on_no_page(folder: Path) -> None:
 
 def test_two_pipelines_of_one_name_have_no_common_site(folder: Path, tmp_path: Path) -> None:
     one = definition(folder, WELL)
-    with pytest.raises(InvalidSpec, match=f"two of the definitions have the name {WELL}"):
+    with pytest.raises(InvalidSpec, match=f"two definitions have the name {WELL}"):
         site([one, one], tmp_path, AS_OF_MS)
 
 
@@ -313,7 +313,7 @@ def test_what_verify_found_last_is_shown(
     assert found.verified.differences.cells[0][2:] == [
         SCRIPT, "1970-01-01 00:00:00 UTC to 1970-01-01 00:15:00 UTC", "clicks", "2", "3",
     ]  # fmt: skip
-    assert "verify found windows that are not what the source says" in found.overview.warnings[0]
+    assert "verify found windows that differ from the source" in found.overview.warnings[0]
     page = report(definition(copy, WELL), AS_OF_MS).read_text(encoding="utf-8")
     assert "differs from the source" in page
     assert SCRIPT not in page

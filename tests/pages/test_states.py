@@ -23,7 +23,7 @@ from windowlib.ledger.notices import reported
 from windowlib.ledger.prepare import Prepared
 from windowlib.ledger.rows import prepare_row
 from windowlib.pages.overview import overview
-from windowlib.pages.pipeline_state import State, looked
+from windowlib.pages.pipeline_state import State, observe_pipeline
 from windowlib.pages.site import report
 
 
@@ -35,7 +35,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Definition:
 
 
 def state_and_why(definition: Definition, now_ms: int | None = None) -> tuple[State, str]:
-    found = overview(looked(definition, now_ms or wall_clock_ms()))
+    found = overview(observe_pipeline(definition, now_ms or wall_clock_ms()))
     return found.state, found.why
 
 
@@ -186,7 +186,7 @@ def test_a_run_that_raised_and_released_its_claim_is_failing_at_once(made: Defin
     last_error.keep(made.root, last_error.LastError("run", "no space left", wall_clock_ms(), "/pipelines/clicks.toml"))
     assert "no space left" in state_and_why(made)[1]
     ledger.claim()
-    found = overview(looked(made, wall_clock_ms()))
+    found = overview(observe_pipeline(made, wall_clock_ms()))
     assert found.state is State.RUNNING
     assert "no space left" in found.warnings[0]  # that of the run before
 

@@ -19,7 +19,7 @@ from windowlib.definition.definition import Definition, load_definition
 from windowlib.inspection.status import status
 from windowlib.pages.metrics import samples
 from windowlib.pages.pipeline import Pipeline, pipeline
-from windowlib.pages.pipeline_state import looked
+from windowlib.pages.pipeline_state import observe_pipeline
 from windowlib.pages.site import report
 from windowlib.runs.advance import advance
 
@@ -32,7 +32,7 @@ def of(folder: Path) -> Definition:
 
 
 def facts(definition: Definition, now_ms: int = NOW_MS) -> Pipeline:
-    return pipeline(looked(definition, now_ms))
+    return pipeline(observe_pipeline(definition, now_ms))
 
 
 def page_of(definition: Definition, now_ms: int = NOW_MS) -> str:
@@ -95,7 +95,7 @@ def test_a_rollback_says_what_it_made_of_results(moved: Definition, days_later: 
     rollback(moved, 2, "ann", "a wrong file", lambda: then_ms)
     page, rows = page_of(moved, then_ms + 60_000), f"{forecast.added:,} added, {forecast.removed:,} removed."
     assert f"Batch 5, roll back to batch 2. Rows of results: {rows}" in page
-    assert "No result that was published before was changed" not in page
+    assert "No published result was changed" not in page
     assert facts(moved, then_ms + 60_000).overview.changed_ms == then_ms
 
 

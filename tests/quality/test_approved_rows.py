@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from tests.reruns.hours import TUMBLING, Hours, Row, now
 from windowlib.decisions.verdicts import approve
 from windowlib.ledger.ledger import Rejected
-from windowlib.quality.validations import kept
+from windowlib.quality.validations import stored_outcomes
 
 pytestmark = [pytest.mark.spark, pytest.mark.both]
 
@@ -85,7 +85,9 @@ def test_a_batch_that_only_removes_results_has_none_to_judge(spark: SparkSession
     approved(hours, 1)
     hours.write(1, *LARGE, SMALL[1])
     assert hours.rerun("00:00", "08:00").figures["windows_removed"] == 1
-    assert [one["suite_name"] for one in kept(hours.definition.root)[0].suites if "own" in one["suite_name"]] == []
+    assert [
+        one["suite_name"] for one in stored_outcomes(hours.definition.root)[0].suites if "own" in one["suite_name"]
+    ] == []
 
 
 def test_sessions_that_merge_are_judged_as_the_one_they_became(spark: SparkSession, tmp_path: Path) -> None:

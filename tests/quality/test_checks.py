@@ -23,7 +23,7 @@ from windowlib.quality.baselines import WEEK_MS
 from windowlib.quality.check import critical_failures, dq_rows, explain
 from windowlib.quality.figures import ROWS_MUST_BE_ZERO
 from windowlib.quality.offending import rows_of
-from windowlib.quality.validations import KEPT_BATCHES, kept
+from windowlib.quality.validations import KEPT_BATCHES, stored_outcomes
 
 
 def after(events: int) -> dict[str, int | None]:
@@ -250,7 +250,7 @@ def test_the_wrong_rows_are_kept_with_their_key_and_window(tmp_path):
         results_file(tmp_path, [("a", 0, 10), *(("c", 10 * number, 10 * number + 10) for number in range(1, 9))]),
     ]
     check(clicks, FIGURES, HISTORY, files)
-    [suite] = [one for one in kept(clicks.root)[0].suites if one["suite_name"] == "own_results"]
+    [suite] = [one for one in stored_outcomes(clicks.root)[0].suites if one["suite_name"] == "own_results"]
     found = {one["expectation_config"]["type"]: rows_of(one) for one in suite["results"]}
     users, starts, none = (found[one["type"]] for one in (of_user, of_two, met))
     assert [(row["user_id"], row["window_start"][17:23]) for row in users] == [
@@ -291,7 +291,7 @@ def test_only_the_newest_outcomes_are_kept_newest_first(clicks):
         (folder / f"{batch_id}.json").write_text(contents)
     check(clicks, {**FIGURES, "batch_id": KEPT_BATCHES + 11, "rows_read": 1001, "rows_in_files": 1001})
     (clicks.root / "checks" / "7 (copy).json").write_text("{}", encoding="utf-8")  # a copy made by hand
-    batches = kept(clicks.root)
+    batches = stored_outcomes(clicks.root)
     assert [batch.batch_id for batch in batches[:3]] == [KEPT_BATCHES + 11, KEPT_BATCHES + 10, KEPT_BATCHES]
     assert len(batches) == len(list(folder.iterdir())) - 1 == KEPT_BATCHES
     assert batches[-1].batch_id == 3

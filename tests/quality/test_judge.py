@@ -50,9 +50,9 @@ def test_it_judges_as_this_process_does(tmp_path: Path) -> None:
     suite = {"type": "expect_column_values_to_be_in_set", "kwargs": {"column": "user_id", "value_set": ["a"]}}
     clicks = own(tmp_path, "results_suite", suite)
     request = (Terms.of(clicks), FIGURES, HISTORY, [results_file(tmp_path, [*SOUND_RESULTS, ("a", 0, 10)])])
-    here = judge.judged(request)
-    judge.get_ready()
-    there = judge.judged(request)
+    here = judge.judge_batch(request)
+    judge.start_judge()
+    there = judge.judge_batch(request)
     assert lasting(there) == lasting(here)
     assert [outcome["success"] for outcome in there] == [True, True, True, True, False]
     assert psutil.Process(own_judge().pid).ppid() == os.getpid()
@@ -68,7 +68,7 @@ def test_it_judges_as_this_process_does(tmp_path: Path) -> None:
 
 @pytest.mark.fault("the process that judges is killed", "the run judges itself")
 def test_where_it_has_ended_this_process_judges(tmp_path: Path) -> None:
-    judge.get_ready()
+    judge.start_judge()
     own_judge().kill()
     with pytest.warns(UserWarning, match="the process that judges batches does not answer"):
         assert samples.check(definition(tmp_path), FIGURES, HISTORY)

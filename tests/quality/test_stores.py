@@ -10,7 +10,7 @@ import pytest
 from tests.support.check_samples import FIGURES, check, definition
 from windowlib.quality import stores
 from windowlib.quality.stores import store
-from windowlib.quality.validations import kept
+from windowlib.quality.validations import stored_outcomes
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def root(tmp_path: Path) -> Path:
 def test_great_expectations_opens_them(root: Path) -> None:
     import great_expectations as gx
 
-    assert store(root, kept(root)) == root / "gx"
+    assert store(root, stored_outcomes(root)) == root / "gx"
     context = gx.get_context(mode="file", project_root_dir=root)
     found = context.validation_results_store.get_all()
     outcomes = {(one.suite_name, one.meta["run_id"]["run_name"]): one.success for one in found}
@@ -38,11 +38,11 @@ def test_great_expectations_opens_them(root: Path) -> None:
 
 
 def test_only_the_newest_are_stored_and_none_is_written_twice(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = store(root, kept(root))
+    folder = store(root, stored_outcomes(root))
     before = {file: file.stat().st_mtime_ns for file in folder.rglob("batch.json")}
-    store(root, kept(root))
+    store(root, stored_outcomes(root))
     assert {file: file.stat().st_mtime_ns for file in folder.rglob("batch.json")} == before
     monkeypatch.setattr(stores, "STORED_BATCHES", 1)
-    store(root, kept(root))
+    store(root, stored_outcomes(root))
     left = [json.loads(file.read_text(encoding="utf-8")) for file in folder.rglob("batch.json")]
     assert {one["meta"]["run_id"]["run_name"] for one in left} == {"batch-000007"}

@@ -17,7 +17,7 @@ from windowlib.contract.tables import TABLES
 from windowlib.model.errors import InvalidSpec
 from windowlib.quality.check import in_words
 from windowlib.quality.figures import parameters
-from windowlib.quality.judge import judged
+from windowlib.quality.judge import judge_batch
 from windowlib.quality.suite_files import OUR_KEYS, suites_of
 from windowlib.quality.terms import Terms
 
@@ -151,10 +151,10 @@ def test_outcomes_are_those_of_the_suites_that_these_files_replaced(tmp_path: Pa
     files = [written(case["rows"], tmp_path / "rows.parquet")] if case["rows"] else []
     if isinstance(case["outcomes"], str):
         with pytest.raises(KeyError) as raised:
-            judged((of, case["figures"], history, files))
+            judge_batch((of, case["figures"], history, files))
         assert repr(raised.value) == case["outcomes"]
         return
-    results = in_words(judged((of, case["figures"], history, files)), case["figures"])
+    results = in_words(judge_batch((of, case["figures"], history, files)), case["figures"])
     outcomes = [[r.suite, r.expectation, r.severity, r.success, r.observed, r.expected] for r in results]
     assert [one for one in case["outcomes"] if one not in outcomes] == []  # others may be added
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from windowlib.quality.validations import FOLDER, UnreadableOutcome, keep, kept
+from windowlib.quality.validations import FOLDER, UnreadableOutcome, keep, stored_outcomes
 
 
 @pytest.mark.parametrize("damage", ["", "[1,", "[]", "{}", "null", '{"figures": {}}'])
@@ -17,6 +17,6 @@ def test_a_damaged_one_is_named_with_what_can_be_done(tmp_path: Path, damage: st
     file = tmp_path / FOLDER / "2.json"
     file.write_text(damage)
     with pytest.raises(UnreadableOutcome, match=rf"^{file}, the outcome of the checks of batch 2, .* or delete it"):
-        kept(tmp_path)
+        stored_outcomes(tmp_path)
     file.unlink()
-    assert [one.batch_id for one in kept(tmp_path)] == [1]
+    assert [one.batch_id for one in stored_outcomes(tmp_path)] == [1]

@@ -100,14 +100,14 @@ class Decide(Job, HITLOperator):
         from windowlib.airflow.question import folded_rows, question
         from windowlib.batches.may_run import decision_command
         from windowlib.batches.planning import ledger_of
-        from windowlib.pages.waiting_batch import lines, put_away, wrong_results
+        from windowlib.pages.waiting_batch import lines, rows_in_no_window, wrong_results
 
         assert state.plan is not None, "a batch waits"
         assert state.rejection, "a batch waits"
         batch_id, ledger = state.plan.batch_id, ledger_of(definition)
         of_batch = {
             "results that are wrong": wrong_results(definition, batch_id),
-            "rows that reach no window": put_away(definition, ledger.tables, state),
+            "rows that reach no window": rows_in_no_window(definition, ledger.tables, state),
         }
         rows = {which: [line for one in found for line in lines(one)][:ROWS] for which, found in of_batch.items()}
         failed = _failed(definition, batch_id, state.rejection)
@@ -226,9 +226,9 @@ def _failed(definition: Definition, batch_id: int, rejection: str) -> list[str]:
     """A sentence for each check that failed; without values of rows where the definition hides columns."""
     from windowlib.pages.history import results_of
     from windowlib.quality.check import critical_failures, explain
-    from windowlib.quality.validations import kept_of
+    from windowlib.quality.validations import stored_outcome
 
-    checked = kept_of(definition.root, batch_id)
+    checked = stored_outcome(definition.root, batch_id)
     results = results_of(checked, examples=not definition.pages.hide) if checked else []
     said = explain(critical_failures(results)) or ("" if definition.pages.hide else rejection)
     return [line.removeprefix("- ") for line in said.splitlines()] or ["The report says which."]
@@ -240,7 +240,7 @@ def _said(definition: Definition) -> Sequence[OperatorAction]:
     from windowlib.pages.newest_rows import tail
 
     ledger = ledger_of(definition)
-    return [one for one in tail(ledger.tables, ledger.state().version).said if one.kind in DONE]
+    return [one for one in tail(ledger.tables, ledger.state().version).actions if one.kind in DONE]
 
 
 def _decided(definition: Definition, batch_id: int) -> OperatorAction | None:

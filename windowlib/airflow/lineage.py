@@ -92,9 +92,9 @@ def _facets(definition: Definition, table: str, checks: Sequence[CheckResult]) -
 def newest_checks(definition: Definition) -> Sequence[CheckResult]:
     """The checks of the newest batch that was judged; without values of rows where the definition hides columns."""
     from windowlib.pages.history import results_of
-    from windowlib.quality.validations import kept
+    from windowlib.quality.validations import stored_outcomes
 
-    newest = kept(definition.root, 1)
+    newest = stored_outcomes(definition.root, 1)
     return results_of(newest[0], examples=not definition.pages.hide) if newest else []
 
 

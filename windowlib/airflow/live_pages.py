@@ -23,7 +23,7 @@ from windowlib.ledger import last_error
 from windowlib.model.errors import WindowError
 from windowlib.pages.overview import Overview, overviews, unreadable
 from windowlib.pages.pipeline import pipeline
-from windowlib.pages.pipeline_state import looked
+from windowlib.pages.pipeline_state import observe_pipeline
 from windowlib.pages.render import PageLinks, SearchResult, home_page, pipeline_page, results_page
 from windowlib.pages.rows import ResultFilter, TextRows, results
 
@@ -75,7 +75,7 @@ def _row(definition: Definition, now_ms: int) -> Overview:
 
 def _page(definition: Definition, now_ms: int) -> str:
     place = replace(PIPELINE, dag=f"{DAGS}/{quote(dag_id(definition), safe='')}")
-    return pipeline_page(pipeline(looked(definition, now_ms)), place)
+    return pipeline_page(pipeline(observe_pipeline(definition, now_ms)), place)
 
 
 _ROWS, _PAGES = Cache(_row), Cache(_page)

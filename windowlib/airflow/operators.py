@@ -201,9 +201,9 @@ class BuildReport(Job):
         self.root = str(root)
 
     def execute(self, context: Context) -> Any:
-        from windowlib.quality.validations import kept
+        from windowlib.quality.validations import stored_outcomes
 
-        if not kept(Path(self.root)):
+        if not stored_outcomes(Path(self.root)):
             skip("no batch has been checked yet: there is nothing to report")
         return super().execute(context)
 

@@ -50,7 +50,7 @@ class OwnData:
     columns: dict[str, str]
 
 
-def look_at(folder: Path, key: str | None = None, timestamp: str | None = None) -> OwnData:
+def inspect_files(folder: Path, key: str | None = None, timestamp: str | None = None) -> OwnData:
     """Finds format, key and time of the files in ``folder``. Raises InvalidSpec if one cannot be found."""
     format, files = _files(folder)
     try:

@@ -23,7 +23,7 @@ from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import instant
 from windowlib.demo.clicks import BASE_MS, HOUR_MS, ClickSettings
 from windowlib.demo.compare import Comparison, compare_counts, compare_tables
-from windowlib.demo.own_data import definition_text, look_at
+from windowlib.demo.own_data import definition_text, inspect_files
 from windowlib.demo.pipelines import write_definitions
 from windowlib.demo.runs import batches
 from windowlib.demo.truth import Truth, WindowTruth, make_demo_data
@@ -75,7 +75,7 @@ def demo_own_data(stage: Stage, data: Path, key: str | None = None, timestamp: s
         raise InvalidSpec(
             f"{data} lies inside {stage.folder}, which the demo empties; name another folder for the demo"
         )
-    engine, own_data = stage.engine or OWN_DATA_ENGINE, look_at(data, key, timestamp)
+    engine, own_data = stage.engine or OWN_DATA_ENGINE, inspect_files(data, key, timestamp)
     if engine == "sail" and own_data.format != "parquet":
         raise InvalidSpec(f"{data} has {own_data.format} files, which Spark alone parses: leave out --engine sail")
     _fresh_folder(stage.folder)

@@ -23,7 +23,7 @@ from windowlib.quality.figures import parameters
 from windowlib.quality.judge import check_suites
 from windowlib.quality.suite_files import OF_ROWS, Expectation, Suite, suites_of
 from windowlib.quality.terms import Terms
-from windowlib.quality.validations import Validated, kept
+from windowlib.quality.validations import Validated, stored_outcomes
 from windowlib.runs.history import history
 
 RECENT = 20  # outcomes that are looked at
@@ -81,7 +81,7 @@ def checks(definition: Definition, now_ms: int, *, as_judged: bool = False) -> P
 
     `as_judged`: also where Great Expectations refuses one of the pipeline's own, which takes seconds to find out.
     """
-    batches = kept(definition.root, RECENT)
+    batches = stored_outcomes(definition.root, RECENT)
     seen = list(_seen(batches))
     bounds = _parameters(definition, now_ms)
     suites, own = suites_of(Terms.of(definition), bounds), definition.checks

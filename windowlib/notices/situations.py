@@ -38,7 +38,7 @@ from windowlib.ledger.set_aside_files import files_set_aside
 from windowlib.model.errors import InvalidSpec, WindowError
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
 from windowlib.quality.check import CheckResult, column_of, in_words, without_examples
-from windowlib.quality.validations import kept, kept_of
+from windowlib.quality.validations import stored_outcome, stored_outcomes
 from windowlib.source.listing import waiting_files
 
 KINDS = ("failure", "decision", "warning", "silence", "freshness", "clock")
@@ -118,7 +118,7 @@ def _died(file: Path, ledger: Ledger, state: LedgerState) -> Iterator[Situation]
 def _warnings(definition: Definition, ledger: Ledger, state: LedgerState, now_ms: int) -> Iterator[Situation]:
     """Failed warnings of the newest batch in `dq_results`, which has no abandoned and no undone batches."""
     judged = ledger.tables[DQ_RESULTS.name].newest_batch(state.pinned(DQ_RESULTS.name))
-    newest = None if judged is None else kept_of(definition.root, judged)
+    newest = None if judged is None else stored_outcome(definition.root, judged)
     if newest is None:
         return
     checks_by_name = dict(_by_name(in_words(newest.suites, newest.figures)))
@@ -136,7 +136,7 @@ def _warnings(definition: Definition, ledger: Ledger, state: LedgerState, now_ms
 
 def checks_judged(root: Path) -> list[str]:
     """Names that can follow `warning.`: the checks of the newest judged batch; empty if no batch was judged."""
-    return [about for batch in kept(root, 1) for about, _ in _by_name(in_words(batch.suites, batch.figures))]
+    return [about for batch in stored_outcomes(root, 1) for about, _ in _by_name(in_words(batch.suites, batch.figures))]
 
 
 def _by_name(results: Sequence[CheckResult]) -> Iterator[tuple[str, CheckResult]]:

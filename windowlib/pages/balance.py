@@ -1,4 +1,4 @@
-"""The account of a batch: what came in is what went out. Each sum is made of figures that were counted apart."""
+"""Account of a batch: incoming rows equal outgoing rows. Both sums use figures that were counted independently."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REFUSED = {
 
 @dataclass(frozen=True, slots=True)
 class AccountEntry:
-    """One line of an account: so many rows; `reason` where they lie in quarantine."""
+    """One line of an account: a number of rows, and the `reason` if they are in quarantine."""
 
     what: str
     rows: int
@@ -30,7 +30,7 @@ class AccountEntry:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What came in, and where it is. Both sides have the same sum, else something is lost or counted twice."""
+    """Incoming rows, and their places now. If the sums of both sides differ, rows are lost or counted twice."""
 
     title: str
     came: Sequence[AccountEntry]
@@ -38,7 +38,7 @@ class Account:
 
     @property
     def difference(self) -> int:
-        """By how much the sides differ; 0 where the account adds up.
+        """Difference of the two sides; 0 if the account adds up.
 
         >>> went = [AccountEntry("in windows", 2), AccountEntry("late", 1)]
         >>> Account("rows", [AccountEntry("read", 3)], went).difference
@@ -52,20 +52,20 @@ class Account:
 
 
 def accounts(figures: Mapping[str, int | None]) -> list[Account]:
-    """The accounts of a batch: rows read, events in windows, rows of `results`. A rerun reads no new row.
+    """Accounts of a batch: rows read, events in windows, rows of `results`. A rerun reads no new rows.
 
-    Events are those of the windows that the batch worked on: it reads no other window in flight, so it counts none.
+    Events are counted only in the windows that the batch worked on, because it reads no other windows.
 
     >>> [account.title for account in accounts({"results_rows_before": 1, "results_rows_after": 1})]
     ['results']
     >>> accounts({"rows_read": 0, "rows_admitted": 0, "results_rows_after": 1})  # maintenance, an erasure, a rollback
     []
     """
-    known = {name: value for name, value in figures.items() if value is not None}
-    found = [] if is_rerun(figures) or "rows_quarantined" not in known else [_rows(known), _events(known)]
-    if {"results_rows_before", "results_rows_after"} <= known.keys():
-        found.append(_results(known))
-    return found
+    counted = {name: value for name, value in figures.items() if value is not None}
+    balances = [] if is_rerun(figures) or "rows_quarantined" not in counted else [_rows(counted), _events(counted)]
+    if {"results_rows_before", "results_rows_after"} <= counted.keys():
+        balances.append(_results(counted))
+    return balances
 
 
 def _rows(figures: Mapping[str, int]) -> Account:

@@ -1,7 +1,7 @@
-"""What became of results since a moment: rows added, changed and removed, by window day and by cause.
+"""Changes of results in the last day: rows added, changed and removed, by window day and by cause.
 
-Counted in the log of `result_changes`, whose entries say how many rows each file has: no file is opened. What a
-rollback or an adoption made of results is not in it: these are compared.
+The log of `result_changes` has the number of rows of each file, so no file is opened. It does not contain the effects
+of rollbacks and adoptions. For these, the versions of `results` before and after are compared.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from windowlib.publication.foreign_changes import RowChange, rows_changed
 DAY_MS = UNITS["d"]
 COMMITS_READ = 1_500  # entries of the log
 FIRST_FIRING = "firing"
-REPLACING = ("rollback", "adopt")  # decisions that change results, and are in no row of `result_changes`
-ROWS_COMPARED = 100_000  # of results, for each of them
+REPLACING = ("rollback", "adopt")  # decisions that change results without rows in `result_changes`
+ROWS_COMPARED = 100_000  # rows of results, for each of these decisions
 
 
 @dataclass(frozen=True, slots=True)
 class DayChange:
-    """Rows of one window day that changed for one cause; None: of the global window."""
+    """Rows of one window day that changed for one cause. `day` is None for the global window."""
 
     day: date | None
     cause: str
@@ -43,7 +43,7 @@ class DayChange:
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """A rollback or an adoption. `rows` are those of results that it added and removed; None: not known any more."""
+    """A rollback or an adoption. `rows` counts the results that it added and removed; None: no longer known."""
 
     batch_id: int
     title: str
@@ -52,10 +52,11 @@ class Replaced:
 
 @dataclass(frozen=True, slots=True)
 class RecentChanges:
-    """What happened since `since_ms` (inclusive): `days` newest first; `first_firings` are rows that fired first.
+    """Changes since `since_ms` (inclusive). `days` and `replaced` are newest first.
 
-    Of both, what was undone since is not counted; `replaced`, newest first, says what that made of results.
-    `is_cut`: there was more in that day than is counted, so `since_ms` is later.
+    `first_firings` counts rows of windows that fired for the first time. Neither it nor `days` includes undone changes;
+    `replaced` has the effects of rollbacks and adoptions. `is_cut`: `since_ms` is less than a day ago, because the day
+    has too many changes to count.
     """
 
     since_ms: int
@@ -66,12 +67,12 @@ class RecentChanges:
     replaced: Sequence[Replaced] = ()
 
     def total(self, what: str) -> int:
-        """All rows added, changed or removed of results that were there before, or by other causes than firing."""
-        return sum(getattr(one, what) for one in self.days)
+        """Sum over `days`; `what` is added, changed or removed."""
+        return sum(getattr(day, what) for day in self.days)
 
 
 def changes(tables: Tables, runs: Sequence[RecentRun], now_ms: int, *, is_whole: bool = True) -> RecentChanges | None:
-    """Since a day ago, of batches newest first (`is_whole`: of all); None where the log is no longer there."""
+    """Changes in the last day. `runs` are newest first (`is_whole`: all batches). None if the log was cleaned up."""
     since_ms = now_ms - DAY_MS
     recent = [run for run in runs if run.at_ms >= since_ms]
     if not recent:
@@ -92,7 +93,7 @@ def changes(tables: Tables, runs: Sequence[RecentRun], now_ms: int, *, is_whole:
 
 
 def last_changed_ms(runs: Sequence[RecentRun]) -> int | None:
-    """When results changed last, of batches newest first; None where none of them has changed any."""
+    """Time of the last change of results. `runs` are newest first. None if none of them changed results."""
     for run, before in zip(runs, [*runs[1:], None], strict=False):
         if run.figures.get("changes_rows_written") or (_replaces(run) and before and _moved(before, run)):
             return run.at_ms
@@ -108,7 +109,7 @@ def _moved(before: RecentRun, run: RecentRun) -> bool:
 
 
 def _replaced(results: Table, runs: Sequence[RecentRun], counted: int) -> Iterator[Replaced]:
-    """What rollbacks and adoptions among the newest batches made of results."""
+    """Effects of the rollbacks and adoptions among the newest `counted` batches on results."""
     for run, before in zip(runs[:counted], [*runs[1:], None], strict=False):
         if run.decision and _replaces(run):
             yield Replaced(run.batch_id, run.decision.title, _compared(results, before, run))
@@ -118,31 +119,31 @@ def _compared(results: Table, before: RecentRun | None, run: RecentRun) -> RowCh
     if before is None:
         return None
     try:
-        then, now = (results.files(one.versions.get("results")) for one in (before, run))
+        then, now = (results.files(batch.versions.get("results")) for batch in (before, run))
     except (DeltaError, FileNotFoundError, WindowError):
-        return None  # the log was shortened
+        return None  # the log was cleaned up
     return rows_changed(results, then, now, ROWS_COMPARED)
 
 
 def _counted(runs: Sequence[RecentRun], recent: int, newest: int, *, is_whole: bool) -> tuple[int, int]:
-    """How many of the recent batches are counted, and the version of the feed before them.
+    """Number of recent batches that are counted, and the version of `result_changes` before them.
 
-    Fewer than there are where the feed has more than `COMMITS_READ` commits of them, or where what came before the
-    oldest of `runs` is not known; `is_whole`: nothing came before.
+    The number is smaller than `recent` if they have more than `COMMITS_READ` commits, or if the version before the
+    oldest of `runs` is unknown. `is_whole`: no batch precedes `runs`.
     """
-    found = 0, newest
+    counted = 0, newest
     for number in range(1, recent + 1):
         if number == len(runs) and not is_whole:
             break
         before = runs[number].versions.get("result_changes", 0) if number < len(runs) else 0
         if newest - before > COMMITS_READ:
             break
-        found = number, before
-    return found
+        counted = number, before
+    return counted
 
 
 def _rows(tables: Tables, after: int, up_to: int) -> Counter[tuple[date | None, str, str]]:
-    """Rows by window day, cause and change, of files that were added and are still there."""
+    """Rows by window day, cause and change, in files that were added and not removed."""
     live: dict[str, Mapping[str, Any]] = {}
     for version in range(after + 1, up_to + 1):
         for action in log.actions(tables["result_changes"].folder, version):
@@ -152,15 +153,15 @@ def _rows(tables: Tables, after: int, up_to: int) -> Counter[tuple[date | None, 
                 live.pop(removed["path"], None)  # a rollback
     rows: Counter[tuple[date | None, str, str]] = Counter()
     for added in live.values():
-        of = added["partitionValues"]
-        day = date.fromisoformat(of["window_day"]) if of.get("window_day") else None
-        rows[day, of["cause"], of["change"]] += json.loads(added["stats"])["numRecords"]
+        partition = added["partitionValues"]
+        day = date.fromisoformat(partition["window_day"]) if partition.get("window_day") else None
+        rows[day, partition["cause"], partition["change"]] += json.loads(added["stats"])["numRecords"]
     return rows
 
 
 def _days(rows: Counter[tuple[date | None, str, str]]) -> list[DayChange]:
-    found = {(day, cause) for day, cause, change in rows if (cause, change) != (FIRST_FIRING, ADDED)}
-    ordered = sorted(found, key=lambda one: (one[0] is None, one[0] or date.min, one[1]), reverse=True)
+    groups = {(day, cause) for day, cause, change in rows if (cause, change) != (FIRST_FIRING, ADDED)}
+    ordered = sorted(groups, key=lambda group: (group[0] is None, group[0] or date.min, group[1]), reverse=True)
     return [
         DayChange(
             day,

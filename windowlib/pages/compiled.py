@@ -1,6 +1,6 @@
-"""Templates as Python has compiled them, kept in the cache folder: compiling takes as long as building a page.
+"""Cache of compiled templates in the cache folder. Compiling takes as long as building a page.
 
-What is kept is that of a template's present text, by this version of Jinja and Python, or it is not taken.
+An entry is used only if it belongs to the current text of the template and to this version of Jinja and Python.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from windowlib.engines.cache import cache_folder
 
 
 class TemplateCache(FileSystemBytecodeCache):
-    """Those of a folder. Where it cannot be read or written, templates are compiled again."""
+    """Compiled templates in a folder. If it cannot be read or written, templates are compiled again."""
 
     def __init__(self, folder: Path | None = None) -> None:
         super().__init__(str(folder or cache_folder() / "templates"), "%s.compiled")

@@ -1,4 +1,4 @@
-"""What the checks of the newest batches found: which check, since which batch, what it saw last."""
+"""Failed checks of the newest batches: the check, its first failed batch, and its last observation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHOWN = 3  # checks
 GONE_NULL, UNUSABLE = "results_gone_null", "unusable_share"
 
 
-def warned(
+def failed_check_sentences(
     definition: Definition,
     tables: Tables,
     commit: Commit | None,
@@ -28,9 +28,9 @@ def warned(
     recent: int,
     times: Mapping[int, int],
 ) -> Iterator[str]:
-    """A sentence for each check that failed in the `recent` newest batches, the newest first.
+    """Yields a sentence for each check that failed in the `recent` newest batches, newest failure first.
 
-    `checked` are all batches of which the outcome is kept, newest first; `times` when batches were committed, in ms.
+    `checked` are all batches with a stored outcome, newest first. `times` are commit times in ms, by batch.
     """
     failed = [failed_in_words(batch.suites, batch.figures) for batch in checked]
     names = dict.fromkeys(name for outcomes in failed[:recent] for name in outcomes)
@@ -39,36 +39,36 @@ def warned(
         first = newest
         while first + 1 < len(failed) and name in failed[first + 1]:
             first += 1
-        since, seen = checked[first].batch_id, failed[newest][name]
+        since, result = checked[first].batch_id, failed[newest][name]
         when = f" ({instant(times[since] // 1000 * 1000)})" if since in times else ""
         last = checked[newest].batch_id
         span = f"since batch {since}{when}" if newest == 0 else f"in batch {since}{when}"
         until = f" up to batch {last}" if newest and last != since else ""
-        which, figure = "", column_of(seen.expectation)
+        which, figure = "", column_of(result.expectation)
         if figure == GONE_NULL and commit:
             which = f" ({', '.join(_null_now(definition, tables, commit, since))})"
         elif figure == UNUSABLE:
             which = f" ({', '.join(_refused(checked[newest].figures))})"
-        observed = without_examples(seen.observed).partition(" (")[0]
-        yield f"Failed: {seen.sentence.rstrip('.')}: observed {observed}{which}, {span}{until}"
+        observed = without_examples(result.observed).partition(" (")[0]
+        yield f"Failed: {result.sentence.rstrip('.')}: observed {observed}{which}, {span}{until}"
     if (more := len(names) - SHOWN) > 0:
         yield f"{more} more {'check' if more == 1 else 'checks'} failed"
 
 
 def _refused(figures: Figures) -> Iterator[str]:
-    """The reasons that rows of a batch were refused for, with how many rows."""
+    """Reasons of refused rows in a batch, with numbers of rows."""
     for reason in REASONS:
         if count := figures.get(f"quarantined_{reason}"):
             yield f"{reason} {count:,}"
 
 
 def _null_now(definition: Definition, tables: Tables, commit: Commit, since: int) -> list[str]:
-    """The aggregates that went null with batch `since`."""
+    """Names of the aggregates that became null in batch `since`."""
     files = tables["result_changes"].files(commit.versions.get("result_changes"))
-    made = [one for one in files if one.partition["change"] != REMOVED and one.low["batch_id"] >= since]
+    changes = [file for file in files if file.partition["change"] != REMOVED and file.low["batch_id"] >= since]
 
     def before() -> list[DataFile]:
         results = tables["results"].files(commit.versions.get("results"))
-        return [one for one in results if one.high["batch_id"] < since]
+        return [file for file in results if file.high["batch_id"] < since]
 
-    return gone_null(definition.outputs, made, before, definition.added)
+    return gone_null(definition.outputs, changes, before, definition.added)

@@ -1,8 +1,8 @@
-"""Which hours of event time have no result although they could: a window can have started in them, and must have ended.
+"""Gaps: hours of event time without results, in which a window could have started and must have ended.
 
-Our decision: an hour is judged by the windows that start in it, once the watermark has passed the last of them. Windows
-further apart than an hour leave hours in which none starts; those are not gaps. Where it is not known whether a window
-should have been there, no hour is one.
+Our decision: an hour is judged by the windows that start in it, after the watermark has passed all of them. If windows
+start less often than every hour, hours without a start are not gaps. If the start of windows cannot be predicted, no
+hour is a gap.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ HOUR_MS = UNITS["h"]
 
 
 def step_ms(spec: WindowSpec) -> int | None:
-    """From one hour in which windows start to the next, at least; None where gaps are not known.
+    """Distance between two hours in which windows start, at least one hour; None if gaps are unknown.
 
     >>> from windowlib.model.aggregates import Count
     >>> windows = Tumbling(86_400_000), Sliding(86_400_000, 60_000), Session(60_000)
-    >>> [step_ms(WindowSpec(one, Count())) for one in windows]
+    >>> [step_ms(WindowSpec(assigner, Count())) for assigner in windows]
     [86400000, 3600000, 3600000]
     >>> step_ms(WindowSpec(Session(3_600_000), Count()))
     """
@@ -33,23 +33,27 @@ def step_ms(spec: WindowSpec) -> int | None:
 
 
 def why_unknown(spec: WindowSpec) -> str | None:
-    """Why gaps are not known; None where they are."""
+    """Reason why gaps are unknown; None if they are known."""
     if spec.time != "event":
-        return "windows are of processing time"
+        return "windows use processing time"
     match spec.assigner:
         case Tumbling() | Sliding():
             return None
         case Session(gap_ms=gap_ms):
-            return None if gap_ms < HOUR_MS else "with a gap of an hour or more, sessions go on without events"
-        case Staggered(of=of):
-            return None if of.slide_ms <= HOUR_MS else "the windows of each key start at a time of their own"
-    return "when windows start and end is not known beforehand"
+            return (
+                None
+                if gap_ms < HOUR_MS
+                else "with a gap of an hour or more, a session can last an hour without an event"
+            )
+        case Staggered(of=inner):
+            return None if inner.slide_ms <= HOUR_MS else "the windows of each key start at different times"
+    return "the start and end of windows cannot be predicted"
 
 
 def must_have_ended(spec: WindowSpec, hour_ms: int, watermark_ms: int | None) -> bool:
-    """Whether windows can start in the hour from `hour_ms`, and a watermark has passed all of them.
+    """Tests if windows can start in the hour from `hour_ms`, and the watermark has passed all of them.
 
-    A session that starts in it and goes on is in flight.
+    A longer session that starts in the hour is in flight.
 
     >>> from windowlib.model.aggregates import Count
     >>> day = WindowSpec(Tumbling(24 * HOUR_MS), Count())
@@ -71,19 +75,19 @@ def must_have_ended(spec: WindowSpec, hour_ms: int, watermark_ms: int | None) ->
 
 
 def notes(spec: WindowSpec, *, counts_events: bool, overlaps: bool) -> Iterator[str]:
-    """What is to be known about results by hour, in sentences."""
+    """Sentences that explain the results by hour."""
     if spec.assigner.merges:
         yield "A session counts in the hour in which it starts, with all its events."
     else:
         yield "A result, and the events in it, count in the hour in which its window starts."
     if overlaps:
-        yield "How many events there are by hour is not known: windows overlap, so an event is in several results."
+        yield "The number of events per hour is unknown: windows overlap, so an event is in several results."
     elif not counts_events:
-        yield "How many events there are by hour is not known: no aggregate is count(*)."
+        yield "The number of events per hour is unknown: no aggregate is count(*)."
     if why := why_unknown(spec):
         yield f"Gaps are not marked: {why}."
     else:
         yield (
-            "A gap is an hour without a result in which a window could have started, and must have ended: no hour past"
-            " the watermark is one."
+            "A gap is an hour without a result in which a window could have started and must have ended. Hours past the"
+            " watermark are no gaps."
         )

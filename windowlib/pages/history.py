@@ -1,4 +1,4 @@
-"""The checks over the newest batches: what each observed, what was expected, whether it held, which rows were wrong."""
+"""Checks over the newest batches: observed and expected values, success, and some of the wrong rows."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from itertools import groupby
 from typing import Any
 
 from windowlib.definition.definition import Definition
-from windowlib.pages.rows import TextRows, shown
+from windowlib.pages.rows import TextRows, text_rows
 from windowlib.quality.check import CheckResult, Identity, column_of, identified, in_words, is_of_rows, without_examples
 from windowlib.quality.figures import BY_DESIGN
 from windowlib.quality.offending import WINDOW, rows_of
 from windowlib.quality.validations import PAGES_KEEP, Validated
 
-REFUSED = "quarantined_"  # of figures: before a reason
+REFUSED = "quarantined_"  # prefix of figures; a reason follows
 OF_QUARANTINE = ("rows_quarantined", "quarantine_rows_missing", "rows_without_reason", "rows_unaccounted")
-OF_LATE = ("late_share", "rows_late", "late_rows_", "late_by_", "late_unaccounted")  # beginnings
+OF_LATE = ("late_share", "rows_late", "late_rows_", "late_by_", "late_unaccounted")  # prefixes
 GONE_NULL = "results_gone_null"
 
 
 @dataclass(frozen=True, slots=True)
 class CheckOutcome:
-    """One check of one batch. `value` is the number that was judged, `low` and `high` its bounds; None: there is none.
+    """One check of one batch. `value` is the judged number, `low` and `high` are its bounds; None: missing.
 
-    `rows` are a few of the results that were wrong, with key and window.
+    `rows` are some of the wrong results, with key and window.
     """
 
     batch_id: int
@@ -39,7 +39,7 @@ class CheckOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Batches one after the other of which a check said the same."""
+    """Consecutive batches with the same outcome of a check."""
 
     first: int
     last: int
@@ -47,13 +47,13 @@ class Span:
 
     @property
     def batches(self) -> str:
-        """Which, in words."""
+        """Batch numbers in words."""
         return str(self.first) if self.first == self.last else f"{self.first} to {self.last}"
 
 
 @dataclass(frozen=True, slots=True)
 class PageAnchor:
-    """Where a page has rows that a check is about: the id of a part of it, and what they are."""
+    """Link to rows on the page that belong to a check: the id of a section, and the name of the rows."""
 
     anchor: str
     words: str
@@ -75,74 +75,75 @@ class CheckHistory:
 
     @property
     def failures(self) -> Sequence[CheckOutcome]:
-        """Those that did not hold, newest first."""
-        return [one for one in reversed(self.outcomes) if not one.result.success]
+        """Failed outcomes, newest first."""
+        return [outcome for outcome in reversed(self.outcomes) if not outcome.result.success]
 
     @property
     def spans(self) -> Sequence[Span]:
-        """All of them in few lines, newest first: batches that say the same stand together."""
-        runs = (list(same) for _, same in groupby(self.outcomes, key=lambda one: _said(one.result)))
+        """All outcomes, newest first. Consecutive batches with the same outcome form one span."""
+        runs = (list(same) for _, same in groupby(self.outcomes, key=lambda outcome: _compared(outcome.result)))
         return [Span(same[0].batch_id, same[-1].batch_id, _brief(same[0].result)) for same in runs][::-1]
 
 
 @lru_cache(maxsize=PAGES_KEEP)
 def results_of(batch: Validated, *, examples: bool) -> Sequence[CheckResult]:
-    """The checks of a batch, in words; without `examples` of values that a check of rows has met."""
-    found = in_words(batch.suites, batch.figures)
-    return tuple(found if examples else map(_without_examples, found))
+    """Checks of a batch. Without `examples`, the example values of row checks are removed."""
+    results = in_words(batch.suites, batch.figures)
+    return tuple(results if examples else map(_without_examples, results))
 
 
 def outcomes_of(definition: Definition, batch: Validated) -> list[CheckOutcome]:
-    """The checks of a batch; what `[pages]` hides is not shown, nor are then values that a check has met."""
+    """Outcomes of the checks of a batch. If `[pages]` hides columns, example values of checks are hidden too."""
     results = results_of(batch, examples=not definition.pages.hide)
-    given = [(suite, one) for suite in batch.suites for one in suite["results"]]
+    raw_outcomes = [(suite, raw) for suite in batch.suites for raw in suite["results"]]
     return [
-        _outcome(definition, batch.batch_id, result, one, hides=bool(definition.pages.hide) and is_of_rows(suite))
-        for result, (suite, one) in zip(results, given, strict=True)
+        _outcome(definition, batch.batch_id, result, raw, hides=bool(definition.pages.hide) and is_of_rows(suite))
+        for result, (suite, raw) in zip(results, raw_outcomes, strict=True)
     ]
 
 
 def histories(definition: Definition, batches: Iterable[Validated], on_page: Collection[str]) -> list[CheckHistory]:
-    """Each check of some batches (newest first): those that failed last first, then by suite.
+    """Each check of some batches (newest first), ordered by newest failure, then by suite.
 
-    `on_page`: the ids of the parts of the page that have rows.
+    `on_page`: the ids of the sections of the page that have rows.
     """
-    found: dict[Identity, list[CheckOutcome]] = {}
+    by_check: dict[Identity, list[CheckOutcome]] = {}
     for batch in batches:
         outcomes = outcomes_of(definition, batch)
-        for (identity, _), one in zip(identified([one.result for one in outcomes]), outcomes, strict=True):
-            found.setdefault(identity, []).append(one)
-    made = [
+        identities = identified([outcome.result for outcome in outcomes])
+        for (identity, _), outcome in zip(identities, outcomes, strict=True):
+            by_check.setdefault(identity, []).append(outcome)
+    checks = [
         CheckHistory(
             suite,
             outcomes[0].result.sentence,
             outcomes[0].result.severity,
             outcomes[::-1],
-            [one for one in places(column_of(outcomes[0].result.expectation), on_page) if one.anchor in on_page],
+            [place for place in places(column_of(outcomes[0].result.expectation), on_page) if place.anchor in on_page],
         )
-        for (suite, *_), outcomes in found.items()
+        for (suite, *_), outcomes in by_check.items()
     ]
-    return sorted(made, key=lambda one: (-max((f.batch_id for f in one.failures), default=0), one.suite))
+    return sorted(checks, key=lambda check: (-max((f.batch_id for f in check.failures), default=0), check.suite))
 
 
 def anchor_of(reason: str) -> str:
-    """The id of the part of a page with the rows that were refused for a reason."""
+    """Id of the section with the rows that were refused for a reason."""
     return f"quarantine-{reason}"
 
 
 def places(figure: str, on_page: Collection[str]) -> Iterator[PageAnchor]:
-    """Where the rows are that a figure counts.
+    """Yields links to the rows that a figure counts.
 
     >>> here = ["quarantine-null_key", "quarantine-duplicate", "late"]
-    >>> [one.anchor for one in places("unusable_share", here)], [one.words for one in places("late_share", here)]
+    >>> [p.anchor for p in places("unusable_share", here)], [p.words for p in places("late_share", here)]
     (['quarantine-null_key'], ['late events'])
     """
-    reasons = [one.removeprefix(anchor_of("")) for one in on_page if one.startswith(anchor_of(""))]
+    reasons = [anchor.removeprefix(anchor_of("")) for anchor in on_page if anchor.startswith(anchor_of(""))]
     by_figure = {
-        "unusable_share": [one for one in reasons if f"{REFUSED}{one}" not in BY_DESIGN],
+        "unusable_share": [reason for reason in reasons if f"{REFUSED}{reason}" not in BY_DESIGN],
         "duplicate_share": ["duplicate"],
         **dict.fromkeys(OF_QUARANTINE, reasons),
-        **{f"{REFUSED}{one}": [one] for one in reasons},
+        **{f"{REFUSED}{reason}": [reason] for reason in reasons},
     }
     for reason in by_figure.get(figure, ()):
         yield PageAnchor(anchor_of(reason), f"rows refused as {reason}")
@@ -154,41 +155,41 @@ def places(figure: str, on_page: Collection[str]) -> Iterator[PageAnchor]:
 
 def _without_examples(result: CheckResult) -> CheckResult:
     observed = without_examples(result.observed)
-    return result if observed == result.observed else replace(result, observed=observed)  # few have any
+    return result if observed == result.observed else replace(result, observed=observed)  # few results have examples
 
 
 def _brief(result: CheckResult) -> CheckResult:
-    """Of one that held, without the figures that its value was made of, which differ from batch to batch."""
-    return replace(result, observed=_said(result)[-1]) if result.success else result
+    """Removes the figures in parentheses from a successful result, because they differ in every batch."""
+    return replace(result, observed=_compared(result)[-1]) if result.success else result
 
 
-def _said(result: CheckResult) -> tuple[bool, str, str, str, str]:
-    """What is compared of one batch and the next."""
+def _compared(result: CheckResult) -> tuple[bool, str, str, str, str]:
+    """Values that are equal in all batches of a span."""
     observed = result.observed.partition(" (")[0] if result.success else result.observed
     return result.success, result.expectation, result.severity, result.expected, observed
 
 
 def _outcome(
-    definition: Definition, batch_id: int, result: CheckResult, given: Mapping[str, Any], *, hides: bool
+    definition: Definition, batch_id: int, result: CheckResult, raw: Mapping[str, Any], *, hides: bool
 ) -> CheckOutcome:
-    arguments, seen = given["expectation_config"]["kwargs"], given["result"]
-    value = None if hides else _number(seen.get("observed_value"))
+    arguments, details = raw["expectation_config"]["kwargs"], raw["result"]
+    value = None if hides else _number(details.get("observed_value"))
     low, high = arguments.get("min_value"), arguments.get("max_value")
-    if "observed_value" not in seen and "unexpected_count" in seen:
-        value, low, high = _number(seen["unexpected_count"]), None, None if "mostly" in arguments else 0
-    return CheckOutcome(batch_id, result, value, _number(low), _number(high), _wrong(definition, given))
+    if "observed_value" not in details and "unexpected_count" in details:
+        value, low, high = _number(details["unexpected_count"]), None, None if "mostly" in arguments else 0
+    return CheckOutcome(batch_id, result, value, _number(low), _number(high), _wrong(definition, raw))
 
 
 def _number(value: Any) -> float | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _wrong(definition: Definition, given: Mapping[str, Any]) -> TextRows:
-    """The wrong rows that an outcome names."""
-    if not (rows := rows_of(given)):
+def _wrong(definition: Definition, raw: Mapping[str, Any]) -> TextRows:
+    """Wrong rows that an outcome names."""
+    if not (rows := rows_of(raw)):
         return TextRows((), ())
-    named = dict.fromkeys([*definition.source.key, *WINDOW, *(name for row in rows for name in row)])
-    return shown(definition, [{**row, **_times(row)} for row in rows], list(named))
+    columns = dict.fromkeys([*definition.source.key, *WINDOW, *(name for row in rows for name in row)])
+    return text_rows(definition, [{**row, **_times(row)} for row in rows], list(columns))
 
 
 def _times(row: Mapping[str, Any]) -> dict[str, datetime]:

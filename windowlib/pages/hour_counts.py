@@ -1,7 +1,7 @@
-"""Windows, and events in them, by hour, of one file of a table. A file never changes, so it is counted once.
+"""Windows and their events by hour, counted in one file of a table. A file never changes, so it is counted once.
 
-Counts are kept in `pages/hours.json` next to the tables, of the files that the last page was made of: a page reads the
-files that are new. They hold times and numbers, no value of a row; without them all is counted again.
+`pages/hours.json`, next to the tables, stores the counts of the files of the last page. So a page reads only new files.
+The counts hold times and numbers, but no values of rows. If they are missing, all files are counted again.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from windowlib.delta import disk
 from windowlib.pages.gaps import HOUR_MS
 
 FILE = Path("pages") / "hours.json"
-MOST_HOURS = 1_000_000  # from the first hour of a file to its last one, that are counted in an array
+MOST_HOURS = 1_000_000  # longest span of a file that is counted in an array
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class HourCounts:
-    """`hours` has (hour, windows, events) of each hour in which windows start, in ms.
+    """`hours` has (hour, windows, events) for each hour in which windows start; hours in ms.
 
-    `reached` has spans of hours, the first and the last of each in ms, in which windows have events.
+    `reached` has spans (first hour, last hour), in ms and inclusive, in which windows have events.
     """
 
     hours: Sequence[tuple[int, int, int]] = ()
@@ -39,10 +39,10 @@ class HourCounts:
 
 
 def counts(start_ms: Ints, events: Ints, last_ms: Ints | None = None) -> HourCounts:
-    """Windows by the hour of their start; `last_ms` is where each has an event for certain, as it has in between.
+    """Counts windows by the hour of their start. `last_ms`: until then, each window has an event in every hour.
 
-    >>> one, two = np.array([5, HOUR_MS, 7]), np.array([1, 2, 4])
-    >>> counts(one, two).hours, counts(one, two, np.array([5, 3 * HOUR_MS, 9])).reached
+    >>> starts, events = np.array([5, HOUR_MS, 7]), np.array([1, 2, 4])
+    >>> counts(starts, events).hours, counts(starts, events, np.array([5, 3 * HOUR_MS, 9])).reached
     (((0, 2, 5), (3600000, 1, 2)), ((3600000, 10800000),))
     >>> counts(np.array([], np.int64), np.array([], np.int64))
     HourCounts(hours=(), reached=())
@@ -52,83 +52,88 @@ def counts(start_ms: Ints, events: Ints, last_ms: Ints | None = None) -> HourCou
     hour = start_ms // HOUR_MS
     first = int(hour.min())
     if int(hour.max()) - first < MOST_HOURS:
-        known, place = np.arange(first, int(hour.max()) + 1), hour - first
+        hours, place = np.arange(first, int(hour.max()) + 1), hour - first
     else:
-        known, place = np.unique(hour, return_inverse=True)
-    windows = np.bincount(place, minlength=len(known))
-    sums = np.bincount(place, weights=events, minlength=len(known))
-    found = [(int(known[at]) * HOUR_MS, int(windows[at]), int(sums[at])) for at in np.flatnonzero(windows)]
+        hours, place = np.unique(hour, return_inverse=True)
+    windows = np.bincount(place, minlength=len(hours))
+    sums = np.bincount(place, weights=events, minlength=len(hours))
+    counted = [
+        (int(hours[index]) * HOUR_MS, int(windows[index]), int(sums[index])) for index in np.flatnonzero(windows)
+    ]
     if last_ms is None:
-        return HourCounts(tuple(found))
-    last, reached = last_ms // HOUR_MS, known.copy()
+        return HourCounts(tuple(counted))
+    last, reached = last_ms // HOUR_MS, hours.copy()
     long = np.flatnonzero(last > hour)
     np.maximum.at(reached, place[long], last[long])
-    spans = [(int(known[at]) * HOUR_MS, int(reached[at]) * HOUR_MS) for at in np.flatnonzero(reached > known)]
-    return HourCounts(tuple(found), tuple(_joined(spans)))
+    spans = [(int(hours[index]) * HOUR_MS, int(reached[index]) * HOUR_MS) for index in np.flatnonzero(reached > hours)]
+    return HourCounts(tuple(counted), tuple(_merged(spans)))
 
 
-def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Spans in order, those that follow one another or overlap as one.
+def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Merges sorted spans that overlap or are adjacent.
 
-    >>> _joined([(0, HOUR_MS), (HOUR_MS, 3 * HOUR_MS), (9 * HOUR_MS, 9 * HOUR_MS)])
+    >>> _merged([(0, HOUR_MS), (HOUR_MS, 3 * HOUR_MS), (9 * HOUR_MS, 9 * HOUR_MS)])
     [(0, 10800000), (32400000, 32400000)]
     """
-    found = list[tuple[int, int]]()
+    merged = list[tuple[int, int]]()
     for first, last in spans:
-        if found and first <= found[-1][1] + HOUR_MS:
-            found[-1] = found[-1][0], max(found[-1][1], last)
+        if merged and first <= merged[-1][1] + HOUR_MS:
+            merged[-1] = merged[-1][0], max(merged[-1][1], last)
         else:
-            found.append((first, last))
-    return found
+            merged.append((first, last))
+    return merged
 
 
 def times_ms(times: pa.ChunkedArray) -> Ints:
-    """TIMESTAMPs without nulls, in ms."""
+    """Values of a TIMESTAMP column without nulls, in ms."""
     return numbers(in_ms(times))
 
 
 def numbers(column: pa.Array | pa.ChunkedArray) -> Ints:
-    """A column of integers without nulls."""
-    found: Ints = column.cast(pa.int64()).to_numpy()
-    return found
+    """Values of an integer column without nulls."""
+    integers: Ints = column.cast(pa.int64()).to_numpy()
+    return integers
 
 
 @dataclass(slots=True)
 class HourCountCache:
-    """The counts of files that a page asks for, on some `terms`; `known` are those of the last page."""
+    """Counts of files under some `terms`: `stored` by the last page, `requested` by this page."""
 
     root: Path
     terms: str
-    known: dict[str, HourCounts] = field(default_factory=dict)
-    asked: dict[str, HourCounts] = field(default_factory=dict)
+    stored: dict[str, HourCounts] = field(default_factory=dict)
+    requested: dict[str, HourCounts] = field(default_factory=dict)
 
     @classmethod
     def read(cls, root: Path, terms: str) -> HourCountCache:
-        """Those that were kept on the same terms; none where there is no such file, or it cannot be read."""
-        found = cls(root, terms)
+        """Reads the counts stored under the same terms; none if the file is missing or cannot be read."""
+        cache = cls(root, terms)
         with suppress(OSError, ValueError, TypeError, KeyError):
             kept = json.loads((root / FILE).read_text(encoding="utf-8"))
             if kept["terms"] == terms:
-                found.known = {name: _counts(one) for name, one in kept["files"].items()}
-        return found
+                cache.stored = {name: _counts(file) for name, file in kept["files"].items()}
+        return cache
 
     def of(self, name: str, count: Callable[[], HourCounts]) -> HourCounts:
-        """The counts of a file, which `count` gives where they are not known."""
-        if name not in self.asked:
-            self.asked[name] = self.known[name] if name in self.known else count()
-        return self.asked[name]
+        """Counts of a file: the stored ones, or the result of `count`."""
+        if name not in self.requested:
+            self.requested[name] = self.stored[name] if name in self.stored else count()
+        return self.requested[name]
 
     def write(self) -> None:
-        """Keeps what was asked for, unless that is known; where nothing can be written, the next page counts again."""
-        if self.asked == self.known:
+        """Stores the requested counts if they changed. If the file cannot be written, the next page counts again."""
+        if self.requested == self.stored:
             return
-        files = {name: [[*map(list, one.hours)], [*map(list, one.reached)]] for name, one in self.asked.items()}
+        files = {
+            name: [[*map(list, counted.hours)], [*map(list, counted.reached)]]
+            for name, counted in self.requested.items()
+        }
         with suppress(OSError):
             disk.put(self.root / FILE, json.dumps({"terms": self.terms, "files": files}))
 
 
-def _counts(kept: Any) -> HourCounts:
-    hours, reached = kept
+def _counts(stored: Any) -> HourCounts:
+    hours, reached = stored
     return HourCounts(
         tuple((int(hour), int(windows), int(events)) for hour, windows, events in hours),
         tuple((int(first), int(last)) for first, last in reached),

@@ -1,4 +1,4 @@
-"""Events and results hour by hour of event time, so that hours without any are seen."""
+"""Events and results by hour of event time, which shows hours without any."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from windowlib.pages.hour_counts import HourCountCache, HourCounts, counts, numb
 from windowlib.pages.newest_rows import RecentRun
 
 HOURS = 72
-STARTS = ("window_start_ms", "state_window_start_ms")  # of windows, else of slices
+STARTS = ("window_start_ms", "state_window_start_ms")  # columns of windows, otherwise of slices
 ENDS = tuple(start.replace("start", "end") for start in STARTS)
-MOST_ROWS = 3_000_000  # of results that are read: fewer hours are shown where there are more
+MOST_ROWS = 3_000_000  # rows of results that are read; with more rows, fewer hours are shown
 
 
 @dataclass(frozen=True, slots=True)
 class ByHour:
-    """Windows, and events in them, by the hour in which they start; and further hours in which they have events."""
+    """Windows and their events by the hour of their start, and all further hours in which they have events."""
 
     rows: Counter[int] = field(default_factory=Counter)
     events: Counter[int] = field(default_factory=Counter)
@@ -42,7 +42,7 @@ class ByHour:
         return bool(self.rows[hour_ms]) or hour_ms in self.reached
 
     def add(self, counts: HourCounts, span: TimeRange) -> None:
-        """Adds those of a file; of the hours that its windows reach, those in the span."""
+        """Adds the counts of a file. Hours that its windows reach count only within the span."""
         for hour_ms, windows, events in counts.hours:
             self.rows[hour_ms] += windows
             self.events[hour_ms] += events
@@ -52,8 +52,10 @@ class ByHour:
 
 @dataclass(frozen=True, slots=True)
 class CountingRule:
-    """How windows are counted: the output that has their events, and the gap of sessions, which with one below an hour
-    have an event in each hour up to their last. None: not known."""
+    """Rule for counting windows: the output that holds their number of events, and the gap of sessions; None: unknown.
+
+    Sessions with a gap below an hour have an event in every hour up to their last event.
+    """
 
     tables: Tables
     span: TimeRange
@@ -62,7 +64,7 @@ class CountingRule:
 
     @classmethod
     def of(cls, definition: Definition, tables: Tables, span: TimeRange) -> CountingRule:
-        """How those of a pipeline are counted; hours that sessions reach matter in a span alone."""
+        """Rule for a pipeline. Hours that sessions reach count only within the span."""
         assigner = definition.spec.assigner
         reaches = isinstance(assigner, Session) and step_ms(definition.spec) is not None
         gap_ms = assigner.gap_ms if isinstance(assigner, Session) and reaches else None
@@ -70,36 +72,36 @@ class CountingRule:
 
     @property
     def terms(self) -> str:
-        """What the counts of a file depend on, apart from the file."""
+        """Key of the stored counts: everything that they depend on, except the file."""
         return f"1 {self.gap_ms} {self.counted}"
 
     def results(self, file: DataFile) -> HourCounts:
-        """The results in a file. Where they end is read only if they may reach an hour in which none starts."""
+        """Counts the results in a file. Their ends are read only if they may reach an hour in which none starts."""
         stored = pq.ParquetFile(self.tables["results"].folder / file.path)
         data = stored.read(columns=["window_start", *([self.counted] if self.counted else [])])
-        known = pc.is_valid(data["window_start"]) if data["window_start"].null_count else None
-        data = data if known is None else data.filter(known)
+        has_start = pc.is_valid(data["window_start"]) if data["window_start"].null_count else None
+        data = data if has_start is None else data.filter(has_start)
         events = numbers(data[self.counted].fill_null(0)) if self.counted else np.zeros(data.num_rows, np.int64)
         start_ms = times_ms(data["window_start"])
-        found = counts(start_ms, events)
-        if self.gap_ms is None or not found.hours or self._reaches_none(file, found):
-            return found
+        by_start = counts(start_ms, events)
+        if self.gap_ms is None or not by_start.hours or self._reaches_no_other_hour(file, by_start):
+            return by_start
         end = stored.read(columns=["window_end"])["window_end"]
-        return counts(start_ms, events, times_ms(end if known is None else end.filter(known)) - self.gap_ms)
+        return counts(start_ms, events, times_ms(end if has_start is None else end.filter(has_start)) - self.gap_ms)
 
-    def _reaches_none(self, file: DataFile, found: HourCounts) -> bool:
-        """Whether windows start in every hour that those of a file reach, by its statistics."""
+    def _reaches_no_other_hour(self, file: DataFile, by_start: HourCounts) -> bool:
+        """Tests, by statistics, if windows start in every hour that the windows of a file reach."""
         if self.gap_ms is None or "window_end" not in file.high:
             return False
-        hours = {hour_ms for hour_ms, *_ in found.hours}
+        hours = {hour_ms for hour_ms, *_ in by_start.hours}
         last_ms = time_of(file.high["window_end"]) - self.gap_ms
         return hours.issuperset(range(min(hours), last_ms + 1, HOUR_MS))
 
     def in_flight(self, file: DataFile, watermark_ms: int | None) -> HourCounts:
-        """The windows, or slices, in a file that a watermark has not passed: results have none of them."""
+        """Counts the windows, or slices, that the watermark has not passed. None of them is in `results`."""
         stored = pq.ParquetFile(self.tables["open_windows"].folder / file.path)
         names = stored.schema_arrow.names
-        start = next((one for one in STARTS if one in names), None)
+        start = next((name for name in STARTS if name in names), None)
         if start is None or "elements" not in names:
             return HourCounts()
         end = start.replace("start", "end")
@@ -112,7 +114,7 @@ class CountingRule:
         return counts(numbers(data[start]), events, last_ms)
 
     def late(self, file: DataFile) -> HourCounts:
-        """The late events in a file that no rerun has readmitted."""
+        """Counts the late events in a file that no rerun has readmitted."""
         data = pq.ParquetFile(self.tables["late_events"].folder / file.path).read(
             columns=["event_time", "readmitted_by"]
         )
@@ -139,9 +141,9 @@ class Hour:
 
 
 def hours(definition: Definition, tables: Tables, runs: Sequence[RecentRun], *, keep: bool = False) -> list[Hour]:
-    """The newest hours, oldest first; none before the first event, and where windows have no bounds in time.
+    """Newest hours, oldest first; none before the first event, or if windows have no bounds in time.
 
-    With `keep` the next look finds what was counted of each file.
+    With `keep`, the counts of each file are stored for the next page.
     """
     newest_ms = newest_event_ms(runs)
     if newest_ms is None or not definition.plan.windows_end:
@@ -151,45 +153,45 @@ def hours(definition: Definition, tables: Tables, runs: Sequence[RecentRun], *, 
     files = {name: tables[name].files(versions.get(name)) for name in ("results", "late_events", "open_windows")}
     span, chosen = _span(files["results"], end_ms)
     counting = CountingRule.of(definition, tables, span)
-    kept = HourCountCache.read(definition.root, counting.terms)
-    found, flying, late = ByHour(), ByHour(), ByHour()
+    cache = HourCountCache.read(definition.root, counting.terms)
+    published, in_flight, late = ByHour(), ByHour(), ByHour()
     for file in chosen:
-        found.add(kept.of(f"results/{file.path}", partial(counting.results, file)), span)
-    for file in (one for one in files["open_windows"] if _may_start_in(one, span)):
+        published.add(cache.of(f"results/{file.path}", partial(counting.results, file)), span)
+    for file in (file for file in files["open_windows"] if _may_start_in(file, span)):
         name = f"open_windows/{file.path}{'' if _is_ahead(file, watermark_ms) else f' {watermark_ms}'}"
-        flying.add(kept.of(name, partial(counting.in_flight, file, watermark_ms)), span)
+        in_flight.add(cache.of(name, partial(counting.in_flight, file, watermark_ms)), span)
     for file in overlapping(files["late_events"], "event_time", "event_time", span):
-        late.add(kept.of(f"late_events/{file.path}", partial(counting.late, file)), span)
+        late.add(cache.of(f"late_events/{file.path}", partial(counting.late, file)), span)
     if keep:
-        kept.write()
-    begun = [hour for hour in range(span.from_ms, span.to_ms, HOUR_MS) if hour in found or hour in flying]
+        cache.write()
+    begun = [hour for hour in range(span.from_ms, span.to_ms, HOUR_MS) if hour in published or hour in in_flight]
     return [
         Hour(
             hour,
-            found.rows[hour],
-            found.events[hour] if counting.counted else None,
-            flying.events[hour] if counting.counted else None,
+            published.rows[hour],
+            published.events[hour] if counting.counted else None,
+            in_flight.events[hour] if counting.counted else None,
             late.rows[hour],
-            not (hour in found or hour in flying) and must_have_ended(definition.spec, hour, watermark_ms),
+            not (hour in published or hour in in_flight) and must_have_ended(definition.spec, hour, watermark_ms),
         )
         for hour in range(begun[0] if begun else span.to_ms, span.to_ms, HOUR_MS)
     ]
 
 
 def _may_start_in(state: DataFile, span: TimeRange) -> bool:
-    """Whether a file of state may have windows, or slices, that start in a span."""
-    start = next((one for one in STARTS if one in state.low), STARTS[0])
+    """Tests if a file of state may have windows, or slices, that start in a span."""
+    start = next((column for column in STARTS if column in state.low), STARTS[0])
     return bool(overlapping_ms([state], (start, start), span))
 
 
 def _is_ahead(state: DataFile, watermark_ms: int | None) -> bool:
-    """Whether a watermark has passed no window of a file of state."""
+    """Tests if the watermark has passed no window in a file of state."""
     low = next((state.low[end] for end in ENDS if end in state.low), None)
     return watermark_ms is None or (low is not None and low > watermark_ms + 1)
 
 
 def _span(results: Sequence[DataFile], end_ms: int) -> tuple[TimeRange, Sequence[DataFile]]:
-    """The hours that are shown, and the files of results with windows that start in them."""
+    """Range of the hours that are shown, and the files of results with windows that start in it."""
     span, chosen = TimeRange(end_ms - HOURS * HOUR_MS, end_ms), list[DataFile]()
     for back in (HOURS, HOURS // 3, HOURS // 12):
         span = TimeRange(end_ms - back * HOUR_MS, end_ms)
@@ -200,19 +202,19 @@ def _span(results: Sequence[DataFile], end_ms: int) -> tuple[TimeRange, Sequence
 
 
 def newest_event_ms(runs: Sequence[RecentRun]) -> int | None:
-    """The newest event time that some batches have admitted; None where they have none."""
+    """Newest event time that the batches have admitted; None if they admitted none."""
     newest = (run.figures.get("newest_event_ms") for run in runs)
     return max((time_ms for time_ms in newest if time_ms is not None), default=None)
 
 
 def hour_notes(definition: Definition) -> Iterator[str]:
-    """What is to be known about the hours, in sentences."""
+    """Sentences that explain the hours."""
     counts = count_column(definition) is not None
     return notes(definition.spec, counts_events=counts, overlaps=windows_overlap(definition.spec))
 
 
 def windows_overlap(spec: WindowSpec) -> bool:
-    """Whether an event may be in several windows, or in none."""
+    """Tests if an event may be in several windows, or in none."""
     assigner = spec.assigner
     if isinstance(assigner, Staggered):
         assigner = assigner.of
@@ -220,7 +222,7 @@ def windows_overlap(spec: WindowSpec) -> bool:
 
 
 def count_column(definition: Definition) -> str | None:
-    """The output that says how many events each window has, where each event is in one window."""
+    """Output with the number of events of each window; None if an event may be in several windows or in none."""
     if windows_overlap(definition.spec):
         return None
     plain = {name: expression.replace(" ", "").lower() for name, expression in definition.expressions.items()}

@@ -1,4 +1,4 @@
-"""What `windowlib verify` found last, for a page."""
+"""Outcome of the last `windowlib verify`, for a page."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant, time_of
 from windowlib.definition.plurals import counted
 from windowlib.ledger.verifications import Verification
-from windowlib.pages.rows import TextRows, shown
+from windowlib.pages.rows import TextRows, text_rows
 from windowlib.reruns.preview_text import HIDDEN
 
 SHOWN = 20
@@ -19,7 +19,7 @@ SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class LastVerification:
-    """The last comparison with the source: `outcome` is equal, different or nothing compared; `about` says of what."""
+    """Last comparison with the source: `outcome` is equal, different or nothing compared; `about` has its scope."""
 
     at_ms: int
     outcome: str
@@ -27,8 +27,8 @@ class LastVerification:
     differences: TextRows
 
 
-def verified(definition: Definition, last: Verification | None) -> LastVerification | None:
-    """The last comparison; None without any."""
+def last_verification(definition: Definition, last: Verification | None) -> LastVerification | None:
+    """Last comparison; None if there was none."""
     if last is None:
         return None
     which = "all windows" if last.from_ms is None else f"windows from {instant(last.from_ms)}"
@@ -43,22 +43,22 @@ def verified(definition: Definition, last: Verification | None) -> LastVerificat
 
 def _differences(definition: Definition, last: Verification) -> TextRows:
     keys = definition.source.key
-    found = [_row(json.loads(one), definition.hidden) for one in last.differences[:SHOWN]]
-    return shown(definition, found, ["difference", "table", *keys, "window", "column", "expected", "found"])
+    rows = [_row(json.loads(difference), definition.hidden) for difference in last.differences[:SHOWN]]
+    return text_rows(definition, rows, ["difference", "table", *keys, "window", "column", "expected", "found"])
 
 
-def _row(found: Mapping[str, Any], hide: Collection[str]) -> dict[str, Any]:
-    """A difference as a row; values are texts, those of columns in `hide` are not shown."""
-    bounds, column = " to ".join(_bound(value) for value in found["window"].values()), found["column"] or ""
-    values = {side: HIDDEN if column in hide else _text(found[side], hide) for side in ("expected", "found")}
-    about = {"difference": found["kind"], "table": found["table"], "window": bounds, "column": column}
-    return {**found["key"], **values, **about}
+def _row(difference: Mapping[str, Any], hide: Collection[str]) -> dict[str, Any]:
+    """A difference as a row of texts. Values of columns in `hide` are hidden."""
+    bounds, column = " to ".join(_bound(value) for value in difference["window"].values()), difference["column"] or ""
+    values = {side: HIDDEN if column in hide else _text(difference[side], hide) for side in ("expected", "found")}
+    about = {"difference": difference["kind"], "table": difference["table"], "window": bounds, "column": column}
+    return {**difference["key"], **values, **about}
 
 
 def _text(value: Any, hide: Collection[str]) -> str:
-    """What a column should be, or is; of a whole row the values by column."""
+    """Text of a value, or of all values of a row by column."""
     if isinstance(value, dict):
-        value = {name: HIDDEN if name in hide else one for name, one in value.items()}
+        value = {name: HIDDEN if name in hide else cell for name, cell in value.items()}
     return "" if value is None else str(value)
 
 

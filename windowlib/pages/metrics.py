@@ -1,8 +1,8 @@
-"""Gauges of pipelines for a monitor, in a text file: the exposition format that Prometheus and OpenMetrics share.
+"""Gauges of pipelines for a monitor, in the text format that Prometheus and OpenMetrics share.
 
-A file `metrics.prom` next to the tables (for example for the textfile collector of node_exporter), replaced as a whole.
-Times are seconds since 1970 UTC; what is not known has no sample. The file is as old as the last run that did
-something: how far the watermark is behind now is `time() - windowlib_watermark_timestamp_seconds`.
+The file `metrics.prom` next to the tables is replaced as a whole, for example for the textfile collector of
+node_exporter. Times are seconds since 1970 UTC. An unknown value has no sample. The file is only as new as the last run
+that changed something. The current lag of the watermark is `time() - windowlib_watermark_timestamp_seconds`.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from windowlib.pages.newest_rows import RecentRun, Tail, tail
 from windowlib.quality.firings import windows_fired
 
 FILE = "metrics.prom"
-FEW = 50  # rows of the ledger, of which a batch has four or five
-ASIDE = "reruns, decisions and what was undone aside"
+FEW = 50  # rows of the ledger; a batch has four or five
+ASIDE = "not counting reruns, decisions and undone batches"
 GAUGES = {
-    "last_commit_timestamp_seconds": "When the newest batch was committed.",
-    "watermark_timestamp_seconds": "The watermark: results are complete up to it.",
-    "watermark_lag_seconds": "How far the watermark was behind the time that the newest batch was planned at.",
+    "last_commit_timestamp_seconds": "Time of the newest commit.",
+    "watermark_timestamp_seconds": "Watermark: results are complete up to it.",
+    "watermark_lag_seconds": "Distance of the watermark behind the plan time of the newest batch.",
     "results": "Rows of results.",
     "fired": f"Windows that the newest batch fired, {ASIDE}.",
     "read": f"Rows that the newest batch read, {ASIDE}.",
     "late": f"Late events of the newest batch, {ASIDE}.",
     "quarantined": f"Rows that the newest batch quarantined, {ASIDE}.",
-    "run_seconds": f"How long the newest batch took, {ASIDE}.",
-    "waiting_for_decision": "1 where a batch was refused by its checks and waits for an operator.",
-    "situations": "Situations that notices have reported and that are not over.",
+    "run_seconds": f"Duration of the newest batch, {ASIDE}.",
+    "waiting_for_decision": "1 if a batch was refused by its checks and waits for an operator.",
+    "situations": "Reported situations that are not over.",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The value of one gauge, of one pipeline."""
+    """Value of one gauge of one pipeline."""
 
     gauge: str
     pipeline: str
@@ -49,9 +49,9 @@ class Sample:
 
 
 def samples(definition: Definition, now_ms: int, ledger: Ledger | None = None) -> list[Sample]:
-    """What is known of a pipeline; `ledger` is that of a caller who has its tables open.
+    """Samples of a pipeline. A caller with open tables passes its `ledger`.
 
-    Raises `WindowError` where they cannot be read.
+    Raises `WindowError` if the tables cannot be read.
     """
     ledger = ledger or ledger_of(definition, lambda: now_ms)
     state = ledger.state()
@@ -59,51 +59,51 @@ def samples(definition: Definition, now_ms: int, ledger: Ledger | None = None) -
 
 
 def samples_of(definition: Definition, now_ms: int, tables: Tables, state: LedgerState, newest: Tail) -> list[Sample]:
-    """The same, by those who have read the end of the ledger."""
-    found: dict[str, float | None] = {
+    """Samples for callers that have already read the end of the ledger."""
+    values: dict[str, float | None] = {
         "waiting_for_decision": int(state.plan is not None and state.is_refused),
-        "situations": sum(one.sentence is not None for one in situations(definition.root, tables, now_ms)),
+        "situations": sum(situation.sentence is not None for situation in situations(definition.root, tables, now_ms)),
     }
-    found |= _of_newest(newest.runs[0]) if newest.runs else {}
-    found |= _of_reading(reading) if (reading := next(_reading(newest), None)) else {}
-    return [Sample(gauge, definition.name, value) for gauge in GAUGES if (value := found.get(gauge)) is not None]
+    values |= _newest_values(newest.runs[0]) if newest.runs else {}
+    values |= _reading_values(reading) if (reading := next(_reading(newest), None)) else {}
+    return [Sample(gauge, definition.name, value) for gauge in GAUGES if (value := values.get(gauge)) is not None]
 
 
 def _newest(tables: Tables, version: int | None) -> Tail:
-    """As much of the ledger as has the newest batch that read something: mostly the last `FEW` rows."""
-    found = tail(tables, version, FEW)
-    return found if found.is_whole or any(_reading(found)) else tail(tables, version)
+    """End of the ledger that includes the newest batch that read rows: mostly the last `FEW` rows."""
+    newest = tail(tables, version, FEW)
+    return newest if newest.is_whole or any(_reading(newest)) else tail(tables, version)
 
 
 def _reading(newest: Tail) -> Iterator[RecentRun]:
-    """The batches that are neither reruns nor decisions and were not undone since, the newest first."""
-    return (one for one in newest.in_force if one.rerun is None and one.decision is None)
+    """Batches that are no reruns, no decisions and not undone, newest first."""
+    return (run for run in newest.in_force if run.rerun is None and run.decision is None)
 
 
-def exposed(found: Iterable[Sample]) -> str:
-    r"""Samples as text, those of a gauge together.
+def exposed(gauge_samples: Iterable[Sample]) -> str:
+    r"""Samples as text, grouped by gauge.
 
     >>> print(exposed([Sample("late", "clicks", 2), Sample("late", 'odd"name', 0.5)]), end="")
-    # HELP windowlib_late Late events of the newest batch, reruns, decisions and what was undone aside.
+    # HELP windowlib_late Late events of the newest batch, not counting reruns, decisions and undone batches.
     # TYPE windowlib_late gauge
     windowlib_late{pipeline="clicks"} 2
     windowlib_late{pipeline="odd\"name"} 0.5
     # EOF
     """
     by_gauge: dict[str, list[Sample]] = {}
-    for one in found:
-        by_gauge.setdefault(one.gauge, []).append(one)
-    lines = [line for gauge, of in by_gauge.items() for line in _of_gauge(gauge, of)]
+    for sample in gauge_samples:
+        by_gauge.setdefault(sample.gauge, []).append(sample)
+    lines = [line for gauge, group in by_gauge.items() for line in _gauge_lines(gauge, group)]
     return "\n".join([*lines, "# EOF\n"])
 
 
-def write(found: Iterable[Sample], folder: Path) -> Path:
-    """Writes the gauges of some pipelines into a folder; gives the file, whose readers see it whole."""
-    return disk.put(folder / FILE, exposed(found))
+def write(gauge_samples: Iterable[Sample], folder: Path) -> Path:
+    """Writes the gauges of some pipelines into a folder and returns the file. Readers never see a partial file."""
+    return disk.put(folder / FILE, exposed(gauge_samples))
 
 
-def _of_newest(run: RecentRun) -> dict[str, float | None]:
-    """What the newest batch left, whatever it was."""
+def _newest_values(run: RecentRun) -> dict[str, float | None]:
+    """Values after the newest batch of any kind."""
     return {
         "last_commit_timestamp_seconds": run.at_ms / 1000,
         "watermark_timestamp_seconds": None if run.reached_ms is None else run.reached_ms / 1000,
@@ -112,8 +112,8 @@ def _of_newest(run: RecentRun) -> dict[str, float | None]:
     }
 
 
-def _of_reading(run: RecentRun) -> dict[str, float | None]:
-    """What the newest batch did that was neither a rerun nor a decision nor undone since."""
+def _reading_values(run: RecentRun) -> dict[str, float | None]:
+    """Values of the newest batch that is no rerun, no decision and not undone."""
     figures = run.figures
     return {
         "fired": windows_fired(figures),
@@ -124,10 +124,10 @@ def _of_reading(run: RecentRun) -> dict[str, float | None]:
     }
 
 
-def _of_gauge(gauge: str, found: Iterable[Sample]) -> Iterator[str]:
+def _gauge_lines(gauge: str, group: Iterable[Sample]) -> Iterator[str]:
     name = f"windowlib_{gauge}"
     yield f"# HELP {name} {GAUGES[gauge]}"
     yield f"# TYPE {name} gauge"
-    for one in found:
-        pipeline = one.pipeline.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-        yield f'{name}{{pipeline="{pipeline}"}} {one.value!r}'
+    for sample in group:
+        pipeline = sample.pipeline.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        yield f'{name}{{pipeline="{pipeline}"}} {sample.value!r}'

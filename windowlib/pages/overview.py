@@ -1,4 +1,4 @@
-"""A pipeline in one row: its state, how far its results are final, what its newest checks found."""
+"""One row per pipeline: its state, the time up to which its results are final, and its newest checks."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from windowlib.model.errors import WindowError
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK
 from windowlib.pages.changes import last_changed_ms
-from windowlib.pages.failed_checks import warned
+from windowlib.pages.failed_checks import failed_check_sentences
 from windowlib.pages.newest_rows import RUNS_SHOWN
-from windowlib.pages.pipeline_state import ObservedPipeline, State, looked, state_of
+from windowlib.pages.pipeline_state import ObservedPipeline, State, observe_pipeline, state_of
 from windowlib.pages.trends import late_share
 from windowlib.publication.data_range import data_range
 from windowlib.quality.validations import Validated
@@ -24,7 +24,7 @@ STRIP, RECENT = 20, 5  # batches
 
 @dataclass(frozen=True, slots=True)
 class CheckMark:
-    """One batch in a strip of checks: `worst` is met, warning (or less) or critical, of what its checks found."""
+    """One batch in a strip of checks. `worst` is its worst outcome: met, warning (or info) or critical."""
 
     batch_id: int
     worst: str
@@ -33,7 +33,7 @@ class CheckMark:
 
     @classmethod
     def of(cls, batch_id: int, failed: Sequence[str]) -> CheckMark:
-        """That of a batch; `failed` has the severity of each check that did not hold.
+        """Mark of a batch; `failed` has the severity of each failed check.
 
         >>> [CheckMark.of(7, failed).worst for failed in ([], ["info"], ["warning", "critical"])]
         ['met', 'warning', 'critical']
@@ -42,10 +42,10 @@ class CheckMark:
         return cls(batch_id, "critical" if critical else "warning" if failed else "met", len(failed), critical)
 
     @property
-    def said(self) -> str:
-        """What failed.
+    def summary(self) -> str:
+        """Failed checks in words.
 
-        >>> CheckMark(7, "critical", 3, 1).said, CheckMark(8, "warning", 1).said
+        >>> CheckMark(7, "critical", 3, 1).summary, CheckMark(8, "warning", 1).summary
         ('1 critical, 2 warnings', '1 warning')
         """
         warnings = self.failed - self.critical
@@ -55,11 +55,14 @@ class CheckMark:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """The row. Times are ms; `final_ms` is exclusive: windows that end at or before it change by reruns alone.
+    """One row. Times are in ms.
 
-    `data` is the range of all published results, `late_share` that of the newest batches together (`RUNS_SHOWN` at
-    most, none that was undone), `changed_ms` when results last changed. `weight` orders what warns: checks that failed
-    lately count one each, a silent source or a watermark far behind `RECENT`.
+    * `final_ms` is exclusive: only reruns change windows that end at or before it.
+    * `data` is the range of all published results.
+    * `late_share` covers the newest batches together: at most `RUNS_SHOWN`, without undone batches.
+    * `changed_ms` is the time of the last change of results.
+    * `weight` orders rows with warnings: one per recently failed check, `RECENT` per silent source or watermark far
+      behind.
     """
 
     name: str
@@ -82,73 +85,73 @@ class Overview:
 
     @property
     def warns(self) -> bool:
-        """Whether an operator should look at it, although it does not stand still."""
+        """Tests if an operator should look at the pipeline although it is not blocked."""
         return bool(self.warnings)
 
     @property
     def stands(self) -> bool:
-        """Whether nothing goes on before an operator acts, and `why` says on what."""
+        """Tests if the pipeline is blocked until an operator acts; `why` has the reason."""
         return self.state in (State.FAILING, State.WAITING)
 
     @property
     def order(self) -> tuple[int, bool, int, str]:
-        """Trouble first, of what warns the heaviest first."""
+        """Sort key: trouble first; among warnings, the heaviest first."""
         return list(State).index(self.state), not self.warns, -self.weight, self.name
 
 
-def overview(found: ObservedPipeline) -> Overview:
-    """The row of a pipeline."""
-    state, why = state_of(found)
-    commit, time, runs = found.ledger.commit, found.status.time, found.tail.in_force[:RUNS_SHOWN]
+def overview(observed: ObservedPipeline) -> Overview:
+    """Row of a pipeline."""
+    state, why = state_of(observed)
+    commit, time, runs = observed.ledger.commit, observed.status.time, observed.tail.in_force[:RUNS_SHOWN]
     watermark_ms = commit.watermark_out_ms if commit else None
-    strip = [mark(one) for one in found.checked_in_force[:STRIP]]
-    warnings = list(_warnings(found, strip[:RECENT]))
+    strip = [mark(batch) for batch in observed.checked_in_force[:STRIP]]
+    warnings = list(_warnings(observed, strip[:RECENT]))
     return Overview(
-        name=found.definition.name,
+        name=observed.definition.name,
         state=state,
         why=why,
         watermark_ms=watermark_ms,
         final_ms=final_up_to(commit),
         held_by=time.explanation if time else [],
-        changed_ms=last_changed_ms(found.tail.runs),
+        changed_ms=last_changed_ms(observed.tail.runs),
         run_ms=commit.at_ms if commit else None,
-        data=data_range(found.tables, commit),
+        data=data_range(observed.tables, commit),
         late_share=late_share(runs),
         strip=strip[::-1],
-        schedule=found.definition.airflow.schedule,
+        schedule=observed.definition.airflow.schedule,
         warnings=warnings,
-        weight=sum(one.failed for one in strip[:RECENT]) + RECENT * len(found.still),
-        description=found.definition.description,
-        owner=found.definition.owner,
-        tags=found.definition.tags,
+        weight=sum(check_mark.failed for check_mark in strip[:RECENT]) + RECENT * len(observed.still),
+        description=observed.definition.description,
+        owner=observed.definition.owner,
+        tags=observed.definition.tags,
     )
 
 
 def unreadable(definition_name: str, why: str) -> Overview:
-    """The row of a pipeline that cannot be looked at, with the sentence that says why."""
+    """Row of a pipeline that cannot be read, with the reason."""
     return Overview(definition_name, State.FAILING, why)
 
 
 def overviews(definitions: Iterable[Definition], now_ms: int) -> list[Overview]:
-    """A row for each pipeline, trouble first. One that cannot be looked at has a row that says so."""
+    """A row for each pipeline, trouble first. A pipeline that cannot be read gets a row with the reason."""
     rows = []
-    for one in definitions:
+    for definition in definitions:
         try:
-            rows.append(overview(looked(one, now_ms)))
+            rows.append(overview(observe_pipeline(definition, now_ms)))
         except (WindowError, OSError) as error:
-            rows.append(unreadable(one.name, str(error)))
+            rows.append(unreadable(definition.name, str(error)))
     return in_order(rows)
 
 
 def in_order(rows: Iterable[Overview]) -> list[Overview]:
-    """Trouble first."""
+    """Sorts rows, trouble first."""
     return sorted(rows, key=lambda row: row.order)
 
 
 def final_up_to(commit: Commit | None) -> int | None:
-    """The end, exclusive, of the time whose windows are past their cleanup time; None before the first event.
+    """End, exclusive, of the time whose windows are past their cleanup time; None before the first event.
 
-    `MAX_WATERMARK` where that is all time.
+    `MAX_WATERMARK` if all windows are.
     """
     if commit is None or commit.watermark_out_ms in (None, MIN_WATERMARK):
         return None
@@ -157,21 +160,23 @@ def final_up_to(commit: Commit | None) -> int | None:
 
 
 def mark(batch: Validated) -> CheckMark:
-    """A batch in a strip."""
-    return CheckMark.of(batch.batch_id, [one["expectation_config"]["severity"] for one in batch.failed])
+    """Mark of a batch in a strip of checks."""
+    return CheckMark.of(batch.batch_id, [result["expectation_config"]["severity"] for result in batch.failed])
 
 
-def _warnings(found: ObservedPipeline, newest: Sequence[CheckMark]) -> Iterator[str]:
-    """What an operator should look at, although nothing stands still."""
-    if found.status.error and state_of(found)[0] is not State.FAILING:
-        yield found.status.error.words
-    if (last := found.status.verified) and last.outcome == "different":
-        yield f"verify found windows that are not what the source says, as of batch {last.batch_id}"
-    if found.status.removal:
-        yield found.status.removal
-    if found.status.migration:
-        yield found.status.migration
-    yield from found.still
-    times = {run.batch_id: run.at_ms for run in found.tail.runs}
-    checked = found.checked_in_force
-    yield from warned(found.definition, found.tables, found.ledger.commit, checked, len(newest), times)
+def _warnings(observed: ObservedPipeline, newest: Sequence[CheckMark]) -> Iterator[str]:
+    """Yields warnings for an operator that do not block the pipeline."""
+    if observed.status.error and state_of(observed)[0] is not State.FAILING:
+        yield observed.status.error.words
+    if (last := observed.status.verified) and last.outcome == "different":
+        yield f"verify found windows that differ from the source, as of batch {last.batch_id}"
+    if observed.status.removal:
+        yield observed.status.removal
+    if observed.status.migration:
+        yield observed.status.migration
+    yield from observed.still
+    times = {run.batch_id: run.at_ms for run in observed.tail.runs}
+    checked = observed.checked_in_force
+    yield from failed_check_sentences(
+        observed.definition, observed.tables, observed.ledger.commit, checked, len(newest), times
+    )

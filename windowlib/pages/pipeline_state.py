@@ -1,4 +1,4 @@
-"""A pipeline as it is found, and what it does: its state, with the sentence that says why."""
+"""Observation of a pipeline, and its state with the reason."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from windowlib.ledger.ledger import Ledger
 from windowlib.ledger.rows import LedgerState, Plan
 from windowlib.notices.situations import standing_still
 from windowlib.pages.newest_rows import RUNS_SHOWN, Tail, tail
-from windowlib.quality.validations import Validated, kept
+from windowlib.quality.validations import Validated, stored_outcomes
 
 
 class State(StrEnum):
-    """What a pipeline does, the most urgent first."""
+    """States of a pipeline, the most urgent first."""
 
     FAILING = "failing"
     WAITING = "waiting for a decision"
@@ -34,9 +34,9 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ObservedPipeline:
-    """A pipeline as it was found at `now_ms`: what an overview, and more, is made from.
+    """A pipeline as observed at `now_ms`. Overviews and pages are computed from it.
 
-    `definition` has the key and the columns that the tables have; those that are new come with a later batch.
+    `definition` has the key and columns of the tables. New columns are not included before a later batch adds them.
     """
 
     definition: Definition
@@ -46,29 +46,32 @@ class ObservedPipeline:
     status: Status
     tail: Tail
     checked: Sequence[Validated]
-    still: Sequence[str]  # what time alone shows: silence, a watermark that is far behind
+    still: Sequence[str]  # situations that time alone shows: silence, a watermark far behind
 
     @property
     def waiting(self) -> Plan | None:
-        """The batch that waits for a decision."""
+        """Batch that waits for a decision."""
         return self.ledger.plan if self.ledger.is_refused else None
 
     @property
     def checked_in_force(self) -> Sequence[Validated]:
-        """Those of `checked` that no rollback has undone."""
+        """Checked batches that no rollback has undone."""
         in_force = {run.batch_id for run in self.tail.in_force}
         undone = {run.batch_id for run in self.tail.runs} - in_force
-        return [one for one in self.checked if one.batch_id not in undone]
+        return [batch for batch in self.checked if batch.batch_id not in undone]
 
     def commands(self, waiting: Plan) -> tuple[str, str]:
-        """What approves and what abandons a batch that waits, to be pasted."""
-        approve, abandon = (decision_command(one, self.definition.file, waiting) for one in ("approve", "abandon"))
+        """Commands to approve and to abandon the waiting batch, to paste."""
+        approve, abandon = (
+            decision_command(decision, self.definition.file, waiting) for decision in ("approve", "abandon")
+        )
         return approve, abandon
 
 
-def looked(definition: Definition, now_ms: int, ledger: Ledger | None = None) -> ObservedPipeline:
-    """A pipeline as it is now; `ledger` is that of a caller who has its tables open. Raises `WindowError` where they
-    cannot be read.
+def observe_pipeline(definition: Definition, now_ms: int, ledger: Ledger | None = None) -> ObservedPipeline:
+    """Observes a pipeline. A caller with open tables passes its `ledger`.
+
+    Raises `WindowError` if the tables cannot be read.
     """
     ledger = ledger or ledger_of(definition, lambda: now_ms)
     state = ledger.state()
@@ -79,52 +82,55 @@ def looked(definition: Definition, now_ms: int, ledger: Ledger | None = None) ->
         ledger=state,
         status=look(definition, now_ms, ledger, whole=False),
         tail=tail(ledger.tables, state.version),
-        checked=kept(definition.root, RUNS_SHOWN),
-        still=[one.sentence for one in standing_still(definition, ledger, state, now_ms)],
+        checked=stored_outcomes(definition.root, RUNS_SHOWN),
+        still=[situation.sentence for situation in standing_still(definition, ledger, state, now_ms)],
     )
 
 
-def state_of(found: ObservedPipeline) -> tuple[State, str]:
-    """What a pipeline does, and why."""
-    status, unfinished = found.status, found.status.unfinished
+def state_of(observed: ObservedPipeline) -> tuple[State, str]:
+    """State of a pipeline, with the reason."""
+    status, unfinished = observed.status, observed.status.unfinished
     if not status.same_definition:
-        return State.FAILING, "the definition was edited: it is no longer that of the tables, and no run starts"
-    if found.waiting:
-        return State.WAITING, f"batch {found.waiting.batch_id} was refused by its checks"
+        return State.FAILING, "the definition was edited: it no longer matches the tables, and no run starts"
+    if observed.waiting:
+        return State.WAITING, f"batch {observed.waiting.batch_id} was refused by its checks"
     if unfinished and unfinished.running:
         return State.RUNNING, f"batch {unfinished.batch_id}: {unfinished.running}"
-    if stands := [*_stands(found, unfinished)]:
-        return State.FAILING, "; ".join(stands)
+    if blocks := [*_blocks(observed, unfinished)]:
+        return State.FAILING, "; ".join(blocks)
     if unfinished:
-        return State.PLANNED, _planned(found, unfinished)
-    if found.ledger.commit is None:
+        return State.PLANNED, _planned(observed, unfinished)
+    if observed.ledger.commit is None:
         return State.NEW, _arrived(status.files_waiting, "no run has committed a batch")
     return State.IDLE, _arrived(status.files_waiting, "there is nothing left to read")
 
 
-def _stands(found: ObservedPipeline, unfinished: Unfinished | None) -> Iterator[str]:
-    """Why nothing goes on, though no operator has to decide."""
-    if given_up := _given_up(found, unfinished):
+def _blocks(observed: ObservedPipeline, unfinished: Unfinished | None) -> Iterator[str]:
+    """Yields reasons why the pipeline is blocked, apart from a pending decision."""
+    if given_up := _unfinished_run(observed, unfinished):
         yield given_up
-    if problem := found.status.further_problem:
+    if problem := observed.status.further_problem:
         yield problem
-    if error := found.status.error:
+    if error := observed.status.error:
         yield error.words
 
 
-def _given_up(found: ObservedPipeline, unfinished: Unfinished | None) -> str | None:
-    """That a run has begun a batch and ended; one that none has begun waits for the next, however long ago it was
-    planned: its DAG may be paused, or its plan was made by hand."""
-    if unfinished is None or not found.ledger.is_begun:
+def _unfinished_run(observed: ObservedPipeline, unfinished: Unfinished | None) -> str | None:
+    """Sentence about a run that has begun a batch and ended without finishing it; None if there is no such run.
+
+    A batch that no run has begun waits for the next run. Its age does not matter: its DAG may be paused, or it was
+    planned by hand.
+    """
+    if unfinished is None or not observed.ledger.is_begun:
         return None
     return f"the run that worked on batch {unfinished.batch_id} ended without finishing it"
 
 
-def _planned(found: ObservedPipeline, unfinished: Unfinished) -> str:
-    """What waits for a run, and for how long, where that is a minute or more."""
-    approved = (one.at_ms for one in found.tail.said if one.kind == "approve" and unfinished.approved_by)
+def _planned(observed: ObservedPipeline, unfinished: Unfinished) -> str:
+    """Sentence about the batch that waits for a run; with the waiting time if it is a minute or more."""
+    approved = (action.at_ms for action in observed.tail.actions if action.kind == "approve" and unfinished.approved_by)
     since_ms = max(unfinished.planned_at_ms, next(approved, unfinished.planned_at_ms))
-    waits_ms = (found.now_ms - since_ms) // UNITS["m"] * UNITS["m"]
+    waits_ms = (observed.now_ms - since_ms) // UNITS["m"] * UNITS["m"]
     ago = f" {format_duration(waits_ms)} ago" if waits_ms > 0 else ""
     if unfinished.approved_by:
         return f"batch {unfinished.batch_id} was approved by {unfinished.approved_by}{ago}: the next run publishes it"

@@ -1,14 +1,14 @@
-"""The shapes of the plots: rectangles in a box that the page stretches. Words and numbers stand in the page around it.
+"""Shapes of the plots: rectangles in a box that the page stretches. Text and numbers are in the page around the box.
 
-A well-kept library of plots would be the rule. Our own SVG is a deviation from it, made for what these pages promise:
+We would normally use a plotting library. These pages use their own SVG for two reasons:
 
-* They run no script, so that their Content-Security-Policy forbids all of them, and they work from `file://`. Whatever
-  draws in the browser needs scripts, and Vega `unsafe-eval`, too.
-* They follow the reader's colours and width by the page's own style sheet, in the dark and at 390 px. Matplotlib's SVG
-  has fixed colours and sizes, and text as outlines that no screen reader finds.
+* Pages run no script. Their Content-Security-Policy forbids scripts, and they work from `file://`. Libraries that draw
+  in the browser need scripts; Vega also needs `unsafe-eval`.
+* Plots follow the reader's colours and width by the style sheet, in dark mode and at 390 px. Matplotlib's SVG has fixed
+  colours and sizes, and its text is outlines that screen readers cannot read.
 
-What is left to draw is rectangles: titles, bounds and legends are text of the page, and each plot has its numbers in a
-table below it. Plots with axes of their own, or of several series, would be the time to take a library.
+So only rectangles are drawn. Titles, bounds and legends are text of the page, and a table below each plot has its
+numbers. Plots with their own axes, or with several series, would be a reason to use a library.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ HEIGHT, STEP = 72, 10
 DAY_HEIGHT, DAY_STEP = 44, 10
 GAP_HEIGHT = 4
 DAY_MS = UNITS["d"]
-THINGS = ("result", "event in results")  # of an hour, that are counted
+THINGS = ("result", "event in results")  # nouns with a plural
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A rectangle; `kind` is its class, `title` what a pointer over it shows."""
+    """A rectangle; `kind` is its CSS class, `title` its tooltip."""
 
     x: float
     y: float
@@ -46,7 +46,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """Bars over batches, oldest on the left, in front of the band of what is usual. `highest` is the top's value."""
+    """Bars over batches, oldest on the left, in front of the expected range. `highest` is the largest value."""
 
     width: float
     height: float
@@ -57,7 +57,7 @@ class Plot:
 
 @dataclass(frozen=True, slots=True)
 class DayPlot:
-    """The hours of one day of event time. `words` and `total` say what the bars show."""
+    """Hours of one day of event time. `words` and `sum` describe the bars, in full and in short."""
 
     name: str
     bars: Sequence[Bar]
@@ -66,7 +66,7 @@ class DayPlot:
 
 
 def plot(trend: Trend, text: Callable[[float], str]) -> Plot:
-    """A trend as bars; `text` writes a value."""
+    """A trend as bars; `text` formats a value."""
     bars = [
         (point.value, _kind(trend, number), f"batch {point.batch_id}: {text(point.value)}")
         for number, point in enumerate(trend.points)
@@ -76,20 +76,24 @@ def plot(trend: Trend, text: Callable[[float], str]) -> Plot:
 
 
 def check_plot(history: CheckHistory) -> Plot | None:
-    """The values of a check as bars, in front of the newest bounds; None where it judges no number, or always 0."""
-    found = [one for one in history.outcomes if one.value is not None]
-    values = [one.value for one in found if one.value is not None]
-    if len(found) < 2 or not any(values) or min(values) < 0:
+    """Values of a check as bars in front of the newest bounds; None without numbers, or if all are 0."""
+    outcomes = [outcome for outcome in history.outcomes if outcome.value is not None]
+    values = [outcome.value for outcome in outcomes if outcome.value is not None]
+    if len(outcomes) < 2 or not any(values) or min(values) < 0:
         return None
     bars = [
-        (value, _marked(one.result), f"batch {one.batch_id}: {one.result.observed}, expected {one.result.expected}")
-        for one, value in zip(found, values, strict=True)
+        (
+            value,
+            _marked(outcome.result),
+            f"batch {outcome.batch_id}: {outcome.result.observed}, expected {outcome.result.expected}",
+        )
+        for outcome, value in zip(outcomes, values, strict=True)
     ]
-    return _plot(bars, found[-1].low, found[-1].high, "bounds")
+    return _plot(bars, outcomes[-1].low, outcomes[-1].high, "bounds")
 
 
 def _plot(values: Sequence[tuple[float, str, str]], low: float | None, high: float | None, band: str) -> Plot:
-    """Values, each with the class and the title of its bar, in front of what lies between two bounds, if it has any."""
+    """Plot of values, each with the class and title of its bar, in front of a band between the bounds, if any."""
     highest = max(value for value, *_ in values)
     top = max(highest, high) if high is not None and high <= 3 * highest else highest
 
@@ -119,7 +123,7 @@ def _kind(trend: Trend, number: int) -> str:
 
 
 def days(hours: Sequence[Hour]) -> list[DayPlot]:
-    """The hours day by day, newest day first; all days have the same scale."""
+    """Hours by day, newest day first. All days have the same scale."""
     highest, by_day = highest_hour(hours), dict[int, list[Hour]]()
     for hour in hours:
         by_day.setdefault(hour.start_ms // DAY_MS * DAY_MS, []).append(hour)
@@ -127,23 +131,23 @@ def days(hours: Sequence[Hour]) -> list[DayPlot]:
 
 
 def highest_hour(hours: Sequence[Hour]) -> int:
-    """What the highest bar shows: events where they are known, else results, and late ones."""
+    """Value of the highest bar: events if they are known, otherwise results, plus late events."""
     return max((sum(amount for _, amount, _ in _parts(hour)) for hour in hours), default=0)
 
 
 def gaps(hours: Sequence[Hour], step_ms: int = HOUR_MS) -> list[str]:
-    """The gaps in words, those that follow one another together; `step_ms` lies between hours in which windows start.
+    """Gaps in words; adjacent gaps are joined. `step_ms` is the distance between hours in which windows start.
 
     >>> gaps([Hour(n * HOUR_MS, 0, 0, 0, 0, is_gap=n in (1, 2, 4, 23)) for n in range(24)])
     ['1970-01-01 01:00 to 03:00', '1970-01-01 04:00 to 05:00', '1970-01-01 23:00 to 1970-01-02 00:00']
     """
-    found: list[list[int]] = []
+    spans: list[list[int]] = []
     for hour in hours:
-        if hour.is_gap and found and found[-1][1] >= hour.start_ms:
-            found[-1][1] = hour.start_ms + step_ms
+        if hour.is_gap and spans and spans[-1][1] >= hour.start_ms:
+            spans[-1][1] = hour.start_ms + step_ms
         elif hour.is_gap:
-            found.append([hour.start_ms, hour.start_ms + step_ms])
-    return [_from_to(*one) for one in found]
+            spans.append([hour.start_ms, hour.start_ms + step_ms])
+    return [_from_to(*span) for span in spans]
 
 
 def _from_to(start_ms: int, end_ms: int) -> str:
@@ -170,7 +174,7 @@ def _day(start_ms: int, hours: Sequence[Hour], highest: int) -> DayPlot:
 
 
 def _parts(hour: Hour) -> list[tuple[str, int, str]]:
-    """What a bar is made of, from the bottom: its class, how many, in words."""
+    """Parts of a bar from the bottom: CSS class, amount, noun."""
     if hour.events is None:
         return [("results", hour.results, "result"), ("late", hour.late, "late")]
     return [
@@ -189,7 +193,7 @@ def _in_words(hours: Sequence[Hour], *, short: bool = False) -> str:
         first, amount = next(iter(totals.items()))
         return f"{counted(amount, first.partition(' ')[0])}, {totals['late']:,} late"
     missing = sum(hour.is_gap for hour in hours)
-    said = [counted(amount, words) if words in THINGS else f"{amount:,} {words}" for words, amount in totals.items()]
+    parts = [counted(amount, words) if words in THINGS else f"{amount:,} {words}" for words, amount in totals.items()]
     if hours[0].events is not None:
-        said.append(counted(sum(hour.results for hour in hours), "result"))
-    return ", ".join([*said, *([f"{missing} missing"] if missing else [])])
+        parts.append(counted(sum(hour.results for hour in hours), "result"))
+    return ", ".join([*parts, *([f"{missing} missing"] if missing else [])])

@@ -1,4 +1,4 @@
-"""Facts as HTML: every value is escaped, styles are in the page, nothing is loaded and no script runs."""
+"""Facts as HTML. Every value is escaped, styles are in the page, nothing is loaded, and no script runs."""
 
 from __future__ import annotations
 
@@ -47,11 +47,10 @@ CHECKS_MARKED = 20
 
 @dataclass(frozen=True, slots=True)
 class PageLinks:
-    """Where pages are shown: how they link to one another. None: there is no such page.
+    """Links between pages, which depend on the place that shows them. None: there is no such page.
 
-    `airflow`: Airflow's own pages, for those shown among them; `dags`: the folder of its pages of DAGs; `dag`: that of
-    the pipeline's. `is_static`: they are files, which do not change by themselves and bring their
-    Content-Security-Policy along.
+    `airflow` links to Airflow's own pages, `dags` to the folder of its DAG pages, `dag` to the page of the pipeline's
+    DAG. `is_static`: the pages are files. They do not refresh, and they contain their Content-Security-Policy.
     """
 
     pipeline: Callable[[str], str]
@@ -65,8 +64,10 @@ class PageLinks:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What was looked for, as it was written (`key` has a text for each column that may be asked for), and what was
-    found; or why nothing can be."""
+    """Search input as typed, and the rows that match, or a `problem` with the input.
+
+    `key` has a text for each column that can be searched.
+    """
 
     key: Mapping[str, str]
     since: str
@@ -78,14 +79,14 @@ class SearchResult:
 def home_page(
     rows: Sequence[Overview], as_of_ms: int, place: PageLinks, next_runs: Mapping[str, str] = MappingProxyType({})
 ) -> str:
-    """The page with a row for each pipeline; `next_runs` says by name when each runs next, where that is known."""
+    """Home page with a row for each pipeline. `next_runs` has the time of the next run by name, if it is known."""
     return _page(
         "home.html.jinja", as_of_ms, place, rows=rows, link=place.pipeline, airflow=place.airflow, next_runs=next_runs
     )
 
 
 def pipeline_page(facts: Pipeline, place: PageLinks) -> str:
-    """The page of one pipeline."""
+    """Page of one pipeline."""
     plots = [(trend, plot(trend, lambda value, trend=trend: measure(value, trend.measure))) for trend in facts.trends]  # type: ignore[misc]
     sections = [("decision", "Decide"), *SECTIONS] if facts.waiting else SECTIONS
     step_ms = facts.gap_step_ms
@@ -110,13 +111,13 @@ def pipeline_page(facts: Pipeline, place: PageLinks) -> str:
     )
 
 
-def results_page(name: str, found: SearchResult, as_of_ms: int, place: PageLinks) -> str:
-    """The page that looks for results by key and time."""
-    return _page("results.html.jinja", as_of_ms, place, name=name, home=place.home, found=found)
+def results_page(name: str, search: SearchResult, as_of_ms: int, place: PageLinks) -> str:
+    """Page that searches results by key and time."""
+    return _page("results.html.jinja", as_of_ms, place, name=name, home=place.home, search=search)
 
 
 def policy() -> str:
-    """The Content-Security-Policy of every page: our styles and nothing else; forms lead back to where we are."""
+    """Content-Security-Policy of every page: only our styles; forms lead back to the same site."""
     digest = base64.b64encode(hashlib.sha256(_css().encode()).digest()).decode()
     return f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; form-action 'self'; base-uri 'none'"
 
@@ -137,7 +138,7 @@ def _page(template: str, as_of_ms: int, place: PageLinks, **values: Any) -> str:
 
 @lru_cache(maxsize=1)
 def _environment() -> jinja2.Environment:
-    made = jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
         trim_blocks=True,
@@ -145,7 +146,7 @@ def _environment() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         bytecode_cache=TemplateCache(),
     )
-    made.filters |= {
+    environment.filters |= {
         "at": instant,
         "minute": minute,
         "range": range_words,
@@ -165,7 +166,7 @@ def _environment() -> jinja2.Environment:
         "anchor": anchor_of,
         "in_path": partial(quote, safe=""),
     }
-    return made
+    return environment
 
 
 @lru_cache(maxsize=1)
@@ -174,7 +175,7 @@ def _css() -> str:
 
 
 def _styles() -> Any:
-    """The styles, which are ours and hold no markup."""
+    """Style sheet as safe markup: it is our own and contains no user data."""
     from markupsafe import Markup
 
     return Markup(_css())
@@ -201,7 +202,7 @@ def rough(duration_ms: float) -> str:
 
 
 def ago(time_ms: int | None, now_ms: int) -> str:
-    """How long ago something was.
+    """Time since an event, in words.
 
     >>> ago(0, 7_200_000), ago(5_000, 5_001), ago(None, 0), ago(60_000, 0)
     ('2h ago', 'just now', 'never', 'in 1m')
@@ -215,7 +216,7 @@ def ago(time_ms: int | None, now_ms: int) -> str:
 
 
 def minute(time_ms: int | None) -> str:
-    """A time to the minute, for a first look.
+    """A time to the minute.
 
     >>> minute(61_000), minute(None), minute(2**63 - 1)
     ('1970-01-01 00:01 UTC', 'none yet', 'the end of time')
@@ -252,21 +253,21 @@ def measure(value: float, kind: Measure) -> str:
 
 
 def strip_words(marks: Sequence[CheckMark]) -> str:
-    """A strip for those who do not see it.
+    """Text alternative of a strip of checks, for screen readers.
 
     >>> strip_words([CheckMark(1, "met", 0), CheckMark(2, "warning", 2)])
     'checks of 2 batches: 1 met, 1 with warnings, 0 refused; the newest with warnings'
     """
     words = {"met": "met", "warning": "with warnings", "critical": "refused"}
-    counts = {worst: sum(one.worst == worst for one in marks) for worst in words}
-    said = ", ".join(f"{count} {words[worst]}" for worst, count in counts.items())
-    return f"checks of {counted(len(marks), 'batch')}: {said}; the newest {words[marks[-1].worst]}"
+    counts = {worst: sum(check_mark.worst == worst for check_mark in marks) for worst in words}
+    parts = ", ".join(f"{count} {words[worst]}" for worst, count in counts.items())
+    return f"checks of {counted(len(marks), 'batch')}: {parts}; the newest {words[marks[-1].worst]}"
 
 
 def trend_words(trend: Trend) -> str:
-    """A trend for those who do not see it."""
+    """Text alternative of a trend, for screen readers."""
     highest = max(trend.points, key=lambda point: point.value)
-    band = f", usual {' to '.join(measure(one, trend.measure) for one in trend.usual)}" if trend.usual else ""
+    band = f", usual {' to '.join(measure(bound, trend.measure) for bound in trend.usual)}" if trend.usual else ""
     return (
         f"{trend.title} over {len(trend.points)} batches: newest {measure(trend.newest.value, trend.measure)}{band},"
         f" highest {measure(highest.value, trend.measure)} (batch {highest.batch_id})"
@@ -274,7 +275,7 @@ def trend_words(trend: Trend) -> str:
 
 
 def check_words(history: CheckHistory) -> str:
-    """The values of a check for those who do not see them."""
+    """Text alternative of a check's values, for screen readers."""
     newest, failed = history.newest, len(history.failures)
     return (
         f"{history.sentence} Over {counted(len(history.outcomes), 'batch')}: {failed} failed; the newest observed"
@@ -283,8 +284,8 @@ def check_words(history: CheckHistory) -> str:
 
 
 def check_strip(history: CheckHistory) -> list[CheckMark]:
-    """The newest outcomes of one check."""
+    """Marks for the newest outcomes of one check."""
     return [
-        CheckMark.of(one.batch_id, [] if one.result.success else [one.result.severity])
-        for one in history.outcomes[-CHECKS_MARKED:]
+        CheckMark.of(outcome.batch_id, [] if outcome.result.success else [outcome.result.severity])
+        for outcome in history.outcomes[-CHECKS_MARKED:]
     ]

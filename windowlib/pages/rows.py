@@ -31,19 +31,19 @@ from windowlib.plans.admission import REASONS
 from windowlib.publication.key import Key, key_of, key_text
 from windowlib.reruns.preview_text import HIDDEN
 
-EXAMPLES = 10  # rows of one reason, or of one hour
+EXAMPLES = 10  # rows per reason, or per hour
 LATE_LOOKED_AT, LATE_HOURS = 2_000, 8
 RESULTS_SHOWN, RESULTS_FOUND = 25, 100
 IN_FLIGHT_LOOKED_AT, IN_FLIGHT_SHOWN = 2_000, 10
 LONGEST_CELL = 160  # characters
-WINDOWS = ("window", "state_window")  # whichever bounds a row of state has, the first of them
+WINDOWS = ("window", "state_window")  # prefixes of the bounds of a row of state; the first that exists is used
 
 
 @dataclass(frozen=True, slots=True)
 class TextRows:
-    """Some rows of a table as text: the columns and, for each row, a cell for each.
+    """Some rows of a table as text: the columns, and a cell per row and column.
 
-    `commands`: for each row what explains it, to be pasted; empty where none can.
+    `commands` has a command per row that explains it, to paste; empty if there are no such commands.
     """
 
     columns: Sequence[str]
@@ -56,20 +56,20 @@ class TextRows:
 
 @dataclass(frozen=True, slots=True)
 class ResultFilter:
-    """Results whose window ends in a span, and whose key columns have these values (as texts)."""
+    """Filter for results with a window that ends in `span` and with these values (as texts) of key columns."""
 
     span: TimeRange | None = None
     key: Mapping[str, str] = field(default_factory=dict)
 
     def where(self, schema: pa.Schema) -> pc.Expression | None:
-        """The rows of a file; None: all. Raises `CannotLook` where a text is not a value of its column."""
+        """Expression for the rows of a file; None: all rows. Raises `CannotLook` if a text does not fit its column."""
         if self.span is None and not self.key:
             return None
-        found = pc.scalar(True) if self.span is None else within("window_end", self.span)
-        return found & self._key(schema).where(schema)
+        condition = pc.scalar(True) if self.span is None else within("window_end", self.span)
+        return condition & self._key(schema).where(schema)
 
     def may_be_in(self, file: DataFile, schema: pa.Schema) -> bool:
-        """Whether a file may have such a row, by its statistics. Raises as `where`."""
+        """Tests, by statistics, if a file may have a matching row. Raises `CannotLook` like `where`."""
         if self.span is not None and not overlapping([file], "window_end", "window_end", self.span):
             return False
         return self._key(schema).may_be_in(file, schema)
@@ -80,7 +80,7 @@ class ResultFilter:
 
 @dataclass(frozen=True, slots=True)
 class RefusedRows:
-    """Rows that were refused for one reason in the batches shown: how many, and the newest of them."""
+    """Rows refused for one reason in the batches shown: their number, and the newest of them."""
 
     reason: str
     count: int
@@ -89,7 +89,7 @@ class RefusedRows:
 
 @dataclass(frozen=True, slots=True)
 class LateHour:
-    """Late events of one hour of event time, of those that came last: how many, how late, and some of them."""
+    """Late events of one hour of event time, among the newest: their number, lateness and examples."""
 
     start_ms: int
     count: int
@@ -101,46 +101,46 @@ class LateHour:
 def results(
     definition: Definition, tables: Tables, versions: Mapping[str, int], looked_for: ResultFilter | None = None
 ) -> TextRows:
-    """The results that were written last, of those that are looked for, each with what explains it.
+    """Newest results that match the filter `looked_for`, each with a command that explains it.
 
-    Raises `CannotLook` where a text is not a value of its key column.
+    Raises `CannotLook` if a text is no value of its key column.
     """
-    wanted, found = looked_for or ResultFilter(), list[dict[str, Any]]()
+    filter_, rows = looked_for or ResultFilter(), list[dict[str, Any]]()
     window = [*definition.source.key, "window_start", "window_end"]
     columns = [*window, *definition.outputs, FILLED, "timing", "firing", "batch_id"]
     if files := tables["results"].files(versions.get("results")):
         schema = pq.read_schema(tables["results"].folder / files[0].path)
-        files = [file for file in files if wanted.may_be_in(file, schema)]
+        files = [file for file in files if filter_.may_be_in(file, schema)]
         at_most = RESULTS_FOUND if looked_for else RESULTS_SHOWN
-        found = rows_of_newest(tables, "results", files, at_most, wanted.where(schema), columns)
-    columns = [name for name in columns if name != FILLED or any(FILLED in row for row in found)]
-    return replace(shown(definition, found, columns), commands=explain_commands(definition, found))
+        rows = rows_of_newest(tables, "results", files, at_most, filter_.where(schema), columns)
+    columns = [name for name in columns if name != FILLED or any(FILLED in row for row in rows)]
+    return replace(text_rows(definition, rows, columns), commands=explain_commands(definition, rows))
 
 
-def explain_commands(definition: Definition, found: Sequence[Mapping[str, Any]]) -> list[str]:
-    """For each result what says of which events it is made; none where windows have no start, or keys are not shown."""
-    if {*definition.source.key} & definition.hidden or any(row.get("window_start") is None for row in found):
+def explain_commands(definition: Definition, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A command per result that lists its events; none if windows have no start or keys are hidden."""
+    if {*definition.source.key} & definition.hidden or any(row.get("window_start") is None for row in rows):
         return []
-    keys = ([part for name in definition.source.key for part in ("--key", key_text(row[name]))] for row in found)
-    times = (str(iso_instant(time_of(row["window_start"]))) for row in found)
+    keys = ([part for name in definition.source.key for part in ("--key", key_text(row[name]))] for row in rows)
+    times = (str(iso_instant(time_of(row["window_start"]))) for row in rows)
     return [to_paste("explain", definition.file, *key, "--at", at) for key, at in zip(keys, times, strict=True)]
 
 
 def refused(definition: Definition, tables: Tables, runs: Sequence[RecentRun]) -> list[RefusedRows]:
-    """The reasons of the batches shown, the most frequent first, each with its newest rows."""
-    found = []
+    """Refused rows by reason in the batches shown, most frequent reason first."""
+    reasons = []
     for reason in REASONS:
         count = sum(run.figures.get(f"quarantined_{reason}", 0) for run in runs)
         if count:
             files = tables["quarantine"].files(runs[0].versions.get("quarantine"))
             rows = rows_of_newest(tables, "quarantine", files, EXAMPLES, pc.starts_with(pc.field("reason"), reason))
             columns = ["source_file", "source_row", "event_time", "raw", "batch_id"]
-            found.append(RefusedRows(reason, count, shown(definition, rows, columns)))
-    return sorted(found, key=lambda one: (-one.count, one.reason))
+            reasons.append(RefusedRows(reason, count, text_rows(definition, rows, columns)))
+    return sorted(reasons, key=lambda refused_rows: (-refused_rows.count, refused_rows.reason))
 
 
 def late_hours(definition: Definition, tables: Tables, versions: Mapping[str, int]) -> list[LateHour]:
-    """The newest hours of the late events that came last, newest first."""
+    """Newest hours of the late events that arrived last, newest first."""
     files = tables["late_events"].files(versions.get("late_events"))
     rows = rows_of_newest(tables, "late_events", files, LATE_LOOKED_AT)
     hours: dict[int, list[dict[str, Any]]] = {}
@@ -158,7 +158,7 @@ def _late_hour(
     definition: Definition, start_ms: int, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]
 ) -> LateHour:
     late_ms = [row["late_by_ms"] for row in rows]
-    examples = shown(definition, [{**row, **_late_words(row)} for row in rows[:EXAMPLES]], columns)
+    examples = text_rows(definition, [{**row, **_late_words(row)} for row in rows[:EXAMPLES]], columns)
     return LateHour(start_ms, len(rows), median_low(late_ms), max(late_ms), examples)
 
 
@@ -168,31 +168,31 @@ def _late_words(row: Mapping[str, Any]) -> dict[str, str]:
 
 
 def in_flight(definition: Definition, tables: Tables, versions: Mapping[str, int]) -> TextRows:
-    """The windows, or slices, in flight that end first, of those that were looked at."""
+    """Windows, or slices, in flight that end first, among those that were read."""
     keys, files = definition.source.key, tables["open_windows"].files(versions.get("open_windows"))
-    asked = [*keys, *(f"{name}_{side}_ms" for name in WINDOWS for side in ("start", "end")), "elements"]
-    parts = parts_of_newest(tables, "open_windows", files, IN_FLIGHT_LOOKED_AT, columns=asked)
+    names = [*keys, *(f"{name}_{side}_ms" for name in WINDOWS for side in ("start", "end")), "elements"]
+    parts = parts_of_newest(tables, "open_windows", files, IN_FLIGHT_LOOKED_AT, columns=names)
     rows = [row for _, part in parts for row in data_files.rows_of(_first_to_end(part))]
     if not rows:
         return TextRows((), ())
     bounds = _bounds(rows[0])
-    first = sorted(rows, key=lambda row: row[f"{bounds}_end_ms"] if bounds else 0)[:IN_FLIGHT_SHOWN]
-    named = [
+    next_to_end = sorted(rows, key=lambda row: row[f"{bounds}_end_ms"] if bounds else 0)[:IN_FLIGHT_SHOWN]
+    worded_rows = [
         {
             **row,
             "from": _start(row[f"{bounds}_start_ms"]) if bounds else "",
             "to": _end(row[f"{bounds}_end_ms"]) if bounds else "",
             "events": row.get("elements"),
         }
-        for row in first
+        for row in next_to_end
     ]
     columns = [*keys, *(["from", "to"] if bounds else []), *(["events"] if "elements" in rows[0] else [])]
-    return shown(definition, named, columns)
+    return text_rows(definition, worded_rows, columns)
 
 
 def _bounds(names: Collection[str]) -> str | None:
-    """Which bounds rows of state have."""
-    return next((one for one in WINDOWS if f"{one}_end_ms" in names), None)
+    """Prefix of the bounds that rows of state have; None if they have no bounds."""
+    return next((prefix for prefix in WINDOWS if f"{prefix}_end_ms" in names), None)
 
 
 def _start(time_ms: int) -> str:
@@ -204,7 +204,7 @@ def _end(time_ms: int) -> str:
 
 
 def _first_to_end(part: pa.Table) -> pa.Table:
-    """The rows that may be shown of some, in the order in which they lie."""
+    """Rows of a part that end first, in their stored order; at most as many as are shown."""
     bounds = _bounds(part.column_names)
     if bounds is None:
         return part.slice(0, IN_FLIGHT_SHOWN)
@@ -212,10 +212,10 @@ def _first_to_end(part: pa.Table) -> pa.Table:
     return part.take(np.sort(first))
 
 
-def shown(definition: Definition, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> TextRows:
-    """Rows as text, of these columns. What `[pages]` hides is not shown; then no row as it came is, either.
+def text_rows(definition: Definition, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> TextRows:
+    """Some columns of rows as text. Columns that `[pages]` hides, and then also `raw`, are not shown.
 
-    A key stands as it is to be given where a key is asked for.
+    Keys have the form that commands take.
     """
     hidden = {*definition.hidden, *(["raw"] if definition.pages.hide else [])}
     keys = {*definition.source.key}
@@ -229,7 +229,8 @@ def shown(definition: Definition, rows: Sequence[Mapping[str, Any]], columns: Se
 
 
 def _text(value: Any) -> str:
-    """
+    """Text of a cell, shortened to `LONGEST_CELL` characters.
+
     >>> _text(None), _text(1234567), _text(0.1 + 0.2), _text("x" * 500)[-3:]
     ('null', '1,234,567', '0.3', 'xx…')
     """

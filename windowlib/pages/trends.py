@@ -1,4 +1,4 @@
-"""Figures over the newest batches, each with what is usual: median and median absolute deviation of those before."""
+"""Figures over the newest batches, each with its expected range from the batches before."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from windowlib.pages.newest_rows import RecentRun
 from windowlib.plans.admission import REASONS
 from windowlib.quality.bands import usual
 
-LIVE_MS = 3 * UNITS["d"]  # data further behind the clock are not live: how far does not matter
+LIVE_MS = 3 * UNITS["d"]  # data further behind the clock are not live, so their lag is not shown
 
 
 class Measure(StrEnum):
-    """How a number is written."""
+    """Format of a number."""
 
     COUNT = "count"
     SHARE = "share"
     DURATION = "duration"  # ms
-    RATE = "rate"  # a second
+    RATE = "rate"  # per second
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class TrendPoint:
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """A figure over batches, oldest first. `usual` is the band (lowest, highest) that most batches lie in."""
+    """A figure over batches, oldest first. `usual` is the expected range (lowest, highest); None: unknown."""
 
     title: str
     measure: Measure
@@ -48,22 +48,22 @@ class Trend:
 
     @property
     def is_unusual(self) -> bool:
-        """Whether the newest batch lies outside the band."""
+        """Tests if the newest value lies outside the expected range."""
         return self.usual is not None and not self.usual[0] <= self.newest.value <= self.usual[1]
 
 
 def trends(runs: Sequence[RecentRun], troubled: Collection[int] = ()) -> list[Trend]:
-    """Every trend that the batches (newest first) have at least two values of; reruns have other figures.
+    """Trends with at least two values in the batches (newest first). Reruns are left out: they have other figures.
 
-    What is usual is not learned from `troubled` batches, those that a check failed for.
+    Expected ranges are not derived from `troubled` batches, which have a failed check.
     """
     ordinary = [run for run in reversed(runs) if run.rerun is None and run.decision is None]
-    made = (_trend(ordinary, troubled, *one) for one in _FIGURES)
-    return [trend for trend in made if trend is not None]
+    all_trends = (_trend(ordinary, troubled, *figure) for figure in _FIGURES)
+    return [trend for trend in all_trends if trend is not None]
 
 
 def late_share(runs: Sequence[RecentRun]) -> float | None:
-    """Late events of those admitted, of some batches together; None where none was."""
+    """Late events as a share of admitted events, over all batches; None if no event was admitted."""
     late, admitted = (sum(run.figures.get(name, 0) for run in runs) for name in ("rows_late", "rows_admitted"))
     return late / admitted if admitted else None
 
@@ -76,7 +76,7 @@ def _trend(
     value: Callable[[RecentRun], float | None],
     explains: str,
 ) -> Trend | None:
-    points = [TrendPoint(run.batch_id, run.at_ms, found) for run in runs if (found := value(run)) is not None]
+    points = [TrendPoint(run.batch_id, run.at_ms, figure) for run in runs if (figure := value(run)) is not None]
     if len(points) < 2 or not any(point.value for point in points):
         return None
     before = [point.value for point in points[:-1] if point.batch_id not in troubled]
@@ -87,18 +87,18 @@ def _figure(name: str) -> Callable[[RecentRun], float | None]:
     return lambda run: run.figures.get(name)
 
 
-def _how_late(name: str) -> Callable[[RecentRun], float | None]:
-    """A figure of how late events were, in ms; where the input was declared to be complete, it says nothing."""
+def _lateness_ms(name: str) -> Callable[[RecentRun], float | None]:
+    """A lateness figure, in ms; None after the input was declared complete, because it is then meaningless."""
 
     def late_ms(run: RecentRun) -> float | None:
-        found = run.figures.get(name)
-        return None if found is None or found > LONGEST_MS else found
+        late_by_ms = run.figures.get(name)
+        return None if late_by_ms is None or late_by_ms > LONGEST_MS else late_by_ms
 
     return late_ms
 
 
 def _lag_ms(run: RecentRun) -> float | None:
-    """How far the watermark was behind the plan time, of live data."""
+    """Distance of the watermark behind the plan time, for live data only."""
     return run.lag_ms if run.lag_ms is not None and 0 <= run.lag_ms <= LIVE_MS else None
 
 
@@ -116,18 +116,18 @@ _ON_TIME = "results that fired when the watermark reached the end of their windo
 _LATE = "results that a late event changed, within the allowed lateness"
 _NO_LATER = "no later than this after the cleanup time of their window"
 _FIGURES: Sequence[tuple[str, Measure, Callable[[RecentRun], float | None], str]] = (
-    ("Late share", Measure.SHARE, lambda run: late_share([run]), "late events of those admitted"),
-    ("How late, median", Measure.DURATION, _how_late("late_by_p50_ms"), f"half of the late events came {_NO_LATER}"),
-    ("How late, 95 %", Measure.DURATION, _how_late("late_by_p95_ms"), f"of late events, 95 % came {_NO_LATER}"),
-    ("How late, at most", Measure.DURATION, _how_late("late_by_max_ms"), f"all late events came {_NO_LATER}"),
-    ("Watermark lag", Measure.DURATION, _lag_ms, "how far the watermark is behind the time of the run"),
+    ("Late share", Measure.SHARE, lambda run: late_share([run]), "late events, as a share of admitted events"),
+    ("How late, median", Measure.DURATION, _lateness_ms("late_by_p50_ms"), f"half of the late events came {_NO_LATER}"),
+    ("How late, 95 %", Measure.DURATION, _lateness_ms("late_by_p95_ms"), f"of late events, 95 % came {_NO_LATER}"),
+    ("How late, at most", Measure.DURATION, _lateness_ms("late_by_max_ms"), f"all late events came {_NO_LATER}"),
+    ("Watermark lag", Measure.DURATION, _lag_ms, "distance of the watermark behind the time of the run"),
     ("Rows read", Measure.COUNT, _figure("rows_read"), "rows of the files that a batch read"),
     ("Windows fired early", Measure.COUNT, _figure("windows_fired_early"), _EARLY),
     ("Windows fired on time", Measure.COUNT, _figure("windows_fired_on_time"), _ON_TIME),
     ("Windows fired late", Measure.COUNT, _figure("windows_fired_late"), _LATE),
-    ("Windows in flight", Measure.COUNT, _figure("windows_open"), "rows of state that the next batch starts from"),
+    ("Windows in flight", Measure.COUNT, _figure("windows_open"), "rows of state at the start of the next batch"),
     ("Run time", Measure.DURATION, _run_time_ms, "from the start of the batch to its commit"),
-    ("Throughput", Measure.RATE, _throughput, "rows read in a second of that time"),
+    ("Throughput", Measure.RATE, _throughput, "rows read per second of run time"),
     *(
         (f"Quarantined: {reason}", Measure.COUNT, _figure(f"quarantined_{reason}"), f"rows refused as {reason}")
         for reason in REASONS

@@ -1,6 +1,4 @@
-"""What a batch that waits for a decision would put away, rows that it refuses and events that are late in it; and which
-of its results its checks found wrong.
-"""
+"""Refused rows and late events of a batch that waits for a decision, and its results that failed a check."""
 
 from __future__ import annotations
 
@@ -17,45 +15,46 @@ from windowlib.ledger import prepare
 from windowlib.ledger.rows import LedgerState
 from windowlib.pages.history import outcomes_of
 from windowlib.pages.newest_rows import rows_of_newest
-from windowlib.pages.rows import EXAMPLES, TextRows, shown
-from windowlib.quality.validations import kept_of
+from windowlib.pages.rows import EXAMPLES, TextRows, text_rows
+from windowlib.quality.validations import stored_outcome
 
 WHY = "why"
 
 
-def put_away(definition: Definition, tables: Tables, state: LedgerState) -> list[TextRows]:
-    """A few of its refused rows and of its late events, each with file and row; nothing where no batch is prepared.
+def rows_in_no_window(definition: Definition, tables: Tables, state: LedgerState) -> list[TextRows]:
+    """Some refused rows and late events of the waiting batch, with file and row; empty if no batch is prepared.
 
-    They are of the files that its publication would add, so nothing is computed. Columns that `[pages]` hides are not
-    shown.
+    The rows are read from the files that the publication would add, so nothing is computed. Columns that `[pages]`
+    hides are not shown.
     """
     if state.plan is None or state.prepared is None:
         return []
-    batch_id, found = state.plan.batch_id, []
+    batch_id, examples = state.plan.batch_id, []
     try:
-        made = prepare.read(tables.root, state.prepared)
-    except prepare.Unreadable:  # decided since `state` was read, or damaged, which the next run says
+        prepared = prepare.read(tables.root, state.prepared)
+    except prepare.Unreadable:  # decided after `state` was read, or damaged; the next run reports damage
         return []
-    for change in made.changes:
+    for change in prepared.changes:
         if change.name in COLUMNS:
-            files = [DataFile(one.path, one.size_bytes, 0, one.partition) for one in change.add]
+            files = [DataFile(file.path, file.size_bytes, 0, file.partition) for file in change.add]
             rows = rows_of_newest(tables, change.name, files, EXAMPLES, pc.field("batch_id") == batch_id)
             before, after = COLUMNS[change.name]
             columns = [WHY, *before, *(definition.source.key if change.name == "late_events" else ()), *after]
-            found += [shown(definition, [{**row, WHY: _why(row)} for row in rows], columns)] if rows else []
-    return found
+            examples += [text_rows(definition, [{**row, WHY: _why(row)} for row in rows], columns)] if rows else []
+    return examples
 
 
 def wrong_results(definition: Definition, batch_id: int) -> list[TextRows]:
-    """A few of its results for each check that keeps it from being published, with key and window."""
-    checked = kept_of(definition.root, batch_id)
-    found = outcomes_of(definition, checked) if checked else []
+    """Some wrong results for each check that prevents the publication, with key and window."""
+    checked = stored_outcome(definition.root, batch_id)
+    outcomes = outcomes_of(definition, checked) if checked else []
     return [
         TextRows(
-            [WHY, *one.rows.columns], [[one.result.sentence.removesuffix("."), *cells] for cells in one.rows.cells]
+            [WHY, *outcome.rows.columns],
+            [[outcome.result.sentence.removesuffix("."), *cells] for cells in outcome.rows.cells],
         )
-        for one in found
-        if one.rows and not one.result.success and one.result.severity == "critical"
+        for outcome in outcomes
+        if outcome.rows and not outcome.result.success and outcome.result.severity == "critical"
     ]
 
 
@@ -63,7 +62,7 @@ COLUMNS = {
     "quarantine": (("source_file", "source_row"), ("event_time", "raw")),
     "late_events": (("source_file", "source_row"), ("event_time",)),
 }
-"""The columns of each table's rows that are shown: before and after those of the key."""
+"""Shown columns of each table: those before and those after the key columns."""
 
 
 def _why(row: Mapping[str, Any]) -> str:
@@ -71,7 +70,7 @@ def _why(row: Mapping[str, Any]) -> str:
 
 
 def lines(rows: TextRows) -> Iterator[str]:
-    """Each row in a line of text.
+    """Yields each row as a line of text.
 
     >>> list(lines(TextRows(["why", "source_file", "source_row", "raw"], [["null_key", "4.parquet", "3", "{}"]])))
     ['null_key: source_file 4.parquet, source_row 3, raw {}']

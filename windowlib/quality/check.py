@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from windowlib.quality.judge import get_ready, judged
+from windowlib.quality.judge import judge_batch, start_judge
 from windowlib.quality.suite_files import JUDGED, OF_ROWS
 from windowlib.quality.terms import Terms
 from windowlib.quality.validations import keep
@@ -47,7 +47,7 @@ class CheckResult:
 
 def preload() -> None:
     """Starts the process that judges. Call it before the Spark session is built: both take seconds."""
-    get_ready()
+    start_judge()
 
 
 def check(
@@ -59,7 +59,7 @@ def check(
     results of earlier batches were judged with those batches. Raises `InvalidSpec` for a mistake in a suite.
     """
     files = [file.absolute() for file in result_files]
-    outcomes = judged((terms, figures, history, files))
+    outcomes = judge_batch((terms, figures, history, files))
     keep(root, figures, [_without_tracebacks(outcome) for outcome in outcomes])
     return in_words(outcomes, figures)
 
@@ -252,7 +252,8 @@ def _between(arguments: Mapping[str, Any], low: Any, high: Any) -> str:
 
 
 def number_in_words(value: Any) -> str:
-    """
+    """Number as text, without needless digits; other values as text.
+
     >>> number_in_words(3.0), number_in_words(0.123456789), number_in_words(None)
     ('3', '0.123457', 'None')
     """

@@ -70,7 +70,8 @@ def _bounds_in_utc(expectation: Expectation, rows: pd.DataFrame) -> Expectation:
 
 
 def _instant(text: str) -> str:
-    """
+    """Time as text in UTC if it names no zone; other texts unchanged.
+
     >>> _instant("2026-03-02"), _instant("2026-03-02T12:00+01:00"), _instant("soon")
     ('2026-03-02T00:00:00+00:00', '2026-03-02T12:00+01:00', 'soon')
     """

@@ -78,7 +78,7 @@ class Judge:
         self._process.wait()
 
 
-def get_ready() -> None:
+def start_judge() -> None:
     """Starts the judge of this process; a second call does nothing."""
     global _judge
     if _judge is None:
@@ -86,7 +86,7 @@ def get_ready() -> None:
         atexit.register(_judge.end)
 
 
-def judged(request: Request) -> Outcomes:
+def judge_batch(request: Request) -> Outcomes:
     """Outcome of each suite as JSON, from the judge if it was started, otherwise from this process.
 
     Raises `InvalidSpec` for a mistake in a suite.

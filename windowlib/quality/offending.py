@@ -58,7 +58,8 @@ def rows_at(files: Sequence[Path], places: Sequence[int], columns: Sequence[str]
 
 
 def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
-    """
+    """Converts a row to values that fit into JSON.
+
     >>> _plain({"user": "ann", "window_start": datetime(2026, 3, 5, tzinfo=UTC), "n": None})
     {'user': 'ann', 'window_start': '2026-03-05T00:00:00+00:00', 'n': None}
     >>> _plain({"local": datetime.min})

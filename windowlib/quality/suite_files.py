@@ -211,14 +211,14 @@ def _filled(expectation: Expectation, blanks: SuitePlaceholders) -> Expectation:
     sentence = expectation.config.get("description") or ""
     must_be_known(f"{expectation.place}: numbers of the description", IN_SENTENCE.findall(sentence), parameters)
     sentence = IN_SENTENCE.sub(lambda name: _number(parameters[name[1]]), sentence)
-    config = {
-        name: value for name, value in expectation.config.items() if name != "id"
-    }  # an `id` would tie it to a store
+    # An `id` would tie the expectation to a store.
+    config = {name: value for name, value in expectation.config.items() if name != "id"}
     return replace(expectation, config={**config, "kwargs": kwargs, "description": sentence or None})
 
 
 def _number(value: float | None) -> str:
-    """
+    """Number in a sentence.
+
     >>> _number(0.05), _number(60), _number(None)
     ('0.05', '60', 'any number')
     """

@@ -50,12 +50,12 @@ def keep(root: Path, figures: Figures, suites: list[dict[str, Any]]) -> None:
         old.unlink(missing_ok=True)
 
 
-def kept(root: Path, at_most: int = KEPT_BATCHES) -> list[Validated]:
+def stored_outcomes(root: Path, at_most: int = KEPT_BATCHES) -> list[Validated]:
     """Newest checked batches, newest first."""
     return [_read_once(file, file.stat().st_mtime_ns) for file in _files(root / FOLDER)[:at_most]]
 
 
-def kept_of(root: Path, batch_id: int) -> Validated | None:
+def stored_outcome(root: Path, batch_id: int) -> Validated | None:
     """Outcome of a batch; None if the batch was not checked or its outcome is no longer stored."""
     file = root / FOLDER / f"{batch_id}.json"
     return _read(file) if file.is_file() else None

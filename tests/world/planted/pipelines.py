@@ -25,7 +25,7 @@ from windowlib.ledger.ledger import Rejected
 from windowlib.ledger.rerun_request import Rerun
 from windowlib.publication.readers import UnknownTable, read_table
 from windowlib.quality.check import CheckResult, in_words
-from windowlib.quality.validations import kept
+from windowlib.quality.validations import stored_outcomes
 from windowlib.runs.advance import advance
 
 HOUR_MS = 60 * MINUTE_MS
@@ -143,7 +143,7 @@ def play(drawn: Drawn, folder: Path) -> Played:
         refused = True
     except Exception as problem:  # that it ends so is seen, too, but not by a check
         error = f"{type(problem).__name__}: {problem}"
-    checks = {one.batch_id: in_words(one.suites, one.figures) for one in kept(definition.root)}
+    checks = {one.batch_id: in_words(one.suites, one.figures) for one in stored_outcomes(definition.root)}
     return Played(checks, {name: _digest(definition, name) for name in COMPARED}, refused, error)
 
 

@@ -121,7 +121,7 @@ def test_a_refused_batch_and_what_was_said_about_it(tmp_path: Path, built_in: Pa
     definition = left("waiting", tmp_path, built_in)
     root, ledger = definition.root, ledger_of(definition)
     assert "expect_column_max_to_be_between(rows_read)" in (ledger.state().rejection or "")
-    newest = validations.kept(root)[0]
+    newest = validations.stored_outcomes(root)[0]
     assert (newest.batch_id, newest.figures["rows_read"]) == (5, 5)
     assert [one["expectation_config"]["kwargs"]["column"] for one in newest.failed] == ["rows_read"]
     said = notices.reported(root).newest["decision"]
