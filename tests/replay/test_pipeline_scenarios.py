@@ -145,7 +145,7 @@ batch = [{ user = "o'\\"\\n", at = 2026-03-02T09:00:00Z, value = 3 }, { user = "
 def test_a_run_that_fails_is_what_the_step_came_to(tried: Callable[[str, str], ScenarioOutcome]) -> None:
     tested = tried(SESSIONS, 'name = "a"\n[[step]]\nbatch = [{ user = "ann", at = 2026-03-02 09:00:00, value = "x" }]')
     [step] = tested.steps
-    assert step.said[0].startswith("aggregates.total: takes value, which is string")
+    assert step.problems[0].startswith("aggregates.total: takes value, which is string")
 
 
 @pytest.mark.spark
@@ -211,7 +211,7 @@ def test_times_of_a_text_source_are_in_its_zone(
     file.write_text(f'name = "a"\n[[step]]\nfinish = true\nbatch = [{event}]\nfires = [{fires}]\n')
     definition = load_definition(definition_file)
     came = run_scenario(file, load_scenario(file, definition), definition, lambda: spark)
-    assert not [line for step in came.steps for line in step.said]
+    assert not [line for step in came.steps for line in step.problems]
     assert came.passed
 
 

@@ -67,7 +67,7 @@ def test_a_column_that_no_event_has_is_null(tmp_path: Path, request: pytest.Fixt
     file = scenario(tmp_path, event, 'fires = [{ account = "ann", currencies = 0, total = 1.5 }]')
     tested = tried(file, definition, request)
     assert tested.passed, tested
-    [row] = tested.steps[0].came["fires"]
+    [row] = tested.steps[0].rows["fires"]
     assert [row[name] for name in ("fees", "refunds", "last_seen")] == [None, None, None]
 
 
@@ -78,9 +78,9 @@ def test_what_a_run_says_is_said_of_steps(tmp_path: Path) -> None:
         " or set it aside: `windowlib set-aside /pipelines/payments.toml 000012.parquet`; nothing of this batch has"
         " been committed"
     )
-    assert trial.in_its_words(said) == "step 12 has no column 'a.b', which x names; it has c"
-    assert trial.in_its_words("use `try_cast`; see b.") == "use `try_cast`; see b"
-    assert trial.in_its_words("`windowlib run a.toml` does") == "`windowlib run a.toml` does"  # rather than nothing
+    assert trial.step_message(said) == "step 12 has no column 'a.b', which x names; it has c"
+    assert trial.step_message("use `try_cast`; see b.") == "use `try_cast`; see b"
+    assert trial.step_message("`windowlib run a.toml` does") == "`windowlib run a.toml` does"  # rather than nothing
 
 
 def test_types_of_parts_are_those_of_the_schema(tmp_path: Path) -> None:

@@ -1,11 +1,11 @@
-"""Recordings of batches: a window, and batches of events with the watermark that each moves to.
+"""Recordings of batches: a window, and batches of events, each with the watermark after it.
 
-Any ``BatchEngine`` can replay one; the reference is the batch rule of the core. A recording in JSON:
+Any ``BatchEngine`` can replay a recording; the reference is the batch rule of the core. A recording in JSON:
 
     {"window": {"type": "session", "gap_ms": 10}, "allowed_lateness_ms": 0, "out_of_orderness_ms": 0,
      "batches": [{"events": [["key", 5, 7, "id"]], "watermark_after": 4}]}
 
-An event is its key, time, value and id; and its gap, where each brings its own.
+An event has a key, time, value and id; and a gap, if each event has its own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from windowlib.replay.scenarios import Json, assigner_of
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event of a recording of batches; ``gap_ms`` where each brings its own."""
+    """Event of a recording of batches; ``gap_ms`` is None unless each event has its own."""
 
     key: str
     timestamp_ms: int
@@ -39,7 +39,7 @@ Result = tuple[str, int, int, int, int]
 
 
 class BatchOutcome(NamedTuple):
-    """What one batch gave: the last firing of each window, the ids of late events, the windows in flight after."""
+    """Outcome of a batch: the last firing of each window, the ids of late events, the windows in flight afterwards."""
 
     results: list[Result]
     late: list[str]
@@ -47,7 +47,7 @@ class BatchOutcome(NamedTuple):
 
 
 class BatchEngine(Protocol):
-    """Anything that takes events batch by batch and keeps its state in between."""
+    """Engine that takes events batch by batch and keeps its state in between."""
 
     def advance(self, batch: Sequence[Event], watermark_ms: int) -> BatchOutcome:
         """Runs one batch; afterwards the watermark is ``watermark_ms``."""
@@ -67,7 +67,7 @@ class ReferenceEngine:
         firings, late = advance(self.spec, self.state, elements, watermark_ms)
         return BatchOutcome(
             [(firing.key, firing.window.start_ms, firing.window.end_ms, *firing.result) for firing in firings],
-            [one.element.value["id"] for one in late],
+            [element.element.value["id"] for element in late],
             [(key, window.start_ms, window.end_ms) for key, window in self.state.in_flight],
         )
 
@@ -83,9 +83,9 @@ def _element(event: Event, arrival: int) -> Element:
 def replay_batches(
     recording: Mapping[str, Any], engine: Callable[[Assigner, int], BatchEngine] = ReferenceEngine
 ) -> Json:
-    """What each batch of a recording gave, as ``{"batches": [{"results", "late", "in_flight"}, ...]}``, sorted.
+    """Outcome of each batch of a recording, as ``{"batches": [{"results", "late", "in_flight"}, ...]}``, sorted.
 
-    ``engine`` makes an engine for an assigner and an allowed lateness (in ms).
+    ``engine`` creates an engine for an assigner and an allowed lateness (in ms).
     """
     running = engine(assigner_of(recording["window"]), recording["allowed_lateness_ms"])
     return {"batches": [_replay_batch(running, batch) for batch in recording["batches"]]}

@@ -1,4 +1,4 @@
-"""Scenarios of a pipeline: events step by step, and what its own definition must make of them. `windowlib test`.
+"""Scenarios of a pipeline for `windowlib test`: events step by step, and the results that its definition must give.
 
 A scenario is a TOML file:
 
@@ -13,10 +13,9 @@ A scenario is a TOML file:
     fires = [{ user = "ann", events = 1, total = 3 }]
     in_flight = [{ user = "bob" }]
 
-Each step is a run over what has arrived since: the columns of its events are those of the source, by the names of the
-files or by those that the definition gives them (`source.rename`). What a step does not say of `fires`, `removes`,
-`late`, `quarantined` and `in_flight` is nothing; of a row only the columns that it names are compared. The keys are the
-fields of `StepFile`.
+Each step is a run over the events that have arrived since. Their columns have the names of the files or those of the
+definition (`source.rename`). If a step leaves out `fires`, `removes`, `late`, `quarantined` or `in_flight`, it expects
+no such row. Of an expected row only the columns that it names are compared. The keys are the fields of `StepFile`.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ IN_FLIGHT_COLUMNS = ("window_start", "window_end", "events")
 
 
 class StepFile(Section):
-    """`[[step]]`: the events that arrive, when the run is, and what it must give."""
+    """`[[step]]`: the events that arrive, the time of the run, and its expected results."""
 
     batch: list[dict[str, Any]] = Field(default=[], description="the events, each { column = value, … }")
     now: datetime | None = Field(
@@ -79,30 +78,33 @@ PARTS: Mapping[str, Callable[[Trial], list[Row]]] = {
     "quarantined": Trial.quarantined,
     "in_flight": Trial.in_flight,
 }
-"""What a step may say, and where it is found."""
+"""Keys of a step that have rows, with the method of `Trial` that returns the actual rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepOutcome:
-    """What a step gave: the rows of each part that are `missing`, or there but not expected (`unexpected`).
+    """Outcome of a step.
 
-    `came`: all rows of each part. `said`: what else is not as it must be, a sentence each.
+    rows:       all actual rows of each part
+    missing:    expected rows that are missing, by part
+    unexpected: actual rows that are not expected, by part
+    problems:   a sentence for each other difference
     """
 
-    came: Mapping[str, Sequence[Row]]
+    rows: Mapping[str, Sequence[Row]]
     missing: Mapping[str, Sequence[Row]] = field(default_factory=dict)
     unexpected: Mapping[str, Sequence[Row]] = field(default_factory=dict)
-    said: Sequence[str] = ()
+    problems: Sequence[str] = ()
 
     @property
     def is_right(self) -> bool:
-        """Whether it gave what the scenario says."""
-        return not (self.missing or self.unexpected or self.said)
+        """Tests if the step gave the expected results."""
+        return not (self.missing or self.unexpected or self.problems)
 
 
 @dataclass(frozen=True, slots=True)
 class ScenarioOutcome:
-    """A scenario that was run: its steps up to the first that could not be."""
+    """Outcome of a scenario: its steps up to the first that could not be run."""
 
     file: str
     name: str
@@ -110,29 +112,29 @@ class ScenarioOutcome:
 
     @property
     def passed(self) -> bool:
-        """Whether every step gave what the scenario says."""
+        """Tests if every step gave the expected results."""
         return all(step.is_right for step in self.steps)
 
 
 def load_scenario(file: Path, definition: Definition) -> ScenarioFile:
-    """The scenario in a file; raises InvalidSpec with each of its mistakes."""
+    """Loads the scenario in a file; raises InvalidSpec with all of its mistakes."""
     try:
-        found = ScenarioFile.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
+        scenario = ScenarioFile.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
     except FileNotFoundError as error:
         raise InvalidSpec(f"{file}: no such file; give the path of a scenario in TOML") from error
     except (OSError, ValueError) as error:
         if isinstance(error, ValidationError):
             raise invalid(file, mistakes_of(error, ScenarioFile)) from error
         raise InvalidSpec(f"{file}: cannot be read as TOML: {error}") from error
-    if mistakes := list(_unknown_columns(found, definition)):
+    if mistakes := list(_unknown_columns(scenario, definition)):
         raise invalid(file, mistakes)
-    return found
+    return scenario
 
 
 def run_scenario(
     file: Path, scenario: ScenarioFile, definition: Definition, spark: Callable[[], SparkSession]
 ) -> ScenarioOutcome:
-    """Runs a scenario through the pipeline of a definition, in a temporary folder that is gone afterwards."""
+    """Runs a scenario through the pipeline of a definition, in a temporary folder."""
     events = event_tables(file, [step.batch for step in scenario.step], definition)
     steps: list[StepOutcome] = []
     with tempfile.TemporaryDirectory(prefix="windowlib-test-") as folder:
@@ -143,36 +145,36 @@ def run_scenario(
             try:
                 trial.feed(table, now_ms, finish=step.finish)
             except WindowError as error:
-                steps.append(StepOutcome({}, said=[trial.in_its_words(str(error))]))
+                steps.append(StepOutcome({}, problems=[trial.step_message(str(error))]))
                 break
             steps.append(_compared(step, trial))
     return ScenarioOutcome(str(file), scenario.name, steps)
 
 
 def _compared(step: StepFile, trial: Trial) -> StepOutcome:
-    came = {part: found(trial) for part, found in PARTS.items()}
+    rows_by_part = {part: rows_of(trial) for part, rows_of in PARTS.items()}
     missing: dict[str, Sequence[Row]] = {}
     unexpected: dict[str, Sequence[Row]] = {}
-    for part, rows in came.items():
+    for part, rows in rows_by_part.items():
         lacking, left = matched(getattr(step, part), rows)
         missing |= {part: lacking} if lacking else {}
         unexpected |= {part: left} if left else {}
-    said = []
+    problems = []
     if step.watermark is not None and trial.watermark_ms != time_of(step.watermark):
-        is_now = utc(trial.watermark_ms).isoformat() if trial.made else "unchanged"
-        said.append(f"the watermark is {is_now}, not {step.watermark.isoformat()}")
-    return StepOutcome(came, missing, unexpected, said)
+        is_now = utc(trial.watermark_ms).isoformat() if trial.batch_ids else "unchanged"
+        problems.append(f"the watermark is {is_now}, not {step.watermark.isoformat()}")
+    return StepOutcome(rows_by_part, missing, unexpected, problems)
 
 
-def matched(expected: Iterable[Row], found: Iterable[Row]) -> tuple[list[Row], list[Row]]:
-    """The expected rows that no row is like, and the rows that none of them expects; each row serves once.
+def matched(expected: Iterable[Row], rows: Iterable[Row]) -> tuple[list[Row], list[Row]]:
+    """Matches expected with actual rows, one to one; returns the unmatched expected rows and the unmatched actual rows.
 
     >>> matched([{"user": "ann"}, {"user": "bob"}], [{"user": "ann", "events": 1}, {"user": "ann", "events": 2}])
     ([{'user': 'bob'}], [{'user': 'ann', 'events': 2}])
     """
-    left, missing = list(found), list[Row]()
-    for row in sorted(expected, key=len, reverse=True):  # what says most chooses first
-        like = next((one for one in left if all(is_same(row[name], one.get(name)) for name in row)), None)
+    left, missing = list(rows), list[Row]()
+    for row in sorted(expected, key=len, reverse=True):  # the most specific row chooses first
+        like = next((other for other in left if all(is_same(row[name], other.get(name)) for name in row)), None)
         if like is None:
             missing.append(row)
         else:
@@ -180,40 +182,40 @@ def matched(expected: Iterable[Row], found: Iterable[Row]) -> tuple[list[Row], l
     return missing, left
 
 
-def is_same(expected: Any, found: Any) -> bool:
-    """Whether a value of TOML says what a table holds: times without a zone are in UTC, decimals may be text.
+def is_same(expected: Any, actual: Any) -> bool:
+    """Tests if a value of TOML equals a value of a table; times without a zone are in UTC, decimals may be text.
 
     >>> is_same(datetime(2026, 3, 2, 9), "2026-03-02T09:00:00.000Z"), is_same("1.50", Decimal("1.5")), is_same(3, 4)
     (True, True, False)
     """
-    match expected, found:
+    match expected, actual:
         case datetime(), str():
             with suppress(ValueError):
-                return time_of(expected) == time_of(datetime.fromisoformat(found))
+                return time_of(expected) == time_of(datetime.fromisoformat(actual))
             return False
         case datetime(), datetime():
-            return time_of(expected) == time_of(found)
+            return time_of(expected) == time_of(actual)
         case ((str() | int() | float()), Decimal()):
             with suppress(InvalidOperation):
-                return Decimal(str(expected)) == found
+                return Decimal(str(expected)) == actual
             return False
         case ((int() | float()), float()):
-            return math.isclose(expected, found, rel_tol=1e-9) or (math.isnan(expected) and math.isnan(found))
+            return math.isclose(expected, actual, rel_tol=1e-9) or (math.isnan(expected) and math.isnan(actual))
         case list(), list():
-            return len(expected) == len(found) and all(map(is_same, expected, found))
+            return len(expected) == len(actual) and all(map(is_same, expected, actual))
         case dict(), dict():
-            return all(is_same(value, found.get(name)) for name, value in expected.items())
-    return type(expected) is type(found) and bool(expected == found)
+            return all(is_same(value, actual.get(name)) for name, value in expected.items())
+    return type(expected) is type(actual) and bool(expected == actual)
 
 
 def _unknown_columns(scenario: ScenarioFile, definition: Definition) -> Iterator[Mistake]:
-    """Columns that a step names and that its rows cannot have."""
+    """Mistakes about columns that a step names and that its rows cannot have."""
     named = {*definition.source.key, *definition.outputs}
     results = {*named, *RESULT_CHANGES.names}
-    known = {"fires": results, "removes": results, "in_flight": {*definition.source.key, *IN_FLIGHT_COLUMNS}}
+    allowed = {"fires": results, "removes": results, "in_flight": {*definition.source.key, *IN_FLIGHT_COLUMNS}}
     yield from unknown_event_columns([step.batch for step in scenario.step], definition)
     for number, step in enumerate(scenario.step, start=1):
-        for part, columns in known.items():
+        for part, columns in allowed.items():
             for name in dict.fromkeys(name for row in getattr(step, part) for name in row):
                 if name not in columns:
                     own = named if part != "in_flight" else columns

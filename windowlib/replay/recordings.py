@@ -1,4 +1,4 @@
-"""Files of scenarios and of batches, replayed by the engine that the user names."""
+"""Replay of files with scenarios or batches, on the engine that the user names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AT_A_TIME = 4  # scenarios
 
 
 def replay_file(file: Path, *, batches: bool, engine: str) -> Any:
-    """What comes of a recording of batches, or of each scenario in an array; raises `InvalidSpec` for other files."""
+    """Replays a recording of batches, or each scenario in an array; raises `InvalidSpec` for other files."""
     contents = _read(file)
     try:
         if batches and isinstance(contents, dict):
@@ -37,7 +37,7 @@ def replay_file(file: Path, *, batches: bool, engine: str) -> Any:
 
 
 def _with_spark(recording: dict[str, Any]) -> Any:
-    """Runs a pipeline of its own in a temporary folder, which is gone afterwards."""
+    """Replays a recording by a pipeline in a temporary folder."""
     from windowlib.engines.spark import session
     from windowlib.replay.spark_batches import SparkEngine
 
@@ -53,7 +53,7 @@ def _scenarios_on_spark(scenarios: Sequence[Mapping[str, Any]]) -> list[Any]:
 
 
 def replay_scenarios(scenarios: Sequence[Mapping[str, Any]], spark: SparkSession) -> list[Any]:
-    """Each scenario as the general plan answers it in Spark, several at a time."""
+    """Replays scenarios by the general plan in Spark, several at a time."""
     from windowlib.replay.spark_scenarios import SparkSteps
 
     tasks = spark.conf.get("spark.sql.shuffle.partitions")

@@ -1,6 +1,6 @@
-"""The events of a scenario, as the Parquet file of each step holds them.
+"""Events of a scenario as Parquet files, one for each step.
 
-A column may be named as the files name it, or as the definition does (`source.rename`, `source.nested`).
+A column may have its name in the files, or in the definition (`source.rename`, `source.nested`).
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ from windowlib.replay.scenario_types import numbers_as_texts, types_of_absent
 from windowlib.replay.trial import Row, local_zone
 from windowlib.source.columns.column_types import declared_type
 
-ALIKE = 0.75  # as a word and the same one misspelt; the files of Parquet and Delta may have columns of any name
+ALIKE = 0.75  # similarity of a word and its misspelling; files of Parquet and Delta may have columns of any name
 
 
 def unknown_event_columns(batches: Sequence[Sequence[Row]], definition: Definition) -> Iterator[Mistake]:
-    """Columns of the events of each step that the source cannot have.
+    """Mistakes about event columns that the source cannot have.
 
-    JSON and CSV: those that `[source.schema]` does not name, where all of them are. Parquet and Delta: one that is
-    called almost as a column in use, where no event has both.
+    JSON and CSV: a column that `[source.schema]` does not name. Parquet and Delta: a column whose name is almost that
+    of a column in use, if no event has both.
     """
     source = definition.source
-    known = {source.named(name) for name in source.kinds}
+    declared = {source.named(name) for name in source.kinds}
     almost = {} if source.is_text else dict(_misspelt([row for batch in batches for row in batch], definition))
     for number, batch in enumerate(batches, start=1):
         where = f"step {number}.batch"
         for name in dict.fromkeys(name for row in batch for name in row):
             if name in almost:
                 yield Mistake(where, f"no key of the definition names the column {name!r}{almost[name]}")
-            elif source.is_text and name not in known and name not in source.kinds:
-                there = f"{nearest(name, known)}; there: {listed(sorted(known))}"
-                yield Mistake(where, f"there is no column {name!r} in source.schema{there}")
+            elif source.is_text and name not in declared and name not in source.kinds:
+                columns = f"{nearest(name, declared)}; columns: {listed(sorted(declared))}"
+                yield Mistake(where, f"there is no column {name!r} in source.schema{columns}")
 
 
 def _misspelt(rows: Sequence[Row], definition: Definition) -> Iterator[tuple[str, str]]:
-    """Columns of events that have the name of one in use, but for a slip, each with what was probably meant."""
+    """Columns of events whose name is almost that of a column in use, each with the name that was probably meant."""
     source = definition.source
     used = {*definition.uses.columns, *map(source.named, source.kinds)}
     own = {*used, *map(source.in_files, used)}
@@ -60,10 +60,10 @@ def _misspelt(rows: Sequence[Row], definition: Definition) -> Iterator[tuple[str
 
 
 def event_tables(file: Path, batches: Sequence[Sequence[Row]], definition: Definition) -> list[pa.Table | None]:
-    """The events of each step, None where there are none, as columns of one type through all of them.
+    """Events of each step as a table (None for a step without events); a column has the same type in all steps.
 
-    A column that `[source.schema]` names has the type it says; another the one that its values have, or, where no event
-    has it, one that the definition can do with. Raises InvalidSpec for values that have no type, or another one.
+    A column has its type in `[source.schema]`, else the type of its values. A column that no event has gets a type
+    with which the definition can be computed. Raises InvalidSpec for values that do not have one type.
     """
     source = definition.source
     steps = [[_flat(row, source) for row in batch] for batch in batches]
@@ -71,45 +71,47 @@ def event_tables(file: Path, batches: Sequence[Sequence[Row]], definition: Defin
     types: dict[str, pa.DataType] = {}
     for name in dict.fromkeys([*source.kinds, *(name for row in rows for name in row)]):
         types[name] = _type_in(file, name, rows, definition)
-    if said := numbers_as_texts(rows, types, definition):
-        raise InvalidSpec(f"{file}: {said}")
+    if problem := numbers_as_texts(rows, types, definition):
+        raise InvalidSpec(f"{file}: {problem}")
     schema = pa.schema(list({**types, **types_of_absent(types, definition)}.items()))
     return [_table(step, schema, source) if step else None for step in steps]
 
 
 def _type_in(file: Path, name: str, rows: Sequence[Mapping[str, Any]], definition: Definition) -> pa.DataType:
-    """The type of a column of the files, by the definition's word or by its values."""
+    """Type of a column of the files, from the definition or from its values."""
     source = definition.source
     kind = declared_type(source.kinds.get(name))
     try:
-        made = pa.array([_cell(row.get(name), kind, source, name) for row in rows], kind)
+        values = pa.array([_cell(row.get(name), kind, source, name) for row in rows], kind)
     except (pa.ArrowInvalid, pa.ArrowTypeError, InvalidOperation) as error:
-        if kind is None and (said := numbers_as_texts(rows, {name: pa.string()}, definition)):
-            raise InvalidSpec(f"{file}: {said}") from error
+        if kind is None and (problem := numbers_as_texts(rows, {name: pa.string()}, definition)):
+            raise InvalidSpec(f"{file}: {problem}") from error
         wanted = source.kinds.get(name, "one type")
         raise InvalidSpec(f"{file}: the events' column {name!r} does not hold {wanted}: {error}") from error
-    is_naive = pa.types.is_timestamp(made.type) and kind is None and not _is_local(source, name)
-    return pa.timestamp("us", "UTC") if is_naive else made.type
+    is_naive = pa.types.is_timestamp(values.type) and kind is None and not _is_local(source, name)
+    return pa.timestamp("us", "UTC") if is_naive else values.type
 
 
 def _flat(row: Row, source: Source) -> Row:
-    """An event by the names of the files, with the columns that the source takes out of its objects."""
-    found = {source.in_files(name): value for name, value in row.items()}
+    """An event by the names of the files, with the columns of `source.nested` taken out of its objects."""
+    event = {source.in_files(name): value for name, value in row.items()}
     for name, path in source.nested.items():
         value: Any = row
         for part in path.split("."):
             value = value.get(part) if isinstance(value, dict) else None
-        found.setdefault(name, value)
-    return found
+        event.setdefault(name, value)
+    return event
 
 
 def _table(events: Sequence[Row], schema: pa.Schema, source: Source) -> pa.Table:
-    cells = {one.name: [_cell(row.get(one.name), one.type, source, one.name) for row in events] for one in schema}
+    cells = {
+        field.name: [_cell(row.get(field.name), field.type, source, field.name) for row in events] for field in schema
+    }
     return pa.table(cells, schema=schema)
 
 
 def _cell(value: Any, kind: pa.DataType | None, source: Source, column: str) -> Any:
-    """A value of TOML as a column of that type holds it."""
+    """A value of TOML, converted for a column of a type."""
     unit = source.timestamp_unit
     match value:
         case datetime() if _is_local(source, column) and value.tzinfo:
@@ -128,12 +130,12 @@ def _cell(value: Any, kind: pa.DataType | None, source: Source, column: str) -> 
 
 
 def _is_local(source: Source, column: str) -> bool:
-    """Whether a column of the files holds event times as clocks of a zone show them."""
+    """Tests if a column of the files holds event times in local time."""
     return local_zone(source) is not None and column == source.in_files(source.timestamp)
 
 
 def event_time_ms(row: Row, source: Source) -> int | None:
-    """An event's time in ms since 1970; None where it has none."""
+    """Event time in ms since 1970; None for an event without one."""
     zone = None if source.timestamp_unit else source.dialect.time_zone  # numbers count in UTC
     value = _flat(row, source).get(source.in_files(source.timestamp))
     with suppress(ValueError):

@@ -1,7 +1,8 @@
-"""The types of columns that the events of a scenario do not show: of one that none of them has, of numbers in texts.
+"""Column types that the events of a scenario do not determine: of columns that no event has, and of numbers in texts.
 
-What no event has is null in each, and a Parquet file says of which type: `[source.schema]`'s, else the first of a few
-with which the definition can be computed. No value has it, so that any of them gives the same.
+A column that no event has is null, but a Parquet file needs a type for it. It gets its type in `[source.schema]`, else
+the first of a few types with which the definition can be computed. All give the same results, since the column has no
+values.
 """
 
 from __future__ import annotations
@@ -29,21 +30,23 @@ USUAL_DIGITS, USUAL_PLACES = 12, 2
 
 
 def types_of_absent(types: Mapping[str, pa.DataType], definition: Definition) -> dict[str, pa.DataType]:
-    """The types of columns that no event has, and the definition needs, by their names in the files.
+    """Types of columns that the definition needs and no event has, by their names in the files.
 
-    `types` are those of columns that events have; of null where `[source.schema]` has a type of parts.
+    types: types of the columns that events have; null for a nested type in `[source.schema]`
     """
     source, uses = definition.source, definition.uses
-    found = {name: arrow for name in types if types[name] == pa.null() and (arrow := nested(source.kinds.get(name)))}
+    types_chosen = {
+        name: arrow for name in types if types[name] == pa.null() and (arrow := nested(source.kinds.get(name)))
+    }
     needed = dict.fromkeys([*map(source.in_files, uses.columns), *source.rename])
-    absent = [name for name in needed if types.get(name, pa.null()) == pa.null() and name not in found]
+    absent = [name for name in needed if types.get(name, pa.null()) == pa.null() and name not in types_chosen]
     absent = [name for name in absent if name != EVENT_TIME]
     if source.in_files(source.timestamp) in absent:
-        found[source.in_files(source.timestamp)] = _of_times(definition)
+        types_chosen[source.in_files(source.timestamp)] = _of_times(definition)
     numbers = {uses.gap_column, *(column for column, _ in uses.subtracted)}
-    found |= {name: pa.int64() for name in absent if source.named(name) in numbers}
-    left = [name for name in absent if name not in found]
-    return found | _fitting(left, {**types, **found}, definition)
+    types_chosen |= {name: pa.int64() for name in absent if source.named(name) in numbers}
+    left = [name for name in absent if name not in types_chosen]
+    return types_chosen | _fitting(left, {**types, **types_chosen}, definition)
 
 
 def _of_times(definition: Definition) -> pa.DataType:
@@ -53,27 +56,30 @@ def _of_times(definition: Definition) -> pa.DataType:
 
 
 def _fitting(names: Sequence[str], types: Mapping[str, pa.DataType], definition: Definition) -> dict[str, pa.DataType]:
-    """A type for each of these columns, so that what reads them can be computed; texts where there is no such choice.
+    """A type for each of these columns, so that all aggregates can be computed; text if no choice allows that.
 
-    A key and an id are texts: the first that are tried.
+    A key or an id gets text, which is tried first.
     """
     source = definition.source
-    known = {source.named(name): str(arrow) for name, arrow in types.items() if arrow != pa.null()}
-    found = next(_choices([*map(source.named, names)], known, definition, iter(range(MOST_TRIED))), {})
-    return {name: found.get(source.named(name), pa.string()) for name in names}
+    named_types = {source.named(name): str(arrow) for name, arrow in types.items() if arrow != pa.null()}
+    choice = next(_choices([*map(source.named, names)], named_types, definition, iter(range(MOST_TRIED))), {})
+    return {name: choice.get(source.named(name), pa.string()) for name in names}
 
 
 def _choices(
-    columns: Sequence[str], known: Mapping[str, str], definition: Definition, tries: Iterator[int]
+    columns: Sequence[str], types: Mapping[str, str], definition: Definition, tries: Iterator[int]
 ) -> Iterator[dict[str, pa.DataType]]:
-    """Types of these columns with which each aggregate can be computed whose columns are all known."""
+    """Choices of types for these columns with which each aggregate can be computed.
+
+    types: known types of other columns; aggregates with further columns are not tested
+    """
     if not columns:
         yield {}
         return
     first, *others = columns
     reading = {name: sql for name, sql in definition.expressions.items() if first in columns_used(sql)}
     for tried, _ in zip(TRIED, tries, strict=False):
-        now = {**known, first: str(tried)}
+        now = {**types, first: str(tried)}
         complete = {name: sql for name, sql in reading.items() if now.keys() >= {*columns_used(sql)}}
         if _can_be_computed(complete, now, definition.engine):
             yield from ({first: tried, **rest} for rest in _choices(others, now, definition, tries))
@@ -87,7 +93,7 @@ def _can_be_computed(expressions: Mapping[str, str], arrow: Mapping[str, str], e
 
 
 def nested(text: str | None) -> pa.DataType | None:
-    """Arrow's type for one of parts that `[source.schema]` says; None for any other.
+    """Arrow's type for a nested type in `[source.schema]`; None for other types.
 
     >>> nested("array<struct<a: int, `b c`: map<string, decimal(4,2)>>>")
     ListType(list<item: struct<a: int32, b c: map<string, decimal128(4, 2)>>>)
@@ -109,26 +115,26 @@ def nested(text: str | None) -> pa.DataType | None:
 def numbers_as_texts(
     rows: Sequence[Mapping[str, Any]], types: Mapping[str, pa.DataType], definition: Definition
 ) -> str | None:
-    """What is to be done where events have numbers as texts, such as "3.50", and the definition computes with them."""
+    """Advice for events that have numbers as texts, such as "3.50", if the definition computes with them; else None."""
     if definition.source.is_text:
-        return None  # [source.schema] has said what they are
+        return None  # [source.schema] has their types
     for name, arrow in types.items():
         values = [row[name] for row in rows if row.get(name) is not None]
         if arrow != pa.string() or not any(isinstance(value, str) for value in values):
             continue
-        decimals = [found for value in values if (found := _decimal(value)) is not None]
+        decimals = [decimal for value in values if (decimal := _decimal(value)) is not None]
         called = definition.source.named(name)
         if len(decimals) == len(values) and _needs_numbers(called, definition.expressions):
-            said = f"{{ {_as_key(name)} = {json.dumps(_holding(decimals))} }}"
+            schema = f"{{ {_as_key(name)} = {json.dumps(_holding(decimals))} }}"
             return (
-                f"the events' column {name!r} has numbers as texts: say in {definition.file} which type the files have,"
-                f" such as source.schema = {said}"
+                f"the events' column {name!r} has numbers as texts: name the type that the files have in"
+                f" {definition.file}, such as source.schema = {schema}"
             )
     return None
 
 
 def _needs_numbers(column: str, expressions: Mapping[str, str]) -> bool:
-    """Whether something is computed with a column that cannot be with texts, and can with decimals."""
+    """Tests if an aggregate of a column can be computed with decimals, and not with texts."""
     reading = [sql for sql in expressions.values() if column in columns_used(sql)]
     as_decimals = {column.casefold(): f"decimal({USUAL_DIGITS},{USUAL_PLACES})"}
     as_texts = {column.casefold(): "string"}
@@ -140,16 +146,16 @@ def _decimal(value: Any) -> Decimal | None:
     if not is_number and not (isinstance(value, str) and re.fullmatch(r"[+-]?\d+(\.\d+)?", value)):
         return None
     try:
-        found = Decimal(str(value))
+        number = Decimal(str(value))
     except InvalidOperation:
         return None
-    return found if found.is_finite() else None
+    return number if number.is_finite() else None
 
 
 def _holding(decimals: Collection[Decimal]) -> str:
-    """A type of decimals that holds these."""
-    places = max(USUAL_PLACES, *(-int(one.as_tuple().exponent) for one in decimals))
-    whole = max(len(str(abs(int(one)))) for one in decimals)
+    """Decimal type that holds these numbers."""
+    places = max(USUAL_PLACES, *(-int(number.as_tuple().exponent) for number in decimals))
+    whole = max(len(str(abs(int(number)))) for number in decimals)
     return f"decimal({max(USUAL_DIGITS, whole + places)},{places})"
 
 

@@ -1,8 +1,8 @@
-"""Scenarios: what would happen, step by step. Runs one through an engine and returns plain dictionaries.
+"""Scenarios of a window: runs one through an engine, step by step, and returns plain dictionaries.
 
-A *scenario* in JSON names a specification, in the words of the registry and with the parameters of the model
-(`{"type": "tumbling", "size_ms": 10}`), and feeds it step by step: elements, watermarks, processing time, saving and
-restoring. Any ``StepEngine`` can take the steps; the reference is the operator.
+A *scenario* in JSON has a specification, with the type names of the registry and the parameters of the model
+(`{"type": "tumbling", "size_ms": 10}`). Each step feeds it an element, a watermark, or a processing time, or saves and
+restores its state. Any ``StepEngine`` can take the steps; the reference is the operator.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ Json = dict[str, Any]
 
 
 class StepEngine(Protocol):
-    """Anything that takes the steps of a scenario, one at a time."""
+    """Engine that takes the steps of a scenario, one at a time."""
 
     def feed(self, event: Input) -> tuple[list[Json], list[str]]:
-        """What the input makes fire, as emitted rows, and the ids of elements that came late."""
+        """Processes an input; returns the emitted rows and the ids of late elements."""
 
     def restart(self) -> None:
-        """Saves the state and goes on from it; the clock is carried over, the watermark is not."""
+        """Saves and restores the state; the processing time is kept, the watermark is not."""
 
     @property
     def watermark_ms(self) -> int:
-        """The watermark now."""
+        """Current watermark."""
 
     @property
     def in_flight(self) -> list[tuple[Any, TimeWindow]]:
@@ -49,7 +49,7 @@ class StepEngine(Protocol):
 
 
 class OperatorSteps:
-    """The reference: the operator, in memory."""
+    """Reference engine: the operator, in memory."""
 
     def __init__(self, spec: WindowSpec) -> None:
         self.spec, self.state = spec, OperatorState()
@@ -73,10 +73,10 @@ class OperatorSteps:
 
 
 def replay(scenario: Mapping[str, Any], engine: Callable[[WindowSpec], StepEngine] = OperatorSteps) -> Json:
-    """The scenario's ``steps``, each with what it ``emitted``, which ids came ``late`` and what is ``in_flight``.
+    """The scenario's ``steps``, each with its ``emitted`` rows, ``late`` ids and windows ``in_flight``.
 
-    What is refused ends in an ``error``, a message: of the scenario where the specification is, of the step where the
-    input is. ``engine`` makes an engine for a specification.
+    A refused specification gives the scenario an ``error``, a refused input its step; both are messages. ``engine``
+    creates an engine for a specification.
     """
     name = {"name": scenario["name"]} if "name" in scenario else {}
     try:
@@ -130,12 +130,12 @@ def _emitted(firing: Firing) -> Json:
 
 
 def bounds_of(window: TimeWindow) -> tuple[int | None, int | None]:
-    """The bounds as they are shown: none for the global window."""
+    """Bounds of a window for display; None for the global window."""
     return (None, None) if window == GLOBAL_WINDOW else (window.start_ms, window.end_ms)
 
 
 class Collect:
-    """The ids of all elements of the window, and the sum of their values."""
+    """Process function: the ids of all elements of the window, and the sum of their values."""
 
     def process(self, contents: Sequence[Mapping[str, Any]], context: ProcessContext) -> Iterable[Json]:
         return [{"ids": [value["id"] for value in contents], "value": sum(value["value"] for value in contents)}]
@@ -145,7 +145,7 @@ class Collect:
 
 
 class EmitNothing:
-    """No result, whatever the window holds."""
+    """Process function without results."""
 
     def process(self, contents: Sequence[Mapping[str, Any]], context: ProcessContext) -> Iterable[Json]:
         return []
@@ -169,7 +169,7 @@ FUNCTIONS: Mapping[str, ProcessFunction] = {"collect": Collect(), "none": EmitNo
 
 
 def spec_of(scenario: Mapping[str, Any]) -> WindowSpec:
-    """The specification that a scenario names; raises InvalidSpec."""
+    """Specification of a scenario; raises InvalidSpec."""
     function = scenario["function"]
     if function not in AGGREGATES and function not in FUNCTIONS:
         raise InvalidSpec(f"need a function of {[*AGGREGATES, *FUNCTIONS]}, got {function!r}")
@@ -184,40 +184,40 @@ def spec_of(scenario: Mapping[str, Any]) -> WindowSpec:
     )
 
 
-def assigner_of(given: Mapping[str, Any]) -> Assigner:
-    """The assigner that a scenario or recording names; raises InvalidSpec.
+def assigner_of(table: Mapping[str, Any]) -> Assigner:
+    """Assigner of a scenario or recording; raises InvalidSpec.
 
     >>> assigner_of({"type": "tumbling", "size_ms": 10})
     Tumbling(size_ms=10, offset_ms=0)
     """
-    if given == {"type": "dynamic_session"}:
-        given = {"type": "session", "gap_column": "gap_ms"}
-    assigner: Assigner = _made("an assigner", ASSIGNERS, given)
+    if table == {"type": "dynamic_session"}:
+        table = {"type": "session", "gap_column": "gap_ms"}
+    assigner: Assigner = _from_table("an assigner", ASSIGNERS, table)
     return assigner
 
 
-def trigger_of(given: Mapping[str, Any]) -> Trigger:
-    """The trigger that a scenario names; raises InvalidSpec."""
-    trigger: Trigger = _made("a trigger", TRIGGERS, given)
+def trigger_of(table: Mapping[str, Any]) -> Trigger:
+    """Trigger of a scenario; raises InvalidSpec."""
+    trigger: Trigger = _from_table("a trigger", TRIGGERS, table)
     return trigger
 
 
-def evictor_of(given: Mapping[str, Any]) -> Evictor:
-    """The evictor that a scenario names; raises InvalidSpec."""
-    evictor: Evictor = _made("an evictor", EVICTORS, given)
+def evictor_of(table: Mapping[str, Any]) -> Evictor:
+    """Evictor of a scenario; raises InvalidSpec."""
+    evictor: Evictor = _from_table("an evictor", EVICTORS, table)
     return evictor
 
 
 ASSIGNERS = {name: kind for name, kind in WINDOWS.items() if kind.model is not WindowSpec}
 
 
-def _made(what: str, known: Mapping[str, Kind], given: Mapping[str, Any]) -> Any:
-    """The object of the model that a table names; the only column that the elements of a scenario have is `value`."""
-    kind = known.get(given.get("type", ""))
+def _from_table(what: str, kinds: Mapping[str, Kind], table: Mapping[str, Any]) -> Any:
+    """Object of the model for a table with its type and parameters; a column parameter is always `value`."""
+    kind = kinds.get(table.get("type", ""))
     if kind is None or kind.model is None:
-        ours = [name for name, one in known.items() if one.model]
-        raise InvalidSpec(f"need {what} of type {ours}, got {dict(given)}")
-    values = {"absolute" if name == "abs" else name: value for name, value in given.items() if name != "type"}
+        ours = [name for name, choice in kinds.items() if choice.model]
+        raise InvalidSpec(f"need {what} of type {ours}, got {dict(table)}")
+    values = {"absolute" if name == "abs" else name: value for name, value in table.items() if name != "type"}
     for name, parameter in kind.parameters.items():
         if parameter.type is Column:
             values[name] = "value"
@@ -226,4 +226,4 @@ def _made(what: str, known: Mapping[str, Kind], given: Mapping[str, Any]) -> Any
     try:
         return kind.create(values)
     except TypeError as error:
-        raise InvalidSpec(f"need the parameters of {what} {kind.name!r}, got {dict(given)}: {error}") from error
+        raise InvalidSpec(f"need the parameters of {what} {kind.name!r}, got {dict(table)}: {error}") from error

@@ -1,6 +1,6 @@
-"""The Spark engine of `windowlib replay --batches`: each batch is an arrival file of a real pipeline in its own folder.
+"""Spark engine of `windowlib replay --batches`: each batch is a new file of a real pipeline in its own folder.
 
-The pipeline has a definition, and its windows are those of a trial (`windowlib.replay.trial`).
+The pipeline runs as a trial (`windowlib.replay.trial`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from windowlib.replay.trial import Trial
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PLAN_TIME_MS = MAX_TIMESTAMP_MS  # no rule of a replay depends on it, and no event is too far ahead of it
+PLAN_TIME_MS = MAX_TIMESTAMP_MS  # no event is ahead of it, and a replay does not otherwise depend on it
 EVENTS = pa.schema(
     [
         ("key", pa.string()),
@@ -70,14 +70,14 @@ class SparkEngine:
         self.definition, self.incoming = self.trial.definition, self.trial.incoming
 
     def advance(self, batch: Sequence[Event], watermark_ms: int) -> BatchOutcome:
-        """Runs one batch. Raises WatermarkRegression where the pipeline's watermark is not `watermark_ms` then."""
+        """Runs one batch. Raises WatermarkRegression if the pipeline's watermark is not `watermark_ms` afterwards."""
         rows = [{name: getattr(event, name) for name in EVENTS.names} for event in batch]
         events = pa.Table.from_pylist(rows, schema=EVENTS)
         self.trial.feed(events, PLAN_TIME_MS, finish=watermark_ms == MAX_WATERMARK)
         if self.trial.watermark_ms != watermark_ms:
             raise WatermarkRegression(
                 f"the watermark of batch {self.trial.steps} is {self.trial.watermark_ms}, the recording says"
-                f" {watermark_ms}; it must be the greatest event time - out_of_orderness_ms - 1, and never fall"
+                f" {watermark_ms}; it must be the greatest event time - out_of_orderness_ms - 1, and never decrease"
             )
         return BatchOutcome(
             [(row["key"], *_bounds(row), row["events"], row["total"]) for row in self.trial.fired()],

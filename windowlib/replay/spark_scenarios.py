@@ -1,6 +1,6 @@
-"""The Spark engine of `windowlib replay` for scenarios: each step is a batch of the general plan, in a job of its own.
+"""Spark engine of `windowlib replay` for scenarios: each step is a batch of the general plan, in its own job.
 
-State leaves every job as rows and enters the next one, so each step is a restart already.
+Each job returns the state as rows, which the next job reads. So every step is a restart.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ OUTPUTS = {"value": "bigint", "ids": "array<string>"}
 
 
 class SparkSteps:
-    """The general plan for one specification."""
+    """Engine that computes each step by the general plan of one specification."""
 
     def __init__(self, spec: WindowSpec, spark: SparkSession) -> None:
         from windowlib.plans.general import plan as general
@@ -68,7 +68,7 @@ class SparkSteps:
         return emitted, late
 
     def restart(self) -> None:
-        """Every step is one; the watermark is what a source sends again."""
+        """Resets the watermark, which the source sends again; each step restarts anyway."""
         self.watermark_ms = MIN_WATERMARK
 
     @property
@@ -95,23 +95,23 @@ class SparkSteps:
             plan_time_ms=self.processing_time_ms,
         )
         contents = pa.concat_tables(self.contents) if self.contents else None
-        given = Given(
+        inputs = Given(
             None if element is None else self.spark.createDataFrame(_table(element)),
             None if self.rows is None else self.spark.createDataFrame(self.rows),
             contents=None if contents is None else self.spark.createDataFrame(contents),
         )
-        return general.made_rows(given, step, instant, run=self.program).toArrow()
+        return general.made_rows(inputs, step, instant, run=self.program).toArrow()
 
-    def _keep(self, made: pa.Table) -> None:
+    def _keep(self, outputs: pa.Table) -> None:
         from windowlib.plans.general.plan import STATE, STORED_ROW
 
-        part = made["part"].to_pylist()
+        part = outputs["part"].to_pylist()
         state = [*("key", "window_start_ms", "window_end_ms", "state_window_start_ms", "state_window_end_ms")]
         state += [*PARTIAL_NAMES, *STATE]
-        rows = made.filter(pa.array([one == "open" for one in part])).select(state)
+        rows = outputs.filter(pa.array([name == "open" for name in part])).select(state)
         self.rows = rows if rows.num_rows else None
-        if "contents" in made.column_names:
-            stored = made.filter(pa.array([one == "contents" for one in part])).select(["key", *STORED_ROW])
+        if "contents" in outputs.column_names:
+            stored = outputs.filter(pa.array([name == "contents" for name in part])).select(["key", *STORED_ROW])
             self.contents += [stored] if stored.num_rows else []
 
 

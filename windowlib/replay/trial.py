@@ -1,7 +1,7 @@
-"""A pipeline tried in a folder of its own: events go in step by step, and what a step gave is read from its tables.
+"""Trial of a pipeline in its own folder: each step feeds events, and its results are read from the pipeline's tables.
 
-Nothing is simplified: each step's events are a Parquet file, and every batch goes through plan, ledger, checks and
-commits as `windowlib run` does. Only how the pipeline's own files are parsed plays no part.
+Each step's events are a Parquet file, and every batch is planned, checked and committed as by `windowlib run`. Only the
+parsing of the pipeline's own file format is left out.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Row = Mapping[str, Any]
-_PARTS = re.compile(r"(?:`[^`]*`|[^`;.]|[.](?![ \n])|;(?! ))+(?:[;.]\s*|$)")  # of a sentence, each with what ends it
-_OF_A_BATCH = "nothing of this batch"  # is committed: of no interest where all is gone afterwards
+_PARTS = re.compile(r"(?:`[^`]*`|[^`;.]|[.](?![ \n])|;(?! ))+(?:[;.]\s*|$)")  # clauses of a message, each with its end
+_OF_A_BATCH = "nothing of this batch"  # start of "… has been committed", which does not matter in a trial
 
 
 class Trial:
-    """The pipeline of a definition over a source and tables of its own below `folder`."""
+    """Pipeline of a definition with its own source and tables below `folder`."""
 
     def __init__(self, definition: Definition, folder: Path, spark: Callable[[], SparkSession]) -> None:
         self.spark, self.incoming = spark, folder / "incoming"
@@ -50,58 +50,56 @@ class Trial:
             "include": (),
             "exclude": (),
         }
-        files["dialect"] = Dialect(time_zone=local_zone(definition.source))  # of the rest only text has a meaning
+        files["dialect"] = Dialect(time_zone=local_zone(definition.source))  # the other keys only apply to text files
         source = definition.source.model_copy(update={**files, "max_files_per_run": 0, "min_file_age_ms": 0})
-        # Its own warehouse, whatever the environment says.
+        # The trial has its own warehouse, whatever the environment variables name.
         root = folder / "warehouse" / definition.name
         self.definition = definition.model_copy(update={"source": source, "root": root})
         self.steps = 0
         self.watermark_ms = MIN_WATERMARK
-        self.made: set[int] = set()
+        self.batch_ids: set[int] = set()
 
     def feed(self, events: pa.Table | None, now_ms: int, *, finish: bool = False) -> None:
-        """A step: runs what there is to do at a time, with these events in a file that has arrived.
-
-        Raises as `advance` does.
-        """
+        """Runs one step at `now_ms`, with the events in a new file. Raises the errors of `advance`."""
         self.steps += 1
         if events is not None:
             path = self.incoming / f"{self.steps:06d}.parquet"
             pq.write_table(events, path)
             os.utime(path, ns=(self.steps, self.steps))
         reports = advance(self.definition, self.spark, clock=lambda: now_ms, finish=finish)
-        self.made = {report.batch_id for report in reports}
+        self.batch_ids = {report.batch_id for report in reports}
         if reports:
             self.watermark_ms = reports[-1].watermark_out_ms
 
-    def in_its_words(self, sentence: str) -> str:
-        """What a run says, of steps in place of its files, and without commands: these would go to the tables of
-        the pipeline itself.
+    def step_message(self, sentence: str) -> str:
+        """A message of a run, with steps instead of files, and without commands.
+
+        The commands would change the tables of the real pipeline.
         """
-        said = re.sub(rf"{re.escape(str(self.incoming))}/0*(\d+)\.parquet", r"step \1", sentence)
-        said = said.replace(str(self.incoming), "the events").replace(str(self.definition.root), "the tables")
-        parts = _PARTS.findall(said)
+        text = re.sub(rf"{re.escape(str(self.incoming))}/0*(\d+)\.parquet", r"step \1", sentence)
+        text = text.replace(str(self.incoming), "the events").replace(str(self.definition.root), "the tables")
+        parts = _PARTS.findall(text)
         kept = "".join(part for part in parts if not _has_command(part) and _OF_A_BATCH not in part)
-        return kept.rstrip(" ;.") or said
+        return kept.rstrip(" ;.") or text
 
     def fired(self) -> list[Row]:
-        """The rows of `results` that the last step wrote."""
+        """Rows of `results` that the last step wrote."""
         return self._written("results")
 
     def removed(self) -> list[Row]:
-        """The rows of `results` that the last step took back, as they were."""
+        """Rows of `results` that the last step removed, with their former values."""
         return [row for row in self._written("result_changes") if row["change"] == REMOVED]
 
     def late(self) -> list[Row]:
-        """The late events of the last step: their columns in the source, and those of `late_events`."""
+        """Late events of the last step: their columns in the source, and those of `late_events`."""
         return [_as_it_came(row) for row in self._written("late_events")]
 
     def quarantined(self) -> list[Row]:
-        """The rows of the last step that reached no window: their columns in the source, `reason`, `event_time`."""
+        """Rows of the last step that reached no window: their columns in the source, `reason`, `event_time`."""
         return [_as_it_came(row) for row in self._written("quarantine")]
 
     def in_flight(self) -> list[Row]:
-        """Every window in flight: key, window_start, window_end (none of the global window's), events."""
+        """Windows in flight: key, window_start, window_end (both left out for the global window), events."""
         key, plan = self.definition.source.key, self.definition.plan
         commit = ledger_of(self.definition).state().commit
         late_up_to_ms = commit.late_out_ms if commit else MIN_WATERMARK
@@ -112,21 +110,21 @@ class Trial:
         ]
 
     def state(self) -> list[Row]:
-        """The rows of `open_windows`; none before the first batch."""
+        """Rows of `open_windows`; none before the first batch."""
         try:
             return [*read_table(self.definition, "open_windows").to_pylist()]
         except UnknownTable:
             return []
 
     def _written(self, table: str) -> list[Row]:
-        rows = read_table(self.definition, table).to_pylist() if self.made else []
-        return [row for row in rows if row["batch_id"] in self.made]
+        rows = read_table(self.definition, table).to_pylist() if self.batch_ids else []
+        return [row for row in rows if row["batch_id"] in self.batch_ids]
 
 
 def local_zone(source: Source) -> str | None:
-    """The zone whose clocks show the event times of a trial's files; None where those are instants, or numbers.
+    """Time zone of the local event times in a trial's files; None if the times are instants or numbers.
 
-    Instants that text is read as have lost the zone in which it was written.
+    Times in text are instants once they are read, without the zone in which they were written.
     """
     kind = declared_type(source.kinds.get(source.in_files(source.timestamp)))
     is_local = kind is not None and (pa.types.is_date(kind) or kind == pa.timestamp("us"))
@@ -138,11 +136,11 @@ def _has_command(text: str) -> bool:
 
 
 def _by(rows: Iterable[Row], columns: Iterable[str]) -> Iterator[tuple[tuple[Any, ...], list[Row]]]:
-    """The rows of each value of some columns, in order of appearance."""
-    names, found = tuple(columns), dict[tuple[Any, ...], list[Row]]()
+    """Groups rows by the values of some columns, in order of appearance."""
+    names, groups = tuple(columns), dict[tuple[Any, ...], list[Row]]()
     for row in rows:
-        found.setdefault(tuple(row[name] for name in names), []).append(row)
-    return iter(found.items())
+        groups.setdefault(tuple(row[name] for name in names), []).append(row)
+    return iter(groups.items())
 
 
 def _bounds(start_ms: int, end_ms: int) -> Row:
@@ -151,6 +149,6 @@ def _bounds(start_ms: int, end_ms: int) -> Row:
 
 
 def _as_it_came(row: Row) -> Row:
-    """A row that a table keeps as JSON, with the table's other columns."""
+    """A source row, which a table keeps as JSON, with the table's other columns."""
     source = json.loads(row["raw"])
     return {**(source if isinstance(source, dict) else {}), **{name: x for name, x in row.items() if name != "raw"}}

@@ -100,8 +100,8 @@ def show_outcome_of(screen: Console, tested: ScenarioOutcome, show: bool) -> Non
 
 
 def _lines(step: StepOutcome) -> Iterator[str]:
-    yield from step.said
-    for part in step.came:
+    yield from step.problems
+    for part in step.rows:
         for row in step.missing.get(part, ()):
             yield f"{part}: not there: {in_toml(row)}"
         for row in step.unexpected.get(part, ()):
@@ -109,7 +109,7 @@ def _lines(step: StepOutcome) -> Iterator[str]:
 
 
 def _as_written(step: StepOutcome) -> Iterator[str]:
-    for part, rows in step.came.items():
+    for part, rows in step.rows.items():
         if rows:
             yield f"  {part} = ["
             yield from (f"    {in_toml(row)}," for row in rows)
@@ -144,7 +144,7 @@ def _key(name: str) -> str:
 
 def _record(tested: ScenarioOutcome) -> dict[str, Any]:
     steps = [
-        {"came": one.came, "missing": one.missing, "unexpected": one.unexpected, "said": one.said}
+        {"came": one.rows, "missing": one.missing, "unexpected": one.unexpected, "said": one.problems}
         for one in tested.steps
     ]
     return {"scenario": tested.name, "file": tested.file, "passed": tested.passed, "steps": steps}
