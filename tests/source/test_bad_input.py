@@ -217,7 +217,7 @@ def test_decimals_that_spark_does_not_have(tmp_path: Path) -> None:
     unnamed, _ = with_file(tmp_path / "unnamed", {**GOOD, "price": long})
     assert plan(unnamed, clock)
     definition, path = with_file(tmp_path, {**GOOD, "price": long}, PLAIN.replace("count(*)", "max(price)", 1))
-    with refused(SourceError, f"{path}: 'price' is decimal256(60, 0): Spark reads decimals of at most 38 digits"):
+    with refused(SourceError, f"{path}: 'price' is decimal256(60, 0), but Spark reads decimals of at most 38 digits"):
         plan(definition, clock)
 
 
@@ -239,7 +239,7 @@ def test_a_column_that_is_not_there(tmp_path: Path) -> None:
 def test_a_time_that_is_a_text_in_parquet(tmp_path: Path) -> None:
     definition, _path = with_file(tmp_path, {**GOOD, "at_ms": pa.array(["2026-03-02T00:00:00Z"])}, without_unit(PLAIN))
     said = f"source.timestamp in {definition.file}: 'at_ms' is string in the files; need a timestamp, or numbers"
-    with refused(SourceError, said, "Texts of times are read of JSON and CSV alone"):
+    with refused(SourceError, said, "Times as text are read only from JSON and CSV"):
         plan(definition, clock)
     declaring = without_unit(PLAIN).replace("[watermark]", '[source.schema]\nat_ms = "timestamp"\n[watermark]')
     with refused(StateMismatch, "is string, but source.schema says timestamp"):

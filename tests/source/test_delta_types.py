@@ -172,7 +172,7 @@ def test_a_type_that_results_have_stays_and_what_it_does_not_hold_stops(
         plan(definition, clock)
     said = str(caught.value)
     assert beyond in said
-    assert "aggregates.value is stored by the type that was recorded. Give aggregates.value another name" in said
+    assert "aggregates.value is stored by the recorded type. Give aggregates.value another name" in said
     assert "windowlib migrate" in said or "migrate " in said
 
 

@@ -200,14 +200,16 @@ def test_engines_cast_a_value_alike(spark: SparkSession, tmp_path: Path) -> None
 def test_a_column_that_is_computed_with_must_be_declared(tmp_path: Path, parts: dict[str, str], line: str) -> None:
     arrive(tmp_path, "hour=09/1.parquet", store="a")
     definition = pipeline(tmp_path, **parts)
-    with pytest.raises(SourceError, match=rf"column 'hour' stands in the folder's name \(hour=09\).*{line}"):
+    with pytest.raises(SourceError, match=rf"column 'hour' is in the folder's name \(hour=09\).*{line}"):
         plan(definition, clock)
 
 
 @pytest.mark.parametrize("column", ["store", "Store"])
 def test_a_column_in_a_file_and_in_its_folder_stops_the_run(tmp_path: Path, column: str) -> None:
     arrive(tmp_path, "store=7/1.parquet", **{column: "other"})
-    with pytest.raises(SourceError, match=rf"has a column '{column}', and its folder 'store=7' has one of that name"):
+    with pytest.raises(
+        SourceError, match=rf"has a column '{column}', and its folder 'store=7' has a column of that name"
+    ):
         plan(pipeline(tmp_path), clock)
 
 
@@ -364,5 +366,5 @@ def test_values_are_known_where_the_log_was_cut_behind_a_checkpoint(spark: Spark
 
 def test_a_type_with_parts_is_no_type_of_a_folder(tmp_path: Path) -> None:
     arrive(tmp_path, "store=7/1.parquet")
-    with pytest.raises(WindowError, match=r"says array<int> of column 'store', which stands in the names of folders"):
+    with pytest.raises(WindowError, match=r"says array<int> of column 'store', which is in the names of folders"):
         plan(pipeline(tmp_path, more='schema = { store = "array<int>" }'), clock)

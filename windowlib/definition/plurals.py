@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 def counted(number: int, what: str) -> str:
     """A number of things; what is counted stands before ` of ` or ` in `.
@@ -14,3 +16,13 @@ def counted(number: int, what: str) -> str:
     noun, place, rest = what.partition(" of " if " of " in what else " in ")
     ending = "" if number == 1 else "es" if noun.endswith("ch") else "s"
     return f"{number:,} {noun}{ending}{place}{rest}"
+
+
+def first_five(names: Sequence[str]) -> str:
+    """The first five of some names, and the number of the others.
+
+    >>> first_five(["a", "b"]), first_five(["a", "b", "c", "d", "e", "f", "g"])
+    ('a, b', 'a, b, c, d, e and 2 more')
+    """
+    more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
+    return f"{', '.join(names[:5])}{more}"

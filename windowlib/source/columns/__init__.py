@@ -6,6 +6,6 @@ fitting.py           a column's type in a file against the type it is read as
 layout.py            types that the columns of Parquet files are read as
 missing.py           columns that a file lacks
 arrow_names.py       Arrow types parsed from their names
-folder_columns.py    columns from folder names that Spark by itself reads otherwise or not at all
+folder_columns.py    columns from folder names that Spark misreads or does not find
 partition_values.py  values of partition columns, typed and checked
 """

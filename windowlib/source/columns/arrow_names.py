@@ -1,4 +1,4 @@
-"""Arrow types from their names, as the ledger keeps them: `list<item: struct<a: int32>>` is a type again."""
+"""Arrow types parsed from the names that the ledger keeps, such as `list<item: struct<a: int32>>`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from windowlib.source.columns.column_types import arrow_type, kind_of
 
 _NESTED = re.compile(r"(list|large_list|struct|map)<(.*)>")
 _NOT_NULL = " not null"
-_MAP_FIELDS = re.compile(r" \('[^']*'(?:, '[^']*')*\)$")  # names of the fields of a map, which mean nothing
+_MAP_FIELDS = re.compile(r" \('[^']*'(?:, '[^']*')*\)$")  # field names of a map, which have no meaning
 
 
 def named_type(name: str) -> pa.DataType | None:
-    """The type of that name; None for a name that no type here has.
+    """Arrow type of a name; None for a name that is not supported.
 
     >>> named_type("list<item: struct<a: int32 not null, b: map<string, double>>>")
     ListType(list<item: struct<a: int32, b: map<string, double>>>)
@@ -44,7 +44,7 @@ def named_type(name: str) -> pa.DataType | None:
 
 
 def _parts(inner: str) -> Iterator[str]:
-    """The parts of a text between commas that stand in no brackets."""
+    """Splits a text at the commas outside of brackets."""
     start = depth = 0
     for place, character in enumerate(inner):
         depth += (character in "<([") - (character in ">)]")

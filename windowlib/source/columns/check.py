@@ -1,6 +1,6 @@
-"""Whether source files can be read as the definition says.
+"""Check that source files can be read with the columns and types of the definition.
 
-Which files are new, and whether they have changed: `windowlib.source.listing`. Their rows: `windowlib.source.rows`.
+`windowlib.source.listing` finds new and changed files. `windowlib.source.rows` reads their rows.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from windowlib.definition.mistakes import called_as_another
+from windowlib.definition.plurals import first_five
 from windowlib.definition.sql.expression_types import misfits, without_order
 from windowlib.definition.toml.source import Source
 from windowlib.definition.toml.spark_types import AS_TEXT, NEED_AS_TEXT, WHOLE_NUMBERS, unlike_difference
@@ -45,58 +46,61 @@ def check_readable(
     read: Collection[str] = (),
     others: Iterable[ListedFile] = (),
 ) -> dict[str, str]:
-    """The types of the columns in use, by the files' own word; raises when a file cannot be read or does not fit.
+    """Types of the columns in use, as the files have them; raises if a file cannot be read or does not fit.
 
-    `pinned` are the types that earlier batches saw: `StateMismatch` where a file has another that does not fit
-    (`windowlib.source.columns.column_types`). For json and csv the declared types count, for a Delta table those of its
-    schema (`windowlib.source.delta.table_types`). `read`: files that were read before. `others`: more files of the
-    source, which may have columns that these lack.
+    For json and csv the declared types count. For a Delta table the types of its schema count
+    (`windowlib.source.delta.table_types`). Raises `StateMismatch` if a type does not fit the one in `pinned`
+    (`windowlib.source.columns.column_types`).
+
+    pinned: types that earlier batches recorded
+    read:   files that were read before
+    others: more files of the source, which may have columns that `files` lack
     """
     if source.is_text:
         return _types_of_text(source, uses.columns, files)
-    known = ReadTypes.of(source, uses, pinned or {})
-    elsewhere = OtherFiles(read, pinned or (), known.table, _types_elsewhere(known, chain(files, others)))
-    seen, untyped = _types_seen(known, files, elsewhere)
-    seen |= _typed_elsewhere(untyped, elsewhere)
-    _check_typed(source, untyped, seen)
-    _check_types(source, uses, seen)
-    return seen
+    read_types = ReadTypes.of(source, uses, pinned or {})
+    elsewhere = OtherFiles(read, pinned or (), read_types.table, _types_elsewhere(read_types, chain(files, others)))
+    types, untyped = _types_in_use(read_types, files, elsewhere)
+    types |= _typed_elsewhere(untyped, elsewhere)
+    _check_typed(source, untyped, types)
+    _check_types(source, uses, types)
+    return types
 
 
-def _types_seen(
-    known: ReadTypes, files: Sequence[SourceFile], elsewhere: OtherFiles
+def _types_in_use(
+    read_types: ReadTypes, files: Sequence[SourceFile], elsewhere: OtherFiles
 ) -> tuple[dict[str, str], dict[str, Path]]:
-    """The types of the columns in use, and for columns that have none the first file in which they are null."""
-    source, uses, seen = known.source, known.uses, dict(known.known)
-    in_folders = types_of(source, files, known.known)
+    """Types of the columns in use; for each column without a type, the first file in which it is null."""
+    source, uses, types = read_types.source, read_types.uses, dict(read_types.types)
+    in_folders = types_of(source, files, read_types.types)
     untyped, lacking = dict[str, Path](), dict[str, tuple[str, AbsentColumn]]()
     for file in files:
         path = source.path / file.path
         with _damage_named(source, file.path, elsewhere.read):
             own = schema_of(path).names
         check_columns(source, uses, file, own)
-        types = _types_in(source, file, in_folders)
-        gaps = _lacking(source, uses, file.path, [*types], elsewhere)
+        file_types = _types_in(source, file, in_folders)
+        gaps = _lacking(source, uses, file.path, [*file_types], elsewhere)
         lacking = {gap.name: (file.path, gap) for gap in gaps} | lacking
-        for name, kind in _used(source, uses, path, types).items():
+        for name, kind in _used(source, uses, path, file_types).items():
             if kind == NULL:
                 untyped.setdefault(name, path)
             else:
-                seen.setdefault(name, kind)
-            if name in seen:
+                types.setdefault(name, kind)
+            if name in types:
                 with _damage_named(source, file.path, elsewhere.read):
-                    known.check(file.path, name, (seen[name], kind), elsewhere.read)
+                    read_types.check(file.path, name, (types[name], kind), elsewhere.read)
     for name, (lacks, gap) in lacking.items():
         if not elsewhere.have(name):
             raise StateMismatch(without(source, lacks, gap, elsewhere))
         untyped.setdefault(name, source.path / lacks)
-    return seen, {name: path for name, path in untyped.items() if name in uses.columns and name not in seen}
+    return types, {name: path for name, path in untyped.items() if name in uses.columns and name not in types}
 
 
 def _lacking(
     source: Source, uses: Uses, file: str, columns: Sequence[str], elsewhere: OtherFiles
 ) -> Iterator[AbsentColumn]:
-    """The columns that are null in a file, which does not have them; raises `StateMismatch` for others."""
+    """Columns that a file lacks and that are read as null; raises `StateMismatch` for a column that must be there."""
     for gap in absent(source, uses, columns):
         if not is_null(source, uses, gap, elsewhere):
             raise StateMismatch(without(source, file, gap, elsewhere))
@@ -104,17 +108,17 @@ def _lacking(
 
 
 def _typed_elsewhere(untyped: Collection[str], elsewhere: OtherFiles) -> dict[str, str]:
-    """The types that other files give columns which have none in these files."""
+    """Types from other files, for columns that have no type in the files of this batch."""
     types = {name: elsewhere.type_of(name) or NULL for name in untyped}
     return {name: kind for name, kind in types.items() if kind != NULL}
 
 
 def _used(source: Source, uses: Uses, path: Path, types: Mapping[str, str]) -> dict[str, str]:
-    """The types of the columns in use that a file has, by the definition's names.
+    """Types of the columns in use that a file has, by the definition's names.
 
-    Raises `SourceError` for one of a type that no engine reads, and for columns that cannot be distinguished.
+    Raises `SourceError` for a type that no engine reads, and for columns that cannot be distinguished.
     """
-    own = schema_of(path).names  # one may be there twice
+    own = schema_of(path).names  # a name may occur twice
     _check_names(source, uses, path, [*own, *(types.keys() - {*own})])
     kinds = {source.named(name).casefold(): kind for name, kind in types.items()}
     used = {name: kinds[name.casefold()] for name in uses.columns if name.casefold() in kinds}
@@ -126,11 +130,13 @@ def _check_read(path: Path, used: Mapping[str, str]) -> None:
     """Raises `SourceError` for a column in use of a type that no engine reads."""
     if nanos := [f"{name!r} is {kind}" for name, kind in used.items() if has_inner_nanos(kind)]:
         raise SourceError(
-            f"{path}: {', '.join(nanos)}, which Spark does not read. Write timestamps in microseconds:"
+            f"{path}: {first_five(nanos)}, which Spark does not read. Write timestamps in microseconds:"
             ' coerce_timestamps="us" in pandas and pyarrow.'
         )
     if too_long := [f"{name!r} is {kind}" for name, kind in used.items() if is_too_long(kind)]:
-        raise SourceError(f"{path}: {', '.join(too_long)}: Spark reads decimals of at most 38 digits. Write it so")
+        raise SourceError(
+            f"{path}: {first_five(too_long)}, but Spark reads decimals of at most 38 digits. Write fewer digits"
+        )
     for name, kind in used.items():
         if is_unread(kind):
             raise SourceError(
@@ -138,13 +144,16 @@ def _check_read(path: Path, used: Mapping[str, str]) -> None:
             )
 
 
-def _check_typed(source: Source, empty: Mapping[str, Path], seen: Mapping[str, str]) -> None:
-    """Raises `SourceError` for a column that is all null in a file, which is given, and has no type in any other."""
-    if untyped := [name for name in empty if name not in seen]:
+def _check_typed(source: Source, empty: Mapping[str, Path], types: Mapping[str, str]) -> None:
+    """Raises `SourceError` for a column that has no type in any file.
+
+    empty: the columns that are all null, each with a file in which it is null
+    """
+    if untyped := [name for name in empty if name not in types]:
         raise SourceError(
             f"column {untyped[0]!r} has no type in {empty[untyped[0]]}, nor in any file before it: all of it is null."
-            " Write it with its type; or read this file together with one that has it: source.max_files_per_run in"
-            f" {source.file}; nothing of this batch has been committed"
+            " Write it with its type; or read this file together with one that has the type: increase"
+            f" source.max_files_per_run in {source.file}; nothing of this batch has been committed"
         )
 
 
@@ -159,7 +168,7 @@ def _types_of_text(source: Source, used: Sequence[str], files: Sequence[SourceFi
 
 @contextmanager
 def _damage_named(source: Source, file: str, read: Collection[str]) -> Iterator[None]:
-    """Raises `SourceError` where the block cannot read a Parquet file."""
+    """Raises `SourceError` if the block cannot read a Parquet file."""
     try:
         with denials_named(source.path, source.path / file):
             yield
@@ -173,40 +182,42 @@ def _damage_named(source: Source, file: str, read: Collection[str]) -> Iterator[
 
 
 def _types_in(source: Source, file: SourceFile | ListedFile, in_folders: Mapping[str, str]) -> dict[str, str]:
-    """The type of each column of a Parquet file, and of its partition columns, by the name in the file."""
+    """Type of each column of a Parquet file and of its partition columns, by the name in the file."""
     types = {f.name: str(f.type) for f in schema_of(source.path / file.path)}
     return types | {name: in_folders[name] for name in file.values}
 
 
-def _types_elsewhere(known: ReadTypes, files: Iterable[SourceFile | ListedFile]) -> Iterator[dict[str, str]]:
-    """The types of the columns of other files, by the definition's names in lower case; of those that can be read."""
-    source, own = known.source, {*map(str.casefold, known.source.rename)}
+def _types_elsewhere(read_types: ReadTypes, files: Iterable[SourceFile | ListedFile]) -> Iterator[dict[str, str]]:
+    """Column types of each readable file, by the definition's names in lower case."""
+    source, own = read_types.source, {*map(str.casefold, read_types.source.rename)}
     for file in files:
         with suppress(OSError, pa.ArrowInvalid):
-            types = _types_in(source, file, types_of(source, [file], known.known))
-            taken = {to.casefold() for to in source.rename.values()} - own  # another column's name here
-            yield {source.named(name).casefold(): of for name, of in types.items() if name.casefold() not in taken}
+            types = _types_in(source, file, types_of(source, [file], read_types.types))
+            new_names = {to.casefold() for to in source.rename.values()} - own  # another column's name here
+            yield {
+                source.named(name).casefold(): kind for name, kind in types.items() if name.casefold() not in new_names
+            }
 
 
 def _check_names(source: Source, uses: Uses, path: Path, columns: Sequence[str]) -> None:
-    """Raises `SourceError` for columns that cannot be distinguished, or that have names of windowlib's own."""
-    known = [source.named(name) for name in columns]
-    if taken := [name for name in known if names.is_reserved(name)]:
+    """Raises `SourceError` for columns that cannot be distinguished, or that have reserved names."""
+    own_names = [source.named(name) for name in columns]
+    if reserved := [name for name in own_names if names.is_reserved(name)]:
         raise SourceError(
-            f"{path}: the column {taken[0]!r} begins with {names.RESERVED!r}, which windowlib keeps for columns of its"
-            " own; rename it in the files"
+            f"{path}: the column {reserved[0]!r} begins with {names.RESERVED!r}, which windowlib keeps for columns of"
+            " its own; rename it in the files"
         )
-    if taken := [
+    if clashes := [
         name for name, to in source.rename.items() if to != name and to in columns and to not in source.rename
     ]:
-        raise SourceError(f"{path}: {called_as_another(taken[0], source.rename[taken[0]])}")
+        raise SourceError(f"{path}: {called_as_another(clashes[0], source.rename[clashes[0]])}")
     used = {name.casefold() for name in uses.columns}
-    if alike := [name for name in names.same_but_for_case(known) if name.casefold() in used]:
+    if alike := [name for name in names.same_but_for_case(own_names) if name.casefold() in used]:
         raise spelled_twice(path, alike)
 
 
 def spelled_twice(path: Path, columns: Sequence[str]) -> SourceError:
-    """The error that a file has a column in use in two spellings."""
+    """Error for a file that has a column in use in two spellings."""
     return SourceError(
         f"{path}: the columns {', '.join(map(repr, columns))} differ in case only, which Spark ignores; rename one of"
         ' them: source.rename = { "column" = "another name" }, or in the files'
@@ -222,12 +233,12 @@ def _check_types(source: Source, uses: Uses, types: Mapping[str, str]) -> None:
     for key in source.key:
         if uses.runs_operator and is_nested(kind := kinds.get(key.casefold(), "")):
             raise SourceError(
-                f"source.key = {key!r} is {kind} in the files; windows that need the operator element by element take"
-                " keys of single values: name its fields in source.nested"
+                f"source.key = {key!r} is {kind} in the files; windows that process element by element need keys of"
+                " single values: name its fields in source.nested"
             )
     for column, key in uses.subtracted:
-        if (given := kinds.get(column.casefold())) and (needed := unlike_difference(given, key)):
-            raise SourceError(f"{key}: column {column!r} is {given} in the files; {needed}")
+        if (column_type := kinds.get(column.casefold())) and (needed := unlike_difference(column_type, key)):
+            raise SourceError(f"{key}: column {column!r} is {column_type} in the files; {needed}")
     event_id = kinds.get((source.event_id or "").casefold())
     if event_id and not event_id.startswith((*AS_TEXT, "uint")):
         raise SourceError(f"source.event_id = {source.event_id!r} is {event_id} in the files; {NEED_AS_TEXT}")
@@ -239,25 +250,25 @@ def _check_types(source: Source, uses: Uses, types: Mapping[str, str]) -> None:
     _check_time(source, types.get(source.timestamp))
 
 
-def _check_time(source: Source, given: str | None) -> None:
-    """Raises `SourceError` where the event time cannot be read from a column of this type."""
-    if given is None:
+def _check_time(source: Source, kind: str | None) -> None:
+    """Raises `SourceError` if the event time cannot be read from a column of this type."""
+    if kind is None:
         return
-    is_time = given.startswith(("timestamp", "date"))
+    is_time = kind.startswith(("timestamp", "date"))
     if source.timestamp_unit is None and not is_time:
         raise SourceError(
-            f"source.timestamp in {source.file}: {source.timestamp!r} is {given} in the files; need a timestamp, or"
-            ' numbers of an epoch with source.timestamp_unit = "s", "ms" or "us". Texts of times are read of JSON and'
-            " CSV alone"
+            f"source.timestamp in {source.file}: {source.timestamp!r} is {kind} in the files; need a timestamp, or"
+            ' numbers of an epoch with source.timestamp_unit = "s", "ms" or "us". Times as text are read only from JSON'
+            " and CSV"
         )
-    if source.dialect.time_zone and kind_of(given) not in ("timestamp_ntz", "date"):
+    if source.dialect.time_zone and kind_of(kind) not in ("timestamp_ntz", "date"):
         raise SourceError(
-            f"source.timestamp = {source.timestamp!r} is {given} in the files, which needs no source.dialect.time_zone:"
+            f"source.timestamp = {source.timestamp!r} is {kind} in the files, which needs no source.dialect.time_zone:"
             " leave that out"
         )
-    numbers = given.startswith(("int", "uint", "bigint", "long")) or kind_of(given) == STRING
+    numbers = kind.startswith(("int", "uint", "bigint", "long")) or kind_of(kind) == STRING
     if source.timestamp_unit is not None and not numbers:
         raise SourceError(
-            f"source.timestamp = {source.timestamp!r} is {given} in the files; timestamp_unit ="
+            f"source.timestamp = {source.timestamp!r} is {kind} in the files; timestamp_unit ="
             f" {source.timestamp_unit!r} needs an integer, or a text of one"
         )

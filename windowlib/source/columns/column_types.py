@@ -1,9 +1,13 @@
-"""Types of a column that differ from file to file: what an engine reads alike, what is wider, and whether values fit.
+"""Types of a column that differ from file to file: types that are read alike, wider types, and values that do not fit.
 
-A column keeps the type that was recorded of it first. A file whose type is wider (int32 -> int64, float -> double,
-decimals of more digits) is read as that type if it holds each value exactly, which is looked up before anything is
-computed; a column of nulls alone has any type. Units of time are read alike: nanoseconds as microseconds. A narrower
-type is refused, since what its writer has cut off cannot be seen, and one of another meaning.
+A column keeps the type that was recorded first. In a file its type may be:
+
+* wider (int32 -> int64, float -> double, decimals of more digits): read as the recorded type if it holds each value
+  exactly, which is checked before anything is computed
+* null, since all its values are null: read as any type
+* in another unit of time: nanoseconds are read as microseconds
+* narrower: refused, since its writer may have cut off digits
+* of another meaning: refused
 """
 
 from __future__ import annotations
@@ -43,16 +47,16 @@ _TYPES = {
 
 
 def schema_of(path: Path) -> pa.Schema:
-    """The columns of a Parquet file. Timestamps of 96 bits are instants, as Spark reads them, also inside of a column.
+    """Schema of a Parquet file, with the types that Spark reads.
 
-    What delta-rs writes again it calls views, of types that Spark does not know. What Arrow calls a duration is a whole
-    number in Parquet, whose unit Spark would not see.
+    Timestamps of 96 bits are instants, inside of other types too. The view types that delta-rs writes become plain
+    types. An Arrow duration is an int64: Parquet stores it so, and Spark does not see its unit.
     """
     stat = path.stat()
     return _schema(str(path), stat.st_mtime_ns, stat.st_size)
 
 
-@lru_cache(maxsize=4096)  # asked for when a batch is planned, and when it is read
+@lru_cache(maxsize=4096)  # planning and reading a batch both need it
 def _schema(path: str, _modified_ns: int, _size_bytes: int) -> pa.Schema:
     with pq.ParquetFile(path) as file:
         schema = file.schema_arrow
@@ -63,7 +67,7 @@ def _schema(path: str, _modified_ns: int, _size_bytes: int) -> pa.Schema:
 
 
 def _with_instants(kind: pa.DataType, physical: Iterator[str]) -> pa.DataType:
-    """A type with instants where the file has 96 bits; `physical` gives the types of its single values, in order."""
+    """A type whose 96-bit timestamps are instants; `physical` gives the stored type of each single value, in order."""
 
     def plain(kind: pa.DataType) -> pa.DataType:
         stored = [next(physical) for _ in range(_single_values(kind))]
@@ -73,19 +77,19 @@ def _with_instants(kind: pa.DataType, physical: Iterator[str]) -> pa.DataType:
 
 
 def _single_values(kind: pa.DataType) -> int:
-    """The number of columns that Parquet stores a type in."""
+    """Number of columns in which Parquet stores a type."""
     kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
     return sum(_single_values(kind.field(i).type) for i in range(kind.num_fields)) or 1
 
 
-@lru_cache(maxsize=64)  # most files of a source have one, which takes 1.5 KB
+@lru_cache(maxsize=64)  # most files of a source share one schema, which takes 1.5 KB
 def _shared(schema: pa.Schema, _metadata: frozenset[tuple[bytes, bytes]]) -> pa.Schema:
-    """A schema, the same object for equal ones."""
+    """Returns the same object for equal schemas."""
     return schema
 
 
 def as_in_parquet(kind: pa.DataType) -> pa.DataType:
-    """A type without what Arrow alone distinguishes, by itself or inside of another.
+    """A type in which Arrow's own types (views, durations) are replaced by the stored ones, inside of others too.
 
     >>> as_in_parquet(pa.list_(pa.struct([("a", pa.string_view())])))
     ListType(list<item: struct<a: string>>)
@@ -93,11 +97,11 @@ def as_in_parquet(kind: pa.DataType) -> pa.DataType:
     DataType(int64)
     """
     views: dict[pa.DataType, pa.DataType] = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
-    return with_inner(kind, lambda one: pa.int64() if pa.types.is_duration(one) else views.get(one, one))
+    return with_inner(kind, lambda inner: pa.int64() if pa.types.is_duration(inner) else views.get(inner, inner))
 
 
 def with_inner(kind: pa.DataType, plain: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
-    """A type with others for those of single values, by themselves or inside of structs, maps and lists."""
+    """Applies `plain` to each type of single values, by itself or inside of structs, maps and lists."""
     if pa.types.is_struct(kind):
         return pa.struct([field.with_type(with_inner(field.type, plain)) for field in kind])
     if pa.types.is_map(kind):
@@ -109,7 +113,7 @@ def with_inner(kind: pa.DataType, plain: Callable[[pa.DataType], pa.DataType]) -
 
 
 def kind_of(arrow: object) -> str:
-    """What an engine reads a column as, by the name of its type.
+    """The engine's type of a column, from the name of its Arrow type.
 
     >>> [kind_of(name) for name in ("large_string", "timestamp[ns]", "null")]
     ['string', 'timestamp_ntz', 'null']
@@ -118,13 +122,13 @@ def kind_of(arrow: object) -> str:
 
 
 def arrow_type(kind: str) -> pa.DataType:
-    """Arrow's type for that; for one that is known from files only, text."""
+    """Arrow's type for an engine's type; text for a type that only files have."""
     decimal = decimal_of(kind)
     return pa.decimal128(*decimal) if decimal else _TYPES.get(kind, pa.string())
 
 
 def declared_type(text: str | None) -> pa.DataType | None:
-    """Arrow's type for what `[source.schema]` says of a column; None for no word, and for types with parts.
+    """Arrow's type for a type in `[source.schema]`; None for None, and for nested types.
 
     >>> declared_type(" LONG"), declared_type("dec(10, 2)"), declared_type("array<int>"), declared_type(None)
     (DataType(int64), Decimal128Type(decimal128(10, 2)), None, None)
@@ -132,19 +136,19 @@ def declared_type(text: str | None) -> pa.DataType | None:
     (Decimal128Type(decimal128(20, 0)), Decimal128Type(decimal128(10, 0)))
     """
     kind = re.sub(r"^(dec|numeric)(?=\(|$)", "decimal", re.sub(r"\s", "", (text or "").casefold()))
-    kind = re.sub(r"^decimal(?:\((\d+)\))?$", lambda found: f"decimal({found[1] or 10},0)", kind)
+    kind = re.sub(r"^decimal(?:\((\d+)\))?$", lambda match: f"decimal({match[1] or 10},0)", kind)
     kind = _ALSO_CALLED.get(kind, kind)
-    found = arrow_type(kind)
-    return None if found == pa.string() and kind != STRING else found
+    type_ = arrow_type(kind)
+    return None if type_ == pa.string() and kind != STRING else type_
 
 
 def in_nanos(arrow: object) -> bool:
-    """Whether it is a timestamp in nanoseconds."""
+    """Tests if a type is a timestamp in nanoseconds."""
     return str(arrow).startswith("timestamp[ns")
 
 
 def is_unread(arrow: object) -> bool:
-    """Whether a type is, or holds, one that no engine reads: a time of day, half a float, a UUID.
+    """Tests if a type is, or contains, one that no engine reads, such as a time of day, a half float, a UUID.
 
     >>> [is_unread(kind) for kind in (pa.time64("us"), "struct<a: halffloat>", pa.uuid(), pa.timestamp("us"))]
     [True, True, True, False]
@@ -153,12 +157,12 @@ def is_unread(arrow: object) -> bool:
 
 
 def has_inner_nanos(arrow: object) -> bool:
-    """Whether a type holds, inside of it, timestamps in nanoseconds, which Spark does not read."""
+    """Tests if a type contains timestamps in nanoseconds, which Spark does not read."""
     return "[ns" in str(arrow) and not in_nanos(arrow)
 
 
 def is_too_long(arrow: object) -> bool:
-    """Whether a type is, or holds, a decimal of more digits than Spark has.
+    """Tests if a type is, or contains, a decimal of more digits than Spark reads.
 
     >>> [is_too_long(kind) for kind in (pa.decimal256(39, 0), "list<item: decimal256(40, 2)>", pa.decimal256(38, 0))]
     [True, True, False]
@@ -167,7 +171,7 @@ def is_too_long(arrow: object) -> bool:
 
 
 def is_wider(a: str, b: str) -> bool:
-    """Whether a type has all values of another, and more.
+    """Tests if type `a` holds all values of type `b`, and more.
 
     >>> is_wider("bigint", "int"), is_wider("double", "int"), is_wider("decimal(8,4)", "decimal(6,2)")
     (True, False, True)
@@ -175,33 +179,37 @@ def is_wider(a: str, b: str) -> bool:
     for chain in _CHAINS:
         if a in chain and b in chain:
             return chain.index(a) > chain.index(b)
-    if (of_a := decimal_of(a)) and (of_b := decimal_of(b)):
-        return of_a != of_b and of_a[1] >= of_b[1] and of_a[0] - of_a[1] >= of_b[0] - of_b[1]
+    if (digits_a := decimal_of(a)) and (digits_b := decimal_of(b)):
+        return (
+            digits_a != digits_b
+            and digits_a[1] >= digits_b[1]
+            and digits_a[0] - digits_a[1] >= digits_b[0] - digits_b[1]
+        )
     return False
 
 
 def misfit(
-    path: Path, column: str, recorded: str, found: str, *, floored: bool = False, declared: bool = False
+    path: Path, column: str, recorded: str, file_type: str, *, floored: bool = False, declared: bool = False
 ) -> str | None:
-    """Why a column of a file cannot be read as the type that is recorded; None where it can, and nothing is lost.
+    """Reason why a column of a file cannot be read as the recorded type; None if nothing would be lost.
 
-    `floored`: less than a microsecond does not matter. `declared`: the author has named the type, and takes other
-    numbers for what they are.
+    floored:  fractions of a microsecond do not matter
+    declared: the definition names the type, so any type of numbers may be read if each value fits
     """
-    then, now = kind_of(recorded), kind_of(found)
-    is_said = f"is {found}, but {'source.schema says' if declared else 'was recorded as'} {recorded}"
+    then, now = kind_of(recorded), kind_of(file_type)
+    is_said = f"is {file_type}, but {'source.schema says' if declared else 'was recorded as'} {recorded}"
     if then == now:
-        lost = None if floored or not in_nanos(found) else _not_whole_micros(path, column)
-        return lost and f"is {found}, which is read in microseconds, and has {lost} ns"
+        lost = None if floored or not in_nanos(file_type) else _not_whole_micros(path, column)
+        return lost and f"is {file_type}, which is read in microseconds, and has {lost} ns"
     if now == NULL and not is_nested(recorded):
         return None
     if declared and (then, now) == ("timestamp_ntz", "date"):
-        return None  # its midnight
+        return None  # a date is read as its midnight
     if is_wider(now, then) or (declared and _is_number(then) and _is_number(now)):
         lost = _not_held(path, column, then)
         return lost and f"{is_said}, which cannot hold {lost}"
     if is_wider(then, now):
-        return f"{is_said}: what its writer has cut off cannot be seen"
+        return f"{is_said}: its writer may have cut off digits"
     return f"{is_said}: another meaning"
 
 
@@ -210,12 +218,12 @@ def _is_number(kind: str) -> bool:
 
 
 def is_nested(recorded: str) -> bool:
-    """Tests if a type, as Arrow names it, has others inside of it."""
+    """Tests if a type, as Arrow names it, contains other types."""
     return bool(re.match(r"(large_)?(list|struct|map)\b", recorded))
 
 
 def _not_whole_micros(path: Path, column: str) -> str | None:
-    """The first time that is not a whole number of microseconds."""
+    """First time that is not a whole number of microseconds; None without one."""
     for values in _values(path, column):
         nanos = values.cast(pa.int64())
         micros = pc.multiply(pc.divide(nanos, NANOS_PER_MICRO), NANOS_PER_MICRO)
@@ -225,7 +233,7 @@ def _not_whole_micros(path: Path, column: str) -> str | None:
 
 
 def _not_held(path: Path, column: str, kind: str) -> str | None:
-    """The first value that a type of numbers does not hold exactly."""
+    """First value that a type of numbers does not hold exactly; None without one."""
     type_ = arrow_type(kind)
     for values in _values(path, column):
         held = _held(values, type_)
@@ -235,12 +243,12 @@ def _not_held(path: Path, column: str, kind: str) -> str | None:
 
 
 def _held(values: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Which values come back as they are from another type; null for null."""
+    """For each value, true if it is unchanged by a cast to another type and back; null for null."""
     if pa.types.is_integer(values.type) and pa.types.is_floating(type_):
         return _held_as_float(values, type_)
     try:
         held = pc.equal(values.cast(type_).cast(values.type), values)
-    except pa.ArrowInvalid:  # at least one
+    except pa.ArrowInvalid:  # at least one value does not fit
         if len(values) == 1:
             return pa.array([False])
         middle = len(values) // 2
@@ -249,7 +257,7 @@ def _held(values: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def _held_as_float(values: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Arrow's own check refuses every whole number beyond 2^53, of which some are held."""
+    """The same for whole numbers as floats; Arrow's own check refuses all beyond 2^53, although some are exact."""
     end = 2.0 ** (values.type.bit_width - (not pa.types.is_unsigned_integer(values.type)))
     near = values.cast(type_, safe=False)
     fits = pc.less(near, end)
@@ -258,8 +266,8 @@ def _held_as_float(values: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def _first(values: pa.Array, chosen: pa.Array) -> str | None:
-    found = values.filter(chosen)
-    return str(found[0].as_py()) if len(found) else None
+    matches = values.filter(chosen)
+    return str(matches[0].as_py()) if len(matches) else None
 
 
 def _values(path: Path, column: str) -> Iterator[pa.Array]:

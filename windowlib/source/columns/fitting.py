@@ -1,4 +1,4 @@
-"""A column's type in a file, compared with the type that it is read as: recorded, declared, or of a Delta table."""
+"""Comparison of a column's type in a file with the type that it is read as: recorded, declared, or of a Delta table."""
 
 from __future__ import annotations
 
@@ -19,61 +19,64 @@ DONE = "nothing of this batch has been committed"
 
 @dataclass(frozen=True, slots=True)
 class ReadTypes:
-    """The types, as Arrow names them, that columns in use are read as, as far as they are known before a file is seen.
+    """Types that the columns in use are read as, as far as they are known before any file is read.
 
-    known: recorded by earlier batches, declared, or of the table
-    table: the columns of a Delta table's schema
+    types: recorded by earlier batches, declared, or of the Delta table; as Arrow names them
+    table: the columns of a Delta table's schema, with their types
     """
 
     source: Source
     uses: Uses
-    known: Mapping[str, str]
+    types: Mapping[str, str]
     table: Mapping[str, str]
 
     @classmethod
     def of(cls, source: Source, uses: Uses, recorded: Mapping[str, str]) -> ReadTypes:
-        """Those of a source. Raises `StateMismatch` where what was recorded and what is declared now do not agree."""
+        """Types for a source. Raises `StateMismatch` if a declared type differs from the recorded one."""
         table = table_types(source, uses.columns)
-        known = {**recorded, **_declared(source, uses.columns, recorded)}
-        return cls(source, uses, by_table(source, uses, known, table), table)
+        types = {**recorded, **_declared(source, uses.columns, recorded)}
+        return cls(source, uses, by_table(source, uses, types, table), table)
 
     def check(self, file: str, name: str, types: tuple[str, str], read: Collection[str]) -> None:
-        """Raises `StateMismatch` where a column of a file cannot be read as it was recorded first.
+        """Raises `StateMismatch` if a column of a file cannot be read as the recorded type.
 
-        types: the recorded one, and that of the file; `read` are files that were read before
+        types: the recorded type, and the type in the file
+        read:  files that were read before
         """
-        (recorded, found), source = types, self.source
-        if found == recorded and not in_nanos(found):
+        (recorded, file_type), source = types, self.source
+        if file_type == recorded and not in_nanos(file_type):
             return
         path, column = source.path / file, source.in_files(name)
         declared, by_schema = source.declared(column) is not None, name in self.table and not is_nested(recorded)
         floored = name.casefold() == source.timestamp.casefold()
-        why = misfit(path, column, recorded, found, floored=floored, declared=declared or by_schema)
-        if why is None:
+        reason = misfit(path, column, recorded, file_type, floored=floored, declared=declared or by_schema)
+        if reason is None:
             return
-        said = f"column {name!r} of {path} {why if declared else why.replace('source.schema says', 'was recorded as')}"
+        if not declared:
+            reason = reason.replace("source.schema says", "was recorded as")
+        problem = f"column {name!r} of {path} {reason}"
         if by_schema and widens(recorded, self.table[name]):
-            raise StateMismatch(f"{said}. {self._since_widened(name, recorded)}; {DONE}")
+            raise StateMismatch(f"{problem}. {self._since_widened(name, recorded)}; {DONE}")
         raise StateMismatch(
-            f"{said}. Write the file with {recorded.replace('[ns', '[us')}"
-            f"{_declaring(column, recorded, found)}{aside(source, file, read, '; or leave it out')};"
+            f"{problem}. Write the file with {recorded.replace('[ns', '[us')}"
+            f"{_declaring(column, recorded, file_type)}{aside(source, file, read, '; or leave it out')};"
             f"{'' if declared else ' or start a pipeline under another name for the new type;'} {DONE}"
         )
 
     def _since_widened(self, name: str, recorded: str) -> str:
-        """Says what to do where the table was widened, and what is stored was not."""
+        """Advice for a table that was widened, while windows are stored by the recorded type."""
         now, file = self.table[name], self.source.file
-        key = stored_by(self.source, self.uses, {**self.known, name: recorded}, name, now) or f"column {name!r}"
+        key = stored_by(self.source, self.uses, {**self.types, name: recorded}, name, now) or f"column {name!r}"
         return (
-            f"The table has {now} since, but {key} is stored by the type that was recorded. Give {key} another name"
-            f" in {file} and have the tables built again: `{to_paste('migrate', file, *WHY)}`;"
+            f"The table has {now} now, but {key} is stored by the recorded type. Give {key} another name"
+            f" in {file} and rebuild the tables: `{to_paste('migrate', file, *WHY)}`;"
             " or start a pipeline under another name"
         )
 
 
 def _declared(source: Source, used: Sequence[str], recorded: Mapping[str, str]) -> dict[str, str]:
-    """The types that `[source.schema]` names of columns in use; raises `StateMismatch` where another is recorded."""
-    found: dict[str, str] = {}
+    """Types in `[source.schema]` of columns in use; raises `StateMismatch` if another type is recorded."""
+    types: dict[str, str] = {}
     for name in used:
         text = source.declared(source.in_files(name))
         kind = declared_type(text)
@@ -83,13 +86,13 @@ def _declared(source: Source, used: Sequence[str], recorded: Mapping[str, str]) 
                 f" {recorded[name]}: a column keeps its type. Say {kind_of(recorded[name])}, or leave it out"
             )
         if kind is not None and name not in recorded:
-            found[name] = str(kind)
-    return found
+            types[name] = str(kind)
+    return types
 
 
-def _declaring(column: str, recorded: str, found: str) -> str:
-    """What to say where a narrower type is not the file's fault."""
-    if not is_wider(kind_of(recorded), kind_of(found)):
+def _declaring(column: str, recorded: str, file_type: str) -> str:
+    """Advice to declare the type, for a file whose narrower type has lost nothing; empty for other types."""
+    if not is_wider(kind_of(recorded), kind_of(file_type)):
         return ""
-    said = f'schema = {{ {json.dumps(column)} = "{kind_of(recorded)}" }}'
-    return f"; or, where nothing is cut off, say so in [source]: {said}"
+    line = f'schema = {{ {json.dumps(column)} = "{kind_of(recorded)}" }}'
+    return f"; or, where nothing is cut off, say so in [source]: {line}"

@@ -1,8 +1,8 @@
-"""Columns that stand in the names of folders, where Spark by itself finds none or others.
+"""Columns from folder names (`store=1/`) that Spark misreads or does not find.
 
-Spark takes a source for one table, whose files all lie equally deep, below folders of the same names, each with a
-value, in its own spelling. The files of other writers need not: some may lie above, or below other folders, and
-Arrow and delta-rs write a byte of UTF-8 where Spark writes a character.
+Spark expects all files at the same depth, below folders that name the same columns, each with a value in Spark's own
+spelling. Other writers differ: files may lie at different depths or below other columns. Arrow and delta-rs escape
+each byte of UTF-8, Spark does not escape such characters.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NOT_SPARKS = r"=(?:/|$)|(?:^|/)=|%[89a-fA-F]"
 
 
 def are_as_spark_finds(files: Collection[SourceFile]) -> bool:
-    """Tests if Spark reads the values of these files from their folders.
+    """Tests if Spark finds the right partition values of these files in the names of their folders.
 
     >>> of = lambda *paths: [SourceFile(path, 1, 1, 1) for path in paths]
     >>> are_as_spark_finds(of("a=1/b=2/1", "a=1/b=3/2")), are_as_spark_finds(of("1", "2"))
@@ -48,17 +48,17 @@ def are_as_spark_finds(files: Collection[SourceFile]) -> bool:
 
 
 def with_values(rows: DataFrame, uris: Sequence[str], source: Path, files: Sequence[SourceFile]) -> DataFrame:
-    """Returns rows, with SOURCE_FILE, of these files below `source`, with their partition columns as texts."""
+    """Adds the partition columns, as texts, to rows of files below `source`; the rows have SOURCE_FILE."""
     by_folder = all(file.partition_values is None for file in files)
     by_path = {source / file.path: file for file in files}
-    known: dict[str, dict[str, str | None]] = {}
+    values_of: dict[str, dict[str, str | None]] = {}
     for uri in uris:
         for spelled in spellings(uri):
-            known[spelled.rpartition("/")[0] if by_folder else spelled] = by_path[file_of(uri)].values
+            values_of[spelled.rpartition("/")[0] if by_folder else spelled] = by_path[file_of(uri)].values
     place = F.regexp_replace(names.SOURCE_FILE, _LAST_PART, "") if by_folder else F.col(names.SOURCE_FILE)
     columns = {}
-    for name in dict.fromkeys(name for values in known.values() for name in values):
-        texts = {uri: values[name] for uri, values in known.items()}
+    for name in dict.fromkeys(name for values in values_of.values() for name in values):
+        texts = {uri: values[name] for uri, values in values_of.items()}
         columns[name] = F.element_at(F.from_json(F.lit(json.dumps(texts)), "map<string, string>"), place)
     return rows.withColumns(columns) if columns else rows
 
@@ -66,21 +66,21 @@ def with_values(rows: DataFrame, uris: Sequence[str], source: Path, files: Seque
 def misfits_of(files: Iterable[SourceFile], kinds: Mapping[str, str]) -> dict[str, list[str]]:
     """Returns the texts of partition columns that do not fit their types, by column."""
     texts = {(name, text): None for file in files for name, text in file.values.items() if kinds[name] != STRING}
-    found: dict[str, list[str]] = {}
+    misfits: dict[str, list[str]] = {}
     for name, text in texts:
         if text is not None and not is_value(text, kinds[name]):
-            found.setdefault(name, []).append(text)
-    return found
+            misfits.setdefault(name, []).append(text)
+    return misfits
 
 
 def typed(rows: DataFrame, kinds: Mapping[str, str], misfits: Mapping[str, Sequence[str]]) -> DataFrame:
-    """Returns rows with their partition columns, which are texts, in these types; MISFIT where texts do not fit."""
+    """Casts partition columns from texts to their types; MISFIT has a sentence for each text that does not fit."""
     columns: dict[str, Column] = {}
     sentences = []
     for name, kind in kinds.items():
         text = F.col(quoted(name))
         if texts := misfits.get(name):
-            sentences += [F.when(text == F.lit(one), F.lit(misfit(name, one, kind))) for one in texts]
+            sentences += [F.when(text == F.lit(value), F.lit(misfit(name, value, kind))) for value in texts]
             text = F.when(~text.isin(*texts), text)
         if kind != STRING:
             columns[name] = text.cast(kind)

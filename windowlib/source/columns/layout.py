@@ -1,11 +1,12 @@
-"""What the columns of Parquet files are read as, where their types differ from file to file.
+"""Types that the columns of Parquet files are read as, if the types differ from file to file.
 
-A column that the definition names is of the type that was recorded of it first
-(`windowlib.source.columns.column_types`). One that it does not name is only shown, as JSON, in the rows that a batch
-turns away. It is read as the widest of its types; those that this one does not hold are read as columns of their own
-(`windowlib.plans.names.of_another_type`), each null in the rows of other files. JSON leaves nulls out, so a row shows
-the value as its own file has it. What no engine reads is null, and so is what a column has beyond its first
-`MOST_TYPES` such types.
+A column that the definition names has the type that was recorded first (`windowlib.source.columns.column_types`).
+
+Other columns are only shown, as JSON, in late and quarantined rows. Such a column is read as the widest of its types.
+Types that this one does not hold are read as separate columns (`windowlib.plans.names.of_another_type`). A separate
+column is null in the rows of other files. JSON leaves nulls out, so a row shows the value of its own file.
+
+A type that no engine reads is null. A column has at most `MOST_TYPES` such types; values of further types are null.
 """
 
 from __future__ import annotations
@@ -39,21 +40,22 @@ if TYPE_CHECKING:
 
 Types = Mapping[str, str]
 Fields = Mapping[str, Mapping[str, pa.Field]]
-NANOS = "nanos"  # of a timestamp in nanoseconds, which Spark reads as a whole number
+NANOS = "nanos"  # a timestamp in nanoseconds, which Spark reads as a whole number
 MOST_TYPES = 8
-"""Of a column that is not named: where files are written of objects, each may have a struct of its own."""
+"""Limit for a column that the definition does not name; its struct may differ in every file."""
 _UNSIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20)}
-"""What Spark reads numbers without a sign as."""
+"""Types that Spark reads unsigned numbers as."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The columns of some files, by the files' names for them, in order of appearance.
+    """Columns of some files, by the files' names for them, in order of appearance.
 
-    kinds:      what each is read as
-    fields:     the field of a file for each type that it has
-    in_folders: what columns are read as that stand in the names of folders
-    places:     of a column that is not named, which of `kinds` each of its types is read as; other types are not read
+    kinds:      the type that each column is read as
+    fields:     for each column and each of its types, a field of a file
+    in_folders: the types of the columns in folder names
+    places:     for a column that the definition does not name, and each of its types, the column in `kinds` that
+                reads it; other types are not read
     """
 
     kinds: Types
@@ -63,69 +65,75 @@ class Layout:
 
     @classmethod
     def of(cls, source: Source, files: Sequence[SourceFile], recorded: Types) -> Layout:
-        """Of these files; `recorded` has the types of columns in use by the definition's names, as Arrow names them."""
+        """Layout of these files.
+
+        recorded: the types of the columns in use, as Arrow names them, by the definition's names
+        """
         folded = kinds_of(source, files, recorded)
         fields = _fields(source, files, recorded, folded)
         in_use = {source.in_files(name).casefold(): kind for name, kind in recorded.items()}
         kinds: dict[str, str] = {}
         places: dict[str, Types] = {}
-        for name, found in fields.items():
-            if (known := in_use.get(name.casefold())) is not None:
-                kinds[name] = kind_of(known)
+        for name, types in fields.items():
+            if (recorded_type := in_use.get(name.casefold())) is not None:
+                kinds[name] = kind_of(recorded_type)
                 continue
-            columns = {names.of_another_type(name, i) if i else name: one for i, one in enumerate(_apart([*found]))}
-            kinds |= {column: _widest(one) for column, one in columns.items()}
-            places[name] = {kind: column for column, one in columns.items() for kind in one if kind != NULL}
+            columns = {names.of_another_type(name, i) if i else name: group for i, group in enumerate(_apart([*types]))}
+            kinds |= {column: _widest(group) for column, group in columns.items()}
+            places[name] = {kind: column for column, group in columns.items() for kind in group if kind != NULL}
         return cls(kinds, fields, folded, places)
 
     def differing(self, schema: pa.Schema) -> dict[str, str]:
-        """The columns that a file has in another type than they are read as, with that type; NULL: nothing is read."""
-        own = {one.name.casefold(): one.type for one in schema}
+        """Columns whose type in a file differs from the type they are read as, with the file's type.
+
+        NULL: the column is not read from this file, or has only nulls there.
+        """
+        own = {field.name.casefold(): field.type for field in schema}
         twice = {*map(str.casefold, names.same_but_for_case(schema.names))}
-        found = {}
+        types_read = {}
         for name, kind in self.kinds.items():
             column = names.plain(name)
-            given = own.get(column.casefold())
+            own_type = own.get(column.casefold())
             if column.casefold() in twice:
-                found[name] = NULL
+                types_read[name] = NULL
                 continue
-            if given is None and name == column:
+            if own_type is None and name == column:
                 continue
-            of_file = NULL if given is None else kind_of(given)
+            of_file = NULL if own_type is None else kind_of(own_type)
             if column in self.places and self.places[column].get(of_file) != name:
-                found[name] = NULL
-            elif in_nanos(given) or of_file == NULL or of_file != kind:
-                found[name] = NANOS if in_nanos(given) else of_file
-        return found
+                types_read[name] = NULL
+            elif in_nanos(own_type) or of_file == NULL or of_file != kind:
+                types_read[name] = NANOS if in_nanos(own_type) else of_file
+        return types_read
 
     def placed(self, schema: pa.Schema) -> dict[str, str | None]:
-        """The columns of a file, in lower case, that are read as another than that of their name; None: not read."""
-        found = self.differing(schema)
-        taken = {names.plain(name): name for name in self.kinds if found.get(name) != NULL}
-        return {name.casefold(): taken.get(name) for name in self.places if taken.get(name) != name}
+        """Columns of a file, in lower case, that are read as a column of another name; None: not read."""
+        differing = self.differing(schema)
+        columns_read = {names.plain(name): name for name in self.kinds if differing.get(name) != NULL}
+        return {name.casefold(): columns_read.get(name) for name in self.places if columns_read.get(name) != name}
 
     def type_of(self, name: str, kind: str) -> DataType:
-        """Spark's type for what a column is in a file, or is read as."""
-        known = self.fields[names.plain(name)].get(kind)
-        if known is None or kind == NULL:
-            known = pa.field(name, arrow_type("bigint" if kind == NANOS else kind))
-        return spark_type(known)
+        """Spark's type of a column, for a type that it has in a file or is read as."""
+        field = self.fields[names.plain(name)].get(kind)
+        if field is None or kind == NULL:
+            field = pa.field(name, arrow_type("bigint" if kind == NANOS else kind))
+        return spark_type(field)
 
-    def schema(self, found: Types = MappingProxyType({})) -> StructType:
-        """What to read of a file in which these columns are of these types; those of nulls are left out."""
+    def schema(self, differing: Types = MappingProxyType({})) -> StructType:
+        """Schema to read a file with, in which these columns have other types; columns of nulls are left out."""
         from pyspark.sql.types import StructField, StructType
 
-        own = {name: found.get(name, kind) for name, kind in self.kinds.items() if found.get(name) != NULL}
+        own = {name: differing.get(name, kind) for name, kind in self.kinds.items() if differing.get(name) != NULL}
         return StructType([StructField(names.plain(name), self.type_of(name, kind)) for name, kind in own.items()])
 
     def whole(self) -> StructType:
-        """All columns, in the types that they are read as."""
+        """Schema of all columns, in the types that they are read as."""
         from pyspark.sql.types import StructField, StructType
 
         return StructType([StructField(name, self.type_of(name, kind)) for name, kind in self.kinds.items()])
 
     def with_folders(self, schema: StructType, *, as_texts: bool = False) -> StructType:
-        """The same with the columns that stand in the names of folders, in their types or as texts."""
+        """Adds the columns in folder names to a schema, in their types or as texts."""
         from pyspark.sql.types import StructField, StructType
 
         folded = {name: STRING if as_texts else kind for name, kind in self.in_folders.items()}
@@ -134,52 +142,54 @@ class Layout:
 
 
 def each_once(schemas: Sequence[pa.Schema]) -> list[pa.Schema]:
-    """Schemas of files without those that are the same object as another one."""
-    return [*{id(one): one for one in schemas}.values()]
+    """Schemas without repeated objects."""
+    return [*{id(schema): schema for schema in schemas}.values()]
 
 
 def _fields(source: Source, files: Sequence[SourceFile], recorded: Types, folded: Collection[str]) -> Fields:
-    """The fields that are read, of each type, by the definition's spelling of their columns, or else the first one.
+    """Fields that are read, by column and type; a column has the definition's spelling, else the first file's.
 
-    Left out are those of `folded`, and those that a file has in two spellings. Raises `SourceError` where such a one
-    is in use: it was not when the file was first read.
+    Left out are the columns in `folded`, and columns that a file has in two spellings. Raises `SourceError` if a
+    column in two spellings is in use, which it was not when the file was first read.
+
+    folded: the columns in folder names
     """
-    found: dict[str, dict[str, pa.Field]] = {}
+    fields: dict[str, dict[str, pa.Field]] = {}
     in_folders = {*map(str.casefold, folded)}
     paths = [source.path / file.path for file in files]
     used = {source.in_files(name).casefold() for name in recorded}
     spelled = {own.casefold(): own for own in (*source.rename, *map(source.in_files, recorded))}
-    for path, schema in {id(of := schema_of(path)): (path, of) for path in paths}.values():
+    for path, schema in {id(schema := schema_of(path)): (path, schema) for path in paths}.values():
         twice = names.same_but_for_case(schema.names)
         if alike := [name for name in twice if name.casefold() in used]:
             raise spelled_twice(path, alike)
-        for one in schema:
-            if one.name in twice:
+        for file_field in schema:
+            if file_field.name in twice:
                 continue
-            name, kind = spelled.setdefault(one.name.casefold(), one.name), kind_of(one.type)
-            if name.casefold() in in_folders or kind in found.get(name, {}):
+            name, kind = spelled.setdefault(file_field.name.casefold(), file_field.name), kind_of(file_field.type)
+            if name.casefold() in in_folders or kind in fields.get(name, {}):
                 continue
-            if name.casefold() in used or is_readable(one):
-                found.setdefault(name, {})[kind] = one.with_name(name)
-    return found
+            if name.casefold() in used or is_readable(file_field):
+                fields.setdefault(name, {})[kind] = file_field.with_name(name)
+    return fields
 
 
 def _apart(kinds: Sequence[str]) -> list[list[str]]:
-    """The types of a column, together where one of them holds all others.
+    """Groups the types of a column, so that one type of each group holds all others of it.
 
     >>> _apart(["int", "string", "null", "bigint", "double"]), _apart(["null"])
     ([['int', 'bigint'], ['string'], ['double']], [['null']])
     """
-    found: list[list[str]] = []
+    groups: list[list[str]] = []
     for kind in kinds:
         if kind == NULL:
             continue
-        fitting = (one for one in found if is_wider(kind, _widest(one)) or is_wider(_widest(one), kind))
-        if (one := next(fitting, None)) is not None:
-            one.append(kind)
-        elif len(found) < MOST_TYPES:
-            found.append([kind])
-    return found or [[NULL]]
+        fitting = (group for group in groups if is_wider(kind, _widest(group)) or is_wider(_widest(group), kind))
+        if (group := next(fitting, None)) is not None:
+            group.append(kind)
+        elif len(groups) < MOST_TYPES:
+            groups.append([kind])
+    return groups or [[NULL]]
 
 
 def _widest(kinds: Sequence[str]) -> str:
@@ -187,7 +197,7 @@ def _widest(kinds: Sequence[str]) -> str:
 
 
 def spark_type(field: pa.Field) -> DataType:
-    """Spark's type for a field of a file."""
+    """Spark's type of a field of a file."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     signed = pa.schema([field.with_type(_signed(field.type))])
@@ -195,15 +205,16 @@ def spark_type(field: pa.Field) -> DataType:
 
 
 def _signed(kind: pa.DataType) -> pa.DataType:
-    """
+    """A type with signed numbers instead of unsigned ones, as Spark reads them.
+
     >>> _signed(pa.list_(pa.struct([("a", pa.uint8())])))
     ListType(list<item: struct<a: int16>>)
     """
-    return with_inner(kind, lambda one: _UNSIGNED.get(one, one))
+    return with_inner(kind, lambda inner: _UNSIGNED.get(inner, inner))
 
 
 def _has_alike(kind: pa.DataType) -> bool:
-    """Tests if a type holds a struct with fields that differ in case only.
+    """Tests if a type contains a struct with fields whose names differ in case only.
 
     >>> _has_alike(pa.list_(pa.struct([("a", pa.int8()), ("A", pa.int8())])))
     True
@@ -214,7 +225,7 @@ def _has_alike(kind: pa.DataType) -> bool:
 
 
 def is_readable(field: pa.Field) -> bool:
-    """Whether a field of a file can be read by every engine."""
+    """Tests if every engine can read a field of a file."""
     from pyspark.errors import PySparkException
 
     if is_unread(field.type) or _has_alike(field.type):

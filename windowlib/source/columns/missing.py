@@ -1,8 +1,8 @@
-"""Columns that a file does not have: read as null, or said whose mistake they are, the definition's or the file's.
+"""Columns that a file lacks: read as null, or reported as a mistake of the definition or of the file.
 
-A column that a Delta table's schema has is null in files that lack it, as the table's other readers have it. Of plain
-files `source.missing_columns` decides. A column that no file has so far is most likely a misspelt key of the
-definition; to set files aside for it would lose their rows.
+A column in a Delta table's schema is null in files that lack it, as for the table's other readers. For plain files
+`source.missing_columns` decides. A column that no file has so far is most likely misspelt in the definition. The
+message does not propose to set files aside for it, since their rows would be lost.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.mistakes import in_toml, nearest
+from windowlib.definition.plurals import first_five
 from windowlib.definition.toml.source import Source
 from windowlib.definition.uses import Uses
 from windowlib.plans.names import EVENT_TIME
@@ -20,12 +21,12 @@ from windowlib.plans.sql.kinds import NULL
 
 @dataclass(slots=True)
 class OtherFiles:
-    """Columns of files besides the one that is looked at.
+    """Columns of the other files of a source, next to the file that is checked.
 
-    read:     the paths of files that were read before, maybe this one among them
+    read:     the paths of files that were read before; the checked file may be among them
     recorded: the columns that earlier batches have read, by the definition's names
     table:    the columns of the Delta table's schema, with their types
-    files:    the types of the columns of other files, one file after the other, by names in lower case
+    files:    the column types of each other file, by names in lower case
     """
 
     read: Collection[str]
@@ -35,7 +36,7 @@ class OtherFiles:
     _types: dict[str, str] = field(default_factory=dict)
 
     def type_of(self, column: str) -> str | None:
-        """The type that the first of them has that has one, NULL where no other file has; None where no file has it."""
+        """Type of a column in the first file that has one; NULL if it is null in all; None if no file has it."""
         folded = column.casefold()
         while self._types.get(folded, NULL) == NULL and (types := next(self.files, None)) is not None:
             for name, kind in types.items():
@@ -50,10 +51,12 @@ class OtherFiles:
 
 @dataclass(frozen=True, slots=True)
 class AbsentColumn:
-    """A column that a file does not have; `name` is the definition's for it, and `key` the key that names it.
+    """A column that a file does not have.
 
+    name:  the definition's name for it
+    key:   the key of the definition that names it
     has:   the columns of the file
-    meant: a question for what was meant, empty where nothing is near
+    meant: a proposal for the name that was meant; empty if no column has a similar name
     """
 
     column: str
@@ -70,7 +73,7 @@ def in_use(source: Source, uses: Uses, name: str, has: Collection[str]) -> Absen
 
 
 def renamed(source: Source, column: str, has: Sequence[str]) -> AbsentColumn:
-    """A column to rename that a file does not have; where it has one of the new name, the two stand the wrong way."""
+    """A column to rename that a file does not have; if the file has the new name, proposes to swap the two names."""
     name, meant = source.rename[column], nearest(column, has)
     if name in has:
         meant = f"; did you mean {{ {in_toml(name)} = {in_toml(column)} }}, what the files call it first?"
@@ -78,10 +81,10 @@ def renamed(source: Source, column: str, has: Sequence[str]) -> AbsentColumn:
 
 
 def absent(source: Source, uses: Uses, columns: Sequence[str]) -> Iterator[AbsentColumn]:
-    """The columns that the definition renames or uses, and a file with these columns does not have."""
+    """Columns that the definition renames or uses, and that are not among the columns of a file."""
     folded, has = {name.casefold() for name in columns}, [source.named(name) for name in columns]
     missing = {name.casefold(): own for own, name in source.rename.items() if own.casefold() not in folded}
-    if uses.columns:  # else it only matters that the file can be opened
+    if uses.columns:  # otherwise the file only needs to open
         yield from (renamed(source, own, columns) for own in missing.values())
     for name in uses.columns:
         if source.in_files(name).casefold() not in folded and name.casefold() not in missing and name != EVENT_TIME:
@@ -89,17 +92,20 @@ def absent(source: Source, uses: Uses, columns: Sequence[str]) -> Iterator[Absen
 
 
 def is_null(source: Source, uses: Uses, gap: AbsentColumn, others: OtherFiles) -> bool:
-    """Tests if a column is read as null in files that lack it; one that is renamed and not used is not read at all."""
+    """Tests if a column may be absent from a file, and is null there.
+
+    A column that is renamed and not used is never read, so it only has to occur in some file.
+    """
     if gap.name not in uses.columns:
         return bool(others.recorded) or others.have(gap.name)
     return gap.name in others.table or (source.missing_columns == "null" and gap.name.casefold() not in source.needed)
 
 
 def without(source: Source, file: str, gap: AbsentColumn, others: OtherFiles) -> str:
-    """Says that a file does not have a column that the definition names, and what to do."""
+    """Message that a file does not have a column that the definition names."""
     column, key, meant = gap.column, gap.key, gap.meant
     named = f"{key} names the column {column!r}, which {source.path / file} does not have"
-    has = f"It has {', '.join(gap.has)}." if gap.has else "It has no column."
+    has = f"It has {first_five(gap.has)}." if gap.has else "It has no column."
     it, done = f"the file with {column!r}", "nothing of this batch has been committed"
     if not others.have(gap.name):
         certain = meant or source.missing_columns == "null"
@@ -118,5 +124,5 @@ def without(source: Source, file: str, gap: AbsentColumn, others: OtherFiles) ->
 
 
 def aside(source: Source, file: str, read: Collection[str], words: str) -> str:
-    """The command by which runs go on without a file, after some words; nothing for one of those that were read."""
+    """Command that sets a file aside, after some words; empty for a file that was read before."""
     return "" if file in read else f"{words}: `{to_paste('set-aside', source.file, file, *WHY)}`"

@@ -1,7 +1,7 @@
-"""The values of partition columns: texts in the names of folders, or in the log of a Delta table.
+"""Values of partition columns: texts in the names of folders, or in the log of a Delta table.
 
 A column is text unless `source.schema`, or the schema of the Delta table, gives it another type. The text must then be
-a value of that type exactly; else every row of the file is refused.
+exactly a value of that type; otherwise every row of the file is refused.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _TIME = r"([0-9]{4}-[0-9]{2}-[0-9]{2})[ T]([0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{
 
 
 def value_of(text: str, kind: str) -> Any:
-    """Returns the value of a type that a text is; raises `ValueError` for a text that is none.
+    """Parses a text as a value of a type; raises `ValueError` if it is not one.
 
     >>> [value_of(text, kind) for text, kind in (("007", "int"), ("1.10", "decimal(4,1)"), ("2026-03-02", "date"))]
     [7, Decimal('1.10'), datetime.date(2026, 3, 2)]
@@ -75,7 +75,7 @@ def _holds(digits: tuple[int, int], number: Decimal) -> bool:
 def is_value(text: str | None, kind: str) -> bool:
     """Tests if a text, or null, is a value of a type.
 
-    >>> [is_value(*one) for one in (("1.5", "int"), ("2026-02-30", "date"), ("1099511627776", "int"), (None, "int"))]
+    >>> [is_value(*pair) for pair in (("1.5", "int"), ("2026-02-30", "date"), ("1099511627776", "int"), (None, "int"))]
     [False, False, False, True]
     """
     try:
@@ -85,20 +85,20 @@ def is_value(text: str | None, kind: str) -> bool:
 
 
 def misfit(name: str, text: str, kind: str) -> str:
-    """Returns the sentence for a value that does not fit the type of its column."""
+    """Sentence about a value that does not fit the type of its column."""
     return f"folder column {name!r} has {text!r}, which is no {kind}"
 
 
 def values_in(file: SourceFile, kinds: Mapping[str, str]) -> dict[str, Any]:
-    """Returns the typed values of a file's partition columns; under MISFIT the sentence for one that does not fit."""
-    found: dict[str, Any] = {}
+    """Typed values of a file's partition columns; MISFIT has the sentence about the first that does not fit."""
+    values: dict[str, Any] = {}
     for name, text in file.values.items():
         kind = kinds[name]
         fits = is_value(text, kind)
-        found[name] = value_of(text, kind) if fits and text is not None else None
+        values[name] = value_of(text, kind) if fits and text is not None else None
         if not fits and text is not None:
-            found.setdefault(names.MISFIT, misfit(name, text, kind))
-    return found
+            values.setdefault(names.MISFIT, misfit(name, text, kind))
+    return values
 
 
 def have_misfits(files: Iterable[SourceFile], kinds: Mapping[str, str]) -> bool:
@@ -107,7 +107,7 @@ def have_misfits(files: Iterable[SourceFile], kinds: Mapping[str, str]) -> bool:
 
 
 def kinds_of(source: Source, files: Iterable[SourceFile], recorded: Mapping[str, str]) -> dict[str, str]:
-    """Returns the engine's types of the files' partition columns, by the files' names for them.
+    """The engine's types of the files' partition columns, by the files' names for them.
 
     recorded: the types of the columns in use, as Arrow names them, by the definition's names
     """
@@ -117,30 +117,31 @@ def kinds_of(source: Source, files: Iterable[SourceFile], recorded: Mapping[str,
 
 
 def types_of(source: Source, files: Iterable[SourceFile | ListedFile], recorded: Mapping[str, str]) -> dict[str, str]:
-    """Returns the types of the files' partition columns, as Arrow names them, before anything is read.
+    """Types of the files' partition columns, as Arrow names them, before any file is read.
 
-    Those of a Delta table are recorded, or in its schema. Raises `SourceError` for a declared type that no text has.
+    For a Delta table, recorded types come first, then those of its schema. Raises `SourceError` for a declared type
+    that a text cannot have.
     """
     columns = dict.fromkeys(name for file in files for name in file.values)
-    found = {}
+    types = {}
     for name in columns:
-        declared = declared_type(said := source.columns.get(name))
-        if said is not None and (declared is None or pa.types.is_binary(declared)):
+        declared = declared_type(stated := source.columns.get(name))
+        if stated is not None and (declared is None or pa.types.is_binary(declared)):
             raise SourceError(
-                f"source.schema in {source.file} says {said} of column {name!r}, which stands in the names of folders;"
+                f"source.schema in {source.file} says {stated} of column {name!r}, which is in the names of folders;"
                 f" need {SINGLE}"
             )
-        found[name] = str(declared or STRING)
+        types[name] = str(declared or STRING)
     if source.format != "delta":
-        return found
-    known = {name: recorded[to] for name in columns if (to := source.named(name)) in recorded}
-    open_ = [name for name in columns if name not in known and name not in source.columns]
+        return types
+    recorded_types = {name: recorded[to] for name in columns if (to := source.named(name)) in recorded}
+    open_ = [name for name in columns if name not in recorded_types and name not in source.columns]
     of_table = partition_types(source) if open_ else {}
-    return found | known | {name: str(declared_type(of_table.get(name)) or STRING) for name in open_}
+    return types | recorded_types | {name: str(declared_type(of_table.get(name)) or STRING) for name in open_}
 
 
 def check_columns(source: Source, uses: Uses, file: SourceFile, own: Sequence[str]) -> None:
-    """Raises `SourceError` for a column in use that a file has twice, or that is computed with and not declared.
+    """Raises `SourceError` for a column in use that is in the file and its folder, or that needs a declared type.
 
     own: the columns of the file itself
     """
@@ -156,25 +157,26 @@ def check_columns(source: Source, uses: Uses, file: SourceFile, own: Sequence[st
         if twice := inside.get(column.casefold()):
             key = f"{uses.named_by.get(name, 'it')} in {source.file}"
             raise SourceError(
-                f"{path} has a column {twice!r}, and its folder {folder!r} has one of that name, which {key} reads."
-                " Only one can count: write the file without the column, or put it into a folder without the value"
+                f"{path} has a column {twice!r}, and its folder {folder!r} has a column of that name, which {key}"
+                " reads. Only one can count: write the file without the column, or put it into a folder without the"
+                " value"
             )
         if name in uses.computed and column not in source.columns:
             raise SourceError(
-                f"column {column!r} stands in the folder's name ({folder}) of {path}, and {uses.computed[name]} in"
-                f" {source.file} computes with it, so its type must be declared. {_line(source, uses, name)}"
+                f"column {column!r} is in the folder's name ({folder}) of {path}, and {uses.computed[name]} in"
+                f" {source.file} computes with it, so declare its type. {_line(source, uses, name)}"
             )
 
 
 def _line(source: Source, uses: Uses, name: str) -> str:
-    """Returns the line to add to the definition."""
+    """Line to add to the definition."""
     kind = STRING
     if name == uses.gap_column or (name == source.timestamp and source.timestamp_unit):
         kind = "bigint"
     elif name == source.timestamp:
         kind = "date"
     declared = {**source.columns, source.in_files(name): kind}
-    columns = ", ".join(f"{_key(column)} = {json.dumps(said)}" for column, said in declared.items())
+    columns = ", ".join(f"{_key(column)} = {json.dumps(stated)}" for column, stated in declared.items())
     other = ", or another type such as int or date" if kind == STRING else ""
     return f"Say in [source]: schema = {{ {columns} }}{other}"
 
