@@ -298,7 +298,7 @@ def test_half_a_character_is_found_across_chunks(tmp_path: Path, monkeypatch: py
         ('header = "names"', "1.csv", "sep=,\nuser,at_ms\n", r"Skip that line: source\.dialect\.skip_lines = 1$"),
         ('header = "names"', "1.csv", "user,at_ms,notes,value\n", r"has no column 'note'.*; did you mean notes\?"),
         ("skip_lines = 2", "1.csv", "a\nb\n", r"has nothing after the 2 lines that source\.dialect\.skip_lines"),
-        ("", "1.csv.zip", "", r"1\.csv\.zip is packed .* as \.gz or \.bz2"),
+        ("", "1.csv.zip", "", r"1\.csv\.zip is compressed .* as \.gz or \.bz2"),
     ],
 )
 def test_files_that_do_not_fit_are_refused(tmp_path: Path, dialect: str, file: str, content: str, says: str) -> None:
@@ -352,7 +352,7 @@ def test_an_open_quote_is_found(tmp_path: Path, case: str) -> None:
 @pytest.mark.parametrize("content", [gzip.compress(HEADER.encode() * 9_999)[:-99], b"not packed"])
 def test_a_packed_file_that_is_cut_off_is_named(spark: SparkSession, tmp_path: Path, kind: str, content: bytes) -> None:
     definition = pipeline(tmp_path, {f"1.{kind}.gz": content}, kind=kind)
-    with pytest.raises(WindowError, match=rf"1\.{kind}\.gz cannot be unpacked"):
+    with pytest.raises(WindowError, match=rf"1\.{kind}\.gz cannot be decompressed"):
         text.read(spark, definition.source, [str(tmp_path / "incoming" / f"1.{kind}.gz")], tmp_path / "staging")
 
 

@@ -1,7 +1,7 @@
 """Rows of JSON and CSV files. Lines that an engine would misread are found first.
 
     rows.py           rows of JSON and CSV files, and their headers
-    decompression.py  bytes of a text file, decompressed and in UTF-8
+    decompression.py  content of a text file, decompressed and decoded
 
 JSON:
 

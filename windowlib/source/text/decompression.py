@@ -1,4 +1,4 @@
-"""The bytes of a source file of text, unpacked where it is packed, and in UTF-8 where it is in another encoding."""
+"""Content of a text file of the source: decompressed, and decoded from its encoding."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NUMBER = r"([0-9]+)\.txt$"  # in the names of copies, from 1
 
 @contextmanager
 def opened(path: Path) -> Iterator[pa.NativeFile]:
-    """A file of text to read. Raises `SourceError` where it is packed and cannot be unpacked to its end."""
+    """Opens a text file, decompressed. Raises `SourceError` if it cannot be decompressed."""
     try:
         with pa.input_stream(path, compression="detect") as stream:
             yield stream
@@ -31,27 +31,27 @@ def opened(path: Path) -> Iterator[pa.NativeFile]:
         if error.errno is not None:
             raise
         raise SourceError(
-            f"{path} cannot be unpacked ({error}): it is cut off, damaged, or not packed at all. Repair it, or set"
-            " it aside with windowlib set-aside"
+            f"{path} cannot be decompressed ({error}): it is cut off, damaged, or not compressed at all. Repair it, or"
+            " set it aside with windowlib set-aside"
         ) from error
 
 
 def chunks(path: Path) -> Iterator[bytes]:
-    """All of it, in pieces."""
+    """Decompressed content of a file, in pieces."""
     with opened(path) as stream:
         yield from iter(lambda: stream.read(CHUNK_BYTES), b"")
 
 
 def content(path: Path) -> bytes:
-    """All of it."""
+    """Decompressed content of a file."""
     return b"".join(chunks(path))
 
 
 @contextmanager
 def decoded(path: Path, encoding: str, skip_lines: int = 0) -> Iterator[TextIO]:
-    """A file of text after its first lines, without a mark at the beginning; bytes that mean nothing are U+FFFD.
+    """Opens a text file after its first lines, without a byte order mark; bytes that cannot be decoded are U+FFFD.
 
-    Line breaks are as they are written.
+    Line breaks stay as they are.
     """
     with opened(path) as stream:
         whole = "utf-8-sig" if encoding == "UTF-8" else encoding
@@ -62,24 +62,24 @@ def decoded(path: Path, encoding: str, skip_lines: int = 0) -> Iterator[TextIO]:
 
 
 def texts(path: Path, encoding: str, skip_lines: int = 0) -> Iterator[str]:
-    """All of `decoded`, in pieces."""
+    """Decoded text of a file after its first lines, in pieces."""
     with decoded(path, encoding, skip_lines) as text:
         yield from iter(lambda: text.read(CHUNK_BYTES), "")
 
 
 def copies(paths: Sequence[str], encoding: str, folder: Path, skip_lines: int = 0) -> list[Path]:
-    """Copies of files in a folder, as `decoded`, in UTF-8 and not packed, numbered in order."""
+    """Copies files into a folder, decoded, in UTF-8 and not compressed; the copies are numbered in order."""
     folder.mkdir(parents=True, exist_ok=True)
-    made = [folder / f"{number}.txt" for number, _ in enumerate(paths, 1)]
-    for path, copy in zip(paths, made, strict=True):
+    copied_to = [folder / f"{number}.txt" for number, _ in enumerate(paths, 1)]
+    for path, copy in zip(paths, copied_to, strict=True):
         with copy.open("wb") as file:
             for piece in texts(Path(path), encoding, skip_lines):
                 file.write(piece.encode())
-    return made
+    return copied_to
 
 
 def of_originals(copied: DataFrame, paths: Sequence[str]) -> DataFrame:
-    """Rows of `copies` as rows of the files at `paths`, by SOURCE_FILE."""
+    """Replaces the copies in SOURCE_FILE by the files at `paths` that they were made from."""
     number = F.regexp_extract(names.SOURCE_FILE, NUMBER, 1).cast("int")
     uris = F.array(*(F.lit(Path(path).as_uri()) for path in paths))
     return copied.withColumn(names.SOURCE_FILE, F.element_at(uris, number))

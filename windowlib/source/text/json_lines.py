@@ -1,12 +1,15 @@
-r"""Lines of JSON that Spark reads otherwise than they are written, in files with a record on each.
+r"""Lines of JSON that Spark misreads, in files with a record on each line.
 
-A line with half of a surrogate pair (`windowlib.source.text.surrogates`) is not a text; of a line with several records,
-as in `{"a": 1}{"a": 2}`, Spark reads the first and passes the others over. Such a line is malformed, the others count.
-So files in which one may be, which a look at their bytes says, are looked at line by line; where there is one, the
-others are copied, and the copy is read in the place of the file.
+Two kinds of lines are *odd*, and become malformed rows:
 
-A file whose records have several lines is one record, or one list of them, for Spark: whatever follows would be passed
-over, so such a file is refused.
+* half of a surrogate pair (`windowlib.source.text.surrogates`), which is not a text
+* several records, as in `{"a": 1}{"a": 2}`, of which Spark reads only the first
+
+A search of the bytes finds files that may have odd lines. Their lines are tested one by one. If a line is odd, the
+other lines are copied, and the copy is read in place of the file.
+
+In multi-line mode Spark reads one record, or one list of records, and ignores the rest of the file. A file with more
+is refused.
 """
 
 from __future__ import annotations
@@ -26,15 +29,15 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 NUMBER = names.internal("file_number")
-_OVERLAP = 64  # bytes of a mark that may lie across two chunks
-_AFTER_A_RECORD = rb'[}\]][ \t]*(?:,[ \t]*[{\[]|[^ \t\r\n,}\]"\\])'  # within a record, too, but seldom
+_OVERLAP = 64  # bytes kept from the last chunk, since a match may lie across two chunks
+_AFTER_A_RECORD = rb'[}\]][ \t]*(?:,[ \t]*[{\[]|[^ \t\r\n,}\]"\\])'  # seldom matches within a record, too
 _MAY_BE_ODD = re.compile(surrogates.MAY_BE.pattern + rb"|" + _AFTER_A_RECORD)
 _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"?|[{\[]|[}\]]', re.DOTALL)
 _NOT_FINITE = r"[+-]?(?:NaN|INF|Infinity)"
 
 
 def may_be_odd(path: Path) -> bool:
-    """Whether a file may have such a line."""
+    """Tests if a file may have odd lines, by its bytes."""
     before = b""
     for chunk in chunks(path):
         if _MAY_BE_ODD.search(before + chunk):
@@ -44,41 +47,41 @@ def may_be_odd(path: Path) -> bool:
 
 
 def is_odd(line: Column) -> Column:
-    """Whether a line has half a character, or is not one value of JSON."""
+    """Tests if a line has half of a surrogate pair, or is not exactly one value of JSON."""
     counted = F.json_array_length(F.concat(F.lit("["), F.regexp_replace(line, _NOT_FINITE, "0"), F.lit(",0]")))
     return surrogates.has_half(line) | ~F.coalesce(counted == 2, F.lit(False))
 
 
 def read(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """The lines of files that have something in them: value (string), SOURCE_FILE. `paths` are as Spark takes them."""
+    """Lines of files that are not blank: value (string), SOURCE_FILE. `paths` are escaped for Spark."""
     lines = spark.read.text([*paths])
     of_file = lines.metadataColumn("_metadata")["file_path"].alias(names.SOURCE_FILE)
     return lines.select("value", of_file).where(F.trim("value") != "")
 
 
 def odd_files(lines: DataFrame) -> list[str]:
-    """The files of some lines that have such a one, as URIs."""
+    """URIs of the files that have odd lines."""
     return sorted(row[0] for row in lines.where(is_odd(F.col("value"))).select(names.SOURCE_FILE).distinct().collect())
 
 
 def copied(lines: DataFrame, uris: Sequence[str], folder: Path) -> None:
-    """Keeps the other lines of these files in a folder, with the NUMBER that each file has among them."""
+    """Writes the lines of these files that are not odd to a folder, with NUMBER, the position of the file in `uris`."""
     number = looked_up(F.col(names.SOURCE_FILE), {uri: number for number, uri in enumerate(uris)})
     others = lines.where(number.isNotNull() & ~is_odd(F.col("value")))
     others.select("value", number.alias(NUMBER)).write.partitionBy(NUMBER).text(str(folder))
 
 
 def check_one_record(path: Path, text: str) -> None:
-    """Raises `SourceError` where something follows the record, or the list, that a file's text begins with."""
+    """Raises `SourceError` if a file's text goes on after its first record or list."""
     if text[_end_of_first(text) :].strip(" \t\r\n\ufeff\0"):
         raise SourceError(
-            f"{path} has more than one value of JSON, and source.dialect.multi_line reads the first of a file: write"
+            f"{path} has more than one value of JSON, and source.dialect.multi_line reads only the first: write"
             " one list of records. In files with a record on each line leave multi_line out"
         )
 
 
 def _end_of_first(text: str) -> int:
-    """Where the first object or list of a text ends; its end where it does not.
+    """Position after the first object or list of a text; the text's length if that is not closed.
 
     >>> [_end_of_first(text) for text in ('{"a": "}"} {}', "[{}, []]", "[{}", "1", r'{"\\"}": 1}')]
     [10, 8, 3, 1, 10]

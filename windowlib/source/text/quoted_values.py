@@ -1,20 +1,22 @@
-r"""Where a text of CSV may hold records that it does not show: an open quote makes one value of all that follows.
+r"""Search for misplaced quotes in CSV text, which could hide records in one long value.
 
-RFC 4180: a quote opens a value where it stands first in it, and closes it where a delimiter or a line break follows; a
-value between two such quotes may have line breaks, and holds each quote twice. Engines read on from a quote that opens
-a value to the next one, whatever follows that. Where a quote was forgotten, the next one opens another value, and the
-records up to there become one value. So a value with line breaks counts only if
+RFC 4180: a quote at the start of a value opens it. A quote before a delimiter or a line break closes it. Between the
+two, the value may have line breaks, and each quote in it is doubled.
 
-- a delimiter, a line break or the end of the text follows the quote that closes it, after blanks or none; and
-- no quote is out of place behind it, where the one that closes it may as well open a value, since a delimiter or a line
-  break stands before it; and
-- none is that closes another value before it, where the one that opens it may as well close that one, since a delimiter
-  or a line break follows.
+An engine reads from an opening quote to the next quote, whatever follows that one. If a quote was forgotten, the next
+quote opens another value, and all records up to there become one value. So three conditions must hold for a value
+with line breaks:
 
-A value that begins with anything else shows that quotes are in step again.
+- A delimiter, a line break or the end of the text follows its closing quote, possibly after blanks.
+- If its closing quote might instead open a value (a delimiter or a line break precedes it), no quote behind it is out
+  of place.
+- If its opening quote might instead close a value (a delimiter or a line break follows it), no earlier closing quote
+  is out of place.
 
-With an escape of its own, Spark reads on in a value, past delimiters and line breaks, if an escape follows the quote
-that closes it: such a value never counts.
+A quoted value that begins with any other character shows that the quotes are in step again.
+
+With an escape character of its own, Spark reads on past delimiters and line breaks if an escape follows the closing
+quote. Such a value is never accepted.
 """
 
 from __future__ import annotations
@@ -29,30 +31,34 @@ from windowlib.definition.toml.source import Dialect
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """The line of the quote that opens a value, and of the one that is out of place; None where nothing closes it."""
+    """A misplaced quote: the line of the quote that opens a value, and of the quote out of place.
+
+    out_of_place: None if no quote closes the value
+    """
 
     opened: int
     out_of_place: int | None
 
 
 def fault(pieces: Iterable[str], dialect: Dialect) -> Fault | None:
-    r"""The first fault of a text, which comes in pieces; None without one.
+    r"""First fault of a text that comes in pieces; None without one.
 
     >>> texts = ["a,'b", "'a','b'", "'a''", "'a''','b'", "a,b'c", "a,'b\nc'", "a,'b\nc'd", "a,'b\nc,'\nd'"]
-    >>> [(found.opened, found.out_of_place) if (found := fault([text], Dialect(quote="'"))) else None for text in texts]
+    >>> faults = [fault([text], Dialect(quote="'")) for text in texts]
+    >>> [(fault.opened, fault.out_of_place) if fault else None for fault in faults]
     [(1, None), None, (1, None), None, None, None, (1, 2), (1, 3)]
     >>> [fault([text], Dialect(quote="'", escape="\\")) is None for text in (r"'a\'", r"'a\\'", r"'a\'','b'")]
     [False, True, True]
     """
     reader = _Reader(dialect)
     for piece in chain("\n", pieces):
-        if found := reader.read(piece):
-            return found
+        if problem := reader.read(piece):
+            return problem
     return reader.read("\n", is_last=True)
 
 
 class _Reader:
-    """Reads quoted values; a value that is not closed in a piece is looked at again when there is twice as much."""
+    """Scanner of quoted values. It scans an unclosed value again after twice as much text has arrived."""
 
     def __init__(self, dialect: Dialect) -> None:
         quote, delimiter = re.escape(dialect.quote), re.escape(dialect.delimiter)
@@ -67,8 +73,8 @@ class _Reader:
         self.ends = (dialect.delimiter, "\r", "\n")
         self.text, self.at, self.pieces, self.wanted = "", 0, [""], 0
         self.line, self.counted = 0, 0
-        self.doubtful: int | None = None  # the line of a value that may be none
-        self.astray: int | None = None  # that of a quote which other text follows
+        self.doubtful: int | None = None  # line of a value that may be text between two values
+        self.astray: int | None = None  # line of a closing quote that other text follows
 
     def read(self, piece: str, *, is_last: bool = False) -> Fault | None:
         self.pieces.append(piece)
@@ -81,7 +87,7 @@ class _Reader:
         return self._faults(is_last)
 
     def _faults(self, is_last: bool) -> Fault | None:
-        """Reads on in the text at hand, as far as it shows what is in it."""
+        """Scans the text at hand up to the last complete value, or the first fault."""
         while True:
             if not (self.doubtful or self.astray) and (usual := self.usual.match(self.text, self.at)):
                 self.at = usual.end()
@@ -98,8 +104,8 @@ class _Reader:
             if value.end() == len(self.text) and not is_last:
                 self.at, self.wanted = opened, len(self.text) - opened
                 return None
-            if found := self._fault_of(value):
-                return found
+            if problem := self._fault_of(value):
+                return problem
             self.at = value.end(2)
 
     def _fault_of(self, value: re.Match[str]) -> Fault | None:
@@ -125,7 +131,7 @@ class _Reader:
         return None
 
     def _line_of(self, at: int) -> int:
-        """The line of a place in the text at hand; places are asked for in order."""
+        """Line of a position in the text at hand; positions must not decrease from call to call."""
         self.line += self.text.count("\n", self.counted, at)
         self.counted = at
         return self.line

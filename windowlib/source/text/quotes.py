@@ -1,8 +1,8 @@
-"""What only a look at all of a CSV file says: whether its records may have several lines, and whether its quotes close.
+"""Scan of a whole CSV file for records of several lines and quotes that are never closed.
 
-A quote that opens a value and is never closed makes one value of what follows, records among it: a file that may have
-one (`windowlib.source.text.quoted_values`) is refused. A line of nothing but delimiters that are blanks is a record
-without values; where each line is taken for a record, Spark passes it over as empty.
+An unclosed quote makes one value of all records that follow. A file that may have one is refused
+(`windowlib.source.text.quoted_values`). If blanks are the delimiter, a line of nothing but delimiters is a record
+without values. Spark skips such a line as empty, unless its reader accepts records of several lines.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ from windowlib.source.listed import SourceError
 from windowlib.source.text import decompression as packed
 from windowlib.source.text import quoted_values
 
-_OVERLAP = 64  # bytes of a line of blanks that may lie across two chunks
+_OVERLAP = 64  # bytes kept from the last chunk, since a line of blanks may lie across two chunks
 
 
 def may_have_longer_records(source: Source, path: Path) -> bool:
-    """Whether one task must read a file, with one kind of line break. Raises `SourceError` for an open quote."""
+    """Tests if records may have several lines, so that one task must read the file; refuses an open quote.
+
+    Raises `SourceError`.
+    """
     dialect = source.dialect
     if dialect.multi_line is False:
         return False
@@ -31,32 +34,32 @@ def may_have_longer_records(source: Source, path: Path) -> bool:
 
 
 def _looked_at(path: Path, dialect: Dialect) -> tuple[bool, bool]:
-    """Whether a file has quotes, and whether it has a line of nothing but delimiters, which are blanks."""
+    """Tests if a file has quotes, and if it has a line of nothing but blank delimiters."""
     quote, has_quotes, has_blanks, before = dialect.quote.encode(dialect.encoding, "replace"), False, False, b"\n"
     delimiter = re.escape(dialect.delimiter.encode(dialect.encoding, "replace"))
     blanks = re.compile(rb"[\r\n][ \t]*" + delimiter + rb"[ \t]*[\r\n]") if dialect.delimiter.isspace() else None
     for chunk in packed.chunks(path):
-        known = before + chunk
-        has_quotes = has_quotes or quote in known
-        has_blanks = has_blanks or bool(blanks and blanks.search(known))
-        before = known[-_OVERLAP:]
+        window = before + chunk
+        has_quotes = has_quotes or quote in window
+        has_blanks = has_blanks or bool(blanks and blanks.search(window))
+        before = window[-_OVERLAP:]
     return has_quotes, has_blanks or bool(blanks and blanks.search(before + b"\n"))
 
 
 def _check_quotes(source: Source, path: Path) -> None:
     skipped = source.dialect.skip_lines
     text = packed.texts(path, source.dialect.encoding, skipped)
-    if (found := quoted_values.fault(text, source.dialect)) is None:
+    if (fault := quoted_values.fault(text, source.dialect)) is None:
         return
     name = path.relative_to(source.path).as_posix()
-    if found.out_of_place is None:
-        says = f"the quote that opens a value in line {found.opened + skipped} is never closed, so all that follows"
-        says += " would be that value"
+    if fault.out_of_place is None:
+        problem = f"the quote that opens a value in line {fault.opened + skipped} is never closed, so all that follows"
+        problem += " would be that value"
     else:
-        says = f"the quote in line {found.out_of_place + skipped} neither opens nor closes a value, so the value in"
-        says += f" quotes that begins in line {found.opened + skipped} may hold other records"
+        problem = f"the quote in line {fault.out_of_place + skipped} neither opens nor closes a value, so the value in"
+        problem += f" quotes that begins in line {fault.opened + skipped} may hold other records"
     raise SourceError(
-        f"{path}: {says}."
-        f" Repair the file, or set it aside: `{to_paste('set-aside', source.file, name, *WHY)}`; where quotes mean"
-        f" nothing, say so in {source.file}: source.dialect.multi_line = false"
+        f"{path}: {problem}."
+        f" Repair the file, or set it aside: `{to_paste('set-aside', source.file, name, *WHY)}`; if quotes have no"
+        f" meaning, say so in {source.file}: source.dialect.multi_line = false"
     )

@@ -1,7 +1,7 @@
-"""JSON and CSV as the world writes them: the header of a file, and its records as Spark parses them.
+"""Rows of JSON and CSV files: the header of a file, and its records as Spark parses them.
 
-CSV is that of RFC 4180 unless `[source.dialect]` says otherwise: a value in quotes may hold delimiters, line breaks
-and doubled quotes. What does not parse, or cannot be decoded, stands whole in CORRUPT: such a row is malformed.
+CSV follows RFC 4180 unless `[source.dialect]` says otherwise: a value in quotes may hold delimiters, line breaks and
+doubled quotes. A record that cannot be parsed or decoded is malformed; its whole text is in CORRUPT.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from windowlib.definition.mistakes import nearest
-from windowlib.definition.plurals import counted
+from windowlib.definition.plurals import counted, first_five
 from windowlib.definition.toml.source import Dialect, Source
 from windowlib.model.errors import StateMismatch
 from windowlib.plans import names
@@ -33,13 +33,15 @@ if TYPE_CHECKING:
 
 UNREADABLE = (".zip", ".zst", ".xz", ".lz4", ".7z", ".snappy", ".br", ".lzma", ".tar", ".tgz", ".rar", ".z")
 FORM = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": names.CORRUPT}
-NOT_DECODED = "\ufffd"  # what decoders put in the place of bytes that mean nothing
+NOT_DECODED = "\ufffd"  # decoders put it in place of bytes that they cannot decode
 
 
 def check_file(source: Source, path: Path) -> None:
-    """Raises `SourceError` for a file that is packed so, `StateMismatch` for a header that does not fit."""
+    """Raises `SourceError` for an unsupported compression, `StateMismatch` for a header that does not fit."""
     if path.suffix.casefold() in UNREADABLE:
-        raise SourceError(f"{path} is packed in a way that is not read: unpack it, or pack it as .gz or .bz2")
+        raise SourceError(
+            f"{path} is compressed in a way that is not supported: decompress it, or compress it as .gz or .bz2"
+        )
     dialect = source.dialect
     if source.format == "csv":
         columns_of(source, path)
@@ -54,9 +56,9 @@ def _check_whole(path: Path, dialect: Dialect) -> None:
 
 
 def columns_of(source: Source, path: Path) -> list[str]:
-    """The columns of a CSV file in its own order, as the schema spells those that it declares.
+    """Columns of a CSV file in its own order; declared columns are spelled as in the schema.
 
-    Raises `StateMismatch` where its first line does not name the declared columns as `source.dialect.header` has it.
+    Raises `StateMismatch` if the first line does not name the declared columns as `source.dialect.header` demands.
     """
     declared = list(source.columns)
     if source.dialect.header == "none":
@@ -71,36 +73,37 @@ def columns_of(source: Source, path: Path) -> list[str]:
             )
         return declared
     _check_not_for_spreadsheets(source, path, header)
-    known = {name.casefold(): name for name in declared}
-    found = [known.get(name.casefold(), name) for name in header]
+    spelled_as = {name.casefold(): name for name in declared}
+    columns = [spelled_as.get(name.casefold(), name) for name in header]
     if source.dialect.header == "order":
-        if found != declared:
+        if columns != declared:
             raise StateMismatch(
                 f"{path} begins with the columns {', '.join(header)}; need those of [source.schema] in"
                 f" {source.file}: {', '.join(declared)}, in that order{_otherwise(header)}"
             )
-    elif absent := [name for name in declared if name not in found]:
+    elif absent := [name for name in declared if name not in columns]:
         raise StateMismatch(
             f"{path} has no column {absent[0]!r}, which [source.schema] in {source.file} declares; it begins with"
-            f" {', '.join(header)}{nearest(absent[0], header)}"
+            f" {first_five(header)}{nearest(absent[0], header)}"
         )
-    if taken := [name for name in found if names.is_reserved(name)]:
+    if reserved := [name for name in columns if names.is_reserved(name)]:
         raise SourceError(
-            f"{path}: the column {taken[0]!r} begins with {names.RESERVED!r}, which windowlib keeps for columns of its"
-            " own; rename it in the file"
+            f"{path}: the column {reserved[0]!r} begins with {names.RESERVED!r}, which windowlib keeps for columns of"
+            " its own; rename it in the file"
         )
-    if alike := names.same_but_for_case(found):
+    if alike := names.same_but_for_case(columns):
         raise SourceError(f"{path}: the columns {', '.join(map(repr, alike))} differ in case only, or not at all")
-    return found
+    return columns
 
 
 def _check_not_for_spreadsheets(source: Source, path: Path, header: Sequence[str]) -> None:
-    """Raises `StateMismatch` where a file begins with the line that tells a spreadsheet its delimiter."""
+    """Raises `StateMismatch` if a file begins with the line that tells a spreadsheet its delimiter."""
     line, dialect = source.dialect.delimiter.join(header), source.dialect
-    if not (said := re.fullmatch("sep=(.)", line, re.IGNORECASE)):
+    if not (separator := re.fullmatch("sep=(.)", line, re.IGNORECASE)):
         return
     skip = f"source.dialect.skip_lines = {dialect.skip_lines + 1}"
-    delimiter = "" if said[1] == dialect.delimiter else f" and source.dialect.delimiter = {json.dumps(said[1])}"
+    is_other = separator[1] != dialect.delimiter
+    delimiter = f" and source.dialect.delimiter = {json.dumps(separator[1])}" if is_other else ""
     raise StateMismatch(
         f"{path} begins with the line {line!r}, which only spreadsheets read; need the columns of [source.schema] in"
         f" {source.file}. Skip that line: {skip}{delimiter}"
@@ -108,16 +111,16 @@ def _check_not_for_spreadsheets(source: Source, path: Path, header: Sequence[str
 
 
 def _otherwise(header: Sequence[str]) -> str:
-    """What to do about a first line that is not in the order of the schema."""
-    other = next((one for one in ";\t|" if len(header) == 1 and one in header[0]), None)
+    """Advice for a first line that does not have the columns in the order of the schema."""
+    other = next((character for character in ";\t|" if len(header) == 1 and character in header[0]), None)
     if other:
-        said = f"source.dialect = {{ delimiter = {json.dumps(other)} }}"
-        return f". Its columns are separated by {other!r}: say so with {said}"
+        setting = f"source.dialect = {{ delimiter = {json.dumps(other)} }}"
+        return f". Its columns are separated by {other!r}: say so with {setting}"
     return ', or source.dialect.header = "names"'
 
 
 def no_pattern(path: str) -> str:
-    """A path as Spark takes it, which reads patterns.
+    """Escapes a path for Spark, which reads paths as patterns.
 
     >>> print(no_pattern("/in/x[1].parquet"))
     /in/x\\[1\\].parquet
@@ -135,11 +138,11 @@ def _first_record(source: Source, path: Path) -> list[str] | None:
 
 
 def read(spark: SparkSession, source: Source, paths: Sequence[str], staging: Path) -> DataFrame:
-    """The records of JSON or CSV files: the declared columns, CORRUPT, SOURCE_FILE. Copies are kept under `staging`."""
+    """Records of JSON or CSV files: the declared columns, CORRUPT, SOURCE_FILE. Copies are kept under `staging`."""
     if source.format == "json":
         read = _decoded(_json(spark, source, paths, staging), source, list(source.columns))
         nested = {name: F.col(_path(path)) for name, path in source.nested.items()}
-        return read.withColumns(nested) if nested else read  # Spark Connect refuses none
+        return read.withColumns(nested) if nested else read  # Spark Connect refuses an empty mapping
     skips = source.dialect.skip_lines
     read_from = packed.copies(paths, source.dialect.encoding, staging / "plain", skips) if skips else paths
     alike: dict[tuple[bool, tuple[str, ...]], list[str]] = {}
@@ -157,9 +160,9 @@ def _in_utf8(source: Source) -> Source:
 
 
 def _json(spark: SparkSession, source: Source, paths: Sequence[str], staging: Path) -> DataFrame:
-    """The records of JSON files; of those that Spark does not read as they are written, of a copy in plain UTF-8.
+    """Records of JSON files; files that Spark would misread are read from a copy in plain UTF-8.
 
-    In other encodings, and in packed files whose records have several lines, Spark rounds numbers to those of a double.
+    Spark rounds numbers to doubles in other encodings, and in compressed files whose records have several lines.
     """
     dialect = source.dialect
     rewritten = [path for path in paths if dialect.encoding != "UTF-8" or (dialect.multi_line and _is_packed(path))]
@@ -177,34 +180,32 @@ def _is_packed(path: str) -> bool:
 
 
 def _plain_json(spark: SparkSession, source: Source, paths: Sequence[str], staging: Path) -> DataFrame:
-    """The records of JSON files. Of files with odd lines (`windowlib.source.text.json_lines`) a copy of the others is
-    read.
-    """
+    """Records of JSON files in UTF-8; files with odd lines (`windowlib.source.text.json_lines`) are read by line."""
     columns, whole = list(source.columns), bool(source.dialect.multi_line)
     suspects = [] if whole else [path for path in paths if lines.may_be_odd(Path(path))]
-    found = lines.read(spark, [*map(no_pattern, suspects)]) if suspects else None
-    odd = lines.odd_files(found) if found is not None else []
+    suspect_lines = lines.read(spark, [*map(no_pattern, suspects)]) if suspects else None
+    odd = lines.odd_files(suspect_lines) if suspect_lines is not None else []
     by_line = {file_of(uri).resolve() for uri in odd}
     others = [path for path in paths if Path(path).resolve() not in by_line]
     parts = [_loaded(spark, source, columns, others, {"multiLine": whole})] if others else []
-    if found is not None and odd:
-        parts += _by_line(spark, source, found, odd, staging / "lines")
+    if suspect_lines is not None and odd:
+        parts += _by_line(spark, source, suspect_lines, odd, staging / "lines")
     return balanced(lambda a, b: a.unionByName(b), parts)
 
 
 def _by_line(
-    spark: SparkSession, source: Source, found: DataFrame, odd: Sequence[str], staging: Path
+    spark: SparkSession, source: Source, suspect_lines: DataFrame, odd: Sequence[str], staging: Path
 ) -> list[DataFrame]:
-    """The records of files with odd lines: those of the other lines, and the odd ones, which stand in CORRUPT."""
+    """Records of files with odd lines; an odd line is in CORRUPT."""
     from pyspark.sql.types import IntegerType, StructField, StructType
 
     schema = _as_read(source, list(source.columns))
-    lines.copied(found, odd, staging)
+    lines.copied(suspect_lines, odd, staging)
     numbered = StructType([*schema, StructField(lines.NUMBER, IntegerType())])
     read = spark.read.schema(numbered).options(**FORM).json(no_pattern(str(staging)))
     of_file = F.element_at(F.array(*map(F.lit, odd)), F.col(lines.NUMBER) + 1).alias(names.SOURCE_FILE)
     no_values = (F.lit(None).cast(field.dataType).alias(field.name) for field in schema if field.name != names.CORRUPT)
-    refused = found.where(lines.is_odd(F.col("value")))
+    refused = suspect_lines.where(lines.is_odd(F.col("value")))
     return [
         read.select(*(F.col(quoted(field.name)) for field in schema), of_file),
         refused.select(*no_values, F.col("value").alias(names.CORRUPT), names.SOURCE_FILE),
@@ -212,7 +213,7 @@ def _by_line(
 
 
 def _csv(spark: SparkSession, source: Source, columns: Sequence[str], paths: Sequence[str], longer: bool) -> DataFrame:
-    """Files with these columns, in this order; `longer`: their records may have several lines."""
+    """Records of CSV files with these columns, in this order; `longer`: a record may have several lines."""
     dialect = source.dialect
     options = {
         "header": dialect.header != "none",
@@ -238,22 +239,22 @@ def _loaded(
 
 
 def _declared(source: Source, columns: Sequence[str]) -> StructType:
-    """The types of columns of a file; those that the schema does not name are texts."""
+    """Types of a file's columns; columns that the schema does not name are texts."""
     from pyspark.sql.types import DataType, StructType
 
     kinds = source.columns
-    found = DataType.fromDDL(", ".join(f"{quoted(name)} {kinds.get(name, 'string')}" for name in columns))
-    assert isinstance(found, StructType)
-    return found
+    schema = DataType.fromDDL(", ".join(f"{quoted(name)} {kinds.get(name, 'string')}" for name in columns))
+    assert isinstance(schema, StructType)
+    return schema
 
 
 def _as_read(source: Source, columns: Sequence[str]) -> StructType:
-    """What Spark reads of a record: numbers with decimals and times as texts, and CORRUPT."""
+    """Schema that Spark reads: fractional numbers and times as texts, and CORRUPT."""
     from pyspark.sql.types import StructType
 
-    found = as_text(_declared(source, columns))
-    assert isinstance(found, StructType)
-    return found.add(names.CORRUPT, "string")
+    schema = as_text(_declared(source, columns))
+    assert isinstance(schema, StructType)
+    return schema.add(names.CORRUPT, "string")
 
 
 def _path(path: str) -> str:
@@ -261,16 +262,16 @@ def _path(path: str) -> str:
 
 
 def _decoded(loaded: DataFrame, source: Source, columns: Sequence[str]) -> DataFrame:
-    """The declared columns; a record of which something cannot be decoded, or read, stands in CORRUPT, as JSON."""
+    """The declared columns; a record with a value that cannot be decoded or read is in CORRUPT, as JSON."""
     in_json = source.format == "json"
     broken, values = F.lit(False), dict[str, "Column"]()
     for number, field in enumerate(_declared(source, columns)):
-        own, time = F.col(quoted(field.name)), field.name == source.in_files(source.timestamp)
-        found = spelled(own, field.dataType, Spelling(source.dialect, in_json, floored=time))
-        values[name := names.internal(f"value{number}")] = found.value
-        broken = broken | _not_decoded(own, as_text(field.dataType)) | found.broken_by(F.col(name))
+        own, is_time = F.col(quoted(field.name)), field.name == source.in_files(source.timestamp)
+        parsed = spelled(own, field.dataType, Spelling(source.dialect, in_json, floored=is_time))
+        values[name := names.internal(f"value{number}")] = parsed.value
+        broken = broken | _not_decoded(own, as_text(field.dataType)) | parsed.broken_by(F.col(name))
     if not in_json:
-        last = columns[-1]  # of a file with two kinds of line breaks: one of them is left at the end of each line
+        last = columns[-1]  # in a file with two kinds of line breaks, a value of it may end with "\r"
         if source.columns.get(last, "string") == "string":
             broken = broken | F.coalesce(F.col(quoted(last)).endswith("\r"), F.lit(False))
     whole = F.to_json(F.struct(*map(quoted, columns)))
@@ -281,7 +282,7 @@ def _decoded(loaded: DataFrame, source: Source, columns: Sequence[str]) -> DataF
 
 
 def _not_decoded(value: Column, kind: DataType) -> Column:
-    """Whether something in a value that was read as this could not be decoded; of texts, and of what holds them."""
+    """Tests if a text could not be decoded, in a value that was read as type `kind`."""
     from pyspark.sql.types import AtomicType, StringType
 
     if isinstance(kind, AtomicType) and not isinstance(kind, StringType):

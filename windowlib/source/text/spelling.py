@@ -1,8 +1,8 @@
-"""What a text says as a number or a time: exactly that, or nothing.
+"""Exact parsing of numbers and times from text.
 
-Engines are kind to texts: Spark leaves commas out of decimals, rounds what has too many digits, and takes a time
-without a day for one of today. So such values are read as texts (`as_text`), must look like what they are declared as,
-lose nothing when they are cast (`spelled`), and are malformed otherwise.
+Engines parse text leniently: Spark removes commas from decimals, rounds numbers with too many digits, and completes a
+time without a date by today's. So such values are read as texts (`as_text`). A value is malformed if its text does
+not have the form of the declared type, or if the cast would lose anything (`spelled`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
     from pyspark.sql.types import ArrayType, DataType, DecimalType, MapType, StructType
 
-GROUPS = ".,'\u2019\u00a0\u202f\u2009 "  # what sets thousands apart, unless it is the decimal mark
+GROUPS = ".,'\u2019\u00a0\u202f\u2009 "  # separators of thousands, except for the decimal mark
 EXPONENT = r"(?:[eE][+-]?\d{1,4})?"
 NOT_FINITE = r"\A *(?:NaN|[+-]?I(?:nf(?:inity)?|NF)) *\z"
 DAY = r"\d{4,6}-\d{1,2}-\d{1,2}"
@@ -28,18 +28,18 @@ CLOCK = r"[T ]\d{1,2}:\d{1,2}(?::\d{1,2}"
 MICROS, ANY_FRACTION = r"(?:\.\d{1,6}0*)?)?", r"(?:\.\d+)?)?"
 ZONE = r"(?: ?(?:Z|UTC|GMT|[+-]\d{1,2}(?::?\d{2})?|[A-Z][A-Za-z_]+/[A-Za-z_/+-]+))?"
 WITHOUT_SECONDS = (
-    rf"\A( *{DAY}[T ]\d{{1,2}}:\d{{1,2}})( ?[A-Z+-].*)\z"  # though with a zone, which Spark takes for no time
+    rf"\A( *{DAY}[T ]\d{{1,2}}:\d{{1,2}})( ?[A-Z+-].*)\z"  # with a zone, which Spark does not parse without seconds
 )
-ONE_VALUE = {"sep": "\x01", "quote": ""}  # of a text that is one value of CSV, whatever stands in it
+ONE_VALUE = {"sep": "\x01", "quote": ""}  # options that make any text one value of CSV
 NOT_ONE_VALUE = r"[\x01\r\n]"
 
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """How the values of some files are written.
+    """Spelling of the values in some files.
 
-    in_json: an empty text is not a null, and numbers are written as JSON has them, whatever the locale
-    floored: what is less than a microsecond does not matter
+    in_json: an empty text is not a null, and numbers are spelled as in JSON, whatever the locale
+    floored: fractions of a microsecond do not matter
     """
 
     dialect: Dialect
@@ -49,90 +49,92 @@ class Spelling:
 
 @dataclass(frozen=True, slots=True)
 class SpelledColumn:
-    """A column of values that were read of texts; `broken_by` says, from it, where a text says nothing of the type."""
+    """Values parsed from a column of texts; `broken_by(values)` tests if a text has no value of the type."""
 
     value: Column
     broken_by: Callable[[Column], Column]
 
     @property
     def is_broken(self) -> Column:
-        """The same without the values at hand; never null."""
+        """Tests if a text has no value of the type; never null."""
         return self.broken_by(self.value)
 
 
 def as_text(kind: DataType) -> DataType:
-    """What a type is read as, so that `spelled` can look at the values."""
-    from pyspark.sql import types as of
+    """Type that values are read as, so that `spelled` can check their texts."""
+    from pyspark.sql import types
 
     match kind:
-        case of.FractionalType() | of.DateType() | of.TimestampType() | of.TimestampNTZType():
-            return of.StringType()
-        case of.ByteType():  # 200 of JSON would be read as -56
-            return of.ShortType()
-        case of.ArrayType():
-            return of.ArrayType(as_text(kind.elementType))
-        case of.MapType():
-            return of.MapType(kind.keyType, as_text(kind.valueType))
-        case of.StructType():
-            return of.StructType([of.StructField(one.name, as_text(one.dataType)) for one in kind])
+        case types.FractionalType() | types.DateType() | types.TimestampType() | types.TimestampNTZType():
+            return types.StringType()
+        case types.ByteType():  # 200 of JSON would be read as -56
+            return types.ShortType()
+        case types.ArrayType():
+            return types.ArrayType(as_text(kind.elementType))
+        case types.MapType():
+            return types.MapType(kind.keyType, as_text(kind.valueType))
+        case types.StructType():
+            return types.StructType([types.StructField(field.name, as_text(field.dataType)) for field in kind])
     return kind
 
 
-def spelled(given: Column, kind: DataType, spelling: Spelling) -> SpelledColumn:
-    """The values of a column that was read as `as_text` has its type."""
-    from pyspark.sql import types as of
+def spelled(column: Column, kind: DataType, spelling: Spelling) -> SpelledColumn:
+    """Parses a column that was read as `as_text(kind)`."""
+    from pyspark.sql import types
 
     if as_text(kind) == kind:
-        return SpelledColumn(given, lambda _: F.lit(False))
+        return SpelledColumn(column, lambda _: F.lit(False))
     match kind:
-        case of.ArrayType():
-            return _elements(given, kind, spelling)
-        case of.MapType():
-            return _values(given, kind, spelling)
-        case of.StructType():
-            return _fields(given, kind, spelling)
-        case of.ByteType():
-            return SpelledColumn(given.try_cast(kind), lambda found: given.isNotNull() & found.isNull())
-    text = given if spelling.in_json else F.nullif(given, F.lit(""))
+        case types.ArrayType():
+            return _elements(column, kind, spelling)
+        case types.MapType():
+            return _values(column, kind, spelling)
+        case types.StructType():
+            return _fields(column, kind, spelling)
+        case types.ByteType():
+            return SpelledColumn(column.try_cast(kind), lambda value: column.isNotNull() & value.isNull())
+    text = column if spelling.in_json else F.nullif(column, F.lit(""))
     value = _leaf(text, kind, spelling)
-    return SpelledColumn(value, lambda found: text.isNotNull() & found.isNull())
+    return SpelledColumn(value, lambda read: text.isNotNull() & read.isNull())
 
 
-def _elements(given: Column, kind: ArrayType, spelling: Spelling) -> SpelledColumn:
-    of_one = _of_each(kind.elementType, spelling)
-    broken = F.exists(given, lambda one: of_one(one).is_broken)
-    return SpelledColumn(F.transform(given, lambda one: of_one(one).value), lambda _: F.coalesce(broken, F.lit(False)))
+def _elements(column: Column, kind: ArrayType, spelling: Spelling) -> SpelledColumn:
+    spell = _each_spelled(kind.elementType, spelling)
+    broken = F.exists(column, lambda element: spell(element).is_broken)
+    return SpelledColumn(
+        F.transform(column, lambda element: spell(element).value), lambda _: F.coalesce(broken, F.lit(False))
+    )
 
 
-def _values(given: Column, kind: MapType, spelling: Spelling) -> SpelledColumn:
-    of_one = _of_each(kind.valueType, spelling)
-    broken = F.exists(F.map_values(given), lambda one: of_one(one).is_broken)
-    value = F.transform_values(given, lambda _, one: of_one(one).value)
+def _values(column: Column, kind: MapType, spelling: Spelling) -> SpelledColumn:
+    spell = _each_spelled(kind.valueType, spelling)
+    broken = F.exists(F.map_values(column), lambda element: spell(element).is_broken)
+    value = F.transform_values(column, lambda _, element: spell(element).value)
     return SpelledColumn(value, lambda _: F.coalesce(broken, F.lit(False)))
 
 
-def _fields(given: Column, kind: StructType, spelling: Spelling) -> SpelledColumn:
-    fields = {one.name: spelled(given.getField(one.name), one.dataType, spelling) for one in kind}
-    whole, broken = F.struct(*(one.value.alias(name) for name, one in fields.items())), F.lit(False)
-    for one in fields.values():
-        broken = broken | one.is_broken
-    return SpelledColumn(F.when(given.isNotNull(), whole), lambda _: broken)
+def _fields(column: Column, kind: StructType, spelling: Spelling) -> SpelledColumn:
+    parts = {field.name: spelled(column.getField(field.name), field.dataType, spelling) for field in kind}
+    whole, broken = F.struct(*(part.value.alias(name) for name, part in parts.items())), F.lit(False)
+    for part in parts.values():
+        broken = broken | part.is_broken
+    return SpelledColumn(F.when(column.isNotNull(), whole), lambda _: broken)
 
 
-def _of_each(kind: DataType, spelling: Spelling) -> Callable[[Column], SpelledColumn]:
-    return lambda one: spelled(one, kind, spelling)
+def _each_spelled(kind: DataType, spelling: Spelling) -> Callable[[Column], SpelledColumn]:
+    return lambda element: spelled(element, kind, spelling)
 
 
 def _leaf(text: Column, kind: DataType, spelling: Spelling) -> Column:
-    """The value of a text; null where it is none of the type."""
-    from pyspark.sql import types as of
+    """Value of a text; null if the text has no value of the type."""
+    from pyspark.sql import types
 
     match kind:
-        case of.DecimalType():
+        case types.DecimalType():
             return _decimal(text, kind, spelling)
-        case of.FractionalType():
+        case types.FractionalType():
             return _double(text, kind, spelling)
-        case of.DateType():
+        case types.DateType():
             return F.when(_is(text, DAY), F.trim(text).try_cast(kind))
     return _time(text, kind, spelling)
 
@@ -151,11 +153,11 @@ def _double(text: Column, kind: DataType, spelling: Spelling) -> Column:
 
 
 def _plain(text: Column, spelling: Spelling) -> Column:
-    """A number's text as engines take it: without marks between thousands, with a decimal point; else null."""
+    """A number's text without separators of thousands and with a decimal point; null for other texts."""
     locale = None if spelling.in_json else spelling.dialect.locale
     mark = decimal_mark(locale)
     assert mark, "the definition has been checked"
-    groups = "".join(one for one in GROUPS if one != mark) if locale else ""
+    groups = "".join(character for character in GROUPS if character != mark) if locale else ""
     whole = rf"(?:\d{{1,3}}(?:([{groups}])\d{{3}}(?:\1\d{{3}})*)|\d+)" if groups else r"\d+"
     number = rf"[+-]?(?:{whole}(?:[{mark}]\d*)?|[{mark}]\d+){EXPONENT}"
     without = F.translate(text, groups + " ", "")
@@ -167,13 +169,13 @@ def _time(text: Column, kind: DataType, spelling: Spelling) -> Column:
     of_day = CLOCK + (ANY_FRACTION if spelling.floored else MICROS) + (ZONE if has_zone else "")
     if dialect.timestamp_format:
         return F.when(~text.rlike(NOT_ONE_VALUE), _read(text, kind, dialect))
-    with_seconds = F.regexp_replace(text, WITHOUT_SECONDS, "$1:00$2")  # costs as much as all else, so only if it must
+    with_seconds = F.regexp_replace(text, WITHOUT_SECONDS, "$1:00$2")  # costly, so it is only tried second
     read = F.coalesce(_read(text, kind, dialect), _read(with_seconds, kind, dialect))
     return F.when(_is(text, f"{DAY}(?:{of_day})?"), read)
 
 
 def _read(text: Column, kind: DataType, dialect: Dialect) -> Column:
-    """A time by the dialect's pattern and zone, by Spark's own rules where it has neither; null where it is none."""
+    """A time by the dialect's pattern and zone, or by Spark's own rules without both; null for other texts."""
     if not dialect.timestamp_format and not dialect.time_zone:
         return F.trim(text).try_cast(kind)
     written = {"timestampFormat": dialect.timestamp_format, "timestampNTZFormat": dialect.timestamp_format}
@@ -183,5 +185,5 @@ def _read(text: Column, kind: DataType, dialect: Dialect) -> Column:
 
 
 def _is(text: Column, pattern: str) -> Column:
-    """Whether a text is of this form from its beginning to its end, but for blanks."""
+    """Tests if a whole text has this form, apart from blanks at both ends."""
     return text.rlike(rf"\A *(?:{pattern}) *\z")

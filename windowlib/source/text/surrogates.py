@@ -1,6 +1,6 @@
-r"""Halves of surrogate pairs in JSON: `"\ud83d"` alone is not a character, and engines read a question mark for it.
+r"""Halves of surrogate pairs in JSON: `"\ud83d"` alone is not a character, and engines read it as a question mark.
 
-So a record that has one is malformed (`windowlib.source.text.json_lines`). Where a record has no line of its own, the
+So a record that has one is malformed (`windowlib.source.text.json_lines`). If records do not have a line each, the
 file is refused.
 """
 
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 
 _HALF = r"\\u[dD][89a-fA-F]"
 _PAIR = r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-_WHOLE = rf"{_PAIR}|\\[^u]"  # what a half may not be part of: another backslash may stand before it
+_WHOLE = rf"{_PAIR}|\\[^u]"  # removed before the search; an escaped backslash may precede a `u`
 MAY_BE = re.compile(rb"\\u[dD][89a-fA-F]")
-_RAW = re.compile(rb"\xed[\xa0-\xbf]")  # a half that a wrong encoder has written as if it were a character
+_RAW = re.compile(rb"\xed[\xa0-\xbf]")  # a half that a faulty encoder wrote as a character
 
 
 def check_whole(path: Path, content: bytes, encoding: str) -> None:
-    """Raises `SourceError` for a file, read as a whole, that has a half."""
+    """Raises `SourceError` for a file, read as a whole, that has half of a surrogate pair."""
     text = re.sub(_WHOLE, " ", content.decode(encoding, "replace"), flags=re.DOTALL)
     if re.search(_HALF, text) or (encoding == "UTF-8" and _RAW.search(content)):
         raise SourceError(
             f"{path} has half of a surrogate pair, such as \\ud83d alone, which is not a character. Repair it, or set"
-            " it aside; in files with a record on each line such a record is malformed, and the others count"
+            " it aside; in files with a record on each line, only that record would be malformed"
         )
 
 
 def has_half(line: Column) -> Column:
-    r"""Whether a line of JSON has a half.
+    r"""Tests if a line of JSON has half of a surrogate pair.
 
     >>> bool(re.search(_HALF, re.sub(_WHOLE, " ", r'"\\ud83d" "\ud83d\ude00"')))
     False
