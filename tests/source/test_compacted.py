@@ -150,7 +150,9 @@ def test_an_operator_has_rows_read_that_no_file_holds_alone(spark: SparkSession,
     definition = mixed(tmp_path, text, spark)
     append(tmp_path, 3)
     run(definition, spark, max_batches=1)  # what came after is read, since nothing was removed
-    with pytest.raises(SourceError, match=r"has put rows that were read into other files together with") as stopped:
+    with pytest.raises(
+        SourceError, match=r"has moved rows that were read into other files together with unread rows"
+    ) as stopped:
         run(definition, spark)
     [bounds] = re.findall(r"windowlib rerun \S+ --from (\S+) --to (\S+);", str(stopped.value))
     assert " --to ".join(bounds) in str(status(definition, clock()).removal)
@@ -184,7 +186,7 @@ def test_rows_that_no_file_holds_alone_are_set_aside(spark: SparkSession, tmp_pa
     assert run(definition, spark) == [None]
     check(definition, spark)
     take_back(definition, lost, "ann", "a test", clock)
-    with pytest.raises(SourceError, match=r"has put rows that were read into other files together with"):
+    with pytest.raises(SourceError, match=r"has moved rows that were read into other files together with unread rows"):
         run(definition, spark)
     assert run(definition, spark, rerun=WHOLE)
     ended(definition, spark, sessions(tmp_path))

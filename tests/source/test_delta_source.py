@@ -108,7 +108,7 @@ def test_a_gap_is_named(spark: SparkSession, tmp_path: Path) -> None:
     append(tmp_path, 3)
     clean_up(tmp_path)
     append(tmp_path, 4)
-    with pytest.raises(SourceError, match=r"version 1 of the Delta table .* has left a gap, which cannot be closed"):
+    with pytest.raises(SourceError, match=r"version 1 of the Delta table .* has left a gap that cannot be closed"):
         plan(definition, clock)
     assert ledger_of(definition).state().plan is None
 
@@ -343,6 +343,6 @@ def test_a_shallow_clone_is_refused(tmp_path: Path, cleaned_up: bool) -> None:
     if cleaned_up:
         append(tmp_path, 2)
         clean_up(tmp_path)
-    with pytest.raises(SourceError, match=r"has files that lie elsewhere, such as file:/.*: it is a shallow clone"):
+    with pytest.raises(SourceError, match=r"has files outside of its folder, such as file:/.*: it is a shallow clone"):
         plan(definition, clock)
     assert ledger_of(definition).state().plan is None

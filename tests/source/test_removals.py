@@ -325,7 +325,9 @@ def test_files_that_were_compacted_and_deleted(spark: SparkSession, tmp_path: Pa
     changes.compact()
     changes.vacuum()
     part = Rerun(START_MS, START_MS + HOUR_MS, "a test", "ann")
-    with pytest.raises(RerunRefused, match=r"has put rows that were read into other files.*Rerun all of it") as refused:
+    with pytest.raises(
+        RerunRefused, match=r"has moved rows that were read into other files.*Rerun all of it"
+    ) as refused:
         run(definition, spark, rerun=part)
     [bounds] = re.findall(r"--from (\S+) --to (\S+)", str(refused.value))
     whole = time_range(*bounds, clock())

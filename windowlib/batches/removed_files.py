@@ -23,7 +23,8 @@ from windowlib.model.rerun import TimeRange
 from windowlib.plans.partitions import DAY_MS
 from windowlib.source import listing
 from windowlib.source.delta.removal_messages import command, happened, title, ways_on
-from windowlib.source.delta.removals import Removal, Spans, compacted, span_of
+from windowlib.source.delta.removal_times import span_of
+from windowlib.source.delta.removals import Removal, Spans, compacted
 from windowlib.source.delta.source import CURSOR, Cursor, table_id
 from windowlib.source.listed import SourceError
 

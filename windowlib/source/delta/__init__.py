@@ -1,8 +1,9 @@
-"""A Delta table as source: the files that its versions added, and what removals of its files mean.
+"""A Delta table as source: files that its versions added, and versions that remove files.
 
 source.py            files that the versions of a Delta table added
 log_values.py        partition values in a Delta log
-removals.py          versions that remove files, and what becomes of their rows
+removals.py          versions that remove files, and the windows to recompute
+removal_times.py     time range of the events of a removal
 removal_messages.py  messages about a removal, with the commands to go on
 rewritten.py         files rewritten from each other, as by compaction or an update
 table_types.py       column types of a Delta schema, and type widening

@@ -1,4 +1,4 @@
-"""Partition values as a Delta log has them: texts by column, kept as JSON next to the name of a file."""
+"""Partition values of a Delta log: texts by column, kept as JSON next to the name of a file."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 
 def values_of_action(action: Mapping[str, Any]) -> str:
-    """Returns the partition values of an `add` or `remove` action as JSON."""
+    """Partition values of an `add` or `remove` action, as JSON."""
     return as_json(action.get("partitionValues") or {})
 
 
 def as_json(values: Mapping[str, Any]) -> str:
-    """Returns partition values as JSON of texts, as an action has them; an empty text is null, by Delta's protocol.
+    """Partition values as JSON of texts, as in an action; an empty text is null, by Delta's protocol.
 
     >>> as_json({"a": "x", "b": None, "c": True, "d": 1.5, "e": datetime(2026, 3, 2, 9), "f": ""})
     '{"a": "x", "b": null, "c": "true", "d": "1.5", "e": "2026-03-02 09:00:00", "f": null}'

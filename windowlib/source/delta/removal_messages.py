@@ -1,4 +1,4 @@
-"""What is said of a removal, and how to go on."""
+"""Messages about a removal, with the commands to go on."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.instants import instant, iso_instant
+from windowlib.definition.plurals import first_five
 from windowlib.ledger.rerun_request import is_too_long
 
 if TYPE_CHECKING:
@@ -15,33 +16,36 @@ if TYPE_CHECKING:
 
 
 def title(source: Source, removal: Removal) -> str:
-    """Which version it is, in words."""
+    """Version, operation and user of a removal, in words."""
     first = removal.first
     return f"version {first.number} of {source.path} ({first.operation}, by {first.user})"
 
 
 def happened(source: Source, removal: Removal) -> str:
-    """What it does, in words."""
+    """Effect of a removal, in words."""
     if removal.removes_rows:
         return f"{title(source, removal)} removes rows"
-    return f"{title(source, removal)} has put rows that were read into other files"
+    return f"{title(source, removal)} has moved rows that were read into other files"
 
 
 def ways_on(source: Source, removal: Removal, span: TimeRange | None, never: str | None) -> str:
-    """Why a run stops at a removal, and how to go on, in words; `never`: why no window can be recomputed."""
+    """Reason why a run stops at a removal, and the ways to go on.
+
+    never: the reason why no window can be recomputed, if there is one
+    """
     why, otherwise = _why(source, removal), _otherwise(source, removal)
     if removal.aside:
         aside = removal.aside[0]
         back = to_paste("set-aside", source.file, aside, "--back", *WHY)
-        return f"{why} {aside}, which is set aside, is in them, too: take it back: {back}. {otherwise}"
+        return f"{why} Among these are the rows of {aside}, which is set aside: take it back: {back}. {otherwise}"
     if removal.has_vectors:
         return (
             f"{why} It marks rows as deleted by deletion vectors, which are not read, so its windows cannot be"
-            f" recomputed. REORG TABLE … APPLY (PURGE) writes the files again without those rows. {otherwise}"
+            f" recomputed; REORG TABLE … APPLY (PURGE) writes the files again without those rows. {otherwise}"
         )
     if never:
         return f"{why} Its windows cannot be rerun: {never}. {otherwise}"
-    what = "recompute the windows that it changes" if removal.removes_rows else "read those of all of them at once"
+    what = "recompute the windows that it changes" if removal.removes_rows else "read all these rows at once"
     if span is None or is_too_long(span):
         times = "" if span is None else f", {instant(span.from_ms)} to {instant(span.to_ms - 1)}"
         by_itself = f'set source.removals = "rerun" in {source.file}'
@@ -54,11 +58,11 @@ def ways_on(source: Source, removal: Removal, span: TimeRange | None, never: str
 
 def _why(source: Source, removal: Removal) -> str:
     if removal.removes_rows:
-        return f"{happened(source, removal)}, and their events are in windows: nothing after it is read."
-    lost = removal.lost[0] if len(removal.lost) == 1 else f"{removal.lost[0]} and {len(removal.lost) - 1} more"
+        return f"{happened(source, removal)} whose events are in windows: nothing after it is read."
+    lost = first_five(removal.lost)
     return (
-        f"{happened(source, removal)} together with others that were not, whose own files were deleted before they"
-        f" were read ({lost}): no file holds these alone."
+        f"{happened(source, removal)} together with unread rows, whose own files ({lost}) were deleted: no file holds"
+        " the unread rows alone."
     )
 
 
@@ -74,6 +78,6 @@ def _otherwise(source: Source, removal: Removal) -> str:
 
 
 def command(source: Source, span: TimeRange) -> str:
-    """What an operator types to take a removal."""
+    """Command that recomputes the windows of a removal."""
     bounds = "--from", str(iso_instant(span.from_ms)), "--to", str(iso_instant(span.to_ms))
     return to_paste("rerun", source.file, *bounds)

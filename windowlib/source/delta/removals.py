@@ -1,40 +1,35 @@
-"""Versions of a Delta source that remove files, and what becomes of those: each row of the table is read once.
+"""Versions of a Delta source that remove files. Each row of the table is still read exactly once.
 
-A version that removes files adds others. One that only puts the same rows into other files (OPTIMIZE) is a
-*compaction*: where none of the files that it removed was read, those that it added are read in their place. Where some
-were, the others are read as they were, as long as they are there.
+A version that removes files usually adds others. A version that only moves the same rows to other files (OPTIMIZE) is a
+*compaction*. If none of the files that it removed was read, the files that it added are read instead. If some were
+read, the unread ones are read as they were, as long as they exist.
 
-DELETE, UPDATE, MERGE and an overwrite remove rows. Which rows of what they add are old ones that were written again,
-and which are new, cannot be known, so all files belong together that were made of one another, by compactions too.
+DELETE, UPDATE, MERGE and an overwrite remove rows. Their added files mix rewritten old rows with new ones, and nothing
+tells them apart. So all files that were made from each other, by compactions too, are handled as one group.
 
-* None of those that were read is gone: rows only changed places before they were read, and what is there has arrived.
-* Else it is a *removal*: events are in windows that the table does not hold any more. Every file before it is read
-  first. Then one rerun puts the files that are there in the place of those that are gone, and recomputes the windows of
-  both, as one batch: no event is lost and none counts twice. `source.removals` says who asks for it: with "stop" an
-  operator, who is given the command; with "rerun" the run itself. With "skip" the version is passed over.
+* If no file of the group that was read is gone, rows only moved before they were read. The present files are new.
+* Otherwise it is a *removal*: windows contain events that the table no longer holds. All files before it are read
+  first. Then one rerun replaces the files that are gone by the present ones, and recomputes the windows of both in one
+  batch. No event is lost, and none counts twice.
 
-Versions that follow one another and remove rows are taken together: where a delete was restored, nothing is left of it.
+`source.removals` decides who starts the rerun. With "stop" it is the operator, who gets the command. With "rerun" it is
+the run itself. With "skip" the version is ignored.
 
-Where VACUUM has deleted files before they were read, which a compaction put together with others that were, no file
-holds what is new alone. That is a removal too, of all that the log says, and only such a rerun reads it; so is one of
-which the files in place of others were compacted and deleted in their turn.
+Successive versions that remove rows are handled as one. So a delete that was restored has no effect.
+
+A compaction may merge unread files with files that were read. If VACUUM then deletes the unread files, no file holds
+the new rows alone. That is a removal too, and only such a rerun reads these rows. The same holds if the files that
+replace others were themselves compacted and deleted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime, time
 from typing import TYPE_CHECKING
 
-from windowlib.definition.instants import time_of
 from windowlib.model.rerun import TimeRange
-from windowlib.model.times import floored_ms
-from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
-from windowlib.source import footers
-from windowlib.source.columns.column_types import kind_of
-from windowlib.source.columns.partition_values import is_value, types_of, value_of
-from windowlib.source.delta.rewritten import RewrittenFiles, heirs, removed_in_the_end, together
+from windowlib.source.delta.rewritten import RewrittenFiles, descendants, removed_files, rewritten_files
 from windowlib.source.delta.source import version_of
 from windowlib.source.listed import ListedFile, SourceListing, TableVersion
 from windowlib.source.marker import Marker
@@ -42,15 +37,19 @@ from windowlib.source.marker import Marker
 if TYPE_CHECKING:
     from windowlib.definition.toml.source import Source
 
-Spans = Mapping[str, TimeRange | None]  # of each file that was read: from its first admitted event to its last
+Spans = Mapping[str, TimeRange | None]  # for each file that was read, the range of its admitted events
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """Versions up to `last` that remove files of windows: the files that are gone, by path, and those in their place.
+    """Versions `first` to `last`, which remove files whose events are in windows.
 
-    `has_vectors`: of some files only the rows that are marked as deleted are gone. Where it `removes_rows` not, rows
-    that were read are in one file with others, whose own files, `lost`, are deleted; of these `aside` were set aside.
+    gone:         paths of the files that were read and are gone
+    fresh:        the files that replace them
+    has_vectors:  in some files rows are deleted by deletion vectors
+    removes_rows: false if rows only moved into one file with unread rows, whose own files are deleted
+    lost:         paths of these deleted files
+    aside:        paths of files of the group that were set aside
     """
 
     first: TableVersion
@@ -65,10 +64,10 @@ class Removal:
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """What a source lists, as a pipeline must take it: the files to read, and the removal that comes after them.
+    """Listing of a source for a pipeline: the files to read, and the removal that follows them.
 
-    `since` is as in `SourceListing`. `up_to`: the version of a Delta table up to which nothing is left once these are
-    read.
+    since: as in `SourceListing`
+    up_to: the version of a Delta table up to which everything is read once these files are
     """
 
     files: Sequence[ListedFile]
@@ -78,9 +77,10 @@ class Arrived:
 
 
 def arrived(source: Source, listed: SourceListing, spans: Callable[[], Spans], aside: Collection[str] = ()) -> Arrived:
-    """Settles what becomes of each version that removes files; `spans` are asked for only where there is one.
+    """Decides how each version that removes files is handled.
 
-    `aside`: the files that an operator has set aside.
+    spans: called only if there is such a version
+    aside: the files that an operator has set aside
     """
     has_moved = any(version.removed for version in listed.versions)
     table = _Table(source, listed, spans() if has_moved else {}, {*aside})
@@ -98,7 +98,7 @@ def arrived(source: Source, listed: SourceListing, spans: Callable[[], Spans], a
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """What a table lists since a cursor, what of its files was read, and which were set aside."""
+    """Listing of a table since a cursor, with the files that were read and the files that were set aside."""
 
     source: Source
     listed: SourceListing
@@ -113,8 +113,8 @@ class _Table:
         return (self.source.path / file.path).is_file()
 
     def lost(self, pending: Iterable[str]) -> list[str]:
-        """Those of some files that the table holds no more and that were deleted before they were read."""
-        removed = removed_in_the_end(self.versions) - self.aside
+        """Those of the pending files that the table no longer holds and that are deleted from disk."""
+        removed = removed_files(self.versions) - self.aside
         return [path for path in pending if path in removed and not (self.source.path / path).is_file()]
 
     def all_of(self, walk: _Walk) -> Arrived:
@@ -124,9 +124,13 @@ class _Table:
 
 @dataclass(slots=True)
 class _Walk:
-    """Versions that were followed: the files that wait to be read then, none of which was, and all that ever did.
+    """Walk over the versions of a table, in order.
 
-    Removals were `passed` over, or one of them stopped it.
+    pending: unread files that wait to be read
+    ever:    all files that were ever pending
+    passed:  removals that were skipped
+    removal: the removal that ended the walk
+    touched: the files of its group
     """
 
     pending: dict[str, ListedFile]
@@ -140,14 +144,14 @@ class _Walk:
         self.ever |= self.pending.keys()
 
     def replace(self, gone: Collection[str], fresh: Iterable[ListedFile], number: int) -> None:
-        """Files come in the place of others, where the first of those was; or at a version."""
+        """Replaces pending files by others, at the position of the first of them; without one, at a version."""
         replaced = [self.pending.pop(path) for path in [*self.pending] if path in gone]
         place = min((file.order[0] for file in replaced), default=number)
         self.pending |= {file.path: replace(file, order=(place, file.path)) for file in fresh}
 
 
 def _walk(table: _Table, *, passing: bool) -> _Walk:
-    """Follows the versions to the next removal; with `passing`, to the last version."""
+    """Walks to the next removal; with `passing`, to the last version."""
     walk, done = _Walk({}, set()), 0
     walk.arrive(table.listed.files, table.read)
     while done < len(table.versions) and walk.removal is None:
@@ -163,12 +167,15 @@ def _walk(table: _Table, *, passing: bool) -> _Walk:
 
 
 def _take_compaction(table: _Table, walk: _Walk, at: int) -> None:
-    """Has what a compaction added read in the place of what it removed, if that was not read, or if some of it was."""
+    """Replaces pending files that a compaction removed by the files that it added.
+
+    It does so only if all removed files are unread, or if files that were made from them have been read.
+    """
     version = table.versions[at]
     if version.removed.isdisjoint(walk.pending):
         return
-    later = (one for one in table.versions[at:] if not one.changes_rows)
-    has_begun = bool(table.read) and not table.read.keys().isdisjoint(heirs(version.removed, later))
+    later = (entry for entry in table.versions[at:] if not entry.changes_rows)
+    has_begun = bool(table.read) and not table.read.keys().isdisjoint(descendants(version.removed, later))
     is_unread = version.removed <= walk.pending.keys() and version.removed.isdisjoint(table.aside)
     if has_begun or is_unread:
         fresh = [file for file in version.added if file.path not in table.read]
@@ -176,29 +183,30 @@ def _take_compaction(table: _Table, walk: _Walk, at: int) -> None:
 
 
 def _take_removing(table: _Table, walk: _Walk, at: int, *, passing: bool) -> int:
-    """What becomes of a version that removes rows and of those with it; gives how many they are."""
+    """Handles a version that removes rows, with the versions of its group; returns their number."""
     group = _group(table.versions[at:])
-    found = _together(table, walk, group, at + len(group))
-    if passing and len(group) > 1 and found.removes(table.read):
+    rewritten = _rewritten_files(table, walk, group, at + len(group))
+    if passing and len(group) > 1 and rewritten.removes(table.read):
         group = group[:1]
-        found = _together(table, walk, group, at + 1)
-    if not found.removes(table.read):
-        walk.replace(found.touched, found.fresh(table.read), group[0].number)
+        rewritten = _rewritten_files(table, walk, group, at + 1)
+    if not rewritten.removes(table.read):
+        walk.replace(rewritten.touched, rewritten.fresh(table.read), group[0].number)
     elif passing:
         walk.passed.append(group[0])
     else:
-        gone, fresh = found.gone(table.read), found.fresh(table.read)
-        walk.removal, walk.touched = Removal(group[0], group[-1].number, gone, fresh, found.has_vectors), found.touched
+        gone, fresh = rewritten.gone(table.read), rewritten.fresh(table.read)
+        walk.removal = Removal(group[0], group[-1].number, gone, fresh, rewritten.has_vectors)
+        walk.touched = rewritten.touched
     return len(group)
 
 
-def _together(table: _Table, walk: _Walk, seeds: Sequence[TableVersion], end: int) -> RewrittenFiles:
+def _rewritten_files(table: _Table, walk: _Walk, seeds: Sequence[TableVersion], end: int) -> RewrittenFiles:
     last = table.versions[end - 1].number
-    return together(table.source, seeds, table.versions[:end], {*table.read, *walk.ever}, last)
+    return rewritten_files(table.source, seeds, table.versions[:end], {*table.read, *walk.ever}, last)
 
 
 def _group(versions: Sequence[TableVersion]) -> list[TableVersion]:
-    """The first of some versions, which removes rows, and those after it up to the next with nothing but new files."""
+    """The first version, which removes rows, and those after it up to the next version that only adds new files."""
     group, removed = [versions[0]], {*versions[0].removed}
     for version in versions[1:]:
         if version.arrived and not any(file.path in removed for file in version.added):
@@ -209,33 +217,33 @@ def _group(versions: Sequence[TableVersion]) -> list[TableVersion]:
 
 
 def _at_once(table: _Table) -> Arrived:
-    """What becomes of all that the table lists: one removal, of what is gone in the end and of what is lost."""
+    """Handles all versions as one removal, of the files that are finally gone and of the lost files."""
     walk, skips = _walk(table, passing=True), table.source.removals == "skip"
     lost, passed = table.lost(walk.pending), [] if skips else walk.passed
-    seeds = [one for one in table.versions if one in passed or not one.removed.isdisjoint(lost)]
+    seeds = [version for version in table.versions if version in passed or not version.removed.isdisjoint(lost)]
     if not seeds:
         return table.all_of(walk)
-    found = _together(table, walk, seeds, len(table.versions))
-    aside = () if passed else sorted(path for path in table.aside if path in found.touched and path not in found.live)
-    if not found.removes(table.read) and not aside:
-        walk.replace(found.touched, found.fresh(table.read), seeds[0].number)
+    rewritten = _rewritten_files(table, walk, seeds, len(table.versions))
+    aside = [] if passed else sorted(table.aside & (rewritten.touched - rewritten.live.keys()))
+    if not rewritten.removes(table.read) and not aside:
+        walk.replace(rewritten.touched, rewritten.fresh(table.read), seeds[0].number)
         return table.all_of(walk)
-    walk.touched = found.touched
-    gone, fresh, last = found.gone(table.read), found.fresh(table.read), table.versions[-1].number
-    whole = Removal(seeds[0], last, gone, fresh, found.has_vectors, bool(passed), tuple(lost), tuple(aside))
+    walk.touched = rewritten.touched
+    gone, fresh, last = rewritten.gone(table.read), rewritten.fresh(table.read), table.versions[-1].number
+    whole = Removal(seeds[0], last, gone, fresh, rewritten.has_vectors, bool(passed), tuple(lost), tuple(aside))
     return _before(table, walk, whole, seeds[0].number)
 
 
 def _before(table: _Table, walk: _Walk, removal: Removal, version: int) -> Arrived:
-    """What is read before a removal; what it takes itself is listed again until then, from a version on.
+    """Files to read before a removal; its own files are listed again, from `version` on, until it is done.
 
-    A file whose rows were read in another that was made of it is not read.
+    A file is not read if a file that was made from it has been read.
     """
 
     def is_read_first(file: ListedFile) -> bool:
         if file.path not in walk.touched:
             return True
-        elsewhere = heirs([file.path], table.versions) - {file.path}
+        elsewhere = descendants([file.path], table.versions) - {file.path}
         return table.holds(file) and table.read.keys().isdisjoint(elsewhere)
 
     first = {file.path: file for file in walk.pending.values() if is_read_first(file)}
@@ -244,57 +252,19 @@ def _before(table: _Table, walk: _Walk, removal: Removal, version: int) -> Arriv
 
 
 def compacted(source: Source, version: int, read: Spans, missing: Collection[str]) -> Removal | None:
-    """What a version holds in the place of files that were read and have been deleted, where rows only changed places.
+    """Removal that replaces deleted files that were read by those of a version, if rows only moved to other files.
 
-    None where it still names one of them, or where rows were removed: then their rows are lost.
+    None if the version still names one of the missing files, or if rows were removed: then their rows are lost.
     """
     versions, looked_for, number = list[TableVersion](), {*missing}, version
-    while looked_for and (one := version_of(source, number)):
-        versions.insert(0, one)
-        looked_for -= one.removed
+    while looked_for and (entry := version_of(source, number)):
+        versions.insert(0, entry)
+        looked_for -= entry.removed
         number -= 1
     if looked_for:
         return None
-    seeds = [one for one in versions if one.removed & {*missing}]
-    found = together(source, seeds, versions, read, version)
-    if found.changes_rows or found.has_vectors or any(path in found.live for path in missing):
+    seeds = [entry for entry in versions if entry.removed & {*missing}]
+    rewritten = rewritten_files(source, seeds, versions, read, version)
+    if rewritten.changes_rows or rewritten.has_vectors or any(path in rewritten.live for path in missing):
         return None
-    return Removal(seeds[0], version, found.gone(read), found.fresh(read))
-
-
-def span_of(source: Source, removal: Removal, spans: Spans, latest_ms: int) -> TimeRange | None:
-    """The times of the events that a removal concerns, as far as they are known without reading rows; None: no event.
-
-    Of the files that it added the footers say them, up to `latest_ms`: what is later is not admitted.
-    """
-    found = [span for path in removal.gone if (span := spans[path])]
-    most_ms = min(latest_ms, MAX_TIMESTAMP_MS)
-    for file in removal.fresh:
-        times = _times_of(source, file)
-        if times and (low_ms := max(times[0], MIN_TIMESTAMP_MS)) <= (high_ms := min(times[1], most_ms)):
-            found.append(TimeRange(low_ms, high_ms + 1))
-    if not found:
-        return None
-    return TimeRange(min(span.from_ms for span in found), max(span.to_ms for span in found))
-
-
-def _times_of(source: Source, file: ListedFile) -> tuple[int, int] | None:
-    """The least and the greatest event time of a file's rows in ms, refused ones among them; None where not known."""
-    column, zone = source.in_files(source.timestamp), source.dialect.time_zone
-    if column not in file.values:
-        return footers.span(source.path / file.path, column, source.timestamp_unit, zone)
-    kind = "bigint" if source.timestamp_unit else kind_of(types_of(source, [file], {})[column])
-    text = file.values[column]
-    if text is None or not is_value(text, kind):
-        return None
-    margin_ms = footers.DAY_MS if zone else 0
-    match value_of(text, kind):
-        case datetime() as moment:
-            time_ms = time_of(moment)
-        case date() as day:
-            time_ms = time_of(datetime.combine(day, time()))
-        case int() as number if source.timestamp_unit:
-            time_ms = floored_ms(number, source.timestamp_unit)
-        case _:
-            return None
-    return time_ms - margin_ms, time_ms + margin_ms
+    return Removal(seeds[0], version, rewritten.gone(read), rewritten.fresh(read))

@@ -1,7 +1,7 @@
-"""Files of a Delta table that were made of one another: what a version removes has become what it adds.
+"""Groups of files in a Delta table that were made from each other: a version's removed files became its added ones.
 
-Which rows of those files are old ones and which are new cannot be known, so they belong together: all that share a
-version with one another, directly or not.
+Nothing tells rewritten old rows from new ones in these files. So a group has all files that share a version, directly
+or through other files.
 """
 
 from __future__ import annotations
@@ -19,9 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RewrittenFiles:
-    """Files whose rows changed places among one another, and those of them that the table holds in the end.
+    """Group of files that were made from each other.
 
-    `changes_rows` is false where all of their versions only put the same rows into other files.
+    touched:      paths of all files of the group
+    live:         those files that the table holds at last
+    has_vectors:  in some of these, rows are deleted by deletion vectors
+    changes_rows: false if all versions of the group only moved rows to other files
     """
 
     touched: Set[str]
@@ -30,44 +33,48 @@ class RewrittenFiles:
     changes_rows: bool
 
     def gone(self, read: Collection[str]) -> frozenset[str]:
-        """Those of the files that were read that the table holds no more."""
+        """Files of the group that were read and that the table no longer holds."""
         return frozenset(path for path in read if path in self.touched and path not in self.live)
 
     def fresh(self, read: Collection[str]) -> tuple[ListedFile, ...]:
-        """Those that it holds and that were not read."""
+        """Files of the group that the table holds and that were not read."""
         return tuple(file for path, file in self.live.items() if path not in read)
 
     def removes(self, read: Mapping[str, object]) -> bool:
-        """Whether the table does not hold any more what was read of them; a file without events (None) may go."""
+        """Tests if rows that were read are gone from the table; a file without events (None) does not matter."""
         gone = self.gone(read)
         return self.has_vectors or any(read[path] for path in gone) or bool(gone and not self.changes_rows)
 
 
-def together(
-    source: Source, seeds: Sequence[TableVersion], versions: Sequence[TableVersion], known: Collection[str], last: int
+def rewritten_files(
+    source: Source,
+    seeds: Sequence[TableVersion],
+    versions: Sequence[TableVersion],
+    known_files: Collection[str],
+    last: int,
 ) -> RewrittenFiles:
-    """All that the files of some versions were made of or became, back to files that are `known`.
+    """Group of all files that the files of some versions were made from or became, back to `known_files`.
 
-    Where a file is not known, it is one that a version before the cursor made (a compaction, or one that was passed
-    over): the log is read back to that. Where it does not reach so far, all of the table counts.
+    An unknown file was added by a version before the cursor (a compaction, or a skipped version). The log is then read
+    back to that version. If the log does not reach so far, the group is the whole table.
     """
-    earlier = min(one.number for one in versions)
-    versions, settled = list(versions), {*known}
+    earlier = min(entry.number for entry in versions)
+    versions, settled = list(versions), {*known_files}
     while True:
-        touched, joined = _closure(seeds, moving(versions))
-        unknown = _from_before(joined) - settled
+        touched, joined = _closure(seeds, rewriting_versions(versions))
+        unknown = _files_before(joined) - settled
         while unknown:
             earlier -= 1
             if (version := version_of(source, earlier)) is None:
                 whole = {file.path: file for file in files_at(source, last)}
-                return RewrittenFiles({*whole, *known}, whole, has_vectors=False, changes_rows=True)
+                return RewrittenFiles({*whole, *known_files}, whole, has_vectors=False, changes_rows=True)
             versions.insert(0, version)
             if version.removed:
                 if version.touched & touched:
                     break
             else:
                 unknown -= version.touched
-                settled |= version.touched  # added and never read: set aside
+                settled |= version.touched  # added and never read, since they were set aside
         else:
             break
     live: dict[str, ListedFile] = {}
@@ -77,57 +84,57 @@ def together(
             live.pop(path, None)
         live |= {file.path: file for file in version.added}
         vectors = (vectors - version.removed) | version.vectors
-    return RewrittenFiles(touched, live, bool(vectors), any(one.removes_rows for one in joined))
+    return RewrittenFiles(touched, live, bool(vectors), any(entry.removes_rows for entry in joined))
 
 
-def _from_before(versions: Sequence[TableVersion]) -> set[str]:
-    """The files that some versions, in order, found there: RESTORE may add one again that was there before."""
-    found, made = set[str](), set[str]()
+def _files_before(versions: Sequence[TableVersion]) -> set[str]:
+    """Files that existed before some versions, which are in order; RESTORE may add one of them again."""
+    earlier, added = set[str](), set[str]()
     for version in versions:
-        found |= version.removed - made
-        made |= version.touched
-    return found
+        earlier |= version.removed - added
+        added |= version.touched
+    return earlier
 
 
 def _closure(seeds: Sequence[TableVersion], versions: Sequence[TableVersion]) -> tuple[set[str], list[TableVersion]]:
-    """The files of some versions and of all that share one with them, directly or not; and those versions in order."""
-    touched = {path for one in seeds for path in one.touched}
-    left, joined = [(one, one.touched) for one in versions], set[int]()
+    """Files of some versions and of all versions that share files with them, directly or not; and these versions."""
+    touched = {path for version in seeds for path in version.touched}
+    left, joined = [(version, version.touched) for version in versions], set[int]()
     while True:
         others = []
-        for one, files in reversed(left):  # back and forth: a long chain is followed in one go
+        for version, files in reversed(left):  # back and forth: a long chain is followed in one go
             if files.isdisjoint(touched):
-                others.append((one, files))
+                others.append((version, files))
             else:
                 touched |= files
-                joined.add(one.number)
+                joined.add(version.number)
         if len(others) == len(left):
-            return touched, [one for one in versions if one.number in joined]
+            return touched, [version for version in versions if version.number in joined]
         left = others
 
 
-def heirs(paths: Collection[str], versions: Iterable[TableVersion]) -> set[str]:
-    """The files that versions, oldest first, made of some files or of what these had become."""
-    of, made = {*paths}, set[str]()
+def descendants(paths: Collection[str], versions: Iterable[TableVersion]) -> set[str]:
+    """Files that versions, oldest first, made from some files, directly or through other files."""
+    sources, results = {*paths}, set[str]()
     for version in versions:
-        if not version.removed.isdisjoint(of):
-            made |= {file.path for file in version.added}
-            of |= made
-    return made
+        if not version.removed.isdisjoint(sources):
+            results |= {file.path for file in version.added}
+            sources |= results
+    return results
 
 
-def moving(versions: Sequence[TableVersion]) -> list[TableVersion]:
-    """Those that remove files, or add some again that were removed."""
-    gone, found = set[str](), list[TableVersion]()
+def rewriting_versions(versions: Sequence[TableVersion]) -> list[TableVersion]:
+    """Versions that remove files, or add removed files again."""
+    gone, matches = set[str](), list[TableVersion]()
     for version in versions:
         if version.removed or any(file.path in gone for file in version.added):
-            found.append(version)
+            matches.append(version)
         gone |= version.removed
-    return found
+    return matches
 
 
-def removed_in_the_end(versions: Iterable[TableVersion]) -> set[str]:
-    """The files that versions, oldest first, removed and did not add again."""
+def removed_files(versions: Iterable[TableVersion]) -> set[str]:
+    """Files that versions, oldest first, removed and did not add again."""
     gone = set[str]()
     for version in versions:
         gone = (gone | version.removed) - {file.path for file in version.added}

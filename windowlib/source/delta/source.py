@@ -1,11 +1,10 @@
-"""A Delta table as a source: the files that its versions added, from the version that the last batch left off at.
+"""A Delta table as a source: files that its versions added, from the version at which the last batch stopped.
 
-The table's log is read from there on, so what comes before may be cleaned up. Where a pipeline begins with a table
-whose log no longer reaches back to version 0, its first files are those that the table holds then.
+Only the log after that version is read, so earlier entries may be cleaned up. If a new pipeline finds a log that no
+longer reaches back to version 0, its first files are those that the table then holds.
 
-A version that removes rows (DELETE, UPDATE, MERGE, an overwrite) is not an arriving event:
-`windowlib.source.delta.removals` says what becomes of it. OPTIMIZE changes no row; of files that it removed before they
-were read that says it, too. VACUUM deletes files that no later version holds.
+`windowlib.source.delta.removals` handles versions that remove rows (DELETE, UPDATE, MERGE, an overwrite), and files
+that OPTIMIZE removed before they were read. VACUUM deletes files that no later version holds.
 """
 
 from __future__ import annotations
@@ -28,17 +27,18 @@ from windowlib.source.delta.log_values import as_json, values_of_action
 from windowlib.source.listed import ListedFile, SourceError, SourceListing, TableVersion
 
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
-CURSOR = "source_cursor"  # where a plan and a commit keep it: next to what the state depends on
+CURSOR = "source_cursor"  # key in the definition's part of a plan and of a commit
 OUTSIDE = re.compile("/|[A-Za-z][A-Za-z0-9+.-]*:/")
-"""How the path of a file begins that does not lie below its table's folder."""
+"""Start of the path of a file outside of its table's folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """How far a Delta table was read: every version up to `version`.
+    """Position up to which a Delta table was read.
 
-    `snapshot`: the version whose files come first, where the log did not reach back to 0; until all of them are read.
-    `table`: the id that the table had, by which one that was created again is another; None where it was not kept.
+    version:  all versions up to this one were read
+    snapshot: the version whose files come first, if the log does not reach back to 0; None once all of them are read
+    table:    the id of the table, which differs if the table is created again; None if it was not kept
     """
 
     version: int = -1
@@ -47,21 +47,19 @@ class Cursor:
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Cursor:
-        """Returns the cursor that a commit keeps."""
+        """The cursor that a commit keeps."""
         return cls(**stored[CURSOR])
 
     def to_json(self) -> dict[str, int | str | None]:
-        """For the ledger."""
+        """The cursor as the ledger keeps it."""
         return asdict(self)
 
 
 def delta_files(source: Source, cursor: Cursor | None) -> SourceListing:
-    """What the versions after a cursor (None: the log's beginning) did, and the files that came before them.
+    """Versions after a cursor (None: from the log's beginning), and the files of the snapshot that comes first.
 
-    Some of the files may be read.
-
-    Raises `SourceError` where there is no table, or another one than was read, where its log does not reach back to the
-    cursor, where its files lie elsewhere, and where they call columns otherwise than it does.
+    Some of these files may have been read. Raises `SourceError` if there is no table, it was created again, its log has
+    a gap after the cursor, its files are outside of its folder, or it uses column mapping.
     """
     if not _log_of(source).is_dir():
         raise SourceError(
@@ -71,10 +69,10 @@ def delta_files(source: Source, cursor: Cursor | None) -> SourceListing:
     table = open_table(source)
     _check_same(source, table, after)
     _check_names(source, table)
-    found = [] if after.snapshot is None else _snapshot(source, after.snapshot)
+    files = [] if after.snapshot is None else _snapshot(source, after.snapshot)
     since = [*_since(source, _read_up_to(after), table.version())]
-    _check_inside(source, [*found, *(file for version in since for file in version.added)])
-    return SourceListing(found, since, table=_id_of(table))
+    _check_inside(source, [*files, *(file for version in since for file in version.added)])
+    return SourceListing(files, since, table=_id_of(table))
 
 
 def _read_up_to(cursor: Cursor) -> int:
@@ -82,47 +80,47 @@ def _read_up_to(cursor: Cursor) -> int:
 
 
 def _check_same(source: Source, table: DeltaTable, cursor: Cursor) -> None:
-    """Raises `SourceError` for another table than the one that was read so far."""
-    known, now, read, newest = cursor.table, _id_of(table), _read_up_to(cursor), table.version()
-    if newest >= read and (known in (None, now) or now in _ids_since(source, read, newest)):
+    """Raises `SourceError` if the table is not the one that was read so far."""
+    id_read, id_now, read, newest = cursor.table, _id_of(table), _read_up_to(cursor), table.version()
+    if newest >= read and (id_read in (None, id_now) or id_now in _ids_since(source, read, newest)):
         return
     raise SourceError(
         f"{source.path} is another Delta table than the one that {source.pipeline} has read up to version {read}: it"
-        f" was created again, and its newest version is {newest}. What of it was read before cannot be known. Put"
-        " back the table that was there; or give the pipeline another name or warehouse, to read this from its start"
+        f" was created again, and its newest version is {newest}. Its rows may have been read before. Put back the"
+        " earlier table; or give the pipeline another name or warehouse, to read this one from its start"
     )
 
 
 def _ids_since(source: Source, read: int, newest: int) -> set[str]:
-    """The ids that a table was given by the versions after one: it may be replaced within its log."""
-    with suppress(log.DamagedLog):  # a gap, which is named where versions are read
-        actions = [one for version in range(read + 1, newest + 1) for one in log.actions(source.path, version)]
-        return {one["metaData"]["id"] for one in actions if "metaData" in one}
+    """Ids that a table got after a version; a table may be replaced within its log."""
+    with suppress(log.DamagedLog):  # a gap, which is reported when versions are read
+        actions = [action for version in range(read + 1, newest + 1) for action in log.actions(source.path, version)]
+        return {action["metaData"]["id"] for action in actions if "metaData" in action}
     return set()
 
 
 def _check_names(source: Source, table: DeltaTable) -> None:
-    """Raises `SourceError` where a column's name is not the one that it has in the files."""
+    """Raises `SourceError` if the table uses column mapping, so that its columns have other names in the files."""
     for field in table.schema().fields:
         if (own := field.metadata.get(PHYSICAL_NAME, field.name)) != field.name:
             raise SourceError(
-                f"{source.path} calls a column {field.name!r} that is {own!r} in its files (column mapping): the files"
-                " are read, so values of another column might be taken for it. Write the table again without"
+                f"{source.path} calls a column {field.name!r} that is {own!r} in its files (column mapping), which is"
+                " not supported: values of another column might be read for it. Write the table again without"
                 " delta.columnMapping.mode, or read a copy of it"
             )
 
 
 def _check_inside(source: Source, files: Iterable[ListedFile]) -> None:
-    """Raises `SourceError` for a file that does not lie in the table's folder."""
+    """Raises `SourceError` for a file outside of the table's folder."""
     if outside := next((file.path for file in files if OUTSIDE.match(file.path)), None):
         raise SourceError(
-            f"{source.path} has files that lie elsewhere, such as {outside}: it is a shallow clone, and files below the"
-            " folder of a source are read. Name in source.path the table that it is a clone of, or a copy of its rows"
+            f"{source.path} has files outside of its folder, such as {outside}: it is a shallow clone, but only files"
+            " below source.path are read. Name in source.path the table that was cloned, or a copy of its rows"
         )
 
 
 def version_of(source: Source, number: int) -> TableVersion | None:
-    """What a version did; None where its log entry is gone."""
+    """One version of the table; None if its log entry is gone."""
     try:
         return _version(number, log.actions(source.path, number))
     except log.DamagedLog:
@@ -130,36 +128,37 @@ def version_of(source: Source, number: int) -> TableVersion | None:
 
 
 def since_removed(source: Source, paths: Collection[str], version: int) -> list[TableVersion]:
-    """The versions up to one, from the first that has removed one of some files for good; none without such a one."""
-    looked_for, found, first = {*paths}, list[TableVersion](), version + 1
-    while looked_for and (one := version_of(source, version)):
-        found.insert(0, one)
-        first = version if one.removed & looked_for else first
-        looked_for -= one.touched
+    """Versions up to `version`, from the first that finally removed one of some files; empty without such a version."""
+    looked_for, versions, first = {*paths}, list[TableVersion](), version + 1
+    while looked_for and (entry := version_of(source, version)):
+        versions.insert(0, entry)
+        first = version if entry.removed & looked_for else first
+        looked_for -= entry.touched
         version -= 1
-    return [one for one in found if one.number >= first]
+    return [entry for entry in versions if entry.number >= first]
 
 
 def taken_back(source: Source, listed: SourceListing, paths: Collection[str], cursor: Cursor) -> SourceListing:
-    """What a table lists after a cursor, with some files before it that were not read.
+    """Adds some unread files from before the cursor to a table's listing.
 
-    Where it has removed them since, with the versions from there on: they say what these files have become.
+    If the table has removed one of them since, the listing also gets the versions from that removal on. These show the
+    files that replaced it.
     """
     versions = [*since_removed(source, paths, cursor.version), *listed.versions]
     gone = {path: version.values.get(path) for version in versions for path in version.removed}
     held = {file.path: file.partition_values for file in _held(source)} if paths else {}
     back = [
-        _there(source, one, cursor.version, gone.get(one) or held.get(one))
-        for one in paths
-        if one in gone or (source.path / one).is_file()
+        _there(source, path, cursor.version, gone.get(path) or held.get(path))
+        for path in paths
+        if path in gone or (source.path / path).is_file()
     ]
     return replace(listed, files=[*back, *listed.files], versions=versions)
 
 
 def files_at(source: Source, version: int) -> list[ListedFile]:
-    """The files that the table holds at a version, each as if that version had added it.
+    """Files that the table holds at a version, each as if that version had added it.
 
-    Where its log is cleaned up before the next checkpoint, later versions say it, of what the table holds now.
+    If the log before the next checkpoint is cleaned up, they are derived backwards from the newest version.
     """
     newest = open_table(source).version()
     with suppress(SourceError):
@@ -172,7 +171,7 @@ def files_at(source: Source, version: int) -> list[ListedFile]:
 
 
 def _there(source: Source, path: str, version: int, values: str | None) -> ListedFile:
-    """A file that is known by its name alone; it may be gone."""
+    """Looks up a file of which only the name is known; size and time are 0 if it is gone."""
     with suppress(FileNotFoundError):
         stat = (source.path / path).stat()
         return ListedFile(path, stat.st_size, stat.st_mtime_ns, (version, path), values)
@@ -180,9 +179,9 @@ def _there(source: Source, path: str, version: int, values: str | None) -> Liste
 
 
 def cursor_after(left: Sequence[ListedFile], up_to: int | None, before: Cursor) -> Cursor:
-    """The cursor of a batch that takes files and leaves others: before those, and never after `up_to`.
+    """Cursor after a batch that leaves some files unread: before the first of these, and at most at `up_to`.
 
-    `up_to`: the version up to which nothing is left but files; None where no version has come since.
+    up_to: the version up to which everything but `left` is read; None without newer versions
 
     >>> b, c = ListedFile("b", 1, 1, (5, "b")), ListedFile("c", 1, 1, (6, "c"))
     >>> [cursor_after(left, 7, Cursor(3)).version for left in ([b, c], [c], [])]
@@ -198,7 +197,7 @@ def cursor_after(left: Sequence[ListedFile], up_to: int | None, before: Cursor) 
 
 
 def beginning(source: Source) -> Cursor:
-    """Where a new pipeline begins: at version 0, or, where the log was cleaned up, with what the table holds now."""
+    """Cursor of a new pipeline: version 0 or, if the log was cleaned up, the files that the table holds now."""
     if log.file_of(source.path, 0).exists() or not _log_of(source).is_dir():
         return Cursor()
     return Cursor(snapshot=open_table(source).version())
@@ -209,7 +208,7 @@ def _log_of(source: Source) -> Path:
 
 
 def table_id(source: Source) -> str:
-    """The id that a table was given when it was created."""
+    """Id that the table got when it was created."""
     return _id_of(open_table(source))
 
 
@@ -218,14 +217,15 @@ def _id_of(table: DeltaTable) -> str:
 
 
 def partition_types(source: Source) -> dict[str, str]:
-    """Returns the types of the columns by which a Delta table is partitioned, as its schema names them."""
+    """Types of the columns by which a Delta table is partitioned, as its schema names them."""
     table = open_table(source)
     partitioned = {*table.metadata().partition_columns}
-    return {one.name: str(getattr(one.type, "type", "")) for one in table.schema().fields if one.name in partitioned}
+    fields = [field for field in table.schema().fields if field.name in partitioned]
+    return {field.name: str(getattr(field.type, "type", "")) for field in fields}
 
 
 def open_table(source: Source, version: int | None = None) -> DeltaTable:
-    """The table, at its newest version or another. Raises `SourceError` where it cannot be opened."""
+    """Opens the table at its newest version or another. Raises `SourceError` if it cannot be opened."""
     try:
         return DeltaTable(str(source.path), version=version)
     except DeltaError as error:
@@ -234,18 +234,18 @@ def open_table(source: Source, version: int | None = None) -> DeltaTable:
 
 
 def _snapshot(source: Source, version: int) -> list[ListedFile]:
-    """The files that the table holds at a version, in the order in which they were written."""
+    """Files that the table holds at a version, in the order in which they were written."""
     table = open_table(source, version)
     if "deletionVectors" in (table.protocol().reader_features or ()):
         raise SourceError(
-            f"{source.path} uses deletion vectors, and its log was cleaned up: which rows of its files are"
-            " deleted is not read. Rewrite the table without them: REORG TABLE … APPLY (PURGE), then DROP FEATURE"
+            f"{source.path} uses deletion vectors, and its log was cleaned up: deleted rows would be read. Rewrite the"
+            " table without deletion vectors: REORG TABLE … APPLY (PURGE), then DROP FEATURE"
         )
     return _files_of(table, version)
 
 
 def _held(source: Source) -> list[ListedFile]:
-    """Returns the files that the table holds now."""
+    """Files that the table holds now."""
     table = open_table(source)
     return _files_of(table, table.version())
 
@@ -262,24 +262,24 @@ def _files_of(table: DeltaTable, version: int) -> list[ListedFile]:
 
 
 def _since(source: Source, after: int, newest: int) -> Iterator[TableVersion]:
-    """What the versions after one, up to another, have done to the rows of the table."""
+    """Versions after the version `after`, up to `newest`."""
     folder = source.path
     for version in range(after + 1, newest + 1):
         try:
             actions = log.actions(folder, version)
         except log.DamagedLog as error:
             raise SourceError(
-                f"version {version} of the Delta table {folder} cannot be read: {error}. A log that was cleaned up"
-                f" before {source.pipeline} had read it has left a gap, which cannot be closed: rows may be missing."
-                " Keep the log for longer than the longest pause between runs (delta.logRetentionDuration), and start"
-                " again under another name or warehouse"
+                f"version {version} of the Delta table {folder} cannot be read: {error}. The log was cleaned up before"
+                f" {source.pipeline} had read it, which has left a gap that cannot be closed: rows may be missing."
+                " Start again under another name or warehouse, and keep the log for longer than the longest pause"
+                " between runs (delta.logRetentionDuration)"
             ) from error
         yield _version(version, actions)
 
 
 def _version(number: int, actions: Sequence[dict[str, Any]]) -> TableVersion:
     entry = log.entry_of(number, actions)
-    paths = [(unquote(one["add"]["path"]), one["add"]) for one in actions if "add" in one]
+    paths = [(unquote(action["add"]["path"]), action["add"]) for action in actions if "add" in action]
     return TableVersion(
         number,
         entry.operation,
@@ -292,8 +292,8 @@ def _version(number: int, actions: Sequence[dict[str, Any]]) -> TableVersion:
         changes_rows=entry.changes_data,
         vectors=frozenset(path for path, add in paths if add.get("deletionVector")),
         values={
-            unquote(one["remove"]["path"]): values_of_action(one["remove"])
-            for one in actions
-            if one.get("remove", {}).get("partitionValues") is not None
+            unquote(action["remove"]["path"]): values_of_action(action["remove"])
+            for action in actions
+            if action.get("remove", {}).get("partitionValues") is not None
         },
     )

@@ -1,8 +1,8 @@
-"""Column types of a Delta table's schema, which a source is read by, and the widening of recorded types to them.
+"""Column types in a Delta table's schema, and the widening of recorded types to them.
 
 A table's schema may be widened after batches have read it (int -> bigint, int -> double, more digits of a decimal, date
--> timestamp_ntz). The recorded type follows where nothing stored depends on it. Else it stays, and values that it does
-not hold stop a run.
+-> timestamp_ntz). The recorded type becomes the new one if nothing stored depends on it. Otherwise it stays, and a
+value that does not fit it stops the run.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from windowlib.plans.sql.types import type_of
 from windowlib.source.columns.column_types import as_in_parquet, declared_type, is_nested, is_wider, kind_of
 from windowlib.source.delta.source import open_table
 
-_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}  # that Delta asks of a decimal before its point
+_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}  # digits before the point that Delta demands
 
 
 def table_types(source: Source, columns: Collection[str]) -> dict[str, str]:
-    """The types, as Arrow names them, that a Delta table's schema gives columns in use; partition columns left out."""
+    """Types of the columns in use in a Delta table's schema, as Arrow names them; partition columns are left out."""
     if source.format != "delta" or not columns:
         return {}
     table = open_table(source)
@@ -39,9 +39,9 @@ def table_types(source: Source, columns: Collection[str]) -> dict[str, str]:
 
 
 def by_table(source: Source, uses: Uses, recorded: Mapping[str, str], table: Mapping[str, str]) -> dict[str, str]:
-    """The recorded types with those of a Delta table's schema, where these are new or wider.
+    """Recorded types, replaced by those of a Delta table's schema where these are new or wider.
 
-    Raises `StateMismatch` where the table has another type that is no widening.
+    Raises `StateMismatch` if the table has a type of another meaning.
     """
     types = dict(recorded)
     for name, now in table.items():
@@ -60,7 +60,7 @@ def by_table(source: Source, uses: Uses, recorded: Mapping[str, str], table: Map
 
 
 def widens(then: str, now: str) -> bool:
-    """Tests if Delta may widen a column of one type to another, each as Arrow names it.
+    """Tests if Delta may widen a column from type `then` to type `now`, each as Arrow names it.
 
     >>> widens("int32", "int64"), widens("int32", "double"), widens("int64", "double"), widens("date32[day]", "string")
     (True, True, False, False)
@@ -76,9 +76,10 @@ def widens(then: str, now: str) -> bool:
 
 
 def stored_by(source: Source, uses: Uses, types: Mapping[str, str], name: str, now: str) -> str | None:
-    """The key of the definition for which a column's type is stored, in windows or results, so that it must stay.
+    """Key of the definition whose stored windows or results depend on a column's type; None if the type may change.
 
-    types: of all columns in use, as they are recorded; `now` is the new type of the column `name`
+    types: recorded types of all columns in use
+    now:   the new type of the column `name`
     """
     folded, whole = name.casefold(), {kind_of(types[name]), kind_of(now)} <= {*WHOLE}
     if folded in map(str.casefold, source.key):
@@ -98,8 +99,8 @@ def stored_by(source: Source, uses: Uses, types: Mapping[str, str], name: str, n
 
 
 def _stored_types(sql: str, kinds: Mapping[str, str]) -> Sequence[tuple[str, ...]]:
-    """The types that the aggregates of an expression are stored by. Raises `Unproved` where these are not known."""
-    found = []
+    """Types by which the aggregates of an expression are stored. Raises `Unproved` if they are not known."""
+    stored = []
     for node in calls(parsed(sql)):
         if (function := call(node)) is None:
             raise Unproved("is not known")
@@ -109,5 +110,5 @@ def _stored_types(sql: str, kinds: Mapping[str, str]) -> Sequence[tuple[str, ...
         proved = FUNCTIONS["sum"].proved
         if function.name in ("sum", "avg") and proved:
             types = [proved(types)]
-        found.append((function.name, *types))
-    return found
+        stored.append((function.name, *types))
+    return stored
