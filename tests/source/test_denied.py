@@ -104,7 +104,7 @@ def test_a_source_of_another_user(ours: list[str], tmp_path: Path) -> None:
         said([one.file for one in definitions], denied, ours), definitions, denied, strict=True
     ):
         needed = (
-            f"give it the right to read {definition.source.path}, with all that is in it, and give the command again"
+            f"give the user the right to read {definition.source.path} with everything in it, and run the command again"
         )
         assert sentence == (
             f"error: this user may not read {place}. Nothing is lost, and nothing was changed: {needed}"
@@ -126,7 +126,7 @@ def test_a_folder_above_the_source_of_another_user(ours: list[str], tmp_path: Pa
     definition.source.path.mkdir(parents=True)
     [(sentence, code)] = said([definition.file], [(tmp_path / "above", 0o000)], ours)
     assert sentence.startswith(f"error: this user may not read {tmp_path / 'above'}. ")
-    assert f"give it the right to read {definition.source.path}, " in sentence
+    assert f"give the user the right to read {definition.source.path} " in sentence
     assert code == USER
 
 

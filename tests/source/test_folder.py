@@ -102,7 +102,7 @@ def test_a_name_that_is_not_utf8(tmp_path: Path) -> None:
     os.rename(tmp_path / "incoming" / "1.parquet", os.fsencode(tmp_path / "incoming") + b"/caf\xe9.parquet")
     ended = CliRunner().invoke(app, ["plan", str(definition.file)])
     assert ended.exit_code == USER
-    assert "caf\\xe9.parquet is not UTF-8, and cannot be kept; rename the file" in ended.stderr
+    assert "caf\\xe9.parquet is not UTF-8, so it cannot be stored; rename the file" in ended.stderr
     leave_out = 'exclude = ["caf?.parquet"]'
     assert leave_out in ended.stderr
     assert names(clicks(tmp_path, 0, with_lines(f"\n{leave_out}"))) == set()
@@ -133,7 +133,7 @@ def test_links(tmp_path: Path) -> None:
     assert names(clicks(tmp_path, 0, with_lines('\nexclude = ["more"]'))) == {"1.parquet", "linked.parquet"}
     (incoming / "more").unlink()
     (incoming / "gone.parquet").symlink_to(elsewhere / "2.parquet")
-    with pytest.raises(SourceError, match=r"gone\.parquet is a link to .*2\.parquet, which is not there"):
+    with pytest.raises(SourceError, match=r"gone\.parquet is a link to .*2\.parquet, which does not exist"):
         plan(definition)
 
 
@@ -174,7 +174,7 @@ def test_a_file_that_is_there_by_two_names(tmp_path: Path) -> None:
     for link, to, known in (("5", "3.parquet", "3"), ("latest", "2.parquet", "2"), ("5", outside, "3")):
         (folder / f"{link}.parquet").symlink_to(to)
         with pytest.raises(
-            SourceError, match=rf"{link}\.parquet is a link to .* which is read as {known}\.parquet, too"
+            SourceError, match=rf"{link}\.parquet is a link to .* which is also read as {known}\.parquet:"
         ):
             folder_files(definition.source)
         (folder / f"{link}.parquet").unlink()

@@ -125,7 +125,7 @@ def test_a_late_name_is_found_by_the_next_full_listing_and_said(source: Source, 
     assert source.run(0.02) == ["1/b"]
     said = status(source.definition, source.now_ms).listing
     assert said is not None
-    assert "found 1 new before where it was listed from then" in said
+    assert "which found 1 new file under earlier names" in said
     assert source.listed() == ["2/a"]
 
 

@@ -81,7 +81,9 @@ def test_a_file_that_was_read_unfinished_stops_the_run_under_its_complete_name(
     pipeline.define(BY_USER + include + listing)
     pipeline.put("a.parquet.Part", WHOLE)
     pipeline.move("a.parquet.Part", "a.parquet")
-    with pytest.raises(SourceError, match=r"a\.parquet\.Part was read before.*a\.parquet has come .*rerun") as refused:
+    with pytest.raises(
+        SourceError, match=r"a\.parquet\.Part was read before.*a\.parquet has arrived .*rerun"
+    ) as refused:
         pipeline.run(spark)
     assert exit_code(refused.value) == USER
     pipeline.run(spark, ALWAYS)

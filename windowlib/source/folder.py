@@ -1,9 +1,11 @@
-"""The files of a source folder and its subfolders: what is looked at, and what is left out by its name.
+"""Files of a source folder and its subfolders, chosen by their names.
 
-Unfinished transfers are passed over (`windowlib.source.transfers`). What `source.exclude` names, or `source.include`
-does not, is left out; so rows are not lost and files without events are not read. A link to a folder is refused, since
-the same file could be found by two paths and would be read twice. A folder of files of which only a log or metadata
-says which count is refused, since all of them would be read.
+Unfinished transfers are left out (`windowlib.source.transfers`), and so are files that `source.exclude` matches or
+`source.include` does not match. Two kinds of folders are refused:
+
+* a link to a folder, since one file would have two paths and be read twice
+* the folder of a table (Delta, Hudi, Iceberg, output of a Spark stream), since files that no longer count would be
+  read too
 """
 
 from __future__ import annotations
@@ -25,13 +27,13 @@ TABLES = {
     ".hoodie": "a Hudi table, whose timeline says which of its files count",
     "_spark_metadata": "written by a streaming query of Spark, whose log says which of its files count",
 }
-"""What a folder is in which something of that name lies."""
+"""Names in a folder that show that it is a table, with a description of the table."""
 ICEBERG = "an Iceberg table, whose metadata says which of its files count"
 ICEBERG_METADATA = (".metadata.json", ".metadata.json.gz")  # ends of names in its folder `metadata`
 
 
 def folder_files(source: Source, since: Marker | None = None) -> list[ListedFile]:
-    """Every file that is there now and not left out; of those that a marker reaches. Raises `SourceError`."""
+    """Files of the folder that are not left out, from a marker on. Raises `SourceError`."""
     chosen = [(name, entry) for name, entry in _entries(source, since) if is_chosen(source, name)]
     _check_links(source, chosen)
     return [
@@ -42,7 +44,7 @@ def folder_files(source: Source, since: Marker | None = None) -> list[ListedFile
 
 
 def _check_links(source: Source, chosen: Sequence[tuple[str, os.DirEntry[str]]]) -> None:
-    """Raises `SourceError` for a link to a file that is read by another name, too."""
+    """Raises `SourceError` for a link to a file that is also read under another name."""
     links = [(name, os.path.realpath(entry.path)) for name, entry in chosen if entry.is_symlink()]
     folder, read_as = os.path.realpath(source.path) if links else "", dict[str, str]()
     for name, to in sorted(links):
@@ -51,13 +53,13 @@ def _check_links(source: Source, chosen: Sequence[tuple[str, os.DirEntry[str]]])
             read_as[to] = inside
         if (other := read_as.setdefault(to, name)) != name:
             raise SourceError(
-                f"{source.path / name} is a link to {to}, which is read as {other}, too: its rows would count twice."
+                f"{source.path / name} is a link to {to}, which is also read as {other}: its rows would count twice."
                 f' Leave it out: source.exclude = ["{name}"] in {source.file}'
             )
 
 
 def left_out(source: Source, since: Marker | None = None) -> list[str]:
-    """The files that patterns leave out, and unfinished transfers, by name, as `folder_files` looks at them."""
+    """Names of the files that patterns leave out and of unfinished transfers, from a marker on; sorted."""
     if source.format == "delta":
         return []
     with denials_named(source.path):
@@ -65,11 +67,11 @@ def left_out(source: Source, since: Marker | None = None) -> list[str]:
 
 
 def is_chosen(source: Source, name: str) -> bool:
-    """Whether a file is read, by its name relative to the folder and the patterns of a source.
+    """Tests if a file is read, by its name relative to the source folder and the patterns of the source.
 
-    An unfinished transfer is read only where one of `include` names its suffix. A pattern without a slash is one of the
-    file's own name, in whatever folder it lies; one with a slash is one of the whole name. `*` stands for any
-    characters, a slash too.
+    An unfinished transfer is read only if a pattern in `include` ends with its suffix. A pattern without a slash
+    matches the file's own name in any folder. A pattern with a slash matches the whole name. `*` stands for any
+    characters, slashes included.
     """
     if has_prefix(name):
         return False
@@ -97,9 +99,9 @@ def _entries(source: Source, since: Marker | None) -> Iterator[tuple[str, os.Dir
 def _below(
     source: Source, folder: str, above: str, since: Marker | None, table: str | None = None
 ) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """The files of a folder and those below it. Where a marker leaves a name out, nothing more is asked about it.
+    """Files of a folder and of the folders below it. Names before the marker cost no further system call.
 
-    `table` says of a folder in or above which a table's log lies why none of its files may be chosen.
+    table: for a folder of a table, or below one, the reason why its files may not be read
     """
     depth = above.count("/")
     first = since.parts[depth] if since and depth < len(since.parts) else ""
@@ -113,7 +115,7 @@ def _below(
                 if has_prefix(entry.name):
                     continue
                 yield from _below(source, entry.path, f"{name}/", since if entry.name == first else None, table)
-            elif since and not since.reaches(name) and not entry.is_symlink():  # which may lead to a folder
+            elif since and not since.reaches(name) and not entry.is_symlink():  # a link may lead to a folder
                 continue
             elif table and is_chosen(source, name):
                 raise SourceError(table)
@@ -135,7 +137,7 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
 
 
 def _is_pipe_or_device(entry: os.DirEntry[str]) -> bool:
-    """Whether an entry that is not a file is passed over: neither a folder, nor a link that leads nowhere."""
+    """Tests if an entry that is not a file is ignored: it is no folder, and no broken link."""
     return os.path.exists(entry.path) and not os.path.isdir(entry.path)
 
 
@@ -145,14 +147,14 @@ def _why_a_table(source: Source, folder: str, above: str) -> str | None:
         folder, what = iceberg, ICEBERG
     if what is None:
         return None
-    if above and os.path.lexists(os.path.join(os.path.dirname(folder), LEDGER.name)):  # all tables of that pipeline
+    if above and os.path.lexists(os.path.join(os.path.dirname(folder), LEDGER.name)):  # leave out the whole pipeline
         above = above[: above.rstrip("/").rfind("/") + 1]
     leave_out = f'leave it out: source.exclude = ["{above}*"] in {source.file}' if above else "read another folder"
     return f"{folder} is {what}, so rows that it no longer has would be read with the others. Export it, or {leave_out}"
 
 
 def _iceberg_table(folder: str, *, look_above: bool) -> str | None:
-    """The folder of the Iceberg table that a folder is, or, with `look_above`, whose data files lie in it."""
+    """Folder of the Iceberg table: the folder itself or, with `look_above`, a table whose `data` folder it is below."""
     if _has_iceberg_metadata(folder):
         return folder
     place = os.path.realpath(folder) if look_above else os.sep
@@ -172,7 +174,7 @@ def _has_iceberg_metadata(folder: str) -> bool:
 
 
 def _is_utf8(name: str) -> bool:
-    """Whether a name is text: Python has the bytes that are none as halves of characters."""
+    """Tests if a name is UTF-8; Python represents other bytes of a name as surrogates."""
     return not any("\ud800" <= letter <= "\udfff" for letter in name)
 
 
@@ -180,7 +182,7 @@ def _spelling(source: Source, entry: os.DirEntry[str], name: str) -> str:
     shown = os.fsencode(entry.path).decode("utf-8", errors="backslashreplace")
     pattern = "".join(letter if _is_utf8(letter) else "?" for letter in name)
     return (
-        f"the name of {shown} is not UTF-8, and cannot be kept; rename the file, or leave it out:"
+        f"the name of {shown} is not UTF-8, so it cannot be stored; rename the file, or leave it out:"
         f' source.exclude = ["{pattern}"] in {source.file}'
     )
 
@@ -188,8 +190,8 @@ def _spelling(source: Source, entry: os.DirEntry[str], name: str) -> str:
 def _link(source: Source, entry: os.DirEntry[str], name: str) -> str:
     to, leave_out = os.readlink(entry.path), f'leave it out: source.exclude = ["{name}"] in {source.file}'
     if not os.path.exists(entry.path):
-        return f"{entry.path} is a link to {to}, which is not there; restore that file, or {leave_out}"
+        return f"{entry.path} is a link to {to}, which does not exist; restore that file, or {leave_out}"
     return (
-        f"{entry.path} is a link to the folder {to}, and links to folders are not followed: a file could be found on"
-        f" two ways, and read twice. Mount or move the folder there, let source.path name it, or {leave_out}"
+        f"{entry.path} is a link to the folder {to}, and links to folders are not followed: a file could have two"
+        f" paths, and be read twice. Mount or move the folder there, let source.path name it, or {leave_out}"
     )

@@ -1,4 +1,4 @@
-"""What a batch's source files hold, as the driver needs to know it before time can move."""
+"""Content of a batch's source files, which the driver must know before the watermark can move."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 def times_of(source: Source, assigner: Assigner) -> Admission:
-    """How the event times of a source are read: no event is late, ahead of the clock, or erased."""
+    """Admission rule that only reads event times: no event is late, ahead of the clock, or erased."""
     zone = source.dialect.time_zone
     return Admission(source.key, source.timestamp, source.timestamp_unit, assigner, MIN_WATERMARK, time_zone=zone)
 
 
 @dataclass(frozen=True, slots=True)
 class FileFigures:
-    """One source file: its rows, and the event times of those admitted (None without any)."""
+    """Figures of one source file: its row count, and the event times of its admitted rows (None without any)."""
 
     rows: int = 0
     min_timestamp_ms: int | None = None
@@ -39,7 +39,7 @@ class FileFigures:
 
 @dataclass(frozen=True, slots=True)
 class NewestEvent:
-    """The event with the greatest time, admitted or in a hole; of several the one whose file comes first by name."""
+    """The event with the greatest time, admitted or in no window; among equal times, in the first file by name."""
 
     timestamp_ms: int
     file: str
@@ -48,10 +48,11 @@ class NewestEvent:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Rows of one file that are admitted and lie in one span of time, or are refused for one reason (no span).
+    """Rows of one file that are admitted and lie in one bucket of time, or are refused for one reason (no bucket).
 
-    `first_end_ms` is the least end of a window that one of its events would have alone, `newest_row` the row of its
-    greatest time, and `newest_ms` that time (None: its rows do not move the watermark).
+    first_end_ms: the least end of a window, if each of its events were alone
+    newest_row:   the row with the greatest time
+    newest_ms:    that time; None if the rows do not move the watermark
     """
 
     file: str
@@ -65,10 +66,11 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class BatchIntake:
-    """What a batch holds: rows by reason, by file, and by bucket of event time.
+    """Content of a batch: row counts by reason, by file, and by bucket of event time.
 
-    `may_be_late`: whether an event would be late alone. `files`: by path relative to the source. `row_groups`: None
-    where that is not known.
+    may_be_late: true if an event would be late on its own
+    files:       by path relative to the source
+    row_groups:  None if it is not known
     """
 
     rows: int = 0
@@ -81,13 +83,13 @@ class BatchIntake:
     row_groups: int | None = None
 
     def with_holes(self, rows: int) -> BatchIntake:
-        """The same where so many of the admitted rows turned out to be in no window, and not late."""
+        """The same with this many of the admitted rows counted as in no window, and not late."""
         reasons = {**self.reasons, "hole": self.reasons.get("hole", 0) + rows}
         return replace(self, admitted=self.admitted - rows, reasons=reasons) if rows else self
 
 
 def summed_up(groups: Sequence[Group], admission: Admission) -> BatchIntake:
-    """What groups of rows give; they are sorted by the names of their files."""
+    """Adds groups of rows up; they are sorted by the names of their files."""
     admitted = [(group, group.bucket) for group in groups if group.bucket is not None]
     moving = [
         NewestEvent(group.newest_ms, group.file, group.newest_row) for group in groups if group.newest_ms is not None
@@ -116,10 +118,10 @@ def _figures(groups: Sequence[Group]) -> FileFigures:
 
 
 def look(rows: DataFrame, admission: Admission, bucket_ms: int, paths: Mapping[str, str]) -> BatchIntake:
-    """Runs the figures job over the rows of a batch. `paths` gives a file's path for its URI."""
+    """Runs the figures job over the rows of a batch. `paths` maps the URI of a file to its path."""
     file, path_of = _short_names(paths)
-    found = [(path_of[row["file"]], row) for row in figures(rows, admission, bucket_ms, file).collect()]
-    ordered = sorted(found, key=lambda pair: (pair[0], pair[1]["bucket"] or 0))
+    rows_by_path = [(path_of[row["file"]], row) for row in figures(rows, admission, bucket_ms, file).collect()]
+    ordered = sorted(rows_by_path, key=lambda pair: (pair[0], pair[1]["bucket"] or 0))
     return summed_up([_group(path, row) for path, row in ordered], admission)
 
 
@@ -130,22 +132,23 @@ def _group(path: str, row: Row) -> Group:
     return Group(path, row["rows"], None, bucket, row["min_window_end_ms"], row["max_row"], bucket.max_timestamp_ms)
 
 
-def as_judged_by(seen: BatchIntake, admission: Admission) -> BatchIntake:
-    """The same rows as another definition sees them, whose windows end elsewhere and may be late where others are not.
+def as_judged_by(batch: BatchIntake, admission: Admission) -> BatchIntake:
+    """The same rows under another definition, with other window ends and another bound for late events.
 
-    Only for windows whose end does not fall when their event's time rises.
+    Only for windows whose end never decreases as the time of their event increases.
     """
     own_end_ms = partial(own_end_of, admission.assigner)
-    buckets = [replace(b, max_window_end_ms=own_end_ms(b.max_timestamp_ms)) for b in seen.buckets]
-    first_ends_ms = (own_end_ms(bucket.min_timestamp_ms) for bucket in seen.buckets)
+    buckets = [replace(bucket, max_window_end_ms=own_end_ms(bucket.max_timestamp_ms)) for bucket in batch.buckets]
+    first_ends_ms = (own_end_ms(bucket.min_timestamp_ms) for bucket in batch.buckets)
     may_be_late = any(end_ms - 1 <= admission.late_up_to_ms for end_ms in first_ends_ms)
-    return replace(seen, buckets=buckets, may_be_late=may_be_late)
+    return replace(batch, buckets=buckets, may_be_late=may_be_late)
 
 
 def _short_names(paths: Mapping[str, str]) -> tuple[Column, Mapping[Any, str]]:
-    """A column that differs between files, and the path for each of its values: a URI's checksum, if no two share one.
+    """A column that identifies files, and the path for each of its values.
 
-    Grouping a million rows by a long URI took as long as everything else about them.
+    It has a checksum of the URI, unless two URIs share one. Grouping a million rows by a long URI took as long as the
+    rest of the job.
     """
     by_checksum = {zlib.crc32(uri.encode()): path for uri, path in paths.items()}
     if len(by_checksum) < len(paths):
@@ -153,10 +156,16 @@ def _short_names(paths: Mapping[str, str]) -> tuple[Column, Mapping[Any, str]]:
     return F.crc32(F.col(names.SOURCE_FILE).cast("binary")), by_checksum
 
 
-def read_files(plan: Plan, seen: BatchIntake, checksums: Checksums, read_as: str) -> list[dict[str, Any]]:
-    """The rows of `source_files` for a batch, whose files were `read_as` the definition says."""
-    figures = [asdict(seen.files.get(file.path, FileFigures())) for file in plan.files]
+def read_files(plan: Plan, batch: BatchIntake, checksums: Checksums, read_as: str) -> list[dict[str, Any]]:
+    """Rows of `source_files` for a batch; `read_as` states how the definition reads files."""
+    figures = [asdict(batch.files.get(file.path, FileFigures())) for file in plan.files]
     return [
-        {**asdict(file), **found, "batch_id": plan.batch_id, "sha256": checksums.of(file.path), "read_as": read_as}
-        for file, found in zip(plan.files, figures, strict=True)
+        {
+            **asdict(file),
+            **file_figures,
+            "batch_id": plan.batch_id,
+            "sha256": checksums.of(file.path),
+            "read_as": read_as,
+        }
+        for file, file_figures in zip(plan.files, figures, strict=True)
     ]

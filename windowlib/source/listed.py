@@ -1,4 +1,4 @@
-"""A file of the source as it is found, before any batch has read it."""
+"""Listed files of a source and versions of a Delta table, before any batch has read them."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ class ListedFile:
 
     @property
     def values(self) -> dict[str, str | None]:
-        """The texts of its partition columns, by column."""
+        """Texts of its partition columns, by column."""
         return values_of(self.path, self.partition_values)
 
     @classmethod
     def there(cls, folder: Path, path: str) -> ListedFile:
-        """A file that is in a source folder."""
+        """Looks a file up in a source folder."""
         stat = (folder / path).stat()
         return cls(path, stat.st_size, stat.st_mtime_ns, (stat.st_mtime_ns, path))
 
     @property
     def state(self) -> FileState:
-        """What differs in a changed file, without reading it."""
+        """State of the file, without its checksum."""
         return FileState(self.path, self.size_bytes, self.modified_ns)
 
 
 @dataclass(frozen=True, slots=True)
 class TableVersion:
-    """What one version of a Delta table did: the files that it added, the paths of those that it removed.
+    """One version of a Delta table: the files that it added, and the paths of the files that it removed.
 
-    `changes_rows` is false where it only put the same rows into other files. `vectors`: the files that it added of
-    which some rows are marked as deleted, and still there. `values`: the partition values, as JSON, of removed files by
-    path, where the log repeats them.
+    changes_rows: false if the version only moved the same rows to other files
+    vectors:      added files in which some rows are marked as deleted by deletion vectors
+    values:       partition values of removed files, as JSON, by path, as far as the log repeats them
     """
 
     number: int
@@ -66,7 +66,7 @@ class TableVersion:
 
     @property
     def touched(self) -> frozenset[str]:
-        """Every file that it added or removed."""
+        """All files that the version added or removed."""
         return self.removed | {file.path for file in self.added}
 
     @property
@@ -75,15 +75,16 @@ class TableVersion:
 
     @property
     def arrived(self) -> tuple[ListedFile, ...]:
-        """The files with new rows, of a version that only added some."""
+        """Files with new rows; none for a version that removed files."""
         return self.added if self.changes_rows and not self.removed else ()
 
 
 @dataclass(frozen=True, slots=True)
 class SourceListing:
-    """What a source lists: files, and, of a Delta table, what its versions did since, oldest first.
+    """Listing of a source: its files and, for a Delta table, the versions after the cursor, oldest first.
 
-    `since` is where a look at a folder began; None: everything is listed. `table` is the id of a Delta table.
+    since: the marker from which a folder was listed; None for a full listing
+    table: the id of a Delta table
     """
 
     files: Sequence[ListedFile]

@@ -1,12 +1,13 @@
-"""Which files of the source are new, and whether those that were read are still what they were.
+"""New files of a source, and changes of files that were read.
 
-A source is a sequence of files, numbered 1, 2, 3, … in *arrival order*: modification time, then name, among those a
-plan finds new; for a Delta source, version, then name. A file is read once and must not change afterwards. What is
-looked at: `windowlib.source.folder`.
+A source is a sequence of files, numbered 1, 2, 3, … in *arrival order*. The new files of a plan are sorted by
+modification time, then name. New files of a Delta source are sorted by version, then name. A file is read once and must
+not change afterwards. `windowlib.source.folder` lists the files of a folder.
 
-A file that was copied back or unpacked again (another time, the same content) has not changed. One that was renamed
-(the old name gone, the same input under a new one) is not new: `windowlib.source.contents` says what the same input is.
-One that was read as an unfinished transfer, and is complete now under another name, has changed.
+* A file that was copied back or unpacked again (another time, the same content) has not changed.
+* A file that was renamed is not new: the old name is gone, and a new name has the same input
+  (`windowlib.source.contents`).
+* A file that was read as an unfinished transfer, and is complete now under another name, has changed.
 """
 
 from __future__ import annotations
@@ -36,20 +37,20 @@ from windowlib.source.marker import Marker, marker_of
 from windowlib.source.permissions import denials_named
 from windowlib.source.read_before import completed, known_files, known_of, moved_here, renamed
 
-WAITS_MS = 5_000  # a longer `min_file_age` is not waited out: the next run takes the file
-AHEAD_WAITS_MS = WAITS_MS  # for files from the future, at most
+WAITS_MS = 5_000  # a run does not wait for a longer `min_file_age`: the next run takes the file
+AHEAD_WAITS_MS = WAITS_MS  # longest wait for files from the future
 
 
 class FilesChanged(SourceError, TryAgain):
     """A file was changed or removed between its plan and its commit: the batch is planned again."""
 
 
-Since = Cursor | Marker | None  # where a look begins: of a Delta table, or of a folder; None: at the beginning
+Since = Cursor | Marker | None  # start of a listing: of a Delta table, or of a folder; None: at the beginning
 Look = Callable[[Source, Since], SourceListing]
 
 
 def found_files(source: Source, since: Since = None) -> SourceListing:
-    """Every file that is there now; of a Delta table, what came after a cursor; of a folder, what a marker reaches."""
+    """Lists the source: a Delta table after a cursor, a folder from a marker on, or everything."""
     with denials_named(source.path):
         if source.format == "delta":
             assert not isinstance(since, Marker), "a Delta source has a cursor"
@@ -59,27 +60,27 @@ def found_files(source: Source, since: Since = None) -> SourceListing:
 
 
 def arrivals(source: Source, tables: Tables, commit: Commit | None, listed: SourceListing) -> Arrived:
-    """What a pipeline must take of what its source lists: files, and then maybe a removal."""
+    """Files that a pipeline must read, and a removal that may follow them."""
     listed, aside = _with_taken_back(source, tables, commit, listed), files_set_aside(tables.root)
     return arrived(source, listed, lambda: spans_read(tables, commit), aside)
 
 
 def _with_taken_back(source: Source, tables: Tables, commit: Commit | None, listed: SourceListing) -> SourceListing:
-    """The same with the files that were set aside when a batch, or a marker, went past them, and taken back since."""
+    """Adds files that were taken back after a cursor or a marker had passed them, while they were set aside."""
     cursor, folder = cursor_of(source, commit), source.path
     if commit is None or (cursor is None and listed.since is None):
         return listed
-    found = {file.path for file in listed.files}
-    paths = {path for path in files_taken_back(tables.root) if path not in found}
+    listed_paths = {file.path for file in listed.files}
+    paths = {path for path in files_taken_back(tables.root) if path not in listed_paths}
     if cursor:
         return taken_back(source, listed, paths - known_of(tables, _read_by(commit), paths).keys(), cursor)
-    there = [path for path in paths if (folder / path).is_file() and is_chosen(source, path)]
-    back = [ListedFile.there(folder, path) for path in there]
+    present = [path for path in paths if (folder / path).is_file() and is_chosen(source, path)]
+    back = [ListedFile.there(folder, path) for path in present]
     return replace(listed, files=[*back, *listed.files])
 
 
 def spans_read(tables: Tables, commit: Commit | None) -> Spans:
-    """The span of the admitted events of each file that was read up to `commit`; None without any."""
+    """Span of the admitted events of each file that was read up to `commit`; None for a file without any."""
     table = tables[SOURCE_FILES.name]
     rows = table.rows(table.files(_read_by(commit)), SOURCE_FILES.columns)
     times = ((row["path"], row["min_timestamp_ms"], row["max_timestamp_ms"]) for row in rows)
@@ -87,12 +88,14 @@ def spans_read(tables: Tables, commit: Commit | None) -> Spans:
 
 
 def settled_files(source: Source, fresh: Sequence[ListedFile], now_ms: int) -> list[ListedFile]:
-    """The files, of those that no batch has read, that the next one may read.
+    """Unread files that the next batch may read; files younger than `source.min_file_age` are left out.
 
-    Left out is what is younger than `source.min_file_age`. Where nothing else is new, the youngest is waited for until
-    it is that old, at most `WAITS_MS`; a file that changed meanwhile is left out. The time of one from the future is by
-    a clock ahead of ours, and says nothing: the whole age is waited by our monotonic clock, and the file is taken where
-    it kept its size and time; one that is ahead by more than a long age is waited for `AHEAD_WAITS_MS`.
+    If all unread files are too young, the call waits until the youngest is old enough, at most `WAITS_MS`. A file that
+    changed meanwhile is left out.
+
+    A file from the future was written with a clock that is ahead, so its time does not tell its age. The call then
+    waits for `min_file_age`, at most `AHEAD_WAITS_MS`, and takes the file if its size and time are unchanged. If
+    `min_file_age` is longer than `WAITS_MS`, the call only waits for files that are ahead by at least that age.
     """
     least_ms = source.min_file_age_ms
     ages_ms = {file.path: now_ms - file.modified_ns // 1_000_000 for file in fresh}
@@ -108,9 +111,9 @@ def settled_files(source: Source, fresh: Sequence[ListedFile], now_ms: int) -> l
 def waiting_files(
     source: Source, uses: Uses, tables: Tables, commit: Commit | None, *, check: bool = True
 ) -> list[ListedFile]:
-    """The files that are there now, that no batch up to `commit` has read, and that the next ones may read.
+    """Files that no batch up to `commit` has read and that the next batches may read.
 
-    Of a folder those that the marker reaches, where there is one. Raises as `new_files`, `found_files`.
+    A folder with a marker is listed from the marker on. Raises the errors of `new_files` and `found_files`.
     """
     since = cursor_of(source, commit) or marker_of(source, tables.root, commit)
     arrived = arrivals(source, tables, commit, found_files(source, since))
@@ -120,37 +123,37 @@ def waiting_files(
 def new_files(
     source: Source, uses: Uses, tables: Tables, commit: Commit | None, arrived: Arrived, *, check: bool = True
 ) -> list[ListedFile]:
-    """The files, of those that have arrived, that no batch up to `commit` has read, in arrival order.
+    """Arrived files that no batch up to `commit` has read, in arrival order.
 
-    Left out is what an operator has set aside, and what was read under another name that is gone. Raises `SourceError`
-    when, with `check`, the content of a file that was read has changed since.
+    Left out are files that an operator has set aside, and files that were read under another name that is gone. Raises
+    `SourceError` if the content of a file has changed since it was read (only with `check`).
     """
-    found, read_by, aside = arrived.files, _read_by(commit), files_set_aside(tables.root)
+    files, read_by, set_aside = arrived.files, _read_by(commit), files_set_aside(tables.root)
     if arrived.since or source.format == "delta":
-        known = known_of(tables, read_by, [file.path for file in found])
+        read = known_of(tables, read_by, [file.path for file in files])
     else:
-        known = known_files(tables, read_by)
+        read = known_files(tables, read_by)
     with Contents.of(source, uses, tables.root) as contents:
-        complete = completed(contents, known, aside)
-        there = {file.path: file for file in found if file.path in known}
-        for path, file in (there | complete).items() if check else ():
-            if contents.has_changed(file.state, known[path]):
-                raise SourceError(_changed(source, known[path], file, spans_read(tables, commit).get(path)))
-        taken = {*known, *aside, *(file.path for file in complete.values())}
-        fresh = sorted((file for file in found if file.path not in taken), key=lambda file: file.order)
+        complete = completed(contents, read, set_aside)
+        present = {file.path: file for file in files if file.path in read}
+        for path, file in (present | complete).items() if check else ():
+            if contents.has_changed(file.state, read[path]):
+                raise SourceError(_changed(source, read[path], file, spans_read(tables, commit).get(path)))
+        passed = {*read, *set_aside, *(file.path for file in complete.values())}
+        fresh = sorted((file for file in files if file.path not in passed), key=lambda file: file.order)
         if arrived.since:
             moved = moved_here(contents, fresh, tables, read_by)
         else:
-            moved = renamed(contents, [*there.values(), *fresh], known.values())
+            moved = renamed(contents, [*present.values(), *fresh], read.values())
     names = {file.path for file in moved.values()}
     return [file for file in fresh if file.path not in names]
 
 
 def _changed(source: Source, before: FileState, now: ListedFile, span: TimeRange | None) -> str:
-    """A message about a file that has another content than it had when it was read."""
+    """Message about a file whose content has changed since it was read."""
     sizes = f"was {before.size_bytes} bytes, is {now.size_bytes}"
     if before.size_bytes == now.size_bytes:
-        sizes = f"still {now.size_bytes} bytes, but others"
+        sizes = f"still {now.size_bytes} bytes, but another content"
     again = _read_again(source, span)
     if now.path == before.path:
         return (
@@ -159,27 +162,26 @@ def _changed(source: Source, before: FileState, now: ListedFile, span: TimeRange
         )
     return (
         f"{source.path / before.path} was read before its transfer was finished: it is gone, and"
-        f" {source.path / now.path} has come ({sizes}). A file is read once, when it is complete. To read"
-        f" {now.path} in the place of {before.path}, {again}"
+        f" {source.path / now.path} has arrived ({sizes}). A file is read once, when it is complete. To read"
+        f" {now.path} in place of {before.path}, {again}"
     )
 
 
 def _read_again(source: Source, span: TimeRange | None) -> str:
-    """How to have a changed file read, by the range of the events that were admitted from it; None: it had none."""
+    """Advice to read a changed file again; `span` is the range of its admitted events, None if it had none."""
     if span and is_too_long(span):
         return back_before(source, span)
     begin, end = (span and iso_instant(span.from_ms)) or OPEN, (span and iso_instant(span.to_ms)) or OPEN
-    held = f" (its events were from {begin} to {end}; a longer one, if it has others now)" if span else ""
+    held = f" (its events were from {begin} to {end}; use a longer range if it has others now)" if span else ""
     return f"rerun its time range{held}: {to_paste('rerun', source.file, '--from', begin, '--to', end)}"
 
 
 def back_before(source: Source, span: TimeRange) -> str:
-    """How to have a changed file read whose events lie further apart than a rerun reaches."""
+    """Advice to read a changed file again if its events span more days than a rerun may."""
     return (
         f"go back to a batch before the one that read it ({to_paste('rollback', source.file, '--to-batch', 'N')};"
-        " of the first batch: recompute everything under another name), as its events, from"
-        f" {instant(span.from_ms)} to {instant(span.to_ms - 1)}, are further apart than the {LONGEST_DAYS} days of one"
-        " rerun"
+        " if the first batch read it, recompute everything under another name). Its events, from"
+        f" {instant(span.from_ms)} to {instant(span.to_ms - 1)}, span more than the {LONGEST_DAYS} days of one rerun"
     )
 
 
@@ -191,23 +193,26 @@ def cursor_of(source: Source, commit: Commit | None) -> Cursor | None:
 
 
 def next_cursor(
-    tables: Tables, commit: Commit | None, found: Arrived, taken: Sequence[SourceFile], before: Cursor | None
+    tables: Tables, commit: Commit | None, arrived: Arrived, batch: Sequence[SourceFile], before: Cursor | None
 ) -> Cursor | None:
-    """How far a Delta source is read by a batch that takes these of the files found; None of other sources."""
-    if before is None or not taken:
+    """Cursor of a Delta source once a batch has read some of the arrived files; None for other sources."""
+    if before is None or not batch:
         return before
-    known, paths = known_of(tables, _read_by(commit), [file.path for file in found.files]), {one.path for one in taken}
-    passed = known.keys() | files_set_aside(tables.root).keys() | paths
-    return cursor_after([file for file in found.files if file.path not in passed], found.up_to, before)
+    read, paths = (
+        known_of(tables, _read_by(commit), [file.path for file in arrived.files]),
+        {file.path for file in batch},
+    )
+    passed = read.keys() | files_set_aside(tables.root).keys() | paths
+    return cursor_after([file for file in arrived.files if file.path not in passed], arrived.up_to, before)
 
 
 def _read_by(commit: Commit | None) -> int | None:
-    """The version of `source_files` that says what was read."""
+    """Version of `source_files` with the files that were read up to a batch."""
     return commit.versions.get(SOURCE_FILES.name) if commit else None
 
 
 def numbered(files: Sequence[ListedFile], after_sequence: int, at_most: int = 0) -> list[SourceFile]:
-    """The first files, `at_most` so many (0: all), numbered from `after_sequence` + 1."""
+    """The first `at_most` files (0: all), numbered from `after_sequence` + 1."""
     chosen = files[:at_most] if at_most else files
     return [
         SourceFile(f.path, f.size_bytes, f.modified_ns, number, f.partition_values)
@@ -218,16 +223,16 @@ def numbered(files: Sequence[ListedFile], after_sequence: int, at_most: int = 0)
 def other_files(
     tables: Tables, commit: Commit | None, fresh: Sequence[ListedFile], files: Sequence[SourceFile]
 ) -> Iterator[ListedFile]:
-    """Files besides these: what else is listed, in order, then what was read, newest first."""
+    """Other files than these: listed files in arrival order, then files that were read, newest first."""
     paths = {file.path for file in files}
     yield from (file for file in sorted(fresh, key=lambda file: file.order) if file.path not in paths)
-    known = known_files(tables, commit.versions.get(SOURCE_FILES.name)).values() if commit else ()
-    for file in sorted(known, key=lambda file: file.modified_ns, reverse=True):
+    read = known_files(tables, commit.versions.get(SOURCE_FILES.name)).values() if commit else ()
+    for file in sorted(read, key=lambda file: file.modified_ns, reverse=True):
         yield ListedFile(file.path, file.size_bytes, file.modified_ns, (file.modified_ns, file.path))
 
 
 def check_unchanged(source: Source, files: Sequence[SourceFile]) -> None:
-    """Raises `FilesChanged` when a planned file is gone or is not the one that was planned."""
+    """Raises `FilesChanged` if a planned file is gone or has changed since."""
     if change := change_of(source, files):
         raise FilesChanged(
             f"{change}, and again each time the batch was replanned; run again when its writer has finished"
@@ -235,7 +240,7 @@ def check_unchanged(source: Source, files: Sequence[SourceFile]) -> None:
 
 
 def change_of(source: Source, files: Sequence[SourceFile]) -> str | None:
-    """What has become of the first planned file that is gone or not the one that was planned; None without one."""
+    """Describes the first planned file that is gone or has changed since; None without one."""
     for file in files:
         path = source.path / file.path
         if not is_unchanged(source, path, file.size_bytes, file.modified_ns):
@@ -244,10 +249,10 @@ def change_of(source: Source, files: Sequence[SourceFile]) -> str | None:
 
 
 def is_unchanged(source: Source, path: Path, size_bytes: int, modified_ns: int) -> bool:
-    """Whether a file of the source is there as it was known."""
+    """Tests if a file of the source still exists with this size and time."""
     if not path.is_file():
         return False
     stat = path.stat()
-    # A Delta log has a time of its own for a file, which never changes under its name.
+    # The time in a Delta log may differ from the file's, and the file never changes under its name.
     same_time = source.format == "delta" or stat.st_mtime_ns == modified_ns
     return stat.st_size == size_bytes and same_time

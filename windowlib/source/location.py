@@ -1,8 +1,8 @@
-"""Where the source of a pipeline lies, and its definition, as its ledger keeps them.
+"""Location of a pipeline's source and definition, as its ledger keeps them.
 
-Files are known by their names below `source.path`. In another folder they would be new from the first one on, so a
-definition that names another folder is refused, unless it says that the same files were moved there. A warehouse and a
-source that were moved together are where they were, seen from each other.
+Files are identified by their names below `source.path`, so all files of another folder would be new. A definition that
+names another folder is refused, unless `source.moved_from` says that the same files were moved there. If warehouse and
+source were moved together, the path from one to the other is unchanged, and nothing is refused.
 """
 
 from __future__ import annotations
@@ -20,27 +20,28 @@ if TYPE_CHECKING:
     from windowlib.definition.toml.source import Source
     from windowlib.ledger.rows import Commit
 
-PLACE = "source_place"  # in what a plan and a commit keep of the definition
+PLACE = "source_place"  # key in the definition's part of a plan and of a commit
 
 
 def place_of(source: Source, root: Path) -> dict[str, str]:
-    """The folder of the source, as it is named and as it is seen from the pipeline's tables in `root`, and the file of
-    the definition, by which another pipeline of the same name can be recognized.
+    """Location of the source, as a path and relative to the pipeline's tables in `root`, and the definition's file.
+
+    The file tells another pipeline of the same name apart.
     """
     from_tables = os.path.relpath(source.path, root)
     return {"path": str(source.path), "from_tables": from_tables, "definition": str(source.file)}
 
 
 def other_definition(file: Path, stored: Mapping[str, Any]) -> str | None:
-    """Another file than `file` that is still there, whose definition was stored; None where none is known."""
+    """File of the stored definition, if it still exists and is not `file`; else None."""
     then = stored.get(PLACE, {}).get("definition")
-    with suppress(OSError):  # it may lie where this user has no business
+    with suppress(OSError):  # this user may not be allowed to look there
         return then if then and os.path.exists(then) and not os.path.samefile(then, file) else None
     return None
 
 
 def check_place(source: Source, root: Path, commit: Commit | None) -> None:
-    """Raises `StateMismatch` where the newest batch read another folder, `SourceError` if this one is not there either.
+    """Raises `StateMismatch` if the newest batch read another folder, `SourceError` if the folder does not exist.
 
     commit: the newest batch; None before the first
     """

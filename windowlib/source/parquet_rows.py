@@ -1,4 +1,4 @@
-"""The rows of Parquet files as a DataFrame, with the columns and types that `windowlib.source.columns.layout` says."""
+"""Rows of Parquet files as a DataFrame, with the columns and types of `windowlib.source.columns.layout`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def on_spark(spark: SparkSession, source: Source, files: Sequence[SourceFile], recorded: Types) -> DataFrame:
-    """The files' columns, SOURCE_FILE (a URI), SOURCE_ROW (from 0 in its file)."""
+    """Rows of the files: their columns, SOURCE_FILE (a URI), SOURCE_ROW (from 0 in its file)."""
     folder = source.path
     schemas = [schema_of(folder / file.path) for file in files]
     layout = Layout.of(source, files, recorded)
@@ -41,73 +41,75 @@ def on_spark(spark: SparkSession, source: Source, files: Sequence[SourceFile], r
         alike.setdefault(differing[id(schema)], []).append(str(folder / file.path))
     reader = spark.read.option("basePath", str(folder))
     if [*alike] == [()]:
-        of_all = {tuple((one.name, kind_of(one.type)) for one in schema) for schema in each_once(schemas)}
+        of_all = {tuple((field.name, kind_of(field.type)) for field in schema) for schema in each_once(schemas)}
         as_spark = _only_spark_knows(schemas[0]) and len(of_all) == 1
         paths = next(iter(alike.values()))
         plain = _as_spark_knows(reader, layout, paths) if as_spark else _read(reader, layout, {}, paths)
         return typed(_placed(plain, {}, layout), layout.in_folders, misfits)
-    parts = [_placed(_read(reader, layout, dict(found), paths), dict(found), layout) for found, paths in alike.items()]
+    parts = [_placed(_read(reader, layout, dict(types), paths), dict(types), layout) for types, paths in alike.items()]
     return typed(balanced(lambda a, b: a.unionByName(b), parts), layout.in_folders, misfits)
 
 
 def _with_folders(spark: SparkSession, folder: Path, files: Sequence[SourceFile], layout: Layout) -> DataFrame:
-    """The same where Spark does not find the columns of folders: those that a file's folders lack are its own."""
+    """The same for folders that Spark misreads: their columns are added here, and other columns come from the file."""
     from pyspark.sql.types import StructType
 
     alike: dict[tuple[tuple[tuple[str, str], ...], tuple[str, ...]], list[SourceFile]] = {}
     for file in files:
-        found = tuple(layout.differing(schema_of(folder / file.path)).items())
-        alike.setdefault((found, tuple(sorted(file.values))), []).append(file)
+        differing = tuple(layout.differing(schema_of(folder / file.path)).items())
+        alike.setdefault((differing, tuple(sorted(file.values))), []).append(file)
     misfits, parts = misfits_of(files, layout.in_folders), []
-    for (found, in_folders), of_part in alike.items():
-        wanted = layout.with_folders(layout.schema(dict(found)))
+    for (differing, in_folders), of_part in alike.items():
+        wanted = layout.with_folders(layout.schema(dict(differing)))
         own = StructType([field for field in wanted if field.name not in in_folders])
         read = spark.read.schema(own).parquet(*(text.no_pattern(str(folder / file.path)) for file in of_part))
-        valued = with_values(_placed(read, dict(found), layout), read.inputFiles(), folder, of_part)
+        valued = with_values(_placed(read, dict(differing), layout), read.inputFiles(), folder, of_part)
         parts.append(typed(valued, {name: layout.in_folders[name] for name in in_folders}, misfits))
     return balanced(lambda a, b: a.unionByName(b), parts)
 
 
-def _read(reader: DataFrameReader, layout: Layout, found: Types, paths: Sequence[str]) -> DataFrame:
-    return reader.schema(layout.with_folders(layout.schema(found), as_texts=True)).parquet(*map(text.no_pattern, paths))
+def _read(reader: DataFrameReader, layout: Layout, differing: Types, paths: Sequence[str]) -> DataFrame:
+    return reader.schema(layout.with_folders(layout.schema(differing), as_texts=True)).parquet(
+        *map(text.no_pattern, paths)
+    )
 
 
 def _as_spark_knows(reader: DataFrameReader, layout: Layout, paths: Sequence[str]) -> DataFrame:
-    """The columns as Spark reads them, but for those that stand in the names of folders."""
+    """Reads files with the types that Spark finds itself, except for the columns in folder names."""
     from pyspark.sql.types import StructType
 
-    found = reader.parquet(*map(text.no_pattern, paths))
-    own = StructType([field for field in found.schema if field.name not in layout.in_folders])
+    read = reader.parquet(*map(text.no_pattern, paths))
+    own = StructType([field for field in read.schema if field.name not in layout.in_folders])
     wanted = layout.with_folders(own, as_texts=True)
-    if all(found.schema[field.name].dataType == field.dataType for field in wanted):
-        return found
+    if all(read.schema[field.name].dataType == field.dataType for field in wanted):
+        return read
     return reader.schema(wanted).parquet(*map(text.no_pattern, paths))
 
 
 def _only_spark_knows(schema: pa.Schema) -> bool:
-    """Whether only Spark can say what the columns of a file are, which costs it a job; not where it cannot."""
+    """Tests if Spark, and only Spark, knows the types of a file's columns; asking it costs a job."""
     if any(is_unread(field.type) for field in schema) or names.same_but_for_case(schema.names):
         return False
     by_spark = any(key.startswith(b"org.apache.spark") for key in schema.metadata or ())
     return by_spark or not all(map(is_readable, schema))
 
 
-def _placed(read: DataFrame, found: Types, layout: Layout) -> DataFrame:
-    """What was read, in the types that it is read as, with the place of each row."""
-    of_file = read.metadataColumn("_metadata")  # also where the source has a column of that name
+def _placed(read: DataFrame, differing: Types, layout: Layout) -> DataFrame:
+    """Casts the rows of files to the layout's types, and adds the file and number of each row."""
+    of_file = read.metadataColumn("_metadata")  # works even if the source has a column of that name
     spelled = {name.casefold(): name for name in layout.kinds}
     columns = [spelled.get(name.casefold(), name) for name in read.columns]
-    names_of = [*layout.kinds, *(name for name in columns if name not in layout.kinds)] if found else columns
+    names_of = [*layout.kinds, *(name for name in columns if name not in layout.kinds)] if differing else columns
     return read.select(
-        *(_column(name, found, layout).alias(name) for name in names_of),
+        *(_column(name, differing, layout).alias(name) for name in names_of),
         of_file["file_path"].alias(names.SOURCE_FILE),
         of_file["row_index"].alias(names.SOURCE_ROW),
     )
 
 
-def _column(name: str, found: Types, layout: Layout) -> Column:
+def _column(name: str, differing: Types, layout: Layout) -> Column:
     of_file = quoted(names.plain(name))
-    if (kind := found.get(name)) is None:
+    if (kind := differing.get(name)) is None:
         return F.col(of_file)
     wanted = layout.type_of(name, layout.kinds[name])
     if kind == NULL:
@@ -118,7 +120,7 @@ def _column(name: str, found: Types, layout: Layout) -> Column:
 
 
 def check_texts(source: Source, files: Sequence[SourceFile]) -> None:
-    """Raises `UnreadableRows` for a file with a text that is not UTF-8, which Spark refuses without its name."""
+    """Raises `UnreadableRows` for a file with a text that is not UTF-8; Spark's own error does not name the file."""
     for file in files:
         path = source.path / file.path
         for _ in rows_read(path, parquet_file(path)):
@@ -126,7 +128,7 @@ def check_texts(source: Source, files: Sequence[SourceFile]) -> None:
 
 
 def is_as_recorded(source: Source, files: Sequence[SourceFile], recorded: Types) -> bool:
-    """Whether every column of these files is of the type that it is read as."""
+    """Tests if every column of these files has the type that it is read as."""
     layout = Layout.of(source, files, recorded)
     return not any(layout.differing(schema_of(source.path / file.path)) for file in files)
 
@@ -134,13 +136,15 @@ def is_as_recorded(source: Source, files: Sequence[SourceFile], recorded: Types)
 def schema_on_sail(
     source: Source, files: Sequence[SourceFile], recorded: Types
 ) -> tuple[StructType, Mapping[str, Mapping[str, str | None]], Mapping[str, Mapping[str, Any]]]:
-    """What `windowlib.engines.sail_files` reads the columns of files as; by file those in another one's place, and the
-    values of its partition columns.
+    """Arguments of `windowlib.engines.sail_files`: the schema to read, and two mappings by file.
+
+    The first maps columns of the file to the columns that they are read as. The second has the values of its partition
+    columns.
     """
     layout = Layout.of(source, files, recorded)
     schemas = {str(source.path / file.path): schema_of(source.path / file.path) for file in files}
     placed = {id(schema): layout.placed(schema) for schema in each_once([*schemas.values()])}
-    elsewhere = {path: of for path, schema in schemas.items() if (of := placed[id(schema)])}
+    elsewhere = {path: columns for path, schema in schemas.items() if (columns := placed[id(schema)])}
     values = {str(source.path / file.path): values_in(file, layout.in_folders) for file in files}
     schema = layout.with_folders(layout.whole())
     if any(names.MISFIT in of_file for of_file in values.values()):

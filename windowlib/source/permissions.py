@@ -1,7 +1,7 @@
-"""A folder or a file of the source that this user may not read: no damage, and no loss.
+"""Errors about files and folders of the source that this user may not read; nothing is damaged or lost then.
 
-The system's refusal comes in the words of the library that read: Python, Arrow, delta-rs, an engine. Where it names the
-source, what may not be read is looked for, so that the sentence names that and not what was wanted in it.
+Python, Arrow, delta-rs and the engines word the system's refusal differently. If an error names the source, this module
+searches for the file or folder that is not readable. The message then names it, and not a file within.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from windowlib.source.listed import SourceError
 
 @contextmanager
 def denials_named(folder: Path, within: Path | None = None) -> Iterator[None]:
-    """Raises `SourceError` where the block may not read what it needs of the source in `folder`, a file or folder
-    `within` it.
+    """Raises `SourceError` if the block may not read the source in `folder`.
+
+    within: the file or folder that the block reads, if it is known
     """
     try:
         yield
@@ -30,32 +31,37 @@ def denials_named(folder: Path, within: Path | None = None) -> Iterator[None]:
 
 
 def denial_of(error: BaseException, folder: Path, within: Path | None = None) -> SourceError | None:
-    """What an error says of a source that may not be read; None where it says something else."""
+    """Error for a source that may not be read; None if the given error has another cause."""
     if not is_denied(error):
         return None
     wanted = within or next(_named(error, folder), None)
-    if wanted is None or (found := first_unreadable(wanted) or _unreadable_in(wanted)) is None:
+    if wanted is None or (place := first_unreadable(wanted) or _unreadable_in(wanted)) is None:
         return None
     return SourceError(
-        f"this user may not read {found}. Nothing is lost, and nothing was changed: give it the right to read {folder},"
-        " with all that is in it, and give the command again"
+        f"this user may not read {place}. Nothing is lost, and nothing was changed: give the user the right to read"
+        f" {folder} with everything in it, and run the command again"
     )
 
 
 def _named(error: BaseException, folder: Path) -> Iterator[Path]:
-    """The places in a source that an error names: one that Python names, or all of it where a text does."""
-    for seen in linked_errors(error):
-        if isinstance(seen, OSError) and isinstance(seen.filename, str) and Path(seen.filename).is_relative_to(folder):
-            yield Path(seen.filename)
-        if str(folder) in unquote(str(seen)):
+    """Paths in a source that an error names: the file name of a Python error, or the folder if its text names that."""
+    for linked in linked_errors(error):
+        if (
+            isinstance(linked, OSError)
+            and isinstance(linked.filename, str)
+            and Path(linked.filename).is_relative_to(folder)
+        ):
+            yield Path(linked.filename)
+        if str(folder) in unquote(str(linked)):
             yield folder
 
 
 def _unreadable_in(folder: Path) -> Path | None:
-    """The first file or folder below a folder that may not be read; links are left out."""
+    """First file or folder below a folder that may not be read; links are left out."""
     for at, folders, files in os.walk(folder):
         folders.sort()
         places = (Path(at, name) for name in (*folders, *sorted(files)))
-        if found := next(filter(None, (first_unreadable(one) for one in places if not one.is_symlink())), None):
-            return found
+        unreadable = (first_unreadable(place) for place in places if not place.is_symlink())
+        if first := next(filter(None, unreadable), None):
+            return first
     return None

@@ -1,4 +1,4 @@
-"""The rows of source files as a DataFrame, each with its place: file, and row number in it."""
+"""Rows of source files as a DataFrame, each with its file and its row number in it."""
 
 from __future__ import annotations
 
@@ -33,9 +33,11 @@ WHOLE_NUMBER = "^ *[+-]?[0-9]+ *$"
 class SourceRows:
     """A batch's source rows: the source's columns, SOURCE_FILE (a URI), SOURCE_ROW (long), CORRUPT (string).
 
-    SOURCE_ROW counts from 0 in file order; where the format has no row numbers (json, csv) in the order of timestamp,
-    event id and the whole row. `paths` gives the path relative to the source for each URI, `sequences` its number.
-    There is MISFIT (string) too where a value of a folder does not fit the type of its column.
+    SOURCE_ROW counts from 0 in file order. JSON and CSV have no row numbers; their rows are ordered by timestamp, event
+    id and the whole row. MISFIT (string) is a further column if a folder value does not fit the type of its column.
+
+    paths:     the path relative to the source, by URI
+    sequences: the number of the file, by URI
     """
 
     frame: DataFrame
@@ -44,11 +46,11 @@ class SourceRows:
 
     @property
     def columns(self) -> list[str]:
-        """The columns that are the source's own."""
+        """Columns of the source itself."""
         return names.own(self.frame.columns)
 
     def arrival(self) -> Column:
-        """The place of a row in arrival order (long): its file's sequence, then its row."""
+        """Position of a row in arrival order (long): its file's sequence, then its row."""
         numbers = set(self.sequences.values())
         of_file = F.col(names.SOURCE_FILE)
         sequence = F.lit(*numbers) if len(numbers) == 1 else looked_up(of_file, self.sequences)
@@ -62,9 +64,9 @@ def rows(
     staging: Path,
     recorded: Mapping[str, str] | None = None,
 ) -> SourceRows:
-    """The rows of some source files. Text (json, csv) is parsed once, into Parquet under `staging`.
+    """Rows of some source files. Text (json, csv) is parsed once, into Parquet under `staging`.
 
-    `recorded`: the types that the columns in use keep, whatever they are in these files.
+    recorded: the types that the columns in use keep, whatever their types in these files
     """
     from windowlib.engines.sail import is_sail
 
@@ -83,10 +85,10 @@ def rows(
     uris = {
         spelled: by_path[path]
         for uri in read.inputFiles()
-        if (path := file_of(uri).resolve()) in by_path  # not a copy under `staging`
+        if (path := file_of(uri).resolve()) in by_path  # copies under `staging` are not in it
         for spelled in spellings(uri)
     }
-    if source.is_text:  # of which copies may have been read
+    if source.is_text:  # copies of these files may have been read
         uris |= {(folder / f.path).as_uri(): f for f in files}
     return SourceRows(frame, {uri: f.path for uri, f in uris.items()}, {uri: f.sequence for uri, f in uris.items()})
 
@@ -104,7 +106,7 @@ def _on_sail(
 
 
 def _of_parquet(read: DataFrame, source: Source, recorded: Mapping[str, str], texts: Collection[str] = ()) -> DataFrame:
-    """The columns of Parquet files and the place of each row, as `SourceRows` has them; `texts` must be UTF-8."""
+    """Columns of Parquet files with the file and number of each row, as in `SourceRows`; `texts` must be UTF-8."""
     columns = [*_renamed(source, names.own(read.columns), texts), *_lacking(source, read.columns, recorded)]
     no_text = F.lit(None).cast("string").alias(names.CORRUPT)
     misfits = [names.MISFIT] if names.MISFIT in read.columns else []
@@ -112,7 +114,7 @@ def _of_parquet(read: DataFrame, source: Source, recorded: Mapping[str, str], te
 
 
 def _lacking(source: Source, columns: Sequence[str], recorded: Mapping[str, str]) -> list[Column]:
-    """The columns in use that no file has, null: all files may be from before one was first used."""
+    """Nulls for columns in use that no file has, since all files may be older than these columns."""
     have = {source.named(name).casefold() for name in columns}
     lacking = {name.casefold(): pa.field(name, kind) for name, text in recorded.items() if (kind := named_type(text))}
     return [
@@ -121,16 +123,16 @@ def _lacking(source: Source, columns: Sequence[str], recorded: Mapping[str, str]
 
 
 def _renamed(source: Source, columns: Sequence[str], texts: Collection[str] = ()) -> list[Column]:
-    """The columns of files as the definition calls them; `texts`, which Spark takes as they are, must be UTF-8."""
-    given = {name: F.col(quoted(name)) for name in columns}
-    given |= {name: F.validate_utf8(given[name]) for name in columns if name in texts}
-    return [column.alias(names.renamed(name, source.named)) for name, column in given.items()]
+    """Renames columns as the definition does; checks that `texts` are UTF-8, which Spark does not check."""
+    columns_read = {name: F.col(quoted(name)) for name in columns}
+    columns_read |= {name: F.validate_utf8(columns_read[name]) for name in columns if name in texts}
+    return [column.alias(names.renamed(name, source.named)) for name, column in columns_read.items()]
 
 
 def _timed(rows: DataFrame, source: Source, kinds: Mapping[str, str]) -> DataFrame:
-    """Event times that are texts of whole numbers as such numbers; another text is malformed.
+    """Parses event times that are texts of whole numbers; other texts are malformed.
 
-    kinds: the types of columns, by what the definition or the files call them
+    kinds: the types of columns, by the definition's or the files' names
     """
     name = quoted(source.timestamp)
     kind = kinds.get(source.timestamp) or kinds.get(source.in_files(source.timestamp)) or ""
@@ -143,7 +145,7 @@ def _timed(rows: DataFrame, source: Source, kinds: Mapping[str, str]) -> DataFra
 
 
 def _numbered(read: DataFrame, source: Source, staging: Path) -> DataFrame:
-    """Text rows, numbered within their file, as Parquet."""
+    """Numbers text rows within their file, and writes them as Parquet."""
     from pyspark.sql import Window
 
     keys = [F.col(quoted(name)) for name in (source.timestamp, source.event_id) if name]
@@ -155,7 +157,7 @@ def _numbered(read: DataFrame, source: Source, staging: Path) -> DataFrame:
 
 
 def with_path(spark: SparkSession, rows: DataFrame, paths: Mapping[str, str]) -> DataFrame:
-    """`rows` with source_file (relative to the source) in place of SOURCE_FILE."""
+    """Replaces SOURCE_FILE by source_file (relative to the source)."""
     named = spark.createDataFrame(list(paths.items()), f"{names.SOURCE_FILE} string, source_file string")
     columns = ["source_file" if c == names.SOURCE_FILE else c for c in rows.columns]
     return rows.join(F.broadcast(named), names.SOURCE_FILE).select(*map(quoted, columns))

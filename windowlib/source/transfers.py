@@ -1,6 +1,6 @@
-"""Names of unfinished transfers: a file that still grows has one, and is renamed when it is complete.
+"""Names of unfinished transfers: a file has such a name while it grows, and is renamed when it is complete.
 
-Most transfer programs append a suffix to the name. Spark and others put `_` or `.` before it, of a folder, too.
+Most transfer programs append a suffix to the name. Spark and others put `_` or `.` before the name of a file or folder.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 SUFFIXES = (".filepart", ".part", ".partial", ".tmp", ".temp", ".crdownload", ".download", ".inprogress", ".swp")
-PREFIXES = ("_", ".")  # no engine looks at files and folders with such names
+PREFIXES = ("_", ".")  # engines ignore files and folders with such names
 
 
 def has_prefix(name: str) -> bool:
-    """Tests if a file, or a folder that it lies in, has one of the prefixes.
+    """Tests if a file, or a folder above it, has one of the prefixes.
 
     >>> has_prefix("_upload/a.csv"), has_prefix("d/.a.csv"), has_prefix("d_/a_.csv")
     (True, True, False)
@@ -21,7 +21,7 @@ def has_prefix(name: str) -> bool:
 
 
 def suffix_of(name: str) -> str:
-    """The suffix of an unfinished transfer, in lower case; empty for a complete file.
+    """Suffix of an unfinished transfer, in lower case; empty for a complete file.
 
     >>> [suffix_of(name) for name in ("a.csv.FilePart", "in.part/part-0001.parquet", "a.part-1.csv", "part")]
     ['.filepart', '', '', '']
@@ -36,7 +36,7 @@ def is_unfinished(name: str) -> bool:
 
 
 def complete_names(name: str) -> Iterator[str]:
-    """Names that a file may get when its transfer is complete; none for a file that has no such suffix.
+    """Names that a file may get when its transfer is complete; none for a file without such a suffix.
 
     >>> [*complete_names("d/a.csv.part.TMP")], [*complete_names("d/a.csv")]
     (['d/a.csv.part', 'd/a.csv'], [])

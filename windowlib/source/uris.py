@@ -1,4 +1,4 @@
-"""Files by the URIs that engines have for them."""
+"""Conversion between source files and the URIs that engines use."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 
 def file_of(uri: str) -> Path:
-    """The file of a URI.
+    """File of a URI.
 
     >>> file_of("file:///data/a%20b.json").as_posix()
     '/data/a b.json'
@@ -16,5 +16,5 @@ def file_of(uri: str) -> Path:
 
 
 def spellings(uri: str) -> tuple[str, str]:
-    """A URI as Spark's `inputFiles` has it, and as its `_metadata.file_path` has it, with one slash."""
+    """A URI as in Spark's `inputFiles`, and as in its `_metadata.file_path`, with one slash."""
     return uri, uri.replace("file:///", "file:/", 1)
