@@ -121,10 +121,10 @@ def _below(
                 raise SourceError(table)
             elif _is_file(entry):
                 if not _is_utf8(name) and is_chosen(source, name):
-                    raise SourceError(_spelling(source, entry, name))
+                    raise SourceError(_spelling_message(source, entry, name))
                 yield name, entry
             elif entry.is_symlink() and is_chosen(source, name) and not _is_pipe_or_device(entry):
-                raise SourceError(_link(source, entry, name))
+                raise SourceError(_link_message(source, entry, name))
 
 
 def _is_file(entry: os.DirEntry[str]) -> bool:
@@ -178,7 +178,7 @@ def _is_utf8(name: str) -> bool:
     return not any("\ud800" <= letter <= "\udfff" for letter in name)
 
 
-def _spelling(source: Source, entry: os.DirEntry[str], name: str) -> str:
+def _spelling_message(source: Source, entry: os.DirEntry[str], name: str) -> str:
     shown = os.fsencode(entry.path).decode("utf-8", errors="backslashreplace")
     pattern = "".join(letter if _is_utf8(letter) else "?" for letter in name)
     return (
@@ -187,7 +187,7 @@ def _spelling(source: Source, entry: os.DirEntry[str], name: str) -> str:
     )
 
 
-def _link(source: Source, entry: os.DirEntry[str], name: str) -> str:
+def _link_message(source: Source, entry: os.DirEntry[str], name: str) -> str:
     to, leave_out = os.readlink(entry.path), f'leave it out: source.exclude = ["{name}"] in {source.file}'
     if not os.path.exists(entry.path):
         return f"{entry.path} is a link to {to}, which does not exist; restore that file, or {leave_out}"

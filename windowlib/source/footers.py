@@ -34,11 +34,11 @@ DAY_MS = UNITS["d"]
 
 def look(folder: Path, files: Sequence[SourceFile], admission: Admission) -> BatchIntake | None:
     """Row counts and event times of the files; None if their footers do not suffice and the rows must be scanned."""
-    return _looked(folder, tuple(files), replace(admission, keys=tuple(admission.keys)))
+    return _cached_look(folder, tuple(files), replace(admission, keys=tuple(admission.keys)))
 
 
 @lru_cache(maxsize=4)  # a batch needs it twice
-def _looked(folder: Path, files: tuple[SourceFile, ...], admission: Admission) -> BatchIntake | None:
+def _cached_look(folder: Path, files: tuple[SourceFile, ...], admission: Admission) -> BatchIntake | None:
     assigner = admission.assigner
     if not may_suffice(assigner, by_event_time=admission.by_event_time) or admission.time_zone:
         return None  # the engine converts local times, since its time zone rules may differ from Python's

@@ -35,7 +35,7 @@ from windowlib.source.folder import folder_files, is_chosen
 from windowlib.source.listed import ListedFile, SourceError, SourceListing
 from windowlib.source.marker import Marker, marker_of
 from windowlib.source.permissions import denials_named
-from windowlib.source.read_before import completed, known_files, known_of, moved_here, renamed
+from windowlib.source.read_before import completed, known_files, known_files_named, moved_here, renamed
 
 WAITS_MS = 5_000  # a run does not wait for a longer `min_file_age`: the next run takes the file
 AHEAD_WAITS_MS = WAITS_MS  # longest wait for files from the future
@@ -73,7 +73,7 @@ def _with_taken_back(source: Source, tables: Tables, commit: Commit | None, list
     listed_paths = {file.path for file in listed.files}
     paths = {path for path in files_taken_back(tables.root) if path not in listed_paths}
     if cursor:
-        return taken_back(source, listed, paths - known_of(tables, _read_by(commit), paths).keys(), cursor)
+        return taken_back(source, listed, paths - known_files_named(tables, _read_by(commit), paths).keys(), cursor)
     present = [path for path in paths if (folder / path).is_file() and is_chosen(source, path)]
     back = [ListedFile.there(folder, path) for path in present]
     return replace(listed, files=[*back, *listed.files])
@@ -130,7 +130,7 @@ def new_files(
     """
     files, read_by, set_aside = arrived.files, _read_by(commit), files_set_aside(tables.root)
     if arrived.since or source.format == "delta":
-        read = known_of(tables, read_by, [file.path for file in files])
+        read = known_files_named(tables, read_by, [file.path for file in files])
     else:
         read = known_files(tables, read_by)
     with Contents.of(source, uses, tables.root) as contents:
@@ -138,7 +138,7 @@ def new_files(
         present = {file.path: file for file in files if file.path in read}
         for path, file in (present | complete).items() if check else ():
             if contents.has_changed(file.state, read[path]):
-                raise SourceError(_changed(source, read[path], file, spans_read(tables, commit).get(path)))
+                raise SourceError(_change_message(source, read[path], file, spans_read(tables, commit).get(path)))
         passed = {*read, *set_aside, *(file.path for file in complete.values())}
         fresh = sorted((file for file in files if file.path not in passed), key=lambda file: file.order)
         if arrived.since:
@@ -149,7 +149,7 @@ def new_files(
     return [file for file in fresh if file.path not in names]
 
 
-def _changed(source: Source, before: FileState, now: ListedFile, span: TimeRange | None) -> str:
+def _change_message(source: Source, before: FileState, now: ListedFile, span: TimeRange | None) -> str:
     """Message about a file whose content has changed since it was read."""
     sizes = f"was {before.size_bytes} bytes, is {now.size_bytes}"
     if before.size_bytes == now.size_bytes:
@@ -198,11 +198,8 @@ def next_cursor(
     """Cursor of a Delta source once a batch has read some of the arrived files; None for other sources."""
     if before is None or not batch:
         return before
-    read, paths = (
-        known_of(tables, _read_by(commit), [file.path for file in arrived.files]),
-        {file.path for file in batch},
-    )
-    passed = read.keys() | files_set_aside(tables.root).keys() | paths
+    read = known_files_named(tables, _read_by(commit), [file.path for file in arrived.files])
+    passed = read.keys() | files_set_aside(tables.root).keys() | {file.path for file in batch}
     return cursor_after([file for file in arrived.files if file.path not in passed], arrived.up_to, before)
 
 

@@ -91,7 +91,7 @@ def marker_of(source: Source, root: Path, commit: Commit | Plan | None) -> Marke
     marker = Marker(**kept)
     if marker.by != by or marker.chosen != patterns(source):
         return None
-    listing = _kept(root)
+    listing = _stored_listing(root)
     if listing.get("batch_id") == commit.batch_id and listing["full_at_ms"] > marker.full_at_ms:
         return replace(marker, full_at_ms=listing["full_at_ms"], late=listing["late"])
     return marker
@@ -152,7 +152,7 @@ def keep_full_listing(root: Path, commit: Commit, full: FullListing) -> None:
         (root / FILE).write_text(text, encoding="utf-8")
 
 
-def _kept(root: Path) -> Mapping[str, int]:
+def _stored_listing(root: Path) -> Mapping[str, int]:
     with suppress(OSError, ValueError):
         stored = json.loads((root / FILE).read_text(encoding="utf-8"))
         if isinstance(stored, dict) and {"batch_id", "full_at_ms", "late"} <= stored.keys():

@@ -69,9 +69,8 @@ def _with_folders(spark: SparkSession, folder: Path, files: Sequence[SourceFile]
 
 
 def _read(reader: DataFrameReader, layout: Layout, differing: Types, paths: Sequence[str]) -> DataFrame:
-    return reader.schema(layout.with_folders(layout.schema(differing), as_texts=True)).parquet(
-        *map(text.no_pattern, paths)
-    )
+    schema = layout.with_folders(layout.schema(differing), as_texts=True)
+    return reader.schema(schema).parquet(*map(text.no_pattern, paths))
 
 
 def _as_spark_knows(reader: DataFrameReader, layout: Layout, paths: Sequence[str]) -> DataFrame:

@@ -46,12 +46,9 @@ def denial_of(error: BaseException, folder: Path, within: Path | None = None) ->
 def _named(error: BaseException, folder: Path) -> Iterator[Path]:
     """Paths in a source that an error names: the file name of a Python error, or the folder if its text names that."""
     for linked in linked_errors(error):
-        if (
-            isinstance(linked, OSError)
-            and isinstance(linked.filename, str)
-            and Path(linked.filename).is_relative_to(folder)
-        ):
-            yield Path(linked.filename)
+        place = linked.filename if isinstance(linked, OSError) else None
+        if isinstance(place, str) and Path(place).is_relative_to(folder):
+            yield Path(place)
         if str(folder) in unquote(str(linked)):
             yield folder
 

@@ -33,7 +33,7 @@ def known_files(tables: Tables, at: int | None) -> dict[str, FileState]:
     return {state.path: state for file in table.files(at) for state in _states(_all_of(table.folder / file.path))}
 
 
-def known_of(tables: Tables, at: int | None, names: Collection[str]) -> dict[str, FileState]:
+def known_files_named(tables: Tables, at: int | None, names: Collection[str]) -> dict[str, FileState]:
     """The same for some names, with the files that were read as unfinished transfers of these names."""
     table, ordered, wanted, states = tables[SOURCE_FILES.name], sorted(names), {*names}, dict[str, FileState]()
 

@@ -64,7 +64,7 @@ def odd_files(lines: DataFrame) -> list[str]:
     return sorted(row[0] for row in lines.where(is_odd(F.col("value"))).select(names.SOURCE_FILE).distinct().collect())
 
 
-def copied(lines: DataFrame, uris: Sequence[str], folder: Path) -> None:
+def copy_other_lines(lines: DataFrame, uris: Sequence[str], folder: Path) -> None:
     """Writes the lines of these files that are not odd to a folder, with NUMBER, the position of the file in `uris`."""
     number = looked_up(F.col(names.SOURCE_FILE), {uri: number for number, uri in enumerate(uris)})
     others = lines.where(number.isNotNull() & ~is_odd(F.col("value")))

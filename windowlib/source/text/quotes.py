@@ -27,13 +27,13 @@ def may_have_longer_records(source: Source, path: Path) -> bool:
     dialect = source.dialect
     if dialect.multi_line is False:
         return False
-    has_quotes, has_blanks = (True, True) if dialect.encoding == "UTF-16" else _looked_at(path, dialect)
+    has_quotes, has_blanks = (True, True) if dialect.encoding == "UTF-16" else _has_quotes_and_blanks(path, dialect)
     if has_quotes:
         _check_quotes(source, path)
     return bool(dialect.multi_line) or has_quotes or has_blanks
 
 
-def _looked_at(path: Path, dialect: Dialect) -> tuple[bool, bool]:
+def _has_quotes_and_blanks(path: Path, dialect: Dialect) -> tuple[bool, bool]:
     """Tests if a file has quotes, and if it has a line of nothing but blank delimiters."""
     quote, has_quotes, has_blanks, before = dialect.quote.encode(dialect.encoding, "replace"), False, False, b"\n"
     delimiter = re.escape(dialect.delimiter.encode(dialect.encoding, "replace"))

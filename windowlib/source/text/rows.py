@@ -200,7 +200,7 @@ def _by_line(
     from pyspark.sql.types import IntegerType, StructField, StructType
 
     schema = _as_read(source, list(source.columns))
-    lines.copied(suspect_lines, odd, staging)
+    lines.copy_other_lines(suspect_lines, odd, staging)
     numbered = StructType([*schema, StructField(lines.NUMBER, IntegerType())])
     read = spark.read.schema(numbered).options(**FORM).json(no_pattern(str(staging)))
     of_file = F.element_at(F.array(*map(F.lit, odd)), F.col(lines.NUMBER) + 1).alias(names.SOURCE_FILE)

@@ -101,9 +101,8 @@ def spelled(column: Column, kind: DataType, spelling: Spelling) -> SpelledColumn
 def _elements(column: Column, kind: ArrayType, spelling: Spelling) -> SpelledColumn:
     spell = _each_spelled(kind.elementType, spelling)
     broken = F.exists(column, lambda element: spell(element).is_broken)
-    return SpelledColumn(
-        F.transform(column, lambda element: spell(element).value), lambda _: F.coalesce(broken, F.lit(False))
-    )
+    value = F.transform(column, lambda element: spell(element).value)
+    return SpelledColumn(value, lambda _: F.coalesce(broken, F.lit(False)))
 
 
 def _values(column: Column, kind: MapType, spelling: Spelling) -> SpelledColumn:
