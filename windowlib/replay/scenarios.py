@@ -141,7 +141,7 @@ class Collect:
         return [{"ids": [value["id"] for value in contents], "value": sum(value["value"] for value in contents)}]
 
     def clear(self, context: ProcessContext) -> None:
-        """Nothing to forget."""
+        """Does nothing: the function has no state."""
 
 
 class EmitNothing:
@@ -151,7 +151,7 @@ class EmitNothing:
         return []
 
     def clear(self, context: ProcessContext) -> None:
-        """Nothing to forget."""
+        """Does nothing: the function has no state."""
 
 
 def _add(a: int, b: int) -> int:

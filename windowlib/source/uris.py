@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 
 def file_of(uri: str) -> Path:
-    """File of a URI.
+    """Path of the file that a URI names.
 
     >>> file_of("file:///data/a%20b.json").as_posix()
     '/data/a b.json'

@@ -64,7 +64,7 @@ def with_values(rows: DataFrame, uris: Sequence[str], source: Path, files: Seque
 
 
 def misfits_of(files: Iterable[SourceFile], kinds: Mapping[str, str]) -> dict[str, list[str]]:
-    """Returns the texts of partition columns that do not fit their types, by column."""
+    """Texts of partition columns that do not fit their types, by column."""
     texts = {(name, text): None for file in files for name, text in file.values.items() if kinds[name] != STRING}
     misfits: dict[str, list[str]] = {}
     for name, text in texts:

@@ -94,7 +94,7 @@ def absent(source: Source, uses: Uses, columns: Sequence[str]) -> Iterator[Absen
 def is_null(source: Source, uses: Uses, gap: AbsentColumn, others: OtherFiles) -> bool:
     """Tests if a column may be absent from a file, and is null there.
 
-    A column that is renamed and not used is never read, so it only has to occur in some file.
+    A column that is renamed and not used is never read. Before the first batch, some file must have it.
     """
     if gap.name not in uses.columns:
         return bool(others.recorded) or others.have(gap.name)
