@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
-from windowlib.cli.display import batch_record
 from windowlib.definition.definition import load_definition
 from windowlib.ledger.rerun_request import Rerun
 from windowlib.model.rerun import TimeRange
@@ -1017,8 +1016,8 @@ def test_an_error_of_several_lines_is_reported_whole(tmp_path: Path) -> None:
 
 def outcomes(*records: dict[str, Any]) -> str:
     """A program with these outcomes."""
-    return "from windowlib.cli.outcomes import show_outcome\n" + "".join(
-        f"show_outcome({record!r}, 'a sentence', as_json=False)\n" for record in records
+    return "from windowlib.cli.outcomes import print_report\n" + "".join(
+        f"print_report({record!r}, lambda report: 'a sentence', as_json=False)\n" for record in records
     )
 
 
@@ -1096,7 +1095,7 @@ def test_nothing_to_verify_skips_and_a_difference_fails(tmp_path: Path) -> None:
         verify(5, False)
 
 
-RECORD = batch_record(BatchReport(7, {"rows_read": 5, "rows_admitted": 5, "rows_late": 0, "windows_open": 2}, 0, 1.5))
+RECORD = BatchReport(7, {"rows_read": 5, "rows_admitted": 5, "rows_late": 0, "windows_open": 2}, 0, 1.5).json_fields()
 
 
 ONE_BATCH = "1 batch, 0 results, watermark 1970-01-01T00:00:00Z"

@@ -581,7 +581,7 @@ def test_an_error_that_cannot_be_shown_has_its_exit_code(pipeline: Path, argumen
 
 HANGS = """
 import time
-import windowlib.cli.commands.run
+import windowlib.cli.commands.plan
 from windowlib.cli.main import main
 from windowlib.runs import deadline
 
@@ -595,7 +595,7 @@ def plan():
             except BaseException:
                 pass
 
-windowlib.cli.commands.run.plan = plan
+windowlib.cli.commands.plan.plan = plan
 main()
 """
 

@@ -20,9 +20,8 @@ def batch_that_applied(definition: Definition, preview_id: str) -> int | None:
 
 def done_since(definition: Definition, preview_id: str, began: datetime | None) -> list[Record]:
     """The outcome of the batch that did what a preview showed, where it was committed since `began`."""
-    from windowlib.cli.display import batch_record
     from windowlib.runs.recent_batches import committed_since
 
     batch_id = batch_that_applied(definition, preview_id)
     since_ms = int(began.timestamp() * 1000) if began else 0
-    return [batch_record(one) for one in committed_since(definition, since_ms) if one.batch_id == batch_id]
+    return [one.json_fields() for one in committed_since(definition, since_ms) if one.batch_id == batch_id]

@@ -38,6 +38,7 @@ from windowlib.airflow.commands import advance_command, of_pipeline, verify_comm
 from windowlib.airflow.job import Job, Record, in_lines, is_retry, skip
 from windowlib.airflow.operators import Advance, BuildReport, Verify
 from windowlib.airflow.sentences import FinalFailure
+from windowlib.decisions.report import DecisionReport
 from windowlib.definition.commands import naming
 from windowlib.definition.definition import Definition
 from windowlib.definition.reasons import LONGEST
@@ -158,7 +159,7 @@ class Decide(Job, HITLOperator):
         if choice == ABANDON:
             skip(f"{said}\nthis run publishes nothing; the next one plans again")
         self.log.info("%s", said)
-        return {"batch_id": batch_id, "decision": choice, "who": who, "reason": reason}
+        return DecisionReport(choice, who, reason, {"batch_id": batch_id}).json_fields()
 
     def _look_again(self, context: Context, definition: Definition, batch_id: int) -> Any:
         """Asks again about a batch that still waits, without another report; else says that it waits no more."""
@@ -179,7 +180,7 @@ class Decide(Job, HITLOperator):
         if said.kind != APPROVE or plan is None or plan.batch_id != batch_id:
             skip(_in_words(said))
         self.log.info("%s", _in_words(said))
-        return {"batch_id": batch_id, "decision": APPROVE, "who": said.who, "reason": said.reason}
+        return DecisionReport(APPROVE, said.who, said.reason, {"batch_id": batch_id}).json_fields()
 
 
 class Publish(Advance):

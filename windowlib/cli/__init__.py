@@ -8,9 +8,11 @@ Options and output:
 
     options.py      options shared by several commands
     several.py      loading of several definitions, each with its own errors
-    display.py      lines and tables on the screen
-    outcomes.py     outcome of a command, as a sentence or JSON
-    json_text.py    values as JSON
+    outcomes.py     printing of a report, as text or JSON
+    decided.py      printing of a decision
+    batch_text.py   text of a batch
+    status_text.py  text of a status, and of a plan explained
+    display.py      screen, tables and rows
     exports.py      tables as CSV, JSON or Parquet files
     output.py       standard output and error, with failed writes handled
     progress.py     progress of a command, at the bottom of a terminal

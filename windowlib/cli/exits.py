@@ -24,7 +24,7 @@ import typer
 
 from windowlib.cli import interrupts
 from windowlib.cli.interrupts import INTERRUPTED
-from windowlib.definition.commands import naming
+from windowlib.definition.commands import THIS, naming, to_paste
 from windowlib.definition.visible import visible
 from windowlib.delta.disk import refusal_of
 from windowlib.engines.connect import EngineLost, Unreachable
@@ -138,6 +138,11 @@ def about(definition: Definition, given: Path) -> None:
     pipeline_folder.set(definition.root)
     pipeline_source.set(definition.source.path)
     pipeline_file.set(given)
+
+
+def command_shown(name: str, *arguments: str) -> str:
+    """Command for the pipeline of this one, to be pasted: with its definition as it was given."""
+    return to_paste(name, pipeline_file.get() or THIS, *arguments)
 
 
 def with_exit_code(command: Callable[P, None]) -> Callable[P, None]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from windowlib.cli.json_text import as_json
+from windowlib.definition.json_text import as_json
 from windowlib.delta.data_files import rows_of, values_of
 from windowlib.model.errors import WindowError
 

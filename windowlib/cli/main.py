@@ -26,7 +26,7 @@ RUN, CORRECT, LOOK, DECIDE, TRY = "Run", "Correct the past", "Look", "Decide wha
 COMMANDS: Mapping[str, tuple[str, str]] = {  # the module of each, and the panel of `--help` that it stands in
     "setup": ("setup", RUN),
     "run": ("run", RUN),
-    "plan": ("run", RUN),
+    "plan": ("plan", RUN),
     "maintain": ("maintain", RUN),
     "rerun": ("rerun", CORRECT),
     "rollback": ("operate", CORRECT),

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 def nothing_new(definition: Definition) -> str:
     """What a run says that has found nothing to do."""
+    from windowlib.inspection.next_batch import files_waiting
+
     young = files_waiting(definition)
     said = f"nothing new: {wait(definition, young) if young else 'there is nothing left to read'}"
     out = _left_out_at_first(definition)
@@ -26,18 +28,6 @@ def _left_out_at_first(definition: Definition) -> list[str]:
     from windowlib.source.folder import left_out
 
     return left_out(definition.source) if ledger_of(definition).state().commit is None else []
-
-
-def files_waiting(definition: Definition) -> int:
-    """How many files were left for later, where nothing else was to be read."""
-    from windowlib.source.listing import WAITS_MS, waiting_files
-
-    if definition.source.min_file_age_ms <= WAITS_MS:
-        return 0  # the plan has waited for them: the source need not be listed again
-    from windowlib.batches.planning import ledger_of
-
-    ledger = ledger_of(definition)
-    return len(waiting_files(definition.source, definition.uses, ledger.tables, ledger.state().commit, check=False))
 
 
 def wait(definition: Definition, files: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from enum import StrEnum
 from getpass import getuser
@@ -118,6 +119,14 @@ Since = Annotated[
 ShowOnly = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
 Decide = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
 Wait = Annotated[str, typer.Option("--wait", help="How long to wait for a run that is in progress.")]
+
+
+def check_can_ask(dry_run: bool, yes: bool) -> None:
+    """Raises `InvalidSpec` where a command that asks before it acts contradicts itself, or has no one to ask."""
+    if yes and dry_run:
+        raise InvalidSpec("--yes and --dry-run exclude one another")
+    if not (yes or dry_run or sys.stdin.isatty()):
+        raise InvalidSpec("without a terminal nothing can be asked: say --dry-run to see it, or --yes to do it")
 
 
 def duration_ms(option: str, given: str, allowed: str = ALLOWED) -> int:

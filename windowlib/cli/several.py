@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from windowlib.cli.exits import about, in_a_sentence, load_pipeline, print_error
 
@@ -20,6 +20,24 @@ class UnusableDefinition:
     file: Path
     error: str
     exit_code: int
+
+    def json_fields(self) -> dict[str, Any]:
+        """Keys and values of its JSON, with those of a pipeline that has run."""
+        return {"pipeline": None, **asdict(self), "batches": 0}
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineEnd:
+    """The end of one pipeline of several. `waits` is its batch that waits for a decision, None without one."""
+
+    pipeline: str
+    batches: int
+    exit_code: int
+    waits: int | None = None
+
+    def json_fields(self) -> dict[str, Any]:
+        """Keys and values of its JSON; `waits` only where a batch does."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ What an operator does to tables, this and `windowlib.decisions.operations`, can 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
@@ -30,6 +31,10 @@ class DecisionForecast:
     title: str
     rows: tuple[RowChange, ...] | None
     notes: tuple[str, ...]
+
+    def json_fields(self) -> dict[str, Any]:
+        """Keys and values of its JSON: `forecast` tells it from the report of the decision itself."""
+        return {"forecast": asdict(self)}
 
 
 def forecast_restore(definition: Definition, clock: Clock = wall_clock_ms) -> DecisionForecast:

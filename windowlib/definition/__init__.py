@@ -39,6 +39,7 @@ Text:
 
     commands.py       commands to paste into a shell
     instants.py       instants as TIMESTAMPs, milliseconds and text
+    json_text.py      reports and values as JSON
     plurals.py        counted nouns
     reasons.py        check of an operator's reason
     visible.py        escaping of control characters

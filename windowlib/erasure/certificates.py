@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from windowlib.batches.planning import ledger_of
 from windowlib.contract.result_tables import FORGET, RESULT_CHANGES
@@ -28,6 +29,12 @@ class Certificate:
     is_published: bool
     old_files_gone: bool
     cuts_lost: Sequence[int] = ()
+
+    def json_fields(self) -> dict[str, Any]:
+        """Keys and values of its JSON, without the secret of the hash."""
+        fields = asdict(self)
+        erasure = {name: value for name, value in fields.pop("erasure").items() if name != "secret"}
+        return {**erasure, **fields}
 
 
 def certificates(definition: Definition, clock: Clock = wall_clock_ms) -> list[Certificate]:

@@ -87,12 +87,16 @@ class ForgetRequest:
 
 @dataclass(frozen=True, slots=True)
 class ErasureForecast:
-    """What an erasure would remove: rows by table, files next to them; what the source holds; cuts that would go."""
+    """What an erasure would remove: rows by table, files next to them; what the source holds; cuts that would go.
+
+    `dry_run`: nothing else was asked for.
+    """
 
     removed: Mapping[str, int]
     source: Mapping[str, int]
     not_looked_at: Sequence[str]
     cuts_lost: Sequence[int]
+    dry_run: bool = True
 
 
 # -- what there is ----------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ engine.
     unfinished.py            unfinished migrations and erasures, with the commands to continue
     reported_situations.py   situations reported by notices or kept quiet
     checks.py                each check explained: subject, bound, last value, owner
+    next_batch.py            next batch as it is planned: files, and changes that come with it
     plan.py                  plan that runs the windows, and the reason for it
     late/                    late events, and the effect of another allowed lateness
     lineage/                 events, versions and history of a window

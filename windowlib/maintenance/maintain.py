@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from windowlib.batches.may_run import check_fingerprint
 from windowlib.batches.planning import ledger_of
@@ -59,7 +60,7 @@ class MaintenanceReport:
     """What a maintenance has done, or would do: of tables only those that it concerns.
 
     `batch_id` is the batch that put files together, None without one. `others` counts what went next to the tables;
-    `notes` are what an operator should know.
+    `notes` are what an operator should know. `dry_run`: nothing was done.
     """
 
     batch_id: int | None
@@ -68,16 +69,21 @@ class MaintenanceReport:
     tables: tuple[TableReport, ...]
     others: Mapping[str, int]
     notes: tuple[str, ...] = ()
+    dry_run: bool = False
 
     @property
     def bytes_deleted(self) -> int:
         return sum(one.bytes_deleted for one in self.tables)
 
+    def json_fields(self) -> dict[str, Any]:
+        """Keys and values of its JSON."""
+        return {**asdict(self), "bytes_deleted": self.bytes_deleted}
+
 
 def forecast(definition: Definition, clock: Clock = wall_clock_ms) -> MaintenanceReport:
     """What `maintain` would do now; touches nothing."""
     ledger = ledger_of(definition, clock)
-    return ledger.settled(lambda state: _forecast(definition, ledger, state, clock()))
+    return replace(ledger.settled(lambda state: _forecast(definition, ledger, state, clock())), dry_run=True)
 
 
 def _forecast(definition: Definition, ledger: Ledger, state: LedgerState, now_ms: int) -> MaintenanceReport:

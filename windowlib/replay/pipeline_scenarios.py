@@ -25,7 +25,7 @@ import tempfile
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -114,6 +114,11 @@ class ScenarioOutcome:
     def passed(self) -> bool:
         """Tests if every step gave the expected results."""
         return all(step.is_right for step in self.steps)
+
+    def json_fields(self) -> dict[str, Any]:
+        """Keys and values of its JSON."""
+        steps = list(map(asdict, self.steps))
+        return {"scenario": self.name, "file": self.file, "passed": self.passed, "steps": steps}
 
 
 def load_scenario(file: Path, definition: Definition) -> ScenarioFile:

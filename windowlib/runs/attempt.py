@@ -14,8 +14,8 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from windowlib.batches import batch
 from windowlib.batches import removed_files as taking
@@ -24,6 +24,7 @@ from windowlib.batches.inputs import ComputedBatch, Inputs, SharedInputs
 from windowlib.batches.may_run import columns_added, columns_to_add, lateness_changed, why_it_waits
 from windowlib.batches.result_figures import made_by
 from windowlib.contract.result_tables import RESULT_CHANGES
+from windowlib.definition.instants import iso_instant
 from windowlib.definition.plurals import counted
 from windowlib.delta import commits as delta_commits
 from windowlib.delta import disk
@@ -71,13 +72,24 @@ class RerunAbandoned(WindowError):
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """What one batch did; `seconds` are those of its own work."""
+    """What one batch did; `seconds` are those of its own work, `pipeline` is its name where several run together."""
 
     batch_id: int
     figures: dict[str, int | None]
     watermark_out_ms: int
     seconds: float
     checks: list[CheckResult] = field(default_factory=list)
+    pipeline: str | None = None
+
+    def json_fields(self) -> dict[str, Any]:
+        """Keys and values of its JSON: the figures by name, and the checks that failed."""
+        return {
+            **({"pipeline": self.pipeline} if self.pipeline else {}),
+            **self.figures,
+            "watermark": iso_instant(self.watermark_out_ms),
+            "seconds": round(self.seconds, 3),
+            "failed_checks": [asdict(check) for check in self.checks if not check.success],
+        }
 
 
 def begin(run: RunRequest, claim: Claim, due: DueBatch, spark: SparkSession) -> Attempt:

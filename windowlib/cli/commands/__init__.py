@@ -2,7 +2,8 @@
 
 Running:
 
-    run.py          commands `run` and `plan`
+    run.py          command `run`
+    plan.py         command `plan`
     rerun.py        command `rerun`
     maintain.py     command `maintain`
     migrate.py      command `migrate`

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from windowlib.cli.decided import print_decision
 from windowlib.cli.exits import load_pipeline
 from windowlib.cli.options import Json, Pipeline, Reason, Who, duration_ms
-from windowlib.cli.outcomes import show_outcome
 from windowlib.model.errors import InvalidSpec
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def acknowledge(
     [dim]windowlib acknowledge clicks.toml silence --until 2d --reason "the shop is closed" --who ann[/dim]
     """
     from windowlib.batches.planning import ledger_of
-    from windowlib.definition.instants import instant, iso_instant
+    from windowlib.definition.instants import utc
     from windowlib.ledger.acknowledgements import acknowledge as keep_quiet
     from windowlib.ledger.ledger import wall_clock_ms
 
@@ -47,9 +47,7 @@ def acknowledge(
         raise InvalidSpec(f'--until "{until}": need a duration that is greater than 0')
     until_ms = (wall_clock_ms() + for_ms) // 1000 * 1000
     keep_quiet(ledger_of(definition), situation, until_ms, who, reason)
-    record = {"decision": "acknowledge", "situation": situation, "until": iso_instant(until_ms)}
-    said = f"{situation} is kept quiet until {instant(until_ms)}"
-    show_outcome({**record, "who": who, "reason": reason}, said, as_json)
+    print_decision("acknowledge", who, reason, as_json, situation=situation, until=utc(until_ms))
 
 
 def _check_situation(definition: Definition, situation: str) -> None:

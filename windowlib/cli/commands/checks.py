@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
-from windowlib.cli.display import say, table_of
+from windowlib.cli.display import table_of
 from windowlib.cli.exits import load_pipeline
 from windowlib.cli.options import Json, Pipeline
-from windowlib.cli.outcomes import show_found
+from windowlib.cli.outcomes import print_report
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from windowlib.inspection.checks import Check, PipelineChecks
 
 VALUES_SHOWN = 10
@@ -41,28 +43,28 @@ def checks(
 
     found = look(load_pipeline(pipeline), wall_clock_ms(), as_judged=True)
     if explain is None:
-        show_found(found, show_checks, as_json)
+        print_report(found, checks_text, as_json)
     else:
-        show_found(check_named(found, explain), show_check, as_json)
+        print_report(check_named(found, explain), check_text, as_json)
 
 
-def show_checks(screen: Console, found: PipelineChecks) -> None:
+def checks_text(found: PipelineChecks) -> Iterator[RenderableType]:
     """A line for each check."""
     owner = f", owned by {escape(found.owner)}" if found.owner else ""
     newest = "no batch was judged yet" if found.batch_id is None else f"last judged: batch {found.batch_id}"
-    say(screen, f"[bold]{escape(found.pipeline)}[/bold]{owner}; {newest}")
+    yield f"[bold]{escape(found.pipeline)}[/bold]{owner}; {newest}"
     table = table_of(["check", "what must hold", "severity", "owner", "bound", "last", "outcome"], ("last",))
     for one in found.checks:
         last = one.seen[0].observed.partition(" (")[0] if one.seen else ""
         outcome = one.outcome if one.outcome != "failed" else f"[bold]failed[/bold] (batch {one.seen[0].batch_id})"
         cells = (one.name, one.sentence, one.severity, one.owner, one.bound, last)
         table.add_row(*map(escape, cells), outcome)
-    screen.print(table)
+    yield table
 
 
-def show_check(screen: Console, one: Check) -> None:
+def check_text(one: Check) -> Iterator[str]:
     """One check in sentences."""
-    say(screen, f"[bold]{escape(one.name)}[/bold]  {escape(one.sentence)}")
+    yield f"[bold]{escape(one.name)}[/bold]  {escape(one.sentence)}"
     facts = {
         "severity": one.severity
         + (
@@ -77,10 +79,10 @@ def show_check(screen: Console, one: Check) -> None:
     }
     for name, text in facts.items():
         for number, line in enumerate(text.splitlines()):
-            say(screen, f"  {'' if number else name:<9}{escape(line)}")
+            yield f"  {'' if number else name:<9}{escape(line)}"
     for number, seen in enumerate(one.seen[:VALUES_SHOWN]):
         mark = "met" if seen.success else "failed"
-        say(screen, f"  {'' if number else 'recently':<9}batch {seen.batch_id}  {mark}  {escape(seen.observed)}")
+        yield f"  {'' if number else 'recently':<9}batch {seen.batch_id}  {mark}  {escape(seen.observed)}"
 
 
 def _owner(one: Check) -> str:

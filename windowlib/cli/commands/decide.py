@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from windowlib.cli.decided import print_decision
 from windowlib.cli.exits import load_pipeline
 from windowlib.cli.notifying import keep_metrics
 from windowlib.cli.options import Batch, Json, Pipeline, Reason, Who
-from windowlib.cli.outcomes import show_outcome
-from windowlib.definition.commands import to_paste
 
 
 def approve(pipeline: Pipeline, reason: Reason, who: Who, batch: Batch = None, as_json: Json = False) -> None:
@@ -21,8 +20,7 @@ def approve(pipeline: Pipeline, reason: Reason, who: Who, batch: Batch = None, a
     definition = load_pipeline(pipeline)
     batch_id = decide(definition, who, reason, batch_id=batch)
     keep_metrics(definition)
-    decided = {"batch_id": batch_id, "decision": "approve", "who": who, "reason": reason}
-    show_outcome(decided, f"batch {batch_id} is approved: `{to_paste('run', pipeline)}` publishes it", as_json)
+    print_decision("approve", who, reason, as_json, batch_id=batch_id)
 
 
 def abandon(pipeline: Pipeline, reason: Reason, who: Who, batch: Batch = None, as_json: Json = False) -> None:
@@ -37,8 +35,7 @@ def abandon(pipeline: Pipeline, reason: Reason, who: Who, batch: Batch = None, a
     definition = load_pipeline(pipeline)
     batch_id = decide(definition, who, reason, batch_id=batch)
     keep_metrics(definition)
-    decided = {"batch_id": batch_id, "decision": "abandon", "who": who, "reason": reason}
-    show_outcome(decided, f"batch {batch_id} is abandoned: `{to_paste('run', pipeline)}` plans a new one", as_json)
+    print_decision("abandon", who, reason, as_json, batch_id=batch_id)
 
 
 def accept_clock(pipeline: Pipeline, reason: Reason, who: Who, as_json: Json = False) -> None:
@@ -51,8 +48,7 @@ def accept_clock(pipeline: Pipeline, reason: Reason, who: Who, as_json: Json = F
     [dim]windowlib accept-clock clicks.toml --reason "the pipeline was paused over the summer"[/dim]
     """
     from windowlib.decisions.verdicts import accept_clock as decide
-    from windowlib.definition.instants import instant, iso_instant
+    from windowlib.definition.instants import utc
 
     now_ms = decide(load_pipeline(pipeline), who, reason)
-    decided = {"clock": iso_instant(now_ms), "decision": "accept-clock", "who": who, "reason": reason}
-    show_outcome(decided, f"{instant(now_ms)} is right: `{to_paste('run', pipeline)}` goes on", as_json)
+    print_decision("accept-clock", who, reason, as_json, clock=utc(now_ms))

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
 
-from windowlib.cli.display import ROWS_SHOWN, console, readable, say, table_of
+from windowlib.cli.display import ROWS_SHOWN, console, readable, table_of
 from windowlib.cli.exits import load_pipeline
 from windowlib.cli.options import Json, KeyOfAWindow, Pipeline
-from windowlib.cli.outcomes import show_found
+from windowlib.cli.outcomes import print_report
 from windowlib.cli.progress import progress
 from windowlib.definition.instants import in_words, instant
 from windowlib.definition.plurals import counted
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from windowlib.inspection.lineage.explain_window import Explained, ExplainedWindow
     from windowlib.inspection.lineage.key_events import EventOf
     from windowlib.inspection.lineage.versions import ResultVersion
@@ -48,46 +49,46 @@ def explain(
 
     with progress(console(quiet=as_json), "reading"):
         found = explain_window(load_pipeline(pipeline), key or [], time_ms("at", at), as_of)
-    show_found(found, show, as_json)
+    print_report(found, explained_text, as_json)
 
 
-def show(screen: Console, found: Explained) -> None:
+def explained_text(found: Explained) -> Iterator[RenderableType]:
     """Each window: its bounds, its result, how that came about, and the events."""
     key = ", ".join(f"{name} {value}" for name, value in found.key.items())
     about = f"{key}, {instant(found.at_ms)}" if key else instant(found.at_ms)
     after = f"after batch {found.as_of}, watermark {instant(found.watermark_ms)}"
-    say(screen, f"[bold]{found.pipeline}[/bold]  {escape(about)}  {after}")
+    yield f"[bold]{found.pipeline}[/bold]  {escape(about)}  {after}"
     for window in found.windows:
-        _show_window(screen, window)
+        yield from _window(window)
     for note in found.notes:
-        say(screen, escape(note))
+        yield escape(note)
 
 
-def _show_window(screen: Console, window: ExplainedWindow) -> None:
-    def fact(name: str, sentence: str) -> None:
-        say(screen, f"  {name:<11}{escape(sentence)}")
+def _window(window: ExplainedWindow) -> Iterator[RenderableType]:
+    def fact(name: str, sentence: str) -> str:
+        return f"  {name:<11}{escape(sentence)}"
 
     places = {"holds": "", "before": ", the nearest before", "after": ", the nearest after", "held": ", removed since"}
-    say(screen, f"\n[bold]{_bounds(window.bounds_ms)}[/bold]{places[window.place]}")
+    yield f"\n[bold]{_bounds(window.bounds_ms)}[/bold]{places[window.place]}"
     for row in window.published:
-        fact(
+        yield fact(
             "published", f"{_values(row['values'])}  (firing {row['firing']}, {row['timing']}, batch {row['batch_id']})"
         )
     if not window.published:
-        fact("published", "no")
-    fact("in flight", _in_flight(window))
+        yield fact("published", "no")
+    yield fact("in flight", _in_flight(window))
     for version in window.versions:
-        fact(f"batch {version.batch_id}", f"{version.why}: {_values(version.values)}")
+        yield fact(f"batch {version.batch_id}", f"{version.why}: {_values(version.values)}")
         for line in _details(version):
-            say(screen, escape(f"{INDENT}{line}"))
+            yield escape(f"{INDENT}{line}")
     if window.events:
-        fact("events", f"{len(window.events):,}")
-        _show_events(screen, window.events, "")
+        yield fact("events", f"{len(window.events):,}")
+        yield from _events(window.events, "")
     if window.excluded:
-        fact("not in it", f"{len(window.excluded):,} in its bounds")
-        _show_events(screen, window.excluded, "why")
+        yield fact("not in it", f"{len(window.excluded):,} in its bounds")
+        yield from _events(window.excluded, "why")
     for note in window.notes:
-        fact("note", note)
+        yield fact("note", note)
 
 
 def _in_flight(window: ExplainedWindow) -> str:
@@ -114,7 +115,7 @@ def _details(version: ResultVersion) -> list[str]:
     return lines
 
 
-def _show_events(screen: Console, events: Sequence[EventOf], last: str) -> None:
+def _events(events: Sequence[EventOf], last: str) -> Iterator[RenderableType]:
     names = list(events[0].values)
     again = any(event.readmitted_by is not None for event in events)
     heads = ["event time (UTC)", *names, "file", "row", "batch"]
@@ -126,9 +127,9 @@ def _show_events(screen: Console, events: Sequence[EventOf], last: str) -> None:
         if again:
             cells.append("" if event.readmitted_by is None else f"batch {event.readmitted_by}")
         table.add_row(*map(escape, [*cells, *([event.why or ""] if last else [])]))
-    screen.print(Padding(table, (0, 0, 0, len(INDENT)), expand=False))
+    yield Padding(table, (0, 0, 0, len(INDENT)), expand=False)
     if len(events) > ROWS_SHOWN:
-        screen.print(f"{INDENT}the first {ROWS_SHOWN} are shown (--json for all)", highlight=False)
+        yield f"{INDENT}the first {ROWS_SHOWN} are shown (--json for all)"
 
 
 def _bounds(bounds_ms: Bounds) -> str:

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from windowlib.cli.display import console
 from windowlib.cli.exits import load_pipeline
-from windowlib.cli.options import Decide, Json, OptionalReason, Pipeline, ShowOnly, Wait, Who, duration_ms, key_option
-from windowlib.cli.outcomes import aligned, show_note, show_outcome
+from windowlib.cli.options import (
+    Decide,
+    Json,
+    OptionalReason,
+    Pipeline,
+    ShowOnly,
+    Wait,
+    Who,
+    check_can_ask,
+    duration_ms,
+    key_option,
+)
+from windowlib.cli.outcomes import aligned, print_report, show_note
 from windowlib.cli.progress import progress
 from windowlib.definition.instants import instant
 from windowlib.definition.plurals import counted
@@ -21,7 +31,8 @@ from windowlib.model.errors import InvalidSpec
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
     from windowlib.erasure.certificates import Certificate
-    from windowlib.erasure.forget import ForgetRequest
+    from windowlib.erasure.forget import ErasureForecast, ForgetRequest
+    from windowlib.ledger.erasures import Erasure
 
 SHOWN = 10  # files of the source
 Erased = Annotated[
@@ -56,20 +67,18 @@ def forget(
     [dim]windowlib forget clicks.toml --key u42 --dry-run[/dim]
     [dim]windowlib forget clicks.toml --key u42 --reason "request 1021"[/dim]
     """
+    from windowlib.erasure.certificates import certificates
     from windowlib.erasure.forget import ForgetRequest
 
     definition, wait_ms = load_pipeline(pipeline), duration_ms("--wait", wait)
     if key is None:
         if now or dry_run or yes or reason:
             raise InvalidSpec("need --key; alone, windowlib forget lists what was erased")
-        _list(definition, as_json)
+        print_report(certificates(definition), _list_text, as_json)
         return
-    if dry_run and yes:
-        raise InvalidSpec("--dry-run and --yes exclude one another")
     if not (dry_run or reason):
         raise InvalidSpec('need --reason "…", which is kept, such as the number of a request; --dry-run needs none')
-    if not (dry_run or yes or sys.stdin.isatty()):
-        raise InvalidSpec("without a terminal nothing can be asked: say --dry-run to see it, or --yes to do it")
+    check_can_ask(dry_run, yes)
     asked = ForgetRequest(key, who, reason, now, note=show_note)
     if not yes:
         _forecast(definition, asked, dry_run, as_json)
@@ -83,9 +92,7 @@ def _forecast(definition: Definition, asked: ForgetRequest, dry_run: bool, as_js
 
     with progress(console(quiet=as_json)) as show:
         found = with_spark(definition, "the forecast", lambda spark: forecast(definition, lambda: spark, asked), show)
-    lines = [*_removed(found.removed), *_source(found.source, found.not_looked_at)]
-    lines += [_lost(found.cuts_lost)] if found.cuts_lost else []
-    show_outcome({**asdict(found), "dry_run": dry_run}, "\n".join([*lines, "nothing was changed"]), as_json)
+    print_report(replace(found, dry_run=dry_run), _forecast_text, as_json)
 
 
 def _forget(definition: Definition, asked: ForgetRequest, yes: bool, wait_ms: int, as_json: bool) -> None:
@@ -105,31 +112,33 @@ def _forget(definition: Definition, asked: ForgetRequest, yes: bool, wait_ms: in
             return waiting(once, wait_ms, show)
 
         made = with_spark_for_long(definition, erased, show)
-    erasure = made.erasure
-    lines = [*_removed(erasure.removed), *_source(erasure.source, erasure.not_looked_at)]
-    lines += [_lost(made.cuts_lost)] if made.cuts_lost else []
-    show_outcome(_record(made), "\n".join([*lines, _done(definition, made)]), as_json)
+    print_report(made, lambda certificate: _certificate_text(certificate, str(definition.retention.cuts)), as_json)
 
 
-def _list(definition: Definition, as_json: bool) -> None:
-    from windowlib.erasure.certificates import certificates
-
-    found = certificates(definition)
-    for made in found:
-        one = made.erasure
-        rows = counted(sum(one.removed.values()), "row")
-        by = f"batch {one.batch_id}" if one.batch_id else "no batch"
-        said = f"{one.at:%Y-%m-%d %H:%M} UTC  {one.who}: {one.reason}  {rows}, {by}; {_state(made)}"
-        show_outcome(_record(made), said, as_json)
-    if not found and not as_json:
-        typer.echo("no key was erased")
+def _list_text(found: Sequence[Certificate]) -> str:
+    return "\n".join(map(_line, found)) or "no key was erased"
 
 
-def _record(made: Certificate) -> dict[str, Any]:
-    """For programs; without the secret of the hash."""
-    record = asdict(made)
-    erasure = {name: value for name, value in record.pop("erasure").items() if name != "secret"}
-    return {**erasure, **record}
+def _line(certificate: Certificate) -> str:
+    erasure = certificate.erasure
+    rows = counted(sum(erasure.removed.values()), "row")
+    by = f"batch {erasure.batch_id}" if erasure.batch_id else "no batch"
+    about = f"{erasure.at:%Y-%m-%d %H:%M} UTC  {erasure.who}: {erasure.reason}"
+    return f"{about}  {rows}, {by}; {_state(certificate)}"
+
+
+def _forecast_text(forecast: ErasureForecast) -> str:
+    return "\n".join([*_holdings(forecast, forecast.cuts_lost), "nothing was changed"])
+
+
+def _certificate_text(certificate: Certificate, retention: str) -> str:
+    """Lines about an erasure that was done; `retention` is how long old files are kept."""
+    return "\n".join([*_holdings(certificate.erasure, certificate.cuts_lost), _done(certificate, retention)])
+
+
+def _holdings(erased: Erasure | ErasureForecast, cuts_lost: Sequence[int]) -> list[str]:
+    lines = [*_removed(erased.removed), *_source(erased.source, erased.not_looked_at)]
+    return [*lines, *([_lost(cuts_lost)] if cuts_lost else [])]
 
 
 def _removed(removed: Mapping[str, int]) -> list[str]:
@@ -137,7 +146,7 @@ def _removed(removed: Mapping[str, int]) -> list[str]:
     return aligned([("table", "rows"), *rows]) if removed else ["no table holds it"]
 
 
-def _source(files: Mapping[str, int], not_looked_at: list[str] | Any) -> list[str]:
+def _source(files: Mapping[str, int], not_looked_at: Sequence[str]) -> list[str]:
     events = counted(sum(files.values()), "row")
     lines = ["the source holds nothing of it"]
     if files:
@@ -147,18 +156,18 @@ def _source(files: Mapping[str, int], not_looked_at: list[str] | Any) -> list[st
     return [*lines, *(f"not looked at: {sentence}" for sentence in not_looked_at)]
 
 
-def _lost(cuts: Any) -> str:
+def _lost(cuts: Sequence[int]) -> str:
     return (
         f"the tables can no longer be read, or rolled back to, as these batches left them: {', '.join(map(str, cuts))}"
     )
 
 
-def _done(definition: Definition, made: Certificate) -> str:
+def _done(made: Certificate, retention: str) -> str:
     one = made.erasure
     until = f"events of this key up to {instant(one.up_to_ms)} are not read again"
     what = f"batch {one.batch_id} has taken it out" if one.removed else "no table held it"
     return f"{what}; {until}. {_state(made)[0].upper()}{_state(made)[1:]}" + (
-        "" if made.old_files_gone else f" (retention.cuts = {str(definition.retention.cuts)!r})"
+        "" if made.old_files_gone else f" (retention.cuts = {retention!r})"
     )
 
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from windowlib.cli.commands.rerun import ask_and_do, asked_range
-from windowlib.cli.display import ROWS_SHOWN, console, say, table_of
+from windowlib.cli.display import ROWS_SHOWN, console, table_of
 from windowlib.cli.exits import load_pipeline, with_exit_code
-from windowlib.cli.json_text import as_json as text
 from windowlib.cli.options import (
     SETTINGS,
     DryRun,
@@ -30,14 +28,16 @@ from windowlib.cli.options import (
     Yes,
     duration_ms,
 )
-from windowlib.cli.outcomes import show_found
+from windowlib.cli.outcomes import print_report
 from windowlib.cli.progress import progress
-from windowlib.definition.instants import instant, iso_instant, time_of
+from windowlib.definition.instants import instant, time_of
 from windowlib.definition.plurals import counted
 from windowlib.definition.toml.durations import format_duration
 
 if TYPE_CHECKING:
-    from windowlib.inspection.late.events import LateGroup
+    from rich.console import RenderableType
+
+    from windowlib.inspection.late.events import LateEventList, LateGroup
     from windowlib.inspection.late.what_if import WhatIf
     from windowlib.inspection.lineage.cuts import Cut
 
@@ -101,28 +101,13 @@ def late_list(
 
     [dim]windowlib late list clicks.toml --by hour[/dim]
     """
-    from windowlib.inspection.late.events import groups, late_rows, newest_first
+    from windowlib.inspection.late.events import late_events
     from windowlib.inspection.lineage.cuts import asked_range
 
     span = asked_range(start, end)
     with progress(console(quiet=as_json), "reading late events"):
-        cut = _cut(pipeline)
-        rows = late_rows(cut, span, readmitted=everything)
-        found = groups(rows, by.value if by else None, cut.definition.source.key)
-    if as_json:
-        for line in map(_group_record, found) if by else newest_first(rows):
-            typer.echo(text(line))
-        return
-    screen = console()
-    if not rows:
-        which = "late" if everything else "without a window"
-        screen.print(f"no event is {which}{' in this range' if start or end else ''}", highlight=False)
-        return
-    if by:
-        _show_groups(screen, found, everything)
-    else:
-        _show_events(screen, newest_first(rows), cut, everything)
-    _show_whole(screen, rows, cut)
+        found = late_events(_cut(pipeline), span, by.value if by else None, with_readmitted=everything)
+    print_report(found, _list_text, as_json)
 
 
 @late.command("what-if")
@@ -162,7 +147,7 @@ def late_what_if(
             picture.write_text(draw(found), encoding="utf-8")
         except OSError as error:
             raise CannotLook(f"--picture {picture}: cannot be written ({error.strerror})") from error
-    show_found(found, _show_what_if, as_json)
+    print_report(found, _what_if_text, as_json)
     if picture and not as_json:
         typer.echo(f"drawn: {picture}")
 
@@ -177,13 +162,19 @@ def _cut(pipeline: Path) -> Cut:
     return cut(definition)
 
 
-def _group_record(group: LateGroup) -> dict[str, Any]:
-    record = asdict(group)
-    times = {name: iso_instant(record.pop(f"{name}_ms")) for name in ("first_event", "last_event")}
-    return {**record.pop("of"), **record, **times}
+def _list_text(found: LateEventList) -> Iterator[RenderableType]:
+    if not found.rows:
+        which = "late" if found.with_readmitted else "without a window"
+        yield f"no event is {which}{' in this range' if found.in_a_range else ''}"
+        return
+    if found.groups is None:
+        yield from _events(found)
+    else:
+        yield from _groups(found.groups, found.with_readmitted)
+    yield from _whole(found)
 
 
-def _show_groups(screen: Console, found: list[LateGroup], everything: bool) -> None:
+def _groups(found: Sequence[LateGroup], everything: bool) -> Iterator[RenderableType]:
     from windowlib.inspection.late.events import REASONS, spread
 
     names = list(found[0].of)
@@ -194,17 +185,15 @@ def _show_groups(screen: Console, found: list[LateGroup], everything: bool) -> N
         what = [escape(REASONS.get(str(value), _plain(value))) for value in group.of.values()]
         table.add_row(*what, *counts, *spread(group))
     if names:
-        screen.print(table)
+        yield table
     if len(found) > ROWS_SHOWN:
-        screen.print(
-            f"{len(found):,} groups, of which the first {ROWS_SHOWN} are shown (--json for all)", highlight=False
-        )
+        yield f"{len(found):,} groups, of which the first {ROWS_SHOWN} are shown (--json for all)"
 
 
-def _show_events(screen: Console, rows: list[dict[str, Any]], cut: Cut, everything: bool) -> None:
+def _events(found: LateEventList) -> Iterator[RenderableType]:
     from windowlib.inspection.late.events import NO_WINDOW, how_late, reason
 
-    key = cut.definition.source.key
+    key, rows, everything = found.key, found.rows, found.with_readmitted
     names = [*key, "event time (UTC)", "late by", "window it missed (UTC)", "file", "row", "batch"]
     table = table_of([*names, *(["readmitted by"] if everything else [])], ("row", "batch"))
     for row in rows[:ROWS_SHOWN]:
@@ -221,29 +210,29 @@ def _show_events(screen: Console, rows: list[dict[str, Any]], cut: Cut, everythi
         if everything:
             cells.append("" if row["readmitted_by"] is None else f"batch {row['readmitted_by']}")
         table.add_row(*map(escape, cells))
-    screen.print(table)
+    yield table
     if len(rows) > ROWS_SHOWN:
-        screen.print(f"the {ROWS_SHOWN} that arrived last are shown (--json for all)", highlight=False)
+        yield f"the {ROWS_SHOWN} that arrived last are shown (--json for all)"
 
 
-def _show_whole(screen: Console, rows: list[dict[str, Any]], cut: Cut) -> None:
-    from windowlib.inspection.late.events import groups, readmit_hint, spread
+def _whole(found: LateEventList) -> Iterator[str]:
+    from windowlib.inspection.late.events import groups, spread
 
-    [whole] = groups(rows, None, ())
+    [whole] = groups(found.rows, None, ())
     least, median, most, *_ = spread(whole)
     events = counted(whole.events, "late event")
     again = f", {whole.readmitted:,} of them readmitted" if whole.readmitted else ""
     lateness = f"late by {least}" if least == most else f"late by {least} to {most}, median {median}"
-    say(screen, f"{events}{again}, {lateness}")
-    if hint := readmit_hint(cut, rows):
-        screen.print(hint, soft_wrap=True, highlight=False, markup=False)
+    yield f"{events}{again}, {lateness}"
+    if found.hint:
+        yield escape(found.hint)
 
 
-def _show_what_if(screen: Console, found: WhatIf) -> None:
+def _what_if_text(found: WhatIf) -> Iterator[RenderableType]:
     from windowlib.inspection.late.plot import percent
 
     now = f"allowed_lateness {format_duration(found.allowed_lateness_ms)}"
-    say(screen, f"[bold]{found.pipeline}[/bold]  {now}: {counted(found.late, 'late event')}")
+    yield f"[bold]{found.pipeline}[/bold]  {now}: {counted(found.late, 'late event')}"
     if found.late:
         numbers = ("would have kept", "windows that would differ", "state kept longer by")
         table = table_of(["allowed_lateness", numbers[0], "", *numbers[1:]], numbers, wraps=False)
@@ -260,9 +249,9 @@ def _show_what_if(screen: Console, found: WhatIf) -> None:
             if row.windows_kept is not None:
                 cells.append(f"{row.windows_kept:,} (now {found.windows_kept:,})")
             table.add_row(*cells)
-        screen.print(table)
+        yield table
     for note in found.notes:
-        say(screen, f"note: {note}")
+        yield f"note: {note}"
 
 
 def _plain(value: Any) -> str:

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from windowlib.cli.display import console, rows_of, show_explanation, show_rows, show_status
+from windowlib.cli.display import console, show_rows
 from windowlib.cli.exits import load_pipeline, worst
-from windowlib.cli.json_text import as_json as text
 from windowlib.cli.options import Json, Pipeline, Pipelines
-from windowlib.cli.outcomes import show_found, show_outcome
+from windowlib.cli.outcomes import print_page, print_report
 from windowlib.cli.progress import progress
 from windowlib.cli.several import load_each, print_each
+from windowlib.cli.status_text import explanation_text, status_text
+from windowlib.definition.json_text import as_json as text
+from windowlib.definition.plurals import counted
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedRows:
+    """A file that all rows of a table were written to, and their number."""
+
+    file: Path
+    rows: int
 
 
 def read(
@@ -38,7 +49,8 @@ def read(
     rows = read_table(definition, table)
     if out:
         export(rows, out)
-        typer.echo(text({"file": str(out), "rows": rows.num_rows}) if as_json else f"{rows_of(rows)} written to {out}")
+        exported = ExportedRows(out, rows.num_rows)
+        print_report(exported, lambda report: f"{counted(report.rows, 'row')} written to {report.file}", as_json)
     elif as_json:
         for row in in_dictionaries(rows):
             typer.echo(text(row))
@@ -54,7 +66,7 @@ def status(pipeline: Pipeline, as_json: Json = False) -> None:
     from windowlib.inspection.status import status as look
     from windowlib.ledger.ledger import wall_clock_ms
 
-    show_found(look(load_pipeline(pipeline), wall_clock_ms()), show_status, as_json)
+    print_report(look(load_pipeline(pipeline), wall_clock_ms()), status_text, as_json)
 
 
 def explain_plan(pipeline: Pipeline, as_json: Json = False) -> None:
@@ -64,7 +76,7 @@ def explain_plan(pipeline: Pipeline, as_json: Json = False) -> None:
     """
     from windowlib.inspection.plan import explain
 
-    show_found(explain(load_pipeline(pipeline)), show_explanation, as_json)
+    print_report(explain(load_pipeline(pipeline)), explanation_text, as_json)
 
 
 def report(
@@ -99,6 +111,6 @@ def report(
         else:
             built = reports(found.definitions, now_ms, say)
     for page in built.pages:
-        show_outcome({"page": str(page)}, f"open {page}", as_json)
+        print_page(page, as_json)
     if codes := [*found.codes, *print_each(built.errors, "report", is_named=len(pipelines) > 1)]:
         raise typer.Exit(worst(codes))

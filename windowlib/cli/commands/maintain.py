@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from windowlib.cli.display import console
 from windowlib.cli.exits import load_pipeline
 from windowlib.cli.notifying import notifying
 from windowlib.cli.options import Json, Pipeline, ShowOnly, Wait, Who, duration_ms
-from windowlib.cli.outcomes import aligned, show_outcome
+from windowlib.cli.outcomes import aligned, print_report
 from windowlib.cli.progress import progress
 from windowlib.definition.plurals import counted
 from windowlib.reruns.preview_text import size
@@ -43,11 +42,10 @@ def maintain(pipeline: Pipeline, who: Who, dry_run: ShowOnly = False, wait: Wait
         else:
             with notifying(definition, lambda: False):
                 report = waiting(lambda: done(say), wait_ms, say)
-    record = {**asdict(report), "dry_run": dry_run, "bytes_deleted": report.bytes_deleted}
-    show_outcome(record, _text(report, dry_run), as_json)
+    print_report(report, _text, as_json)
 
 
-def _text(report: MaintenanceReport, dry_run: bool) -> str:
+def _text(report: MaintenanceReport) -> str:
     heads = ("table", "files", "put together", "into", "deleted", "KB", "log entries deleted")
     rows = [
         (
@@ -58,17 +56,17 @@ def _text(report: MaintenanceReport, dry_run: bool) -> str:
         for one in report.tables
     ]
     lines = aligned([heads, *rows]) if rows else []
-    return "\n".join([*lines, _sentence(report, dry_run), *(f"note: {note}" for note in report.notes)])
+    return "\n".join([*lines, _sentence(report), *(f"note: {note}" for note in report.notes)])
 
 
-def _sentence(report: MaintenanceReport, dry_run: bool) -> str:
+def _sentence(report: MaintenanceReport) -> str:
     if report.kept_from is None:
         return "nothing to do"
     compacted, into, deleted = (
         sum(getattr(one, what) for one in report.tables) for what in ("compacted", "into", "deleted")
     )
     done = [
-        f"{compacted:,} small files {'would be' if dry_run else 'were'} put together into {into:,}"
+        f"{compacted:,} small files {'would be' if report.dry_run else 'were'} put together into {into:,}"
         if compacted
         else "",
         f"{counted(deleted, 'file')} of {size(report.bytes_deleted)} deleted" if deleted else "",

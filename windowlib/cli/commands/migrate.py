@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
-from windowlib.cli.display import console, readable, say, table_of
-from windowlib.cli.exits import load_pipeline
-from windowlib.cli.options import Decide, Json, OptionalReason, Pipeline, Wait, Who, duration_ms
-from windowlib.cli.outcomes import show_note, show_outcome
+from windowlib.cli.decided import print_decision
+from windowlib.cli.display import console, readable, table_of
+from windowlib.cli.exits import command_shown, load_pipeline
+from windowlib.cli.options import Decide, Json, OptionalReason, Pipeline, Wait, Who, check_can_ask, duration_ms
+from windowlib.cli.outcomes import print_report, show_note
 from windowlib.cli.progress import progress
-from windowlib.definition.commands import WHY, from_here, to_paste
+from windowlib.definition.commands import WHY
 from windowlib.definition.plurals import counted
-from windowlib.definition.toml.durations import UNITS
 from windowlib.model.errors import InvalidSpec
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from windowlib.definition.definition import Definition
     from windowlib.migrations.batch import MigrationOutcome, MigrationRequest
     from windowlib.migrations.difference import MigrationDifference
@@ -35,6 +35,21 @@ Undo = Annotated[
 ]
 Finish = Annotated[bool, typer.Option("--finish", help="Keep the newest migration: from then on it cannot be undone.")]
 Approve = Annotated[bool, typer.Option("--approve", help="Build the new tables although their checks refuse a batch.")]
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationPreview:
+    """Tables built under a changed definition, and how their results differ from those that are published.
+
+    `changed`: how the definitions differ, in words. `late`: how many events are late in the new tables.
+    """
+
+    pipeline: str
+    changed: str
+    built_in: str
+    difference: MigrationDifference
+    late: int
+    dry_run: bool
 
 
 def migrate(
@@ -60,12 +75,12 @@ def migrate(
     """
     from windowlib.migrations.batch import MigrationRequest
 
-    if sum((dry_run, undo, finish)) > 1 or (dry_run and yes):
-        raise InvalidSpec("--dry-run, --undo and --finish exclude one another; so do --yes and --dry-run")
+    if sum((dry_run, undo, finish)) > 1:
+        raise InvalidSpec("--dry-run, --undo and --finish exclude one another")
     if not (dry_run or finish or reason):
         raise InvalidSpec('need --reason "…", which the ledger keeps; --dry-run needs none, and switches nothing')
-    if not (dry_run or finish or yes or sys.stdin.isatty()):
-        raise InvalidSpec("without a terminal nothing can be asked: say --dry-run to see it, or --yes to do it")
+    if not finish:
+        check_can_ask(dry_run, yes)
     definition, wait_ms = load_pipeline(pipeline), duration_ms("--wait", wait)
     asked = MigrationRequest(who, reason, approve=approve, note=show_note)
     if _a_killed_one_is_finished(definition, asked, as_json):
@@ -79,15 +94,12 @@ def migrate(
 
 
 def _a_killed_one_is_finished(definition: Definition, asked: MigrationRequest, as_json: bool) -> bool:
-    """Whether a killed command had prepared a batch: it is published now. What was left lying is removed."""
+    """Publishes a batch that a killed command had prepared, and removes what was left lying. Tells if there was one."""
     from windowlib.migrations.undo import finish_prepared, tidy
 
-    done, file = finish_prepared(definition, note=show_note), from_here(definition.file)
-    if done:
-        record = {"batch_id": done.batch_id, "who": asked.who, "reason": asked.reason, "finished_a_killed_one": True}
-        then = f"`{to_paste('run', file)}` goes on"
-        said = f"batch {done.batch_id}, which a killed command had prepared, is published; {then}"
-        show_outcome(record, said, as_json)
+    if done := finish_prepared(definition, note=show_note):
+        about = {"batch_id": done.batch_id, "finished_a_killed_one": True}
+        print_decision("migrate resume", asked.who, asked.reason, as_json, **about)
     tidy(definition)
     return done is not None
 
@@ -95,31 +107,21 @@ def _a_killed_one_is_finished(definition: Definition, asked: MigrationRequest, a
 def _finish(definition: Definition, asked: MigrationRequest, as_json: bool) -> None:
     from windowlib.migrations.undo import finish
 
-    number = finish(definition, asked)
-    record = {"batch_id": number, "finished": True, "who": asked.who, "reason": asked.reason}
-    show_outcome(record, f"the migration of batch {number} is kept", as_json)
+    about = {"batch_id": finish(definition, asked), "finished": True}
+    print_decision("migrate finish", asked.who, asked.reason, as_json, **about)
 
 
 def _migrate(
     definition: Definition, asked: MigrationRequest, dry_run: bool, yes: bool, wait_ms: int, as_json: bool
 ) -> None:
-    from windowlib.ledger.retained_batches import UNDO_MS
     from windowlib.migrations.switch import switch
     from windowlib.runs.start import waiting, with_spark_for_long
 
-    file = from_here(definition.file)
     shadow, found = _built(definition, asked, as_json)
-    folder = str(shadow.definition.root)
-    record = {"changed": shadow.migration.changed, "built_in": folder, "difference": _plain(found)}
-    show_outcome(record, None, as_json)
-    if not as_json:
-        _show(console(), definition, shadow, found)
+    changed, built_in = shadow.migration.changed, str(shadow.definition.root)
+    preview = MigrationPreview(definition.name, changed, built_in, found, _late(shadow), dry_run)
+    print_report(preview, preview_text, as_json)
     if dry_run:
-        if not as_json:
-            typer.echo(
-                f"`{to_paste('migrate', file, *WHY)}` goes on from here; `{to_paste('migrate', file, '--undo', *WHY)}`"
-                " deletes what was built. Nothing was switched"
-            )
         return
     if not yes:
         typer.confirm("Switch to these tables?", abort=True)
@@ -129,12 +131,7 @@ def _migrate(
             return waiting(lambda: switch(definition, shadow, lambda: spark, asked), wait_ms, show)
 
         done = with_spark_for_long(definition, switched, show)
-    said = (
-        f"batch {done.batch_id} is the new tables; `{to_paste('run', file)}` goes on with them."
-        f" `{to_paste('migrate', file, '--undo', *WHY)}` takes it back for"
-        f" {UNDO_MS // UNITS['d']} days, or until `{to_paste('migrate', file, '--finish')}` keeps it"
-    )
-    show_outcome({"batch_id": done.batch_id, **_about(done), "who": asked.who, "reason": asked.reason}, said, as_json)
+    print_decision("migrate", asked.who, asked.reason, as_json, **_about(done))
 
 
 def _built(definition: Definition, asked: MigrationRequest, as_json: bool) -> tuple[Shadow, MigrationDifference]:
@@ -161,7 +158,7 @@ def _undo(definition: Definition, asked: MigrationRequest, yes: bool, wait_ms: i
     from windowlib.migrations.undo import undo
     from windowlib.runs.start import waiting, with_spark_for_long
 
-    found, file = switched(ledger_of(definition)), from_here(definition.file)
+    found = switched(ledger_of(definition))
     what = "delete the tables that were built; none was switched"
     if found:
         what = f"undo the migration of batch {found[0]} ({found[1].changed})"
@@ -169,7 +166,7 @@ def _undo(definition: Definition, asked: MigrationRequest, yes: bool, wait_ms: i
         typer.confirm(f"{what}. Do this?", abort=True)
     if found is None:
         undo(definition, _no_spark, asked)
-        show_outcome({"deleted": True}, "what was built is deleted; nothing had been switched", as_json)
+        print_decision("migrate drop", asked.who, asked.reason, as_json, deleted=True)
         return
     with progress(console(quiet=as_json)) as show:
 
@@ -178,11 +175,7 @@ def _undo(definition: Definition, asked: MigrationRequest, yes: bool, wait_ms: i
 
         done = with_spark_for_long(definition, undone, show)
     assert done is not None, "a migration was switched"
-    said = (
-        f"batch {done.batch_id} has the tables from before the migration again. Put the earlier definition into {file}:"
-        " the next run reads what has come since"
-    )
-    show_outcome({"batch_id": done.batch_id, **_about(done), "who": asked.who, "reason": asked.reason}, said, as_json)
+    print_decision("migrate undo", asked.who, asked.reason, as_json, **_about(done))
 
 
 def _no_spark() -> Any:
@@ -190,38 +183,37 @@ def _no_spark() -> Any:
 
 
 def _about(done: MigrationOutcome) -> dict[str, Any]:
-    return {"difference": _plain(done.difference)} if done.difference else {}
-
-
-def _plain(found: MigrationDifference) -> dict[str, Any]:
-    return dict(asdict(found))
-
-
-def _show(screen: Console, definition: Definition, shadow: Shadow, found: MigrationDifference) -> None:
-    say(screen, f"[bold]{definition.name}[/bold]  {escape(shadow.migration.changed)}")
-    before, after = found.results
-    say(screen, f"  results   {before:,}, under the new definition {after:,}")
-    changed = ", ".join(f"{number:,} {kind}" for kind, number in found.windows.items())
-    say(screen, f"  windows   {changed or 'none differs'}")
-    for name, (then, now) in found.sums.items():
-        said = {side: "not there" if value is None else f"{value:,}" for side, value in (("b", then), ("a", now))}
-        say(screen, f"  {escape(name):<9} {said['b']} over all results, under the new definition {said['a']}")
-    say(
-        screen,
-        f"  late      {counted(_late(shadow), 'event')}: all of the past is one batch, in which no event is late",
-    )
-    if found.examples:
-        names = [name for name in found.examples[0] if name not in ("firing", "timing", "window_day", "change")]
-        table = table_of(["", *names], title="examples, the newest windows of each kind")
-        for row in found.examples:
-            table.add_row(row["change"], *(_cell(row, name) for name in names))
-        screen.print(table)
-    say(screen, f"built in {escape(str(shadow.definition.root))}")
+    return asdict(done) if done.difference else {"batch_id": done.batch_id}
 
 
 def _late(shadow: Shadow) -> int:
     table = shadow.ledger.tables["late_events"]
     return sum(file.rows for file in table.files(shadow.commit.versions.get("late_events")))
+
+
+def preview_text(preview: MigrationPreview) -> Iterator[RenderableType]:
+    """Text about tables that were built; of a dry run also how to go on."""
+    yield f"[bold]{preview.pipeline}[/bold]  {escape(preview.changed)}"
+    difference = preview.difference
+    before, after = difference.results
+    yield f"  results   {before:,}, under the new definition {after:,}"
+    changed = ", ".join(f"{number:,} {kind}" for kind, number in difference.windows.items())
+    yield f"  windows   {changed or 'none differs'}"
+    for name, sums in difference.sums.items():
+        then, now = ("not there" if value is None else f"{value:,}" for value in sums)
+        yield f"  {escape(name):<9} {then} over all results, under the new definition {now}"
+    late = counted(preview.late, "event")
+    yield f"  late      {late}: all of the past is one batch, in which no event is late"
+    if difference.examples:
+        names = [name for name in difference.examples[0] if name not in ("firing", "timing", "window_day", "change")]
+        table = table_of(["", *names], title="examples, the newest windows of each kind")
+        for row in difference.examples:
+            table.add_row(row["change"], *(_cell(row, name) for name in names))
+        yield table
+    yield f"built in {escape(preview.built_in)}"
+    if preview.dry_run:
+        apply, delete = command_shown("migrate", *WHY), command_shown("migrate", "--undo", *WHY)
+        yield escape(f"`{apply}` goes on from here; `{delete}` deletes what was built. Nothing was switched")
 
 
 def _cell(row: Mapping[str, Any], name: str) -> str:

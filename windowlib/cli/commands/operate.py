@@ -5,19 +5,17 @@ Each shows first what it would do, asks, and records who did it and why.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from windowlib.cli.decided import print_decision
 from windowlib.cli.display import console
 from windowlib.cli.exits import load_pipeline
-from windowlib.cli.options import Decide, Json, OptionalReason, Pipeline, ShowOnly, Who
-from windowlib.cli.outcomes import show_outcome
+from windowlib.cli.options import Decide, Json, OptionalReason, Pipeline, ShowOnly, Who, check_can_ask
+from windowlib.cli.outcomes import print_report
 from windowlib.cli.progress import progress
-from windowlib.definition.commands import to_paste
 from windowlib.ledger.rerun_request import time_ms
 from windowlib.model.errors import InvalidSpec
 
@@ -48,8 +46,7 @@ def restore(
     definition = load_pipeline(pipeline)
     if _agreed(lambda: forecast_restore(definition), dry_run, yes, reason, as_json):
         names = _done("restoring the tables", lambda: do(definition, who, reason), as_json)
-        record = {"decision": "restore", "tables": names, "who": who, "reason": reason}
-        show_outcome(record, f"restored: {', '.join(names)}; `{to_paste('run', pipeline)}` goes on", as_json)
+        print_decision("restore", who, reason, as_json, tables=names)
 
 
 def adopt(
@@ -73,9 +70,7 @@ def adopt(
     definition = load_pipeline(pipeline)
     if _agreed(lambda: forecast_adopt(definition), dry_run, yes, reason, as_json):
         batch_id = _done("adopting what the tables hold", lambda: do(definition, who, reason), as_json)
-        record = {"batch_id": batch_id, "decision": "adopt", "who": who, "reason": reason}
-        said = f"batch {batch_id} keeps the tables as they are; `{to_paste('run', pipeline)}` goes on"
-        show_outcome(record, said, as_json)
+        print_decision("adopt", who, reason, as_json, batch_id=batch_id)
 
 
 def rollback(
@@ -101,9 +96,7 @@ def rollback(
     definition = load_pipeline(pipeline)
     if _agreed(lambda: forecast_rollback(definition, to_batch), dry_run, yes, reason, as_json):
         batch_id = _done("rolling back", lambda: do(definition, to_batch, who, reason), as_json)
-        record = {"batch_id": batch_id, "decision": "rollback", "to_batch_id": to_batch, "who": who, "reason": reason}
-        said = f"batch {batch_id} is as batch {to_batch} was; `{to_paste('run', pipeline)}` reads again what came after"
-        show_outcome(record, said, as_json)
+        print_decision("rollback", who, reason, as_json, batch_id=batch_id, to_batch_id=to_batch)
 
 
 def advance_watermark(
@@ -136,20 +129,16 @@ def advance_watermark(
     definition, to_ms = load_pipeline(pipeline), time_ms("to", to)
     if _agreed(lambda: forecast_advance(definition, to_ms), dry_run, yes, reason, as_json):
         batch_id = do(definition, to_ms, who, reason)
-        record = {"batch_id": batch_id, "decision": "advance-watermark", "to_ms": to_ms, "who": who, "reason": reason}
-        show_outcome(record, f"batch {batch_id} is planned; `{to_paste('run', pipeline)}` does it", as_json)
+        print_decision("advance-watermark", who, reason, as_json, batch_id=batch_id, to_ms=to_ms)
 
 
 def _agreed(look: Callable[[], DecisionForecast], dry_run: bool, yes: bool, reason: str, as_json: bool) -> bool:
     """Shows what would be done; whether it is to be done."""
-    if yes and dry_run:
-        raise InvalidSpec("--yes and --dry-run exclude one another")
     if not dry_run and not reason:
         raise InvalidSpec('need --reason "…", which the ledger keeps; --dry-run needs none, and changes nothing')
-    if not (yes or dry_run or sys.stdin.isatty()):
-        raise InvalidSpec("without a terminal nothing can be asked: say --dry-run to see it, or --yes to do it")
+    check_can_ask(dry_run, yes)
     forecast = _done("looking what it would do", look, as_json)
-    show_outcome({"forecast": asdict(forecast)}, _text(forecast), as_json)
+    print_report(forecast, _text, as_json)
     if not (yes or dry_run):
         typer.confirm("Do this?", abort=True)
     return not dry_run

@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
-from windowlib.cli.display import batch_line, batch_record, console, say, table_of
-from windowlib.cli.exits import load_pipeline, pipeline_file
+from windowlib.cli.batch_text import batch_text
+from windowlib.cli.display import console, table_of
+from windowlib.cli.exits import command_shown, load_pipeline
 from windowlib.cli.notifying import notifying
 from windowlib.cli.options import DryRun, From, Json, OptionalReason, Pipeline, To, Wait, Who, Yes, duration_ms
-from windowlib.cli.outcomes import show_note, show_outcome
+from windowlib.cli.outcomes import print_report, show_note
 from windowlib.cli.progress import progress
-from windowlib.definition.commands import from_here, to_paste
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from windowlib.definition.definition import Definition
     from windowlib.ledger.rerun_request import Rerun
     from windowlib.model.rerun import TimeRange
     from windowlib.reruns.previews import Preview
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedBefore:
+    """A dry run that a batch has applied already: nothing was changed."""
+
+    batch_id: int
+    done_already: bool = True
 
 
 def rerun(
@@ -90,47 +100,43 @@ def _preview(definition: Definition, wanted: Rerun, as_json: bool) -> Preview:
 
     with progress(console(quiet=as_json)) as show:
         found = preview(definition, wanted, show)
-    show_outcome(asdict(found), None, as_json)
-    if not as_json:
-        show_preview(console(), found, definition)
+    print_report(found, lambda preview: preview_text(preview, definition), as_json)
     return found
 
 
-def show_preview(screen: Console, preview: Preview, definition: Definition) -> None:
-    """What would change, as a table, and how to apply it."""
+def preview_text(preview: Preview, definition: Definition) -> Iterator[RenderableType]:
+    """Text of a dry run: the changes as tables, and the command that applies them."""
     from windowlib.reruns.page import PAGE
     from windowlib.reruns.preview_text import NOTHING, days, facts, largest, left_out, notes, totals
     from windowlib.reruns.previews import FOLDER
 
-    say(screen, f"[bold]{definition.name}[/bold]  {escape(preview.rerun.title)}  after batch {preview.base_batch_id}")
+    yield f"[bold]{definition.name}[/bold]  {escape(preview.rerun.title)}  after batch {preview.base_batch_id}"
     if preview.summary.is_empty:
-        say(screen, NOTHING)
-    _show_table(screen, None, totals(preview), numbers=True)
+        yield NOTHING
+    yield from _table(None, totals(preview), numbers=True)
     for name, text in facts(preview):
-        say(screen, f"  {escape(name):<12} {escape(text)}")
-    _show_table(screen, "differences by day", days(preview))
+        yield f"  {escape(name):<12} {escape(text)}"
+    yield from _table("differences by day", days(preview))
     if less := left_out(preview):
-        say(screen, less)
-    _show_table(screen, "largest differences", largest(preview, definition.source.key))
+        yield less
+    yield from _table("largest differences", largest(preview, definition.source.key))
     for note in notes(preview):
-        say(screen, f"note: {escape(note)}")
-    say(screen, f"as a page: {escape(str(definition.root / FOLDER / preview.preview_id / PAGE))}")
+        yield f"note: {escape(note)}"
+    yield f"as a page: {escape(str(definition.root / FOLDER / preview.preview_id / PAGE))}"
     if not preview.summary.changes_nothing:
-        file = pipeline_file.get() or from_here(definition.file)
-        apply = to_paste("rerun", file, "--apply", preview.preview_id)
-        say(screen, f"to apply exactly this: {escape(apply)}")
+        yield f"to apply exactly this: {escape(command_shown('rerun', '--apply', preview.preview_id))}"
 
 
-def _show_table(
-    screen: Console, title: str | None, cells: tuple[list[str], list[list[str]]], *, numbers: bool = False
-) -> None:
-    """Prints a table with its title; nothing without a row. `numbers`: all columns but the first are flush right."""
+def _table(
+    title: str | None, cells: tuple[list[str], list[list[str]]], *, numbers: bool = False
+) -> Iterator[RenderableType]:
+    """A table with its title; nothing without a row. `numbers`: all columns but the first are flush right."""
     names, rows = cells
     if rows:
         table = table_of(names, names[1:] if numbers else (), title=title)
         for row in rows:
             table.add_row(*map(escape, row))
-        screen.print(table)
+        yield table
 
 
 def _apply(definition: Definition, preview_id: str, who: str, wait: str, as_json: bool) -> None:
@@ -151,10 +157,11 @@ def _rerun(definition: Definition, wanted: Rerun, wait: str, as_json: bool) -> N
             rerun(
                 RunRequest.of(definition, rerun=wanted, note=show_note, say=show),
                 wait_ms=wait_ms,
-                on_batch=lambda report: show_outcome(batch_record(report), batch_line(report), as_json),
+                on_batch=lambda report: print_report(report, batch_text, as_json),
             )
         except RerunAlreadyDone as done:
-            show_outcome({"batch_id": done.batch_id, "done_already": True}, str(done), as_json)
+            sentence = str(done)
+            print_report(AppliedBefore(done.batch_id), lambda report: sentence, as_json)
 
 
 def asked_range(definition: Definition, start: str | None, end: str | None) -> TimeRange:

@@ -6,10 +6,9 @@ from typing import Annotated
 
 import typer
 
+from windowlib.cli.decided import print_decision
 from windowlib.cli.exits import load_pipeline
 from windowlib.cli.options import Json, Pipeline, Reason, Who
-from windowlib.cli.outcomes import show_outcome
-from windowlib.definition.commands import WHY, to_paste
 
 
 def set_aside(
@@ -30,10 +29,5 @@ def set_aside(
     from windowlib.decisions.set_aside import take_back
 
     path = (take_back if back else leave_out)(load_pipeline(pipeline), file, who, reason)
-    decided = {"path": path, "decision": "back" if back else "set aside", "who": who, "reason": reason}
-    then = (
-        "the next run reads it"
-        if back
-        else f"runs leave it out until {to_paste('set-aside', pipeline, path, '--back', *WHY)}"
-    )
-    show_outcome(decided, f"{path} is {'taken back' if back else 'set aside'}: {then}", as_json)
+    decision = "back" if back else "set aside"
+    print_decision(decision, who, reason, as_json, path=path)

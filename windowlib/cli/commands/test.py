@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
-from windowlib.cli.display import console, say
 from windowlib.cli.exits import load_pipeline
-from windowlib.cli.json_text import as_json as text
 from windowlib.cli.options import EngineChoice, Json, Pipeline
+from windowlib.cli.outcomes import print_report
 from windowlib.definition.plurals import counted
 from windowlib.model.errors import InvalidSpec, WindowsDiffer
 
@@ -55,13 +53,11 @@ def test(
 
     definition = _tried(load_pipeline(pipeline), engine)
     scenarios = [(file, load_scenario(file, definition)) for file in files or _scenarios_of(pipeline)]
-    sessions, screen, wrong = spark_sessions(definition), console(quiet=as_json), 0
+    sessions, wrong = spark_sessions(definition), 0
     for file, scenario in scenarios:
         tested = run_scenario(file, scenario, definition, sessions)
         wrong += not tested.passed
-        if as_json:
-            typer.echo(text(_record(tested)))
-        show_outcome_of(screen, tested, show)
+        print_report(tested, lambda outcome: scenario_text(outcome, show), as_json)
     if wrong:
         raise WindowsDiffer(f"{wrong} of {counted(len(scenarios), 'scenario')} gave something else")
 
@@ -88,15 +84,15 @@ def _scenarios_of(pipeline: Path) -> list[Path]:
 # -- on the screen -------------------------------------------------------------------------------------------------
 
 
-def show_outcome_of(screen: Console, tested: ScenarioOutcome, show: bool) -> None:
+def scenario_text(tested: ScenarioOutcome, show: bool) -> Iterator[str]:
     """A line for the scenario, and what its steps gave where that is wrong, or where that is asked for."""
     outcome = "[green]passed[/green]" if tested.passed else "[bold red]failed[/bold red]"
-    say(screen, f"{outcome}  {escape(tested.name)}  ({escape(tested.file)}, {counted(len(tested.steps), 'step')})")
+    yield f"{outcome}  {escape(tested.name)}  ({escape(tested.file)}, {counted(len(tested.steps), 'step')})"
     for number, step in enumerate(tested.steps, start=1):
         for line in _lines(step):
-            say(screen, f"  step {number}  {escape(line)}")
+            yield f"  step {number}  {escape(line)}"
         if show:
-            say(screen, escape("\n".join(["  [[step]]", *_as_written(step)])))
+            yield escape("\n".join(["  [[step]]", *_as_written(step)]))
 
 
 def _lines(step: StepOutcome) -> Iterator[str]:
@@ -140,11 +136,3 @@ def in_toml(value: Any) -> str:
 def _key(name: str) -> str:
     is_bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
     return name if is_bare else json.dumps(name, ensure_ascii=False)
-
-
-def _record(tested: ScenarioOutcome) -> dict[str, Any]:
-    steps = [
-        {"came": one.rows, "missing": one.missing, "unexpected": one.unexpected, "said": one.problems}
-        for one in tested.steps
-    ]
-    return {"scenario": tested.name, "file": tested.file, "passed": tested.passed, "steps": steps}

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from windowlib.cli.json_text import as_json as text
 from windowlib.cli.options import EngineChoice
 from windowlib.definition.commands import to_paste
+from windowlib.definition.json_text import as_json as text
 from windowlib.model.errors import InvalidSpec
 
 

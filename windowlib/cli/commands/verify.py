@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
-from windowlib.cli.display import ROWS_SHOWN, console, readable, say, table_of
+from windowlib.cli.display import ROWS_SHOWN, console, readable, table_of
 from windowlib.cli.exits import load_pipeline
-from windowlib.cli.json_text import as_json as text
 from windowlib.cli.notifying import notifying
 from windowlib.cli.options import From, Json, OnEngine, Pipeline, To, duration_ms
-from windowlib.cli.outcomes import show_note, show_outcome
+from windowlib.cli.outcomes import print_report, show_note
 from windowlib.cli.progress import progress
 from windowlib.contract.result_tables import COMPUTED
 from windowlib.contract.state_tables import ELEMENTS, PARTIAL_NAMES
@@ -26,9 +23,10 @@ from windowlib.definition.plurals import counted
 from windowlib.model.errors import WindowsDiffer
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from windowlib.definition.definition import Definition
     from windowlib.inspection.verify.report import VerifyFinding, VerifyReport
-    from windowlib.ledger.verifications import Outcome
     from windowlib.model.rerun import TimeRange
 
 BOUNDS = ("window_start_ms", "window_end_ms")
@@ -80,7 +78,7 @@ def verify(
         with progress(console(quiet=as_json)) as show:
             found = with_spark(definition, "verify", lambda spark: look(definition, asked, spark, wall_clock_ms), show)
         _keep(definition.root, found)
-        _show(found, as_json)
+        print_report(found, verified_text, as_json)
         if found.differs:
             raise WindowsDiffer(f"{definition.name} is not what its source says: {_differing(found)}")
     _require_compared(found)
@@ -102,38 +100,16 @@ def _check_not_edited(definition: Definition) -> None:
     check_fingerprint(definition, ledger_of(definition).state().commit)
 
 
-def _show(found: VerifyReport, as_json: bool) -> None:
-    record = asdict(found) | {"nothing_compared": found.found_nothing_to_compare}
-    show_outcome(record, None, as_json)
-    if not as_json:
-        show_verified(console(), found)
-
-
 def _keep(root: Path, found: VerifyReport) -> None:
     """Keeps the outcome for `windowlib status`; a warehouse that takes no file is verified anyway."""
     from deltalake.exceptions import DeltaError
 
     from windowlib.delta.commits import RefusedCommit
-    from windowlib.ledger.verifications import MOST_DIFFERENCES, Verification, keep
+    from windowlib.inspection.verify.report import verification
+    from windowlib.ledger.verifications import keep
 
-    outcome: Outcome = "different" if found.differs else "equal"
-    made = Verification(
-        at=datetime.now(UTC),
-        batch_id=found.batch_id,
-        outcome="nothing compared" if found.found_nothing_to_compare else outcome,
-        from_ms=found.from_ms,
-        to_ms=found.to_ms,
-        sample=found.sample,
-        seed=found.seed,
-        files=found.files,
-        rows_read=found.rows_read,
-        compared=found.compared,
-        differing=found.differing,
-        differences=[text(asdict(one)) for one in found.differences[:MOST_DIFFERENCES]],
-        not_compared=found.not_compared,
-    )
     try:
-        keep(root, made)
+        keep(root, verification(found, datetime.now(UTC)))
     except (OSError, DeltaError, RefusedCommit) as error:
         show_note(f"this outcome is not kept for `windowlib status`: {error}")
 
@@ -150,31 +126,31 @@ def _span(definition: Definition, start: str | None, end: str | None, last: str 
     return newest_windows(cut(definition), duration_ms("--last", last))
 
 
-def show_verified(screen: Console, found: VerifyReport) -> None:
+def verified_text(found: VerifyReport) -> Iterator[RenderableType]:
     """What was compared, the differences as a table, and what was not compared."""
     from windowlib.inspection.lineage.cuts import EVER
 
     compared = ", ".join(f"{counted(rows, 'row')} of {table}" for table, rows in found.compared.items())
-    say(screen, f"[bold]{escape(found.pipeline)}[/bold]  as of batch {found.batch_id}")
-    say(screen, f"  compared      {compared}")
+    yield f"[bold]{escape(found.pipeline)}[/bold]  as of batch {found.batch_id}"
+    yield f"  compared      {compared}"
     if found.from_ms is not None and found.to_ms is not None:
         until = f"to {instant(found.to_ms)}" if found.to_ms < EVER.to_ms else "and later"
-        say(screen, f"  windows       that meet {instant(found.from_ms)} {until}")
+        yield f"  windows       that meet {instant(found.from_ms)} {until}"
     if found.sample < 1:
-        say(screen, f"  keys          a share of {found.sample:g} (--sample {found.sample:g} --seed {found.seed})")
-    say(screen, f"  read          {counted(found.files, 'file')} with {counted(found.rows_read, 'row')}")
+        yield f"  keys          a share of {found.sample:g} (--sample {found.sample:g} --seed {found.seed})"
+    yield f"  read          {counted(found.files, 'file')} with {counted(found.rows_read, 'row')}"
     for sentence in found.not_compared:
-        say(screen, f"  not compared  {escape(sentence)}")
+        yield f"  not compared  {escape(sentence)}"
     if not found.differs:
         if not found.found_nothing_to_compare:
-            say(screen, "no difference")
+            yield "no difference"
         return
     table = table_of(["", "table", "key", "window (UTC)", "column", "should be", "is"])
     for one in found.differences[:ROWS_SHOWN]:
         table.add_row(*map(escape, _cells(one)))
-    screen.print(table)
+    yield table
     if len(found.differences) > ROWS_SHOWN:
-        say(screen, f"the first {ROWS_SHOWN} are shown (--json for more)")
+        yield f"the first {ROWS_SHOWN} are shown (--json for more)"
 
 
 def _cells(one: VerifyFinding) -> list[str]:

@@ -5,7 +5,7 @@ watermark was past the cleanup time of the window that an event missed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from statistics import median_low
 from typing import Any
 
@@ -38,6 +38,39 @@ class LateGroup:
     most_late_ms: int
     first_event_ms: int
     last_event_ms: int
+
+    def json_fields(self) -> dict[str, Any]:
+        """Keys and values of its JSON: `of` is no key of its own, and times are ISO 8601."""
+        fields = asdict(self)
+        times = {name: iso_instant(fields.pop(f"{name}_ms")) for name in ("first_event", "last_event")}
+        return {**fields.pop("of"), **fields, **times}
+
+
+@dataclass(frozen=True, slots=True)
+class LateEventList:
+    """Late events of a pipeline, newest arrival first. `groups` is None where they are not counted.
+
+    `with_readmitted`: late events that are in a window by now are among them. `hint` says how to readmit them.
+    """
+
+    key: Sequence[str]
+    rows: Sequence[Mapping[str, Any]]
+    groups: Sequence[LateGroup] | None
+    with_readmitted: bool
+    in_a_range: bool
+    hint: str | None
+
+    def json_lines(self) -> Sequence[LateGroup | Mapping[str, Any]]:
+        """Its JSON, an object each."""
+        return self.rows if self.groups is None else self.groups
+
+
+def late_events(cut: Cut, span: TimeRange, by: str | None, *, with_readmitted: bool) -> LateEventList:
+    """Lists the late events with an event time in the span, or counts them `by` reason, key or hour."""
+    rows, key = late_rows(cut, span, readmitted=with_readmitted), cut.definition.source.key
+    counted = groups(rows, by, key) if by else None
+    hint = readmit_hint(cut, rows)
+    return LateEventList(key, newest_first(rows), counted, with_readmitted, span != EVER, hint)
 
 
 def late_rows(

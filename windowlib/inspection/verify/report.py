@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from typing import Any
+
+from windowlib.definition.json_text import as_json
+from windowlib.ledger.verifications import MOST_DIFFERENCES, Outcome, Verification
 
 MISSING, UNEXPECTED, DIFFERENT = "missing", "unexpected", "different"
 
@@ -55,3 +59,27 @@ class VerifyReport:
     @property
     def differs(self) -> bool:
         return any(self.differing.values())
+
+    def json_fields(self) -> dict[str, Any]:
+        """Keys and values of its JSON."""
+        return {**asdict(self), "nothing_compared": self.found_nothing_to_compare}
+
+
+def verification(report: VerifyReport, at: datetime) -> Verification:
+    """Row about a report, for the table of verifications."""
+    outcome: Outcome = "different" if report.differs else "equal"
+    return Verification(
+        at=at,
+        batch_id=report.batch_id,
+        outcome="nothing compared" if report.found_nothing_to_compare else outcome,
+        from_ms=report.from_ms,
+        to_ms=report.to_ms,
+        sample=report.sample,
+        seed=report.seed,
+        files=report.files,
+        rows_read=report.rows_read,
+        compared=report.compared,
+        differing=report.differing,
+        differences=[as_json(finding) for finding in report.differences[:MOST_DIFFERENCES]],
+        not_compared=report.not_compared,
+    )

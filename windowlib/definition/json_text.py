@@ -1,16 +1,24 @@
-"""Values as JSON, as commands write them with `--json` and into files: what JSON has no form for is text."""
+"""Reports and values as JSON, as commands write them with `--json` and into files: what JSON has no form for is text.
+
+A report is a frozen dataclass. Its JSON has a key for each field, unless the report offers `json_fields`.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from datetime import date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 
 def as_json(value: Any) -> str:
-    """One line of JSON; times in ISO 8601, decimals as text so that no digit is lost, bytes in hexadecimal.
+    """A report or a value in one line of JSON.
+
+    Times are in ISO 8601, decimals are text so that no digit is lost, bytes are hexadecimal.
 
     Numbers that JSON lacks are text, as Spark's to_json has them.
 
@@ -23,6 +31,23 @@ def as_json(value: Any) -> str:
         return json.dumps(_finite(value), default=_plain, ensure_ascii=False, allow_nan=False)
 
 
+def json_lines(report: Any) -> Iterator[str]:
+    """JSON of a report in one line; of a list, or what the report offers as `json_lines`, a line each.
+
+    >>> list(json_lines([{"batch_id": 1}, {"batch_id": 2}]))
+    ['{"batch_id": 1}', '{"batch_id": 2}']
+    """
+    lines = report.json_lines() if hasattr(report, "json_lines") else report
+    yield from map(as_json, lines if isinstance(lines, Sequence) else [lines])
+
+
+def _fields(report: Any) -> Mapping[str, Any]:
+    """Keys and values of a report."""
+    if hasattr(report, "json_fields"):
+        return dict(report.json_fields())
+    return {field.name: getattr(report, field.name) for field in fields(report)}
+
+
 def _finite(value: Any) -> Any:
     match value:
         case float() if not math.isfinite(value):
@@ -31,7 +56,7 @@ def _finite(value: Any) -> Any:
             return {name: _finite(one) for name, one in value.items()}
         case list() | tuple():
             return [_finite(one) for one in value]
-    return value
+    return _finite(_fields(value)) if is_dataclass(value) else value
 
 
 def _plain(value: Any) -> Any:
@@ -45,4 +70,8 @@ def _plain(value: Any) -> Any:
             return str(value)
         case bytes():
             return value.hex()
+        case Path():
+            return str(value)
+    if is_dataclass(value):
+        return _fields(value)
     raise TypeError(f"no JSON for {type(value).__name__}")

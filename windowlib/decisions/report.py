@@ -1,0 +1,33 @@
+"""Report of a decision: what was decided, about what, who did it and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from windowlib.definition.instants import iso_instant, time_of
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionReport:
+    """A decision that an operator has made. `about` names its subject: a batch, tables, a file, a time.
+
+    >>> DecisionReport("approve", "ann", "the shops were closed", {"batch_id": 6}).json_fields()
+    {'batch_id': 6, 'decision': 'approve', 'who': 'ann', 'reason': 'the shops were closed'}
+    """
+
+    decision: str
+    who: str
+    reason: str
+    about: Mapping[str, Any]
+
+    def json_fields(self) -> dict[str, Any]:
+        """Keys and values of its JSON."""
+        about = {name: _plain(value) for name, value in self.about.items()}
+        return {**about, "decision": self.decision, "who": self.who, "reason": self.reason}
+
+
+def _plain(value: Any) -> Any:
+    return iso_instant(time_of(value)) if isinstance(value, datetime) else value
