@@ -31,7 +31,7 @@ from windowlib.batches.planning import plan
 from windowlib.batches.result_figures import gone_null
 from windowlib.cli.main import app
 from windowlib.contract.result_tables import FILLED
-from windowlib.decisions.operations import rollback
+from windowlib.decisions.rollback import rollback
 from windowlib.decisions.verdicts import abandon
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import ADDED, PARTIALS, continues, is_of

@@ -21,7 +21,7 @@ from windowlib.batches.may_run import other_terms
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.cli.main import app
 from windowlib.contract.tables import LEDGER
-from windowlib.decisions.operations import rollback
+from windowlib.decisions.rollback import rollback
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import SINCE, WINDOW, continues, is_of
 from windowlib.inspection.lineage.explain_window import explain_window

@@ -77,7 +77,7 @@ def test_on_a_terminal_it_stands_at_the_bottom_while_it_is_done() -> None:
         ("restore --dry-run", "windowlib.decisions.restore.forecast_restore", "looking what it would do"),
         (
             "rollback --to-batch 1 --dry-run",
-            "windowlib.decisions.operations.forecast_rollback",
+            "windowlib.decisions.rollback.forecast_rollback",
             "looking what it would do",
         ),
     ],

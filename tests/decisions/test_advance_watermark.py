@@ -12,8 +12,8 @@ from tests.support.clicks import CLICKS, MINUTE_MS, PLAN_TIME_MS, clicks, clock
 from tests.support.killed import stopped
 from windowlib.batches.planning import ledger_of
 from windowlib.decisions.advance_watermark import advance_watermark, forecast_advance
-from windowlib.decisions.operations import forecast_rollback, rollback
-from windowlib.decisions.restore import NothingToDo
+from windowlib.decisions.forecast import NothingToDo
+from windowlib.decisions.rollback import forecast_rollback, rollback
 from windowlib.decisions.verdicts import abandon
 from windowlib.definition.definition import Definition
 from windowlib.inspection.verify.asked import VerifyRequest

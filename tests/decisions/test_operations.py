@@ -18,8 +18,10 @@ from tests.support.killed import stopped
 from windowlib.batches.planning import ledger_of
 from windowlib.cli.main import main
 from windowlib.contract.tables import COMMIT_ORDER
-from windowlib.decisions.operations import adopt, forecast_adopt, forecast_rollback, rollback
-from windowlib.decisions.restore import NothingToDo, forecast_restore, restore
+from windowlib.decisions.adopt import adopt, forecast_adopt
+from windowlib.decisions.forecast import NothingToDo
+from windowlib.decisions.restore import forecast_restore, restore
+from windowlib.decisions.rollback import forecast_rollback, rollback
 from windowlib.decisions.verdicts import abandon
 from windowlib.definition.definition import Definition
 from windowlib.delta.tables import Tables

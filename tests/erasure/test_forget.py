@@ -20,7 +20,7 @@ from tests.support.killed import stopped
 from windowlib.batches.plan_time import ClockRefused
 from windowlib.batches.planning import ledger_of
 from windowlib.contract.tables import COMMIT_ORDER
-from windowlib.decisions.operations import rollback
+from windowlib.decisions.rollback import rollback
 from windowlib.decisions.verdicts import accept_clock, approve
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import time_of

@@ -14,7 +14,7 @@ from tests.erasure.everywhere import places
 from tests.erasure.test_forget import asked, maintain_all
 from tests.support.clicks import START_MS, arrive, clicks, clock, events
 from tests.support.killed import Killed, stopped
-from windowlib.decisions.operations import forecast_rollback, rollback
+from windowlib.decisions.rollback import forecast_rollback, rollback
 from windowlib.definition.definition import Definition
 from windowlib.erasure import forget as erasing
 from windowlib.erasure.certificates import Certificate, certificates

@@ -25,7 +25,7 @@ from tests.reruns.test_rerun import Drawn, clock, pipelines
 from tests.support.strategies import examples
 from windowlib.cli.exits import DIFFERS, USER
 from windowlib.cli.main import app
-from windowlib.decisions.operations import rollback
+from windowlib.decisions.rollback import rollback
 from windowlib.definition.definition import Definition, InvalidDefinition, load_definition
 from windowlib.delta.tables import Tables
 from windowlib.engines.sail import is_sail

@@ -23,7 +23,7 @@ from tests.support.killed import Killed, dead_owner, stopped
 from tests.support.strategies import ALL
 from windowlib.batches.planning import ledger_of
 from windowlib.contract.tables import COMMIT_ORDER
-from windowlib.decisions.operations import rollback
+from windowlib.decisions.rollback import rollback
 from windowlib.decisions.verdicts import accept_clock, approve
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant

@@ -15,7 +15,7 @@ from tests.support.clicks import CLICKS, arrive, clicks, clock, events, tables
 from tests.support.killed import stopped
 from tests.support.strategies import ALL
 from windowlib.batches.planning import ledger_of
-from windowlib.decisions.operations import rollback
+from windowlib.decisions.rollback import rollback
 from windowlib.decisions.verdicts import abandon
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import time_of

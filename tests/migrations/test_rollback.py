@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.clicks import CLICKS, arrive, clicks, clock, events
-from windowlib.decisions.operations import rollback
+from windowlib.decisions.rollback import rollback
 from windowlib.definition.definition import Definition
 from windowlib.migrations.batch import MigrationRequest
 from windowlib.migrations.switch import build, switch

@@ -13,8 +13,9 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from tests.support.clicks import PLAN_TIME_MS, SCHEMA, START_MS, clock, events
+from windowlib.decisions.adopt import adopt
 from windowlib.decisions.advance_watermark import advance_watermark
-from windowlib.decisions.operations import adopt, forecast_rollback, rollback
+from windowlib.decisions.rollback import forecast_rollback, rollback
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.inspection.status import status
 from windowlib.pages.metrics import samples

@@ -11,7 +11,7 @@ from deltalake import DeltaTable, Field
 
 from tests.runs.schedules import Reader, compute_simply, no_spark, pipeline, read_simply
 from windowlib.contract.tables import COMMIT_ORDER
-from windowlib.decisions.operations import forecast_adopt
+from windowlib.decisions.adopt import forecast_adopt
 from windowlib.decisions.restore import forecast_restore
 from windowlib.definition.definition import Definition
 from windowlib.delta import commits as delta_commits

@@ -15,7 +15,7 @@ from tests.support.damage import damage_rows
 from windowlib.batches.planning import plan
 from windowlib.cli.exits import USER, pipeline_folder, print_error
 from windowlib.contract.tables import TABLES
-from windowlib.decisions.operations import forecast_rollback, rollback
+from windowlib.decisions.rollback import forecast_rollback, rollback
 from windowlib.decisions.verdicts import abandon
 from windowlib.definition.definition import Definition
 from windowlib.delta import log

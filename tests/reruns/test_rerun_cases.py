@@ -26,7 +26,7 @@ from tests.support.strategies import ALL as EVERY
 from windowlib.batches.planning import ledger_of
 from windowlib.cli.main import main
 from windowlib.contract.tables import COMMIT_ORDER
-from windowlib.decisions.operations import rollback
+from windowlib.decisions.rollback import rollback
 from windowlib.decisions.verdicts import abandon
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import instant, time_of

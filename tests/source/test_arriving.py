@@ -390,12 +390,13 @@ def test_of_several_decisions_the_newest_counts(tmp_path: Path) -> None:
 @pytest.fixture
 def due_files() -> Callable[[Definition], list[str]]:
     """What the batch that is due reads, once a run has claimed the pipeline."""
-    from windowlib.runs.run import RunRequest, claimed, next_due
+    from windowlib.runs.operation import held
+    from windowlib.runs.run import RunRequest, next_due
 
     def due(definition: Definition) -> list[str]:
         run = RunRequest.of(definition, clock)
-        with claimed(run) as claim:
-            found = next_due(run, claim)
+        with held(run.ledger) as pipeline:
+            found = next_due(run, pipeline.claim)
             return paths(found.plan if found else None)
 
     return due

@@ -33,7 +33,8 @@ from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
 from windowlib.publication.readers import UnknownTable, read_table
 from windowlib.runs.advance import advance
 from windowlib.runs.attempt import BatchReport
-from windowlib.runs.run import RunRequest, claimed, next_due
+from windowlib.runs.operation import held
+from windowlib.runs.run import RunRequest, next_due
 from windowlib.runs.spark_errors import explained
 from windowlib.source.listed import SourceError
 
@@ -291,8 +292,8 @@ def test_a_planned_file_that_changes(tmp_path: Path) -> None:
     stale = plan(definition, clock)
     path = arrive(tmp_path, 1, [ROW])
     asked = RunRequest.of(definition, clock, note=notes.append)
-    with claimed(asked) as claim:
-        due = next_due(asked, claim)
+    with held(asked.ledger, asked.note) as pipeline:
+        due = next_due(asked, pipeline.claim)
         assert (stale, due) != (None, None)
         assert (due.plan.batch_id, due.plan.files[0].size_bytes) == (1, path.stat().st_size)
         assert due.plan.files != stale.files

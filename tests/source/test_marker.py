@@ -18,7 +18,7 @@ from tests.support.strategies import ALL
 from windowlib.batches import batch
 from windowlib.batches.inputs import ComputedBatch, Inputs
 from windowlib.batches.planning import ledger_of, plan
-from windowlib.decisions.operations import rollback
+from windowlib.decisions.rollback import rollback
 from windowlib.decisions.set_aside import set_aside, take_back
 from windowlib.definition.definition import Definition
 from windowlib.delta import disk

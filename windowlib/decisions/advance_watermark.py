@@ -11,7 +11,7 @@ from pathlib import Path
 from windowlib.batches.may_run import check_fingerprint
 from windowlib.batches.planning import decided_plan, ledger_of
 from windowlib.contract.state_tables import OPEN_WINDOWS
-from windowlib.decisions.restore import DecisionForecast, NothingToDo
+from windowlib.decisions.forecast import DecisionForecast, NothingToDo
 from windowlib.definition.commands import to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant

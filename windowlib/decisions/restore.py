@@ -1,40 +1,21 @@
-"""What another program changed in a pipeline's tables taken back, table by table; killed, it is repeated.
+"""Operation `restore`: what another program changed in a pipeline's tables is taken back, table by table.
 
-What an operator does to tables, this and `windowlib.decisions.operations`, can be forecast first (`DecisionForecast`).
+An operator repeats one that was killed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
 
 from windowlib.batches.planning import ledger_of
+from windowlib.decisions.forecast import DecisionForecast, NothingToDo
 from windowlib.definition.definition import Definition
 from windowlib.delta import commits as delta_commits
 from windowlib.ledger import prepare
-from windowlib.ledger.lease import deciding
 from windowlib.ledger.ledger import Clock, Ledger, wall_clock_ms
 from windowlib.ledger.rows import LedgerState, abandon_row
-from windowlib.model.errors import WindowError
-from windowlib.publication.foreign_changes import ChangedTable, RowChange, files_before, foreign_changes, rows_changed
-
-
-class NothingToDo(WindowError):
-    """No table was changed by another program, or the tables are as the batch left them."""
-
-
-@dataclass(frozen=True, slots=True)
-class DecisionForecast:
-    """What a decision does, table by table (only those that change; None where it computes), and what goes with it."""
-
-    title: str
-    rows: tuple[RowChange, ...] | None
-    notes: tuple[str, ...]
-
-    def json_fields(self) -> dict[str, Any]:
-        """Keys and values of its JSON: `forecast` tells it from the report of the decision itself."""
-        return {"forecast": asdict(self)}
+from windowlib.publication.foreign_changes import ChangedTable, files_before, foreign_changes, rows_changed
+from windowlib.runs.operation import held
 
 
 def forecast_restore(definition: Definition, clock: Clock = wall_clock_ms) -> DecisionForecast:
@@ -63,17 +44,16 @@ def restore(definition: Definition, who: str, reason: str, clock: Clock = wall_c
     """
     ledger = ledger_of(definition, clock)
     ledger.settled(lambda state: changed(ledger, state))
-    _, claim = ledger.claim()
-    with deciding(ledger, claim):
-        state = ledger.state()
-        found = changed(ledger, state)
-        for change in found:
+    with held(ledger) as pipeline:
+        state = pipeline.state
+        changes = changed(ledger, state)
+        for change in changes:
             files_before(change)
         rows = [{"kind": "restore", "who": who, "reason": reason}]
-        ledger.write_together([*_adoption_given_up(state, who, reason), *rows], state, claim.epoch)
-        for change in found:
+        ledger.write_together([*_adoption_given_up(state, who, reason), *rows], state, pipeline.claim.epoch)
+        for change in changes:
             delta_commits.restore(change.table, change.newest, change.ours)
-    return [change.name for change in found]
+    return [change.name for change in changes]
 
 
 def _adoption_given_up(state: LedgerState, who: str, reason: str) -> Iterator[dict[str, object]]:

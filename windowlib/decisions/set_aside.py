@@ -10,10 +10,10 @@ from windowlib.batches.planning import ledger_of
 from windowlib.definition.commands import OPEN, WHY, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import utc
-from windowlib.ledger.lease import lease
 from windowlib.ledger.ledger import Clock, NothingToDecide, Rejected, wall_clock_ms
 from windowlib.ledger.rows import LedgerState
 from windowlib.ledger.set_aside_files import SetAsideDecision, decide, files_set_aside
+from windowlib.runs.operation import held
 from windowlib.source.contents import FileState
 from windowlib.source.listed import SourceError
 from windowlib.source.listing import arrivals, cursor_of, found_files
@@ -28,11 +28,11 @@ def set_aside(definition: Definition, file: str, who: str, reason: str, clock: C
     work, `NothingToDecide` where it is set aside already.
     """
     path, ledger = path_in(definition, file), ledger_of(definition, clock)
-    before, claim = ledger.claim()
-    with lease(ledger, claim):
+    with held(ledger) as pipeline:
         if path in files_set_aside(definition.root):
             raise NothingToDecide(f"{path} is set aside already")
-        _check_not_read(definition.file, before, path, known_files(ledger.tables, before.pinned("source_files")))
+        known = known_files(ledger.tables, pipeline.state.pinned("source_files"))
+        _check_not_read(definition.file, pipeline.state, path, known)
         decide(definition.root, SetAsideDecision(path, utc(clock()), who, reason))
     return path
 

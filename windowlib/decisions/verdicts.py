@@ -7,12 +7,12 @@ import shutil
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.ledger import prepare
-from windowlib.ledger.lease import deciding
 from windowlib.ledger.ledger import Clock, Ledger, NothingToDecide, wall_clock_ms
 from windowlib.ledger.prepare import Publication
 from windowlib.ledger.rows import LedgerState, Plan, abandon_row
 from windowlib.publication.publish import staging_folder
 from windowlib.publication.start_versions import check_own, give_up
+from windowlib.runs.operation import held
 
 
 def approve(
@@ -44,16 +44,16 @@ def abandon(
     """
     ledger = ledger_of(definition, clock)
     _meant(ledger.state(), batch_id, "is planned")
-    before, claim = ledger.claim()
-    with deciding(ledger, claim):
-        frozen = _meant(before, batch_id, "is planned")
-        made = _readable(ledger, before)
-        if before.prepared:
-            check_own(ledger.tables, before.versions)
-        ledger.write(abandon_row(frozen.batch_id, who, reason), claim.epoch)
+    with held(ledger) as pipeline:
+        state = pipeline.state
+        frozen = _meant(state, batch_id, "is planned")
+        made = _readable(ledger, state)
+        if state.prepared:
+            check_own(ledger.tables, state.versions)
+        ledger.write(abandon_row(frozen.batch_id, who, reason), pipeline.claim.epoch)
         # Should this process die here, the next run does it: `windowlib.publication.start_versions`.
-        if before.prepared:
-            give_up(ledger.tables, before.versions, made, lambda: ledger.check(claim.epoch))
+        if state.prepared:
+            give_up(ledger.tables, state.versions, made, pipeline.check)
         if made:
             prepare.drop(ledger.root, made)
     for folder in staging_folder(definition.root).glob(f"{frozen.batch_id}-*"):

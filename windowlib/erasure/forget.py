@@ -20,7 +20,7 @@ from windowlib.batches.planning import ledger_of
 from windowlib.contract.record_tables import PREVIEWS
 from windowlib.contract.result_tables import RESULT_CHANGES
 from windowlib.contract.tables import COMMIT_ORDER, SOURCE_FILES
-from windowlib.decisions.decided import DecisionBatch, fixed
+from windowlib.decisions.decision_batch import DecisionBatch, discarded_unless_fixed, publish_decision
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import utc
@@ -29,7 +29,7 @@ from windowlib.delta.data_files import DataFile
 from windowlib.erasure import records as outside
 from windowlib.erasure import tables as of_tables
 from windowlib.erasure.certificates import Certificate, certificates, certified
-from windowlib.erasure.source import SourceHoldings, Target, held
+from windowlib.erasure.source import SourceHoldings, Target, source_holdings
 from windowlib.erasure.tables import ErasureQuery, TableErasure
 from windowlib.erasure.texts import Mention
 from windowlib.inspection.lineage.cuts import cut
@@ -38,20 +38,19 @@ from windowlib.ledger import maintenances as maintained
 from windowlib.ledger.decision import Decision
 from windowlib.ledger.erasures import Erasure
 from windowlib.ledger.history import commits_of
-from windowlib.ledger.lease import deciding
 from windowlib.ledger.ledger import Clock, Ledger, wall_clock_ms
 from windowlib.ledger.rows import Commit, LedgerState
 from windowlib.maintenance.maintain import maintain
-from windowlib.migrations.batch import ClaimedPipeline, settled, stands
+from windowlib.migrations.batch import stands
 from windowlib.migrations.files import PipelineSnapshot
 from windowlib.model.errors import WindowError
 from windowlib.plans.erased import is_hashable
 from windowlib.publication.damage import losses_named
 from windowlib.publication.key import Key, check_key, key_of
 from windowlib.publication.start_versions import COUNTED
-from windowlib.runs.leftovers import Leftovers
-from windowlib.runs.publication import publish
+from windowlib.runs.operation import HeldPipeline, Settlement, held
 from windowlib.runs.run import Note, silent
+from windowlib.source import marker
 from windowlib.source.columns.column_types import kind_of
 from windowlib.source.location import check_place
 
@@ -183,7 +182,7 @@ def _look(place: _Place, key: Key, spark: GetSpark, asked: ForgetRequest, attemp
     here, tables = place.here, place.here.tables
     secret = erasures.secret_of(erasures.erasures(tables.root))
     target = Target(key, secret, max(asked.clock(), _newest_ms(here)))
-    kept = held(place.definition, tables, place.commit, target, spark())
+    kept = source_holdings(place.definition, tables, place.commit, target, spark())
     others = outside.find(tables, key, remove=False)
     found = of_tables.find(here, ErasureQuery(key, kept.ids, asked.now), attempt)
     of_key = others.keys() - {PREVIEWS.name} or outside.is_in_previews(tables.root, key)  # all of them are deleted
@@ -217,11 +216,7 @@ def forget(definition: Definition, spark: GetSpark, asked: ForgetRequest) -> Cer
     ledger = ledger_of(definition, asked.clock)
     _key(definition, ledger, ledger.state(), asked)
     with disk.refusals_named(ledger.root), losses_named(ledger.tables):
-        left = Leftovers.before_a_claim(ledger.root)
-        before, claim = ledger.claim(asked.note)
-        with deciding(ledger, claim):
-            left.remove(ledger, claim, also_in_tables=before.left_by_a_dead_run)
-            pipeline = settled(ledger, claim, before)
+        with held(ledger, asked.note, Settlement.PUBLISH) as pipeline:
             key = _key(definition, ledger, pipeline.state, asked)
             made = _forgotten(definition, pipeline, key, spark, asked)
         lost = _cuts(ledger)[:-1] if asked.now else []
@@ -232,17 +227,21 @@ def forget(definition: Definition, spark: GetSpark, asked: ForgetRequest) -> Cer
 
 
 def _forgotten(
-    definition: Definition, pipeline: ClaimedPipeline, key: Key, spark: GetSpark, asked: ForgetRequest
+    definition: Definition, pipeline: HeldPipeline, key: Key, spark: GetSpark, asked: ForgetRequest
 ) -> Erasure:
-    ledger, claim, state = pipeline.ledger, pipeline.claim, pipeline.state
-    batch_id = state.last_batch_id + 1
-    attempt = f"{batch_id}-{claim.epoch}"
+    ledger, batch_id = pipeline.ledger, pipeline.state.last_batch_id + 1
+    attempt = pipeline.attempt(batch_id)
     here, removals = stands(pipeline), list[DataFile]()
     looked = _look(_Place(definition, here, pipeline.commit), key, spark, asked, attempt)
-    try:
+
+    def discard() -> None:
+        written = {**looked.found, RESULT_CHANGES.name: _with(looked.found.get(RESULT_CHANGES.name), removals)}
+        of_tables.discard(here, written)
+
+    with discarded_unless_fixed(pipeline, batch_id, discard):
         if not asked.now:
             removals += of_tables.removals(here, looked.found, batch_id, attempt)
-        ledger.check(claim.epoch)
+        pipeline.check()
         made = _erasure(looked, batch_id, asked)
         erasures.keep(ledger.root, made)
         for begun in migration.migrations(ledger.root):
@@ -250,12 +249,7 @@ def _forgotten(
         outside.find(ledger.tables, key, remove=True)
         # Where no table holds the key, the batch changes none, and says that older cuts may have it.
         decision = Decision("forget", asked.who, asked.reason, digest=made.digest)
-        publish(ledger, claim, fixed(ledger, claim, state, _decided(looked, pipeline.commit, removals, decision)))
-    except Exception:
-        if ledger.state().last_batch_id < batch_id:  # the batch is not fixed
-            written = {**looked.found, RESULT_CHANGES.name: _with(looked.found.get(RESULT_CHANGES.name), removals)}
-            of_tables.discard(here, written)
-        raise
+        publish_decision(pipeline, _batch(looked, pipeline.commit, removals, decision))
     return made
 
 
@@ -288,7 +282,7 @@ def _newest_ms(here: PipelineSnapshot) -> int:
     return max(times, default=0)
 
 
-def _decided(looked: _Looked, commit: Commit, removals: Sequence[DataFile], decision: Decision) -> DecisionBatch:
+def _batch(looked: _Looked, commit: Commit, removals: Sequence[DataFile], decision: Decision) -> DecisionBatch:
     here, found = looked.here, looked.found
     changes = tuple(
         of_tables.change(here, name, found.get(name), [*removals] if name == RESULT_CHANGES.name else [])
@@ -298,4 +292,5 @@ def _decided(looked: _Looked, commit: Commit, removals: Sequence[DataFile], deci
         figure: sum(file.rows for file in here.files(name)) - (found[name].count if name in found else 0)
         for name, figure in COUNTED.items()
     }
-    return DecisionBatch(decision, commit, changes, left, written=True)
+    target = replace(commit, definition=marker.without(commit.definition))
+    return DecisionBatch(decision, target, changes, left, written=True)

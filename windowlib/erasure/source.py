@@ -69,7 +69,9 @@ class SourceHoldings:
     not_looked_at: Sequence[str] = ()
 
 
-def held(definition: Definition, tables: Tables, commit: Commit, target: Target, spark: SparkSession) -> SourceHoldings:
+def source_holdings(
+    definition: Definition, tables: Tables, commit: Commit, target: Target, spark: SparkSession
+) -> SourceHoldings:
     """What the source holds of a key, in files that were read and in new ones. Raises `HashesDiffer`."""
     types: Mapping[str, str] | None = commit.stored.get("source_types")
     files, not_looked_at = _files(definition, tables, commit, types)
@@ -78,7 +80,7 @@ def held(definition: Definition, tables: Tables, commit: Commit, target: Target,
     staging = staging_folder(definition.root) / f"forget-{secrets.token_hex(4)}"
     try:
         raw = source.rows(spark, definition.source, files, staging, types)
-        return _held(definition, raw, target, not_looked_at)
+        return _of_files(definition, raw, target, not_looked_at)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 
@@ -108,7 +110,7 @@ def _files(
     return fits, not_looked_at
 
 
-def _held(
+def _of_files(
     definition: Definition, raw: source.SourceRows, target: Target, not_looked_at: Sequence[str]
 ) -> SourceHoldings:
     values, event_id = target.key.python_values(), definition.source.event_id

@@ -19,7 +19,7 @@ from windowlib.batches.may_run import check_fingerprint
 from windowlib.batches.planning import ledger_of
 from windowlib.contract.result_tables import RESULT_CHANGES
 from windowlib.contract.tables import COMMIT_ORDER, OUTSIDE
-from windowlib.decisions.decided import DecisionBatch, fixed
+from windowlib.decisions.decision_batch import DecisionBatch, publish_decision
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant, utc
@@ -28,18 +28,16 @@ from windowlib.delta import checkpoints, disk
 from windowlib.delta.table_change import logged
 from windowlib.ledger import maintenances as maintained
 from windowlib.ledger.decision import Decision
-from windowlib.ledger.lease import conflicts_explained, superseded_explains
 from windowlib.ledger.ledger import Clock, Ledger, wall_clock_ms
 from windowlib.ledger.maintenances import MaintenanceRecord
-from windowlib.ledger.prepare import Publication, TableChange
-from windowlib.ledger.rows import Claim, LedgerState
+from windowlib.ledger.prepare import TableChange
+from windowlib.ledger.rows import LedgerState
 from windowlib.maintenance import compaction, sweep
 from windowlib.maintenance.candidates import MaintenancePlan, look
 from windowlib.maintenance.ledger_compaction import put_together
 from windowlib.publication.damage import check_there, losses_named
-from windowlib.publication.start_versions import COUNTED, check_counts, standing
-from windowlib.runs.publication import publish
-from windowlib.runs.run import RunRequest, claimed
+from windowlib.publication.start_versions import COUNTED
+from windowlib.runs.operation import HeldPipeline, held
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,34 +103,20 @@ def maintain(
 
     With `only_newest` no cut but the newest is kept, and readers of an older one are not waited for.
     """
-    state = ledger_of(definition, clock).state()
-    check_fingerprint(definition, state.commit)
-    if state.commit is None:
+    ledger, now_ms = ledger_of(definition, clock), clock()
+    commit = ledger.state().commit
+    check_fingerprint(definition, commit)
+    if commit is None:
         return _nothing(definition.retention.cuts)
-    run = RunRequest.of(definition, clock)
-    ledger, now_ms = run.ledger, clock()
-    with (
-        disk.refusals_named(ledger.root),
-        losses_named(ledger.tables),
-        claimed(run) as claim,
-        superseded_explains(ledger, claim),
-        conflicts_explained(ledger, claim),
-    ):
-        state = ledger.state()
-        assert state.commit is not None, "there was a batch"
-        batch_id = None
-        versions: Mapping[str, int] = state.commit.versions
-        if state.plan is None:
-            versions = standing(ledger.tables, state.commit.versions, lambda: ledger.check(claim.epoch))
-            check_counts(ledger.tables, versions, state.commit)
+    with disk.refusals_named(ledger.root), losses_named(ledger.tables), held(ledger) as pipeline:
+        state, batch_id = pipeline.state, None
+        versions = pipeline.standing() if state.plan is None else pipeline.commit.versions
         found = look(definition, ledger, state, versions, now_ms, only_newest=only_newest)
-        put_together(ledger, claim.epoch, _attempt(state, claim))
+        put_together(ledger, pipeline.claim.epoch, _attempt(pipeline))
         if found.groups or found.announcements:
-            made = _compacted(ledger, claim, state, found, versions, who)
-            publish(ledger, claim, made)
-            batch_id = made.batch_id
+            batch_id = publish_decision(pipeline, _compacted(pipeline, found, versions, who))
         cuts = RetentionPeriod(batches=1) if only_newest else definition.retention.cuts
-        _delete(ledger, claim, found, _kept(str(cuts), found, batch_id, who, now_ms))
+        _delete(pipeline, found, _kept(str(cuts), found, batch_id, who, now_ms))
     notes = [*_waits(state), *_far_ahead(definition, found, now_ms)]
     return _report(definition.retention.cuts, found, batch_id, notes)
 
@@ -159,12 +143,9 @@ def _far_ahead(definition: Definition, found: MaintenancePlan, now_ms: int) -> I
 # -- what is done -----------------------------------------------------------------------------------------------------
 
 
-def _compacted(
-    ledger: Ledger, claim: Claim, state: LedgerState, found: MaintenancePlan, versions: Mapping[str, int], who: str
-) -> Publication:
-    """Writes the larger files, and fixes the batch that puts them in the place of the small ones."""
-    assert state.commit is not None, "there is a batch"
-    attempt = _attempt(state, claim)
+def _compacted(pipeline: HeldPipeline, found: MaintenancePlan, versions: Mapping[str, int], who: str) -> DecisionBatch:
+    """Writes the larger files, and gives the batch that puts them in the place of the small ones."""
+    ledger, commit, attempt = pipeline.ledger, pipeline.commit, _attempt(pipeline)
     for name, chosen in found.groups.items():
         check_there(ledger.tables[name], [file for files in chosen for file in files])
     changes = tuple(
@@ -180,13 +161,13 @@ def _compacted(
     )
     dropped = f", {len(found.announcements)} that announced erased keys dropped" if found.announcements else ""
     decision = Decision("maintain", who, f"{before} small files put together into {after}{dropped}")
-    left = {figure: state.commit.counts[figure] for figure in COUNTED.values() if figure in state.commit.counts}
-    return fixed(ledger, claim, state, DecisionBatch(decision, state.commit, changes, left, of_rows=False))
+    left = {figure: commit.counts[figure] for figure in COUNTED.values() if figure in commit.counts}
+    return DecisionBatch(decision, commit, changes, left, of_rows=False)
 
 
-def _attempt(state: LedgerState, claim: Claim) -> str:
+def _attempt(pipeline: HeldPipeline) -> str:
     """What files are called that are written here."""
-    return f"{state.last_batch_id + 1}-{claim.epoch}"
+    return pipeline.attempt(pipeline.state.last_batch_id + 1)
 
 
 def _kept(cuts: str, found: MaintenancePlan, batch_id: int | None, who: str, now_ms: int) -> MaintenanceRecord:
@@ -202,10 +183,11 @@ def _kept(cuts: str, found: MaintenancePlan, batch_id: int | None, who: str, now
     )
 
 
-def _delete(ledger: Ledger, claim: Claim, found: MaintenancePlan, made: MaintenanceRecord) -> None:
+def _delete(pipeline: HeldPipeline, found: MaintenancePlan, made: MaintenanceRecord) -> None:
     """Says what is kept, then deletes what is not. A run that takes the pipeline over needs none of it either."""
+    ledger = pipeline.ledger
     maintained.keep(ledger.root, made)
-    ledger.check(claim.epoch)  # who has claimed before it has not seen that row, and may go back to what it gives up
+    pipeline.check()  # who has claimed before it has not seen that row, and may go back to what it gives up
     for one in found.unneeded:
         sweep.delete(one)
     for name in (*COMMIT_ORDER, *OUTSIDE):

@@ -6,7 +6,7 @@ written again with the ids that those batches have from now on: they follow the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -124,9 +124,3 @@ def feed(staging: Staging, here: PipelineSnapshot, results: Sequence[Schema]) ->
         changes = publish.changes_schema(one)
         schema = changes if schema is None else publish.with_all_columns(schema, changes)
     return appended(RESULT_CHANGES.name, here, [file for file in add if file.rows], schema)
-
-
-def added(changes: Sequence[TableChange]) -> Iterator[tuple[str, str]]:
-    """The files that a publication adds: table, path."""
-    for change in changes:
-        yield from ((change.name, file.path) for file in change.add)

@@ -25,26 +25,23 @@ from windowlib.batches.planning import ledger_of
 from windowlib.batches.staging import Staging
 from windowlib.contract.result_tables import RESULT_CHANGES, RESULTS
 from windowlib.contract.tables import COMMIT_ORDER
+from windowlib.decisions.decision_batch import publish_decision
 from windowlib.definition.definition import Definition
 from windowlib.delta.tables import Tables
 from windowlib.ledger.decision import Decision
 from windowlib.ledger.history import commits_of
-from windowlib.ledger.lease import deciding
 from windowlib.ledger.ledger import Clock, Ledger, wall_clock_ms
 from windowlib.ledger.migration import MIGRATED, drop_tables
 from windowlib.ledger.prepare import TableChange
 from windowlib.ledger.rows import Commit
 from windowlib.migrations import files
 from windowlib.migrations.batch import (
-    ClaimedPipeline,
     GetSpark,
     MigrationOutcome,
     MigrationRequest,
-    fix,
-    publication,
-    settled,
     staged,
     stands,
+    switch_batch,
 )
 from windowlib.migrations.difference import MigrationDifference, MigrationSide, difference
 from windowlib.migrations.files import KEEP, PipelineSnapshot
@@ -62,7 +59,7 @@ from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.publication.damage import check_there
 from windowlib.publication.publish import with_all_columns
 from windowlib.runs.deadline import bounded
-from windowlib.runs.publication import publish
+from windowlib.runs.operation import HeldPipeline, Settlement, held
 from windowlib.source.location import PLACE, place_of
 
 if TYPE_CHECKING:
@@ -134,9 +131,7 @@ def switch(definition: Definition, shadow: Shadow, spark: GetSpark, asked: Migra
     check_can_migrate(definition, ledger, ledger.state())
     with still_there(shadow):
         catch_up(shadow, spark, asked.clock, finish=False, note=asked.note)  # so that little is left for the lease
-    before, claim = ledger.claim(asked.note)
-    with deciding(ledger, claim):
-        pipeline = settled(ledger, claim, before)
+    with held(ledger, asked.note, Settlement.PUBLISH) as pipeline:
         check_can_migrate(definition, ledger, pipeline.state)
         with still_there(shadow):
             catch_up(shadow, spark, asked.clock, finish=is_finished(pipeline.state), note=asked.note)
@@ -147,7 +142,7 @@ def switch(definition: Definition, shadow: Shadow, spark: GetSpark, asked: Migra
 
 
 def _switched(
-    definition: Definition, pipeline: ClaimedPipeline, shadow: Shadow, spark: SparkSession, asked: MigrationRequest
+    definition: Definition, pipeline: HeldPipeline, shadow: Shadow, spark: SparkSession, asked: MigrationRequest
 ) -> MigrationOutcome:
     ledger, commit, built = pipeline.ledger, pipeline.commit, shadow.commit
     check_read_all(definition, ledger, commit, shadow)
@@ -170,8 +165,7 @@ def _switched(
         place = place_of(definition.source, definition.root)
         stored = json.dumps({**built.stored, PLACE: place, MIGRATED: batch_id}, sort_keys=True)
         target = replace(built, definition=stored)
-        made = fix(pipeline, publication(batch_id, pipeline.state, target, decision, changes, found))
-    publish(ledger, pipeline.claim, made)
+        publish_decision(pipeline, switch_batch(batch_id, pipeline.state, target, decision, changes, found))
     return MigrationOutcome(batch_id, found)
 
 

@@ -8,32 +8,29 @@ from windowlib.batches.pinned import Pinned
 from windowlib.batches.planning import ledger_of
 from windowlib.contract.result_tables import RESULT_CHANGES, RESULTS
 from windowlib.contract.tables import COMMIT_ORDER
+from windowlib.decisions.decision_batch import publish_decision
 from windowlib.definition.definition import Definition
-from windowlib.ledger import migration, prepare
+from windowlib.ledger import migration
 from windowlib.ledger.decision import Decision
 from windowlib.ledger.history import commits_of
-from windowlib.ledger.lease import deciding
 from windowlib.ledger.ledger import Clock, DecidedMeanwhile, wall_clock_ms
 from windowlib.ledger.migration import Migration, drop_tables, forget, migrations, switched
 from windowlib.ledger.retained_batches import check_kept
 from windowlib.migrations import files
 from windowlib.migrations.batch import (
-    ClaimedPipeline,
     GetSpark,
     MigrationOutcome,
     MigrationRequest,
-    fix,
-    publication,
-    settled,
     staged,
     stands,
+    switch_batch,
 )
 from windowlib.migrations.difference import MigrationSide, difference
 from windowlib.migrations.files import PipelineSnapshot
 from windowlib.migrations.shadow import NothingToMigrate
 from windowlib.publication.foreign_changes import check_files_exist
 from windowlib.runs.deadline import bounded
-from windowlib.runs.publication import publish
+from windowlib.runs.operation import HeldPipeline, Settlement, held
 from windowlib.runs.run import Note, silent
 
 if TYPE_CHECKING:
@@ -53,9 +50,7 @@ def undo(definition: Definition, spark: GetSpark, asked: MigrationRequest) -> Mi
     if done is None:
         _nothing_switched(definition)
         return None
-    before, claim = ledger.claim(asked.note)
-    with deciding(ledger, claim):
-        pipeline = settled(ledger, claim, before)
+    with held(ledger, asked.note, Settlement.PUBLISH) as pipeline:
         if switched(ledger) != done:
             raise DecidedMeanwhile("the migration has been undone, or finished, meanwhile: look again")
         with bounded(definition.batch_timeout_ms, "undo", spark()):
@@ -75,7 +70,7 @@ def _nothing_switched(definition: Definition) -> None:
 
 def _undone(
     definition: Definition,
-    pipeline: ClaimedPipeline,
+    pipeline: HeldPipeline,
     done: tuple[int, Migration],
     spark: SparkSession,
     asked: MigrationRequest,
@@ -100,8 +95,7 @@ def _undone(
             for name in COMMIT_ORDER
         ]
         decision = Decision("migrate_undo", asked.who, asked.reason, to_batch_id=base.batch_id, migration=undone.id)
-        made = fix(pipeline, publication(batch_id, pipeline.state, base, decision, changes, found))
-    publish(ledger, pipeline.claim, made)
+        publish_decision(pipeline, switch_batch(batch_id, pipeline.state, base, decision, changes, found))
     return MigrationOutcome(batch_id, found)
 
 
@@ -125,13 +119,9 @@ def finish_prepared(
     plan = ledger.state().plan
     if plan is None or plan.decision is None or not plan.decision.switches:
         return None
-    _, claim = ledger.claim(note)
-    with deciding(ledger, claim):
-        state = ledger.state()
-        if state.prepared is None:
-            return None  # it was finished meanwhile
-        publish(ledger, claim, prepare.read(ledger.root, state.prepared))
-    return MigrationOutcome(plan.batch_id)
+    with held(ledger, note, Settlement.PUBLISH) as pipeline:
+        published = pipeline.settled
+    return MigrationOutcome(plan.batch_id) if published else None  # it was finished meanwhile
 
 
 def tidy(definition: Definition, clock: Clock = wall_clock_ms) -> None:

@@ -3,6 +3,7 @@
 start.py             runs, reruns and previews on the engine of their definition
 advance.py           an incremental run, batch after batch
 together.py          several pipelines in a run, with shared work
+operation.py         frame of every operation: claim, fence, settle, publish, release
 run.py               request of a run, its claim, and the batch due next
 claimed_pipeline.py  a claimed pipeline that begins and completes batches
 attempt.py           an attempt at a batch: begun, computed, judged, published

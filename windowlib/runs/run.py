@@ -16,14 +16,12 @@ from windowlib.batches.planning import ledger_of, next_plan, plan_again, rerun_p
 from windowlib.definition.definition import Definition
 from windowlib.engines.tasks import followed
 from windowlib.ledger.history import batch_of_preview
-from windowlib.ledger.lease import lease
 from windowlib.ledger.ledger import Clock, Ledger, wall_clock_ms
 from windowlib.ledger.rerun_request import Rerun, RerunAlreadyDone
 from windowlib.ledger.rows import Claim, LedgerState, Plan
 from windowlib.ledger.set_aside_files import files_set_aside
-from windowlib.publication.start_versions import fence
 from windowlib.runs.deadline import OF_A_LOOK, within
-from windowlib.runs.leftovers import Leftovers
+from windowlib.runs.operation import held
 from windowlib.source import listing as source
 
 if TYPE_CHECKING:
@@ -166,28 +164,12 @@ def due_in_time(run: RunRequest, claim: Claim) -> DueBatch | None:
 
 @contextmanager
 def claimed_in_time(run: RunRequest) -> Iterator[Claim]:
-    """As `claimed`, which may wait for a sign of another run as long as that has time to give one.
+    """As `held`, which may wait for a sign of another run as long as that has time to give one.
 
     Raises `TimedOut` where it takes longer to get the claim.
     """
-    with ExitStack() as held:
+    with ExitStack() as stack:
         limit_ms, waits_ms = run.definition.batch_timeout_ms, run.ledger.longest_lease_ms()
         with within(limit_ms, "claiming the pipeline", (), OF_A_LOOK, waits_ms=waits_ms):
-            claim = held.enter_context(claimed(run))
-        yield claim
-
-
-@contextmanager
-def claimed(run: RunRequest) -> Iterator[Claim]:
-    """Holds the pipeline while the block works, and releases it. Raises `Superseded` when another run holds it.
-
-    What runs that died have left is removed first.
-    """
-    left = Leftovers.before_a_claim(run.ledger.root)
-    before, claim = run.ledger.claim(run.note)
-    with lease(run.ledger, claim):
-        if before.left_by_a_dead_run and before.prepared is None:
-            # the dead run may have been giving up what another still rolls forward
-            fence(run.ledger.tables, before.versions)
-        left.remove(run.ledger, claim, also_in_tables=before.left_by_a_dead_run)
-        yield claim
+            pipeline = stack.enter_context(held(run.ledger, run.note))
+        yield pipeline.claim

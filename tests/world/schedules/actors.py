@@ -29,9 +29,11 @@ from tests.world.schedules.pipeline import (
 )
 from tests.world.schedules.reader import DELETED
 from windowlib.batches.planning import ledger_of
+from windowlib.decisions.adopt import adopt
 from windowlib.decisions.advance_watermark import advance_watermark
-from windowlib.decisions.operations import adopt, rollback
-from windowlib.decisions.restore import NothingToDo, restore
+from windowlib.decisions.forecast import NothingToDo
+from windowlib.decisions.restore import restore
+from windowlib.decisions.rollback import rollback
 from windowlib.decisions.verdicts import abandon, approve
 from windowlib.definition.definition import Definition
 from windowlib.delta import commits as delta_commits

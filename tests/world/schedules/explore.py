@@ -48,7 +48,7 @@ from tests.world.schedules.explorer import REFUSING, Disk, Explorer, explored
 from tests.world.schedules.pipeline import arrive, pipeline, root_of, rows_of, values_of
 from tests.world.schedules.reader import DELETED, Erased, Reader
 from windowlib.batches.planning import ledger_of
-from windowlib.decisions.operations import adopt
+from windowlib.decisions.adopt import adopt
 from windowlib.decisions.restore import restore
 from windowlib.decisions.verdicts import abandon, approve
 from windowlib.delta import log
@@ -61,7 +61,7 @@ from windowlib.ledger.ledger import Ledger, Rejected, wall_clock_ms
 from windowlib.maintenance.maintain import maintain
 from windowlib.publication.foreign_changes import CannotUndo
 from windowlib.publication.roll_forward import ForeignChange
-from windowlib.runs.run import RunRequest, claimed
+from windowlib.runs.operation import held
 
 GROUPS = [*PAIRS, *PAIRS_OF_CHANGES, *TRIPLES, *TRIPLES_OF_CHANGES]
 FILES = 4  # two of them are read before
@@ -219,9 +219,9 @@ def check_is_gone(folder: Path, reader: Reader) -> None:
 
 def tidy(folder: Path) -> None:
     """The next run that claims the pipeline leaves nothing of those that died: all there is now is committed."""
-    run = RunRequest.of(pipeline(folder), wall_clock_ms)
-    with claimed(run):
-        left = [path for name in ("_prepared", "_staging") for path in (run.ledger.root / name).glob("*")]
+    ledger = ledger_of(pipeline(folder))
+    with held(ledger):
+        left = [path for name in ("_prepared", "_staging") for path in (ledger.root / name).glob("*")]
         assert not left, f"{left} belong to no table"
 
 

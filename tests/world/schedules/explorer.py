@@ -235,7 +235,7 @@ def explored(explorer: Explorer, safe: Disk, patch: pytest.MonkeyPatch) -> Itera
     patch.setattr(Ledger, "_is_free", is_free)
     patch.setattr(batch, "compute", computed)
     patch.setattr(rerun, "compute", recomputed)
-    patch.setattr(forget, "held", held_in_source)
+    patch.setattr(forget, "source_holdings", held_in_source)
     patch.setattr(switch, "difference", not_compared)
     patch.setattr(undo, "difference", not_compared)
     patch.setattr(attempt, "_judged", lambda *_: explorer.judged())

@@ -132,7 +132,7 @@ def _values(definition: Definition, path: str) -> list[int]:
 def held_in_source(
     definition: Definition, tables: Tables, commit: Commit, target: Target, *_: object
 ) -> SourceHoldings:
-    """What the source holds of a key, as `windowlib.erasure.source.held` finds it."""
+    """What the source holds of a key, as `windowlib.erasure.source.source_holdings` finds it."""
     wanted, files = target.key.python_values()["value"], sorted(definition.source.path.glob("*.parquet"))
     return SourceHoldings({file.name: 1 for file in files if wanted in _values(definition, file.name)})
 

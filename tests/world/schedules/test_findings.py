@@ -38,8 +38,9 @@ from tests.world.schedules.explorer import Disk, Explorer, explored
 from tests.world.schedules.pipeline import NEW, OLD, OUTDATED, pipeline, root_of
 from tests.world.schedules.reader import Reader
 from windowlib.batches.planning import ledger_of, plan, rerun_plan
-from windowlib.decisions.operations import adopt, rollback
+from windowlib.decisions.adopt import adopt
 from windowlib.decisions.restore import restore
+from windowlib.decisions.rollback import rollback
 from windowlib.decisions.verdicts import abandon
 from windowlib.definition.definition import Definition
 from windowlib.delta import commits as delta_commits

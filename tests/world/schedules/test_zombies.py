@@ -18,7 +18,9 @@ from tests.world.schedules.reader import Reader
 from windowlib.batches.planning import ledger_of
 from windowlib.cli.exits import SUPERSEDED, UNEXPECTED, exit_code
 from windowlib.decisions import verdicts
-from windowlib.decisions.operations import adopt, rollback
+from windowlib.decisions.adopt import adopt
+from windowlib.decisions.rollback import rollback
+from windowlib.decisions.set_aside import set_aside
 from windowlib.decisions.verdicts import abandon
 from windowlib.delta import commits as delta_commits
 from windowlib.delta import log
@@ -26,10 +28,12 @@ from windowlib.delta.log import DamagedLog
 from windowlib.delta.tables import Tables
 from windowlib.ledger.lease import TRIES, Overtaken
 from windowlib.ledger.ledger import Superseded
+from windowlib.ledger.prepare import Prepared
 from windowlib.maintenance.maintain import maintain
 from windowlib.publication import roll_forward
 from windowlib.publication.roll_forward import ForeignChange
 from windowlib.runs.advance import advance
+from windowlib.source.listed import SourceError
 
 
 @pytest.fixture(scope="module")
@@ -193,6 +197,34 @@ def test_a_run_that_slept_commits_nothing_of_a_batch_that_an_adoption_gave_up(
     tables = Tables(root_of(folder))
     versions = ledger_of(definition).state().versions
     assert {name: tables[name].version() for name in versions} == versions
+    a_run(folder)
+    check_at_rest(reader)
+
+
+@pytest.mark.fault(
+    "a run sleeps before a table's commit; `abandon` of its batch dies; `set-aside` claims the pipeline and ends; the"
+    " next run dies with its batch prepared; the first run wakes",
+    "it commits nothing: the last batch is published as it was prepared",
+)
+def test_a_command_after_a_dead_one_fences_runs_that_sleep(
+    place: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, waiting = place(BEGUN), list[Prepared | None]()
+    reader, definition = watched(folder), pipeline(folder)
+
+    def others() -> None:
+        with stopped("restore:source_files"):
+            abandon(definition, *BY)
+        with pytest.raises(SourceError, match="has been read already"):
+            set_aside(definition, "1.parquet", *BY)
+        with stopped("commit:source_files"):
+            a_run(folder)
+        waiting.append(ledger_of(definition).state().prepared)
+
+    before_the_commit("run_metrics", others, monkeypatch, 1)
+    with pytest.raises(Superseded):
+        a_run(folder)
+    assert waiting == [ledger_of(definition).state().prepared] != [None]
     a_run(folder)
     check_at_rest(reader)
 

@@ -20,7 +20,7 @@ from windowlib.ledger.rerun_request import time_ms
 from windowlib.model.errors import InvalidSpec
 
 if TYPE_CHECKING:
-    from windowlib.decisions.restore import DecisionForecast
+    from windowlib.decisions.forecast import DecisionForecast
 
 T = TypeVar("T")
 
@@ -64,8 +64,8 @@ def adopt(
 
     [dim]windowlib adopt clicks.toml --reason "erased on request 4711" --who ann[/dim]
     """
-    from windowlib.decisions.operations import adopt as do
-    from windowlib.decisions.operations import forecast_adopt
+    from windowlib.decisions.adopt import adopt as do
+    from windowlib.decisions.adopt import forecast_adopt
 
     definition = load_pipeline(pipeline)
     if _agreed(lambda: forecast_adopt(definition), dry_run, yes, reason, as_json):
@@ -90,8 +90,8 @@ def rollback(
 
     [dim]windowlib rollback clicks.toml --to-batch 41 --dry-run[/dim]
     """
-    from windowlib.decisions.operations import forecast_rollback
-    from windowlib.decisions.operations import rollback as do
+    from windowlib.decisions.rollback import forecast_rollback
+    from windowlib.decisions.rollback import rollback as do
 
     definition = load_pipeline(pipeline)
     if _agreed(lambda: forecast_rollback(definition, to_batch), dry_run, yes, reason, as_json):

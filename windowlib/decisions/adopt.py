@@ -1,0 +1,53 @@
+"""Operation `adopt`: what another program changed in a pipeline's tables becomes the newest batch."""
+
+from __future__ import annotations
+
+from windowlib.contract.tables import COMMIT_ORDER
+from windowlib.decisions.forecast import DecisionForecast
+from windowlib.decisions.restore import changed
+from windowlib.decisions.table_target import TableTarget, forecast_target, own_files, publish_target, usable_ledger
+from windowlib.definition.definition import Definition
+from windowlib.ledger.decision import Decision
+from windowlib.ledger.ledger import Clock, Ledger, wall_clock_ms
+from windowlib.ledger.rows import LedgerState
+from windowlib.publication.foreign_changes import CannotUndo, files_kept
+
+MEANS = {
+    "results": "results: readers see the change at once; result_changes does not have it, and a late event or a rerun"
+    " computes such windows again from their events",
+    "open_windows": "open_windows: rows that are gone never fire, and their events are counted nowhere else",
+    "source_files": "source_files: a file that is no longer named is read again, and its events count twice",
+    "watermarks": "watermarks: the watermark of the newest batch stays; an idle source uses the newest row",
+    "seen_ids": "seen_ids: an event whose id is gone counts again if it comes again",
+}
+
+
+def forecast_adopt(definition: Definition, clock: Clock = wall_clock_ms) -> DecisionForecast:
+    """What `adopt` keeps. Raises `NothingToDo`, `CannotUndo`."""
+    ledger = usable_ledger(definition, clock)
+    return ledger.settled(lambda state: _forecast(ledger, state))
+
+
+def _forecast(ledger: Ledger, state: LedgerState) -> DecisionForecast:
+    changes, target = changed(ledger, state), _target(ledger, state)
+    notes = [note for change in changes for note in (*change.in_words, MEANS.get(change.name, ""))]
+    return forecast_target(ledger, state, Decision("adopt", "", ""), target, [note for note in notes if note])
+
+
+def adopt(definition: Definition, who: str, reason: str, clock: Clock = wall_clock_ms) -> int:
+    """Makes what the tables hold now the newest batch, without what an unfinished batch had committed. Returns its id.
+
+    A batch that is planned or waits is abandoned. Raises `NothingToDo`, `CannotUndo`, `Superseded`.
+    """
+    return publish_target(usable_ledger(definition, clock), Decision("adopt", who, reason), _target)
+
+
+def _target(ledger: Ledger, state: LedgerState) -> TableTarget:
+    changes = {change.name: change for change in changed(ledger, state)}
+    if state.commit is None:
+        raise CannotUndo(f"no batch is committed yet: delete the tables in {ledger.root} and run again")
+    files = {}
+    for name in COMMIT_ORDER:
+        pinned = state.commit.versions.get(name)
+        files[name] = files_kept(changes[name], pinned) if name in changes else own_files(ledger, name, pinned)
+    return TableTarget(files, state.commit)

@@ -1,0 +1,108 @@
+"""Batches that compute nothing: the outcome of a decision, of maintenance, a migration or an erasure.
+
+The plan and the prepared publication are written to the ledger together. A process that dies before has done nothing.
+After the death of one that dies later, the next run publishes the batch.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from windowlib.ledger import prepare
+from windowlib.ledger.decision import Decision
+from windowlib.ledger.prepare import Publication, TableChange
+from windowlib.ledger.rows import (
+    Commit,
+    LedgerState,
+    Plan,
+    abandon_row,
+    commit_row,
+    plan_row,
+    prepare_row,
+)
+from windowlib.runs.deadline import FAILED
+from windowlib.runs.operation import HeldPipeline
+
+NOTHING_READ = ("rows_read", "rows_admitted", "rows_late", "windows_fired_on_time")  # the figures of every batch
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionBatch:
+    """Changes of the tables, in commit order, that a decision makes the newest batch.
+
+    The pipeline gets the definition, the watermark and the position in the source of the commit `target`. `counts` are
+    figures of the rows left. `plan_time_ms` None stands for the time of the newest batch, `batch_id` None for the next.
+    `written` says that the files to add were written for this batch alone, and go when it is given up; where no change
+    is `of_rows`, they always were.
+    """
+
+    decision: Decision
+    target: Commit
+    changes: tuple[TableChange, ...]
+    counts: Mapping[str, int]
+    of_rows: bool = True
+    written: bool = False
+    plan_time_ms: int | None = None
+    batch_id: int | None = None
+
+
+def publish_decision(pipeline: HeldPipeline, batch: DecisionBatch) -> int:
+    """Publishes a decision as the newest batch, and returns its id. An unfinished batch is abandoned.
+
+    Raises `DecidedMeanwhile` where the pipeline was planned or decided about since it was held, and as
+    `HeldPipeline.publish` does.
+    """
+    ledger, state, decision = pipeline.ledger, pipeline.state, batch.decision
+    plan = _plan(state, batch)
+    publication = _publication(plan, batch)
+    prepared = prepare.write(ledger.root, publication)
+    rows = [plan_row(plan), prepare_row(plan.batch_id, prepared)]
+    if state.plan:
+        why = f"{decision.title}: {decision.reason}"
+        rows.insert(0, abandon_row(state.plan.batch_id, decision.who, why))
+    ledger.write_together(rows, state, pipeline.claim.epoch)
+    pipeline.publish(publication)
+    return plan.batch_id
+
+
+@contextmanager
+def discarded_unless_fixed(pipeline: HeldPipeline, batch_id: int, discard: Callable[[], None]) -> Iterator[None]:
+    """Calls `discard`, which deletes the files of a batch, where the block fails before the ledger has fixed it."""
+    try:
+        yield
+    except FAILED:
+        if pipeline.ledger.state().last_batch_id < batch_id:
+            discard()
+        raise
+
+
+def _plan(state: LedgerState, batch: DecisionBatch) -> Plan:
+    assert state.commit is not None, "there is a batch to go on from"
+    return Plan(
+        batch_id=state.last_batch_id + 1 if batch.batch_id is None else batch.batch_id,
+        plan_time_ms=(state.time_ms or 0) if batch.plan_time_ms is None else batch.plan_time_ms,
+        watermark_in_ms=state.commit.watermark_out_ms,
+        from_sequence=batch.target.to_sequence,
+        files=(),
+        fingerprint=batch.target.fingerprint,
+        definition=batch.target.definition,
+        decision=batch.decision,
+        late_in_ms=state.commit.late_out_ms,
+    )
+
+
+def _publication(plan: Plan, batch: DecisionBatch) -> Publication:
+    decision, target = batch.decision, batch.target
+    counts = {**dict.fromkeys(NOTHING_READ, 0), **batch.counts}
+    row = commit_row(plan, target.watermark_out_ms, target.late_out_ms, counts)
+    return Publication(
+        f"{plan.batch_id}-{uuid.uuid4()}",
+        plan.batch_id,
+        batch.changes,
+        {**row, "who": decision.who, "reason": decision.reason},
+        computed=batch.written or not batch.of_rows,
+        of_rows=batch.of_rows,
+    )

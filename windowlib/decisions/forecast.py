@@ -1,0 +1,26 @@
+"""Forecast of a decision: its effect on the tables, shown before anything changes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from windowlib.model.errors import WindowError
+from windowlib.publication.foreign_changes import RowChange
+
+
+class NothingToDo(WindowError):
+    """No table was changed by another program, or the tables are as the batch left them."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionForecast:
+    """What a decision does, table by table (only those that change; None where it computes), and what goes with it."""
+
+    title: str
+    rows: tuple[RowChange, ...] | None
+    notes: tuple[str, ...]
+
+    def json_fields(self) -> dict[str, Any]:
+        """Keys and values of its JSON: `forecast` tells it from the report of the decision itself."""
+        return {"forecast": asdict(self)}
