@@ -119,6 +119,18 @@ def unnamed(without_rights: list[str], request: pytest.FixtureRequest) -> tuple[
     return within
 
 
+@pytest.fixture
+def less(without_rights: list[str], request: pytest.FixtureRequest) -> list[str]:
+    """Beginning of a command that may read and write no more than the modes of files allow."""
+    if os.geteuid() != 0:
+        return []
+    within = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search", "--inh-caps", "-all"]
+    if subprocess.run([*within, "true"], capture_output=True).returncode:
+        without_rights.append(f"{request.node.name}: giving up rights (setpriv)")
+        pytest.skip("root reads and writes anywhere, and this one cannot give that up")
+    return within
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Says what could not be tested on this machine: a test without its rights is never skipped in silence."""
     for what in config.stash.get(NOT_TESTED, []):

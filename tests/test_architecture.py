@@ -307,6 +307,72 @@ def test_the_pattern_notices_what_only_the_classic_api_has() -> None:
     ]
 
 
+# -- tests ------------------------------------------------------------------------------------------------------------
+
+WITH_TESTS = ("tests", "docs", "benchmarks")
+IMPORT_OF_TESTS = re.compile(
+    r"(?:\b|\\n)(?:import (tests\.[\w.]+)|from (tests[\w.]*) import (?:\(([\w\s,]*)\)|([\w ,]*)))"
+)
+"""An import in a file, or in the text of a program that it starts."""
+
+
+def imports_of_tests(file: Path) -> Iterator[str]:
+    """The modules of `tests`, or names in them, that a file imports."""
+    for module, package, *names in IMPORT_OF_TESTS.findall(file.read_text()):
+        words = re.findall(r"\w+", re.sub(r"\bas \w+", "", "".join(names)))
+        yield from (f"{package}.{name}" for name in words) if package else [module]
+
+
+def may_import(place: tuple[str, ...], name: str) -> bool:
+    """Tests if a file in `place` may import this name of `tests`.
+
+    `support` is for all, and imports itself alone. `world` is for all others. Another folder keeps its modules.
+    """
+    _, folder, *rest = name.split(".")
+    if any(part.startswith("test_") for part in (folder, *rest)):
+        return False
+    return folder == "support" or (
+        place[:2] != ("tests", "support") if folder == "world" else place[:2] == ("tests", folder)
+    )
+
+
+def wrong_imports_of_tests(root: Path) -> list[str]:
+    """Imports of test modules, and of modules that serve another folder of tests."""
+    files = sorted(file.relative_to(root) for folder in WITH_TESTS for file in (root / folder).rglob("*.py"))
+    return [
+        f"{file} imports {name}"
+        for file in files
+        for name in dict.fromkeys(imports_of_tests(root / file))
+        if not may_import(file.parts[:-1], name)
+    ]
+
+
+def test_no_test_module_is_imported_and_no_module_of_another_folder() -> None:
+    assert wrong_imports_of_tests(ROOT) == []
+
+
+def test_planted_imports_of_tests_are_noticed(tmp_path: Path) -> None:
+    planted = {
+        "tests/delta/test_log.py": "from TESTS.delta.test_rows import (\n    rows,\n)\nimport TESTS.delta.lines\n",
+        "tests/delta/test_rows.py": 'RUNS = "import sys\\nfrom TESTS.delta.test_log import rows"\n',
+        "tests/runs/test_kill.py": "from TESTS.delta import lines as of, test_log\nfrom TESTS.world.soak import host\n",
+        "tests/support/clicks.py": "import TESTS.world.soak\nfrom TESTS.support.killed import stopped\n",
+        "docs/page.py": "from TESTS import test_marks\nfrom TESTS.delta.test_log import line\n",
+    }
+    for name, text in planted.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text.replace("TESTS", "tests"))
+    assert wrong_imports_of_tests(tmp_path) == [
+        "docs/page.py imports tests.test_marks",
+        "docs/page.py imports tests.delta.test_log.line",
+        "tests/delta/test_log.py imports tests.delta.test_rows.rows",
+        "tests/delta/test_rows.py imports tests.delta.test_log.rows",
+        "tests/runs/test_kill.py imports tests.delta.lines",
+        "tests/runs/test_kill.py imports tests.delta.test_log",
+        "tests/support/clicks.py imports tests.world.soak",
+    ]
+
+
 # -- sizes ------------------------------------------------------------------------------------------------------------
 
 MOST_LINES, MOST_LINES_OF_A_FUNCTION, MOST_PARAMETERS = 300, 40, 6

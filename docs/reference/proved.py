@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from docs.reference.markdown import table
-from tests.engines.matrix import TOO_LARGE, Column, columns, unproved
-from tests.engines.matrix_aggregates import AGGREGATES
-from tests.engines.matrix_run import kept
-from tests.engines.matrix_values import BATCHES, TYPES
-from tests.engines.test_matrix import WINDOWS
+from tests.support.matrix.aggregates import AGGREGATES
+from tests.support.matrix.columns import TOO_LARGE, WINDOWS, Column, columns, unproved
+from tests.support.matrix.outcomes import kept
+from tests.support.matrix.values import BATCHES, TYPES
 
 CHECKED = BATCHES - 1  # once the windows have fired, and after the late events
 INTRO = """# What is proved
@@ -32,7 +31,7 @@ exactly it refuses by type, when a batch is planned and before anything is read.
 No definition reaches the cells of Sail with an evictor: windows that the operator computes are
 [refused there](../guides/cluster.md#without-java). Tests alone let them pass.
 
-This page is made from the matrix (`tests/engines/matrix.py`), and from what the last run of all cells came to
+This page is made from the matrix (`tests/support/matrix/columns.py`), and from what the last run of all cells came to
 (`make matrix`)."""
 KINDS = {
     "tumbling": "tumbling windows",

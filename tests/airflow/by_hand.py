@@ -8,11 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.support.clicks import CLICKS, clicks
+from tests.support.clicks import ON_SAIL, clicks
 from windowlib.definition.definition import Definition
 
 RUN = [sys.executable, "-P", "-m", "windowlib", "run"]
-ON_SAIL = f'engine = "sail"\n{CLICKS}'
 
 
 def run_by_hand(folder: Path) -> None:

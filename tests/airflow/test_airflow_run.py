@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from docs import local_airflow
-from tests.packaging.installed import PROJECT, SESSIONS, built, environment, hostile
+from tests.support.installed import PROJECT, SESSIONS, built, environment, hostile
 from tests.support.strategies import ALL
 from windowlib.definition.definition import load_definition
 from windowlib.publication.readers import read_table, table_versions

@@ -18,8 +18,8 @@ import pytest
 
 from docs import local_airflow
 from tests.airflow.answered import LOGIN
-from tests.packaging.installed import SESSIONS
 from tests.support.clicks import clicks
+from tests.support.installed import SESSIONS
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.decisions.verdicts import abandon, approve
 from windowlib.definition.definition import Definition, load_definition

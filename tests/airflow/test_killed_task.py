@@ -7,14 +7,13 @@ import signal
 import subprocess
 import sys
 import time
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
-from tests.support.clicks import CLICKS, clicks, events
+from tests.airflow.advance_task import advance, context
+from tests.support.clicks import ON_SAIL, clicks, events
 from windowlib.batches.planning import ledger_of
 from windowlib.ledger.owner import Owner, ProcessState
 from windowlib.runs.recent_batches import committed_since
@@ -28,35 +27,11 @@ pytestmark = [
 ROOT = Path(__file__).parents[2]
 TASK = """
 import sys
-from tests.airflow.test_killed_task import advance, context
+from tests.airflow.advance_task import advance, context
 from pathlib import Path
 advance(Path(sys.argv[1])).execute(context(1))
 """
 PATIENCE_S = 240
-
-
-def advance(file: Path) -> Any:
-    """The task of a pipeline, as its DAG has it."""
-    from windowlib.airflow.commands import advance_command
-    from windowlib.airflow.operators import Advance
-    from windowlib.definition.definition import load_definition
-
-    return Advance(task_id="advance", command=advance_command(load_definition(file)))
-
-
-def context(try_number: int) -> dict[str, Any]:
-    """What Airflow gives a task whose plan found batch 1, in a run of the DAG that began a minute ago."""
-
-    class Ti:
-        def xcom_pull(self, task_ids: str) -> Any:
-            return [{"batch_id": 1}]
-
-        def xcom_push(self, key: str, value: Any) -> None:
-            setattr(self, key, value)
-
-    ti, run = Ti(), type("Run", (), {"start_date": datetime.fromtimestamp(time.time() - 60, UTC)})()
-    ti.try_number = try_number  # type: ignore[attr-defined]
-    return {"ti": ti, "dag_run": run, "outlet_events": {}}
 
 
 @pytest.mark.fault(
@@ -68,7 +43,7 @@ def test_the_retry_reports_what_the_orphan_has_done(tmp_path: Path, monkeypatch:
 
     monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path / "airflow"))
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
-    definition = clicks(tmp_path, 1, f'engine = "sail"\n{CLICKS}')
+    definition = clicks(tmp_path, 1, ON_SAIL)
     began = time.time()
     task = subprocess.Popen([sys.executable, "-c", TASK, str(definition.file)], cwd=ROOT, stdout=subprocess.DEVNULL)
     ledger = ledger_of(definition)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.private_apis.page import holds, listed
 from tests.support.check_samples import definition
+from tests.support.private_apis import holds, listed
 from windowlib.definition.definition import Definition
 from windowlib.ledger import last_error
 from windowlib.ledger.notices import reported

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.airflow.by_hand import ON_SAIL, made_by_hand
+from tests.airflow.by_hand import made_by_hand
+from tests.support.clicks import ON_SAIL
 from windowlib.definition.definition import Definition, load_definition
 
 pytestmark = [

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -18,14 +17,13 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from tests.batches.live import newest, run
-from tests.batches.test_lateness import as_earlier_releases_judge
-from tests.plans.test_counts import EVERYTHING
-from tests.support.clicks import CLICKS, MINUTE_MS, SCHEMA, START_MS, arrive, clicks, clock, tables
+from tests.support.clicks import MINUTE_MS, SCHEMA, START_MS, arrive, clock, tables
+from tests.support.comparison import same_values
+from tests.support.every_aggregate import EVERYTHING
 from tests.support.killed import Killed, dead_owner, stopped
+from tests.support.live_pipeline import as_earlier_releases_judge, defined, newest, run
 from tests.support.strategies import ALL
 from tests.support.streams import arrives, definition_text, pipeline
-from tests.world.random_pipelines.truth import same_values
 from windowlib.batches.may_run import other_terms
 from windowlib.batches.planning import plan
 from windowlib.batches.result_figures import gone_null
@@ -60,20 +58,6 @@ from windowlib.runs.together import advance_together
 
 PLAIN = {"n": "count(*)", "total": "sum(value)"}
 MORE = {**PLAIN, "most": "max(value)"}
-WINDOWS = {
-    "tumbling": 'type = "tumbling"\nsize = "10m"\nallowed_lateness = "2h"',
-    "sliding": 'type = "sliding"\nsize = "20m"\nslide = "10m"\nallowed_lateness = "2h"',
-    "session": 'type = "session"\ngap = "10m"\nallowed_lateness = "2h"',
-    "count": 'type = "sliding_count"\nsize = 3\nslide = 2',
-    "early": 'type = "tumbling"\nsize = "10m"\nallowed_lateness = "2h"\n[window.trigger]\ntype = "count"\nn = 2',
-    "kept": 'type = "tumbling"\nsize = "10m"\n[window.evictor]\ntype = "count"\nn = 2',
-}
-
-
-def defined(folder: Path, aggregates: Mapping[str, str], window: str = "session", idle: str = "") -> Definition:
-    source, _, _ = CLICKS.replace('event_id = "id"\n', "").partition("[window]")
-    lines = "".join(f"{name} = '''{sql}'''\n" for name, sql in aggregates.items())
-    return clicks(folder, 0, f"{source}{idle}[window]\n{WINDOWS[window]}\n[aggregates]\n{lines}")
 
 
 def events(*minutes: int, value: int | None = 1, user: str = "a") -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.batches.test_general_pipeline import EVENTS, SECOND, TOML, clock, run
+from tests.batches.general_runs import EVENTS, SECOND, TOML, clock, run
 from windowlib.decisions.advance_watermark import advance_watermark
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.model.keyed import KeyRun

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.batches.general_runs import EVENTS, SECOND, TOML, clock, run
 from tests.support.clicks import tables
 from tests.support.killed import stopped
 from tests.support.own_code import top_and_mean
@@ -37,33 +38,14 @@ from windowlib.model.state import OperatorState
 from windowlib.model.triggers import CountTrigger, ProcessingTimeTrigger
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.publication.readers import read_table
-from windowlib.runs.advance import advance
-from windowlib.runs.attempt import BatchReport
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]  # what files and tables do; Python's workers are the same
 
-SECOND = 1000
 OUT_OF_ORDERNESS_MS = 20 * SECOND
 BATCHES = 4
 TIMINGS = ("early", "on_time", "late")
 PLAN_TIME_MS = 10_000_000
 COUNT_AND_SUM = Together((Count(), Sum("v")))
-EVENTS = pa.schema([("user", pa.string()), ("at", pa.int64()), ("v", pa.int64()), ("id", pa.string())])
-
-TOML = """
-name = "general"
-[source]
-format = "parquet"
-path = "incoming"
-key = ["user"]
-timestamp = "at"
-timestamp_unit = "ms"
-max_files_per_run = 1
-[watermark]
-out_of_orderness = "20s"
-[storage]
-state_partition = "1m"
-"""
 COUNTS = '[aggregates]\nevents = "count(*)"\ntotal = "sum(v)"\n'
 
 
@@ -88,19 +70,9 @@ def pipeline(folder: Path, windows: str, *, batches: int = BATCHES) -> Definitio
     return load_definition(folder / "general.toml")
 
 
-def clock() -> int:
-    """Each look at the clock is a second later; a batch is planned at the first."""
-    clock.now += SECOND  # type: ignore[attr-defined]
-    return clock.now  # type: ignore[attr-defined,no-any-return]
-
-
 @pytest.fixture(autouse=True)
 def set_clock() -> None:
     clock.now = PLAN_TIME_MS  # type: ignore[attr-defined]
-
-
-def run(definition: Definition, spark: SparkSession, **options: Any) -> list[BatchReport]:
-    return advance(definition, lambda: spark, clock=clock, **options)
 
 
 def by_operator(

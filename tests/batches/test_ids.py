@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import Schema
 
-from tests.runs.schedules import no_spark
+from tests.support.simple_batches import no_spark
 from windowlib.batches import figures
 from windowlib.batches.figures import ids_repeated
 from windowlib.batches.ids import seen_files

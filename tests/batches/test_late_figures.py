@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks
-from tests.world.planted.faults import Fault, planted
+from tests.support.planting import Fault, planted
 from windowlib.ledger.ledger import Rejected
 from windowlib.runs.advance import advance
 

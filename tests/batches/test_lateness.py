@@ -15,8 +15,8 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from tests.batches.live import newest, run
 from tests.support.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks, clock
+from tests.support.live_pipeline import as_earlier_releases_judge, newest, run
 from windowlib.batches.may_run import other_terms
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.cli.main import app
@@ -28,7 +28,6 @@ from windowlib.inspection.lineage.explain_window import explain_window
 from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.ledger.rerun_request import Rerun
-from windowlib.ledger.rows import Commit
 from windowlib.migrations.shadow import NothingToMigrate, check_can_migrate
 from windowlib.publication.readers import read_table
 
@@ -60,13 +59,6 @@ def in_flight(definition: Definition) -> list[tuple[int, int]]:
 def late_up_to(definition: Definition) -> int:
     """In minutes, rounded up."""
     return -((START_MS - newest(definition).late_out_ms) // MINUTE_MS)
-
-
-def as_earlier_releases_judge(definition: Definition, commit: Commit) -> bool:
-    """Whether a release that knows of no change goes on: its `continues`."""
-    stored, now = commit.stored, definition.semantics()
-    then = {name: stored.get(name) for name in now}
-    return commit.fingerprint == definition.fingerprint or then == now
 
 
 @pytest.mark.spark

@@ -10,8 +10,8 @@ import pytest
 from deltalake import DeltaTable, Schema
 from pyspark.sql import SparkSession
 
-from tests.runs.schedules import no_spark
 from tests.support.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks, clock, without
+from tests.support.simple_batches import no_spark
 from windowlib.batches.pinned import Pinned
 from windowlib.batches.replacement import _touched
 from windowlib.definition.definition import Definition

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import Schema
 
-from tests.runs.schedules import no_spark
+from tests.support.simple_batches import no_spark
 from windowlib.batches.pinned import Pinned
 from windowlib.batches.result_figures import gone_null, made_by, repeated, surplus
 from windowlib.delta import commits as delta_commits

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.packaging.installed import SESSIONS
-from tests.private_apis.page import holds
 from tests.support.clicks import START_MS
+from tests.support.installed import SESSIONS
+from tests.support.private_apis import holds
 from windowlib.cli.interrupts import GRACE_S, INTERRUPTED
 from windowlib.definition.definition import load_definition
 from windowlib.publication.readers import read_table

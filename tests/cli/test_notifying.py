@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from tests.airflow.by_hand import ON_SAIL
-from tests.support.clicks import clicks
+from tests.support.clicks import ON_SAIL, clicks
 from windowlib.cli.main import app
 
 NOTIFY = '[notify]\nwebhook = "http://127.0.0.1:9/"\n'

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from tests.support.clicks import CLICKS, clicks
+from tests.support.clicks import ON_SAIL, clicks
 from windowlib.cli.main import app
 from windowlib.definition.definition import load_definition
 from windowlib.ledger.ledger import Ledger
@@ -26,10 +26,9 @@ MISTAKE = 'gap = "10 minutes"'
 def three(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """`clicks`, one that cannot be loaded, and `hours`; a file has come for all of them."""
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
-    text = f'engine = "sail"\n{CLICKS}'
-    clicks(tmp_path, 1, text)
-    (tmp_path / "broken.toml").write_text(text.replace('gap = "10m"', MISTAKE).replace('"clicks"', '"broken"', 1))
-    (tmp_path / "hours.toml").write_text(text.replace('"clicks"', '"hours"', 1))
+    clicks(tmp_path, 1, ON_SAIL)
+    (tmp_path / "broken.toml").write_text(ON_SAIL.replace('gap = "10m"', MISTAKE).replace('"clicks"', '"broken"', 1))
+    (tmp_path / "hours.toml").write_text(ON_SAIL.replace('"clicks"', '"hours"', 1))
     return [tmp_path / f"{name}.toml" for name in ("clicks", "broken", "hours")]
 
 

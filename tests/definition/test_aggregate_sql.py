@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.engines import matrix
+from tests.support.matrix import columns as matrix
 from tests.support.strategies import ALL, examples
 from windowlib.definition.sql.aggregates import check_expression, columns_used, read_aggregates
 from windowlib.definition.sql.functions import SCALAR

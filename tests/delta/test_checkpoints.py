@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, Schema
 
-from tests.runs.schedules import Reader, arrive, compute_simply, no_spark, pipeline
+from tests.support.simple_batches import Reader, arrive, compute_simply, no_spark, pipeline
 from windowlib.batches.planning import ledger_of
 from windowlib.contract.tables import COMMIT_ORDER, LEDGER
 from windowlib.delta import checkpoints, data_files, disk

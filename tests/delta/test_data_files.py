@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 import pyarrow.parquet as pq
 
-from tests.batches.test_staging import every_type, shown
+from tests.support.every_type import every_type, shown
 from windowlib.delta.data_files import bulk_write_options
 
 NAMES = {"at": "a.b", "at_ms": "ends.list.element", "ends": "", "text": 'é `q"', "small": "at", "day": "\U0001f600"}

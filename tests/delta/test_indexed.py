@@ -9,9 +9,9 @@ import pytest
 from deltalake import DeltaTable, Schema
 from pyspark.sql import SparkSession
 
-from tests.source.test_own_words import EXPECTED, pipeline, play
 from tests.support.clicks import CLICKS, clicks
 from tests.support.clicks import clock as now
+from tests.support.named_columns import EXPECTED, pipeline, play
 from windowlib.definition.definition import Definition
 from windowlib.delta import commits as delta_commits
 from windowlib.delta import indexed_columns as indexed

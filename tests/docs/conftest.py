@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.docs.pages import Reader
+from tests.support.doc_pages import Reader
 
 
 @pytest.fixture(scope="session")

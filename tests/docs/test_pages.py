@@ -23,7 +23,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.docs.pages import DOCS, PROJECT, Ended, Page, Reader, follow, installable, normal, pages, parsed, table
+from tests.support.doc_pages import (
+    DOCS,
+    PROJECT,
+    Ended,
+    Page,
+    Reader,
+    follow,
+    installable,
+    normal,
+    pages,
+    parsed,
+    table,
+)
 from windowlib.contract.tables import TABLES
 from windowlib.definition.definition import load_definition
 from windowlib.publication.readers import read_table

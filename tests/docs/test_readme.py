@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 
-from tests.docs.pages import PROJECT, Page
+from tests.support.doc_pages import PROJECT, Page
 
 README = Page(PROJECT / "README.md")
 MOST_WORDS = 1_000

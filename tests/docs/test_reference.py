@@ -10,7 +10,7 @@ import typer
 from docs.reference import exit_codes, keys
 from docs.reference.__main__ import files
 from docs.reference.commands import commands
-from tests.docs.pages import DOCS, table
+from tests.support.doc_pages import DOCS, table
 from windowlib.cli import exits
 from windowlib.cli.main import app
 from windowlib.contract.tables import TABLES

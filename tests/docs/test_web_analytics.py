@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.docs.pages import DOCS, Page
 from tests.support.access_log import LINE, TIME, made_up_log
+from tests.support.doc_pages import DOCS, Page
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance

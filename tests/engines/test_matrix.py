@@ -1,4 +1,4 @@
-"""Published numbers are right or refused: `tests.engines.matrix` through the whole pipeline."""
+"""Published numbers are right or refused: `tests.support.matrix.columns` through the whole pipeline."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.engines import matrix, matrix_run
-from tests.engines.matrix import TOO_LARGE, Column, columns
-from tests.engines.matrix_values import BATCHES, CASES, ROWS, times
+from tests.support.matrix import columns as matrix
+from tests.support.matrix import outcomes
+from tests.support.matrix.columns import TOO_LARGE, WINDOWS, Column, columns
+from tests.support.matrix.values import BATCHES, CASES, times
 from tests.support.strategies import ALL
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.engines.choice import NotOnThisEngine, not_proved
@@ -37,13 +38,6 @@ max_files_per_run = 1
 [watermark]
 out_of_orderness = "1m"
 """
-WINDOWS = {
-    "tumbling": '[window]\ntype = "tumbling"\nsize = "1h"\nallowed_lateness = "1d"\n',
-    "session": '[window]\ntype = "session"\ngap = "30m"\nallowed_lateness = "1d"\n',
-    "count": f'[window]\ntype = "tumbling_count"\nsize = {2 * ROWS}\n',
-    "evictor": '[window]\ntype = "tumbling"\nsize = "1h"\nallowed_lateness = "1d"\n'
-    f'[window.evictor]\ntype = "count"\nn = {BATCHES * ROWS}\n',  # the operator itself, which evicts none
-}
 LAST_COUNTED = {"count": 2}  # the batch whose last row fills the window
 EVERY = {"tumbling": 40, "session": 30, "count": 80, "evictor": 80}  # of which columns, in make test
 ALWAYS = {
@@ -122,8 +116,8 @@ def test_every_cell_is_right(spark: SparkSession, tmp_path: Path, window: str) -
         rerun = Rerun(FROM_MS, TO_MS, "recomputed from all files", "a test")
         advance(definition, lambda: spark, clock=clock, rerun=rerun)
         again = wrong_cells(definition, window, wanted, BATCHES - 1)
-    if matrix_run.IS_KEPT:
-        matrix_run.keep(engine, window, cells_of(wanted), len(wrong))
+    if outcomes.IS_KEPT:
+        outcomes.keep(engine, window, cells_of(wanted), len(wrong))
     assert wrong == []
     assert again == []
 

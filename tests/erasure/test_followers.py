@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.erasure.test_forget import USER, asked
+from tests.erasure.erased_user import USER, asked
 from tests.support.clicks import clicks
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition

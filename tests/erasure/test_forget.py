@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import json
-import time
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.erasure.erased_user import USER, asked, check_only_new, maintain_all
 from tests.erasure.everywhere import places
-from tests.runs.schedules import no_spark
 from tests.support.clicks import CLICKS, START_MS, arrive, clicks, clock, events, tables
 from tests.support.killed import stopped
+from tests.support.simple_batches import no_spark
 from windowlib.batches.plan_time import ClockRefused
 from windowlib.batches.planning import ledger_of
 from windowlib.contract.tables import COMMIT_ORDER
 from windowlib.decisions.rollback import rollback
-from windowlib.decisions.verdicts import accept_clock, approve
+from windowlib.decisions.verdicts import approve
 from windowlib.definition.definition import Definition
-from windowlib.definition.instants import time_of
-from windowlib.definition.toml.retention import RetentionPeriod
 from windowlib.delta import log
 from windowlib.erasure.certificates import certificates
-from windowlib.erasure.forget import ForgetRefused, ForgetRequest, NothingToForget, forecast, forget
+from windowlib.erasure.forget import ForgetRefused, NothingToForget, forecast, forget
 from windowlib.inspection.lineage.explain_window import explain_window
 from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
@@ -48,15 +44,10 @@ from windowlib.runs.advance import advance
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 FILES = 3
-USER = "u3"
 HOUR_MS = 3_600_000
 GAP = CLICKS.replace('gap = "10m"', 'gap = "25m"')
 CHANGED = ("open_windows", "late_events", "seen_ids", "results", "result_changes")  # which hold the key here
 ASKED = MigrationRequest("ann", "sessions were cut too early", clock)
-
-
-def asked(**more: Any) -> ForgetRequest:
-    return ForgetRequest(**{"key": [USER], "who": "ann", "reason": "request 7", "clock": clock, **more})
 
 
 def of_others(definition: Definition, table: str) -> list[str]:
@@ -106,17 +97,6 @@ def check_a_stream_gets_nothing_else(definition: Definition) -> None:
     entry = log.actions(table.folder, newest)
     files = [one for action in entry for kind, one in action.items() if kind in ("add", "remove")]
     assert {(one["dataChange"], "cause=forget" in one["path"]) for one in files} == {(True, True), (False, False)}
-
-
-def maintain_all(definition: Definition) -> None:
-    """Maintenance until nothing from before the erasure is kept."""
-    late = definition.model_copy(
-        update={"retention": definition.retention.model_copy(update={"cuts": RetentionPeriod(batches=1)})}
-    )
-    now_ms = time.time_ns() // 1_000_000
-    for at_ms in (now_ms + 48 * HOUR_MS, now_ms + 96 * HOUR_MS):
-        accept_clock(late, "ann", "batches here are planned by the clock of their events", partial(int, at_ms))
-        maintain(late, "ann", partial(int, at_ms))
 
 
 @pytest.mark.long("the ledger's row of such a rerun loses the key in test_in_words, in make test")
@@ -176,18 +156,6 @@ def test_a_migration_does_not_bring_it_back(spark: SparkSession, folder: Path) -
         forget(new, lambda: spark, asked(key=["u4"]))
     undo(new, lambda: spark, ASKED)
     check_only_new(clicks(folder, 0))
-
-
-def check_only_new(definition: Definition) -> None:
-    """No table has an event of the key up to the erasure, nor a trace of one."""
-    for name in COMMIT_ORDER:
-        for row in read_table(definition, name).to_pylist():
-            assert USER not in str(row) or row.get("cause") == "forget" or _newest_ms(row) > clock(), name
-
-
-def _newest_ms(row: dict[str, Any]) -> int:
-    times = [time_of(row[name]) for name in ("last_event_time", "event_time") if row.get(name)]
-    return max([*times, row.get("last_event_ms") or 0])
 
 
 # -- killed, refused, at once -----------------------------------------------------------------------------------------

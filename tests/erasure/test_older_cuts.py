@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.erasure.erased_user import asked, maintain_all
 from tests.erasure.everywhere import places
-from tests.erasure.test_forget import asked, maintain_all
 from tests.support.clicks import START_MS, arrive, clicks, clock, events
 from tests.support.killed import Killed, stopped
 from windowlib.decisions.rollback import forecast_rollback, rollback

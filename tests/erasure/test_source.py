@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.erasure.test_forget import asked, check_only_new
+from tests.erasure.erased_user import asked, check_only_new
 from tests.support.clicks import START_MS, clicks, clock
 from windowlib.erasure.forget import forecast, forget
 from windowlib.ledger.rerun_request import Rerun

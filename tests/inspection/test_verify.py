@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from tests.reruns.test_rerun import Drawn, clock, pipelines
+from tests.support.drawn_pipelines import Drawn, clock, pipelines
 from tests.support.strategies import examples
 from windowlib.cli.exits import DIFFERS, USER
 from windowlib.cli.main import app

@@ -45,7 +45,7 @@ def test_a_folded_file_says_what_its_rows_said(
 
 
 def test_of_a_long_history_few_rows_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built_in: Path) -> None:
-    from tests.pages.long_history import lengthen
+    from tests.support.long_history import lengthen
 
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
     definition = load_definition(stopped("tumbling", tmp_path, built_in))
@@ -63,7 +63,7 @@ def test_of_a_long_history_few_rows_are_read(tmp_path: Path, monkeypatch: pytest
 def test_the_files_of_history_are_put_together_and_say_what_they_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built_in: Path
 ) -> None:
-    from tests.pages.long_history import lengthen
+    from tests.support.long_history import lengthen
 
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
     monkeypatch.setattr(small, "SMALL_BYTES", 8_000)

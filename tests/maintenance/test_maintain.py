@@ -15,11 +15,11 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from tests.runs.schedules import Reader, arrive, before_each_step, compute_simply, last_run, no_spark, pipeline
 from tests.support.clicks import arrive as arrive_click
 from tests.support.clicks import clicks, events
 from tests.support.clicks import clock as plan_time
 from tests.support.killed import Killed, dead_owner, stopped
+from tests.support.simple_batches import Reader, arrive, before_each_step, compute_simply, last_run, no_spark, pipeline
 from tests.support.strategies import ALL
 from windowlib.batches.planning import ledger_of
 from windowlib.contract.tables import COMMIT_ORDER

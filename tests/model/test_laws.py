@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.model.engines import OperatorEngine, SetEngine, restart
 from tests.support import window_oracle as oracle
+from tests.support.reference_engines import OperatorEngine, SetEngine, restart
 from tests.support.strategies import (
     History,
     examples,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.model.engines import OperatorEngine, SetEngine
+from tests.support.reference_engines import OperatorEngine, SetEngine
 from tests.support.scenario_files import check, load
 
 HERE = Path(__file__).parents[1] / "scenarios"

@@ -1,5 +1,5 @@
 """Fixtures of the tests of the installed package."""
 
-from tests.packaging.installed import installed, wheel
+from tests.support.installed import installed, wheel
 
 __all__ = ["installed", "wheel"]

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.packaging.installed import PROJECT, SESSIONS, SMALL, Environment, hostile
+from tests.support.installed import PROJECT, SESSIONS, SMALL, Environment, hostile
 from windowlib.cli.outcomes import OUTCOMES
 from windowlib.engines.cache import cache_folder
 

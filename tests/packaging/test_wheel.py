@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.packaging.installed import PROJECT, Environment, built, environment
+from tests.support.installed import PROJECT, Environment, built, environment
 
 PYPROJECT = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
 DATA = ("engines/jars.lock", "engines/log4j2.properties", "pages/templates/page.css", "reruns/page.html.jinja")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages.long_history import lengthen
+from tests.support.long_history import lengthen
 from tests.support.strategies import ALL
 from tests.world.stopped.cases import stopped
 from windowlib.definition.definition import Definition, load_definition

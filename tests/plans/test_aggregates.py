@@ -112,7 +112,7 @@ def events(spark: SparkSession) -> DataFrame:
 
 
 def native(events: DataFrame) -> dict[str, str]:
-    """Those of `NATIVE` that the engine of the tests computes by itself; `tests.engines.matrix` has all."""
+    """Those of `NATIVE` that the engine of the tests computes by itself; `tests.support.matrix.columns` has all."""
     everything = not wraps(events)
     return {
         name: sql for name, sql in NATIVE.items() if everything or (name in PLAIN and not_proved(parsed(sql)) is None)

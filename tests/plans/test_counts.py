@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from tests.support.event_frames import with_internal
+from tests.support.every_aggregate import EVERYTHING
 from tests.support.strategies import examples
 from windowlib.definition.sql.aggregates import read_aggregates
 from windowlib.engines.choice import engine_of
@@ -46,43 +47,6 @@ SCHEMA = "`the key` string, v int, m decimal(10,2), s string, timestamp_ms long 
 KEY = COLUMNS[:1]
 FIGURES = {"n": "count(*)", "total": "sum(v)", "least": "min(v)", "latest": "max(timestamp_ms)"}
 REFERENCE = Together((Count(), Sum("v"), Min("v"), Max("timestamp_ms")))
-EVERYTHING = {
-    "n": "count(*)",
-    "large": "count(v) filter (where v > 0)",
-    "total": "sum(v)",
-    "money": "sum(m)",
-    "mean": "avg(v)",
-    "fair": "avg(m)",
-    "least": "min(s)",
-    "most": "max(m)",
-    "opens": "first(s)",
-    "closes": "last(m)",
-    "kinds": "approx_count_distinct(s)",
-    "none": "sum(v) filter (where false)",
-    "all_positive": "every(v > 0)",
-    "some_large": "some(v > 20)",
-    "bits": "bit_and(v)",
-    "any_bits": "bit_or(v)",
-    "odd_bits": "bit_xor(v)",
-    "cheapest": "min_by(s, m)",
-    "dearest": "max_by(s, m)",
-    "spread": "stddev_pop(v)",
-    "of_sample": "stddev(v)",
-    "squared": "var_pop(v)",
-    "squared_of_sample": "variance(v)",
-    "with_time": "covar_pop(v, timestamp_ms)",
-    "with_time_of_sample": "covar_samp(v, timestamp_ms)",
-    "line": "corr(v, timestamp_ms)",
-    "different": "count(distinct s)",
-    "texts": "collect_set(s)",
-    "in_order": "collect_list(s)",
-    "middle": "median(v)",
-    "most_are_below": "percentile(v, 0.9)",
-    "surely": "try_sum(v)",
-    "multiplied": "product(v)",
-    "often": "mode(s)",
-    "sketched": "hll_sketch_agg(s)",
-}
 
 
 @dataclass

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import sqlglot
 
-from tests.engines import matrix
-from tests.engines.matrix import Column, columns
-from tests.engines.matrix_values import ROWS, times
+from tests.support.matrix import columns as matrix
+from tests.support.matrix.columns import Column, columns
+from tests.support.matrix.values import ROWS, times
 from windowlib.definition.sql.aggregates import read_aggregates
 from windowlib.plans.aggregates.calls import Call, call
 from windowlib.plans.aggregates.functions import CALLABLE, FUNCTIONS

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.plans.test_kinds import Visits
+from tests.plans.visits import Visits
 from tests.support.general_engines import Fired, PlanEngine, WorkerEngine, remembered_by_operator, stored_bounds
 from tests.support.strategies import AGGREGATE, ALL, examples, sessions, specs, tumblings
 from windowlib.model import counting, operator

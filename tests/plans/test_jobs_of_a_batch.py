@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.clicks import CLICKS, START_MS, arrive, clicks
+from tests.support.clicks import CLICKS, arrive, clicks
+from tests.support.spark_jobs import jobs_so_far, visits
 from windowlib.definition.definition import Definition
 from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
@@ -25,20 +25,6 @@ def jobs_of_the_next_batch(definition: Definition, spark: SparkSession) -> int:
     before = jobs_so_far(spark)
     assert len(advance(definition, lambda: spark)) == 1
     return jobs_so_far(spark) - before
-
-
-def jobs_so_far(spark: SparkSession) -> int:
-    """All that this session has started; the list of its jobs forgets the oldest."""
-    scheduler: Any = spark.sparkContext._jsc.sc().dagScheduler()
-    return int(scheduler.numTotalJobs())
-
-
-def visits(first_minute: int, **changes: Any) -> list[dict[str, Any]]:
-    """A visit of three clicks, twenty minutes of silence before the next file's."""
-    return [
-        {"id": f"{minute}", "user": "ann", "at_ms": START_MS + minute * 60_000, "value": 1, **changes}
-        for minute in range(first_minute, first_minute + 3)
-    ]
 
 
 def clean_batches(folder: Path, spark: SparkSession, text: str, jobs: int) -> Definition:

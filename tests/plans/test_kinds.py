@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from math import gcd
 from typing import Any, Literal
 
@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from tests.plans.state_file import File
+from tests.plans.visits import Visits
 from windowlib.model.aggregates import Count
 from windowlib.model.assigners import Assigner, Session, Sliding, Tumbling
-from windowlib.model.functions import ProcessContext
 from windowlib.model.lateness import late_up_to_ms
 from windowlib.model.spec import WindowSpec
 from windowlib.model.windows import MAX_TIME_MS, MIN_TIME_MS, TimeWindow, touches
@@ -30,15 +31,6 @@ from windowlib.plans.step import Step
 
 KINDS: Sequence[PlanKind] = (Sessions(), Aligned(), Counts(CountWindows(3, 2)), General())
 COUNTED = WindowSpec(Tumbling(10), Count())
-
-
-@dataclass(frozen=True)
-class File:
-    """A file of the state: its bounds."""
-
-    low: dict[str, Any]
-    high: dict[str, Any]
-    partition: dict[str, Any] = field(default_factory=dict)
 
 
 def windows(start_ms: int, end_ms: int, *, first_end_ms: int | None = None, **more: Any) -> File:
@@ -174,17 +166,6 @@ def test_a_window_without_timers_is_reached_at_its_cleanup_time(watermark_ms: in
     of_keys, files = windows(MIN_TIME_MS, MAX_TIME_MS, **never), [windows(100, 110, **never)]
     of = replace(step(Tumbling(10), 20, watermark_ms, lateness_ms=5), spec=COUNTED)
     assert General().reach([*files, of_keys], (), of).rewritten == (files if reached else [])
-
-
-class Visits:
-    """A function that counts the firings of a key."""
-
-    def process(self, contents: Any, context: ProcessContext) -> Iterable[Any]:
-        context.key_state["visits"] = context.key_state.get("visits", 0) + 1
-        yield {"n": context.key_state["visits"]}
-
-    def clear(self, context: ProcessContext) -> None:
-        pass
 
 
 def test_the_state_of_keys_is_reached_with_a_timer_that_is_due_not_alone() -> None:

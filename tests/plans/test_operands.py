@@ -11,9 +11,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.batches.live import run
-from tests.batches.test_added import defined
 from tests.support.clicks import MINUTE_MS, START_MS, arrive
+from tests.support.live_pipeline import defined, run
 from tests.support.strategies import ALL
 from windowlib.engines.choice import MOST_SUMS, engine_of
 from windowlib.engines.sail import is_sail

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.plans.test_kinds import File
+from tests.plans.state_file import File
 from windowlib.plans.reach import Reach, Verdict, reached
 
 REMOVED = {Verdict.REWRITTEN, Verdict.DROPPED}

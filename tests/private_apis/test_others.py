@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.private_apis.page import holds, listed, printed
-from tests.private_apis.test_page import OF_AIRFLOW
+from tests.support.private_apis import OF_AIRFLOW, holds, listed, printed
 from windowlib.engines import jvm, setup_cds
 
 

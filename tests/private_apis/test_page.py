@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.private_apis.deep import check, deep_names
-from tests.private_apis.page import DEEP_MODULE, HELD, PAGE, ROOT, listed, on_the_page, scanned
+from tests.private_apis.page import DEEP_MODULE, on_the_page, scanned
+from tests.support.private_apis import HELD, OF_AIRFLOW, PAGE, ROOT, listed
 
 
 def test_every_use_is_on_the_page_and_nothing_else() -> None:
@@ -63,9 +64,6 @@ DEEP = [
     for name in sorted(names)
     if DEEP_MODULE.fullmatch(name)
 ]
-
-
-OF_AIRFLOW = pytest.mark.filterwarnings("ignore:Using .httpx. with .starlette.testclient. is deprecated")
 
 
 def check_names(file: Path, module: str) -> None:

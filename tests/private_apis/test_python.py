@@ -8,7 +8,7 @@ import sys
 import weakref
 from pathlib import Path
 
-from tests.private_apis.page import holds, printed
+from tests.support.private_apis import holds, printed
 from windowlib.definition import user_classes as own_code
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.private_apis.page import holds, listed, printed
 from tests.private_apis.uses import private_names, uses_of_settings
+from tests.support.private_apis import holds, listed, printed
 from windowlib.engines import connect, jars, jvm
 from windowlib.engines import spark as our_spark
 from windowlib.runs.spark_errors import _is_sparks

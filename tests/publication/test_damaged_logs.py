@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from tests.runs.schedules import Reader, compute_simply, no_spark, pipeline_of, read_simply
+from tests.support.simple_batches import Reader, compute_simply, no_spark, pipeline_of, read_simply
 from tests.support.strategies import ALL
 from windowlib.contract.tables import TABLES
 from windowlib.delta.log import DamagedLog

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable, Field
 
-from tests.runs.schedules import Reader, compute_simply, no_spark, pipeline, read_simply
+from tests.support.simple_batches import Reader, compute_simply, no_spark, pipeline, read_simply
 from windowlib.contract.tables import COMMIT_ORDER
 from windowlib.decisions.adopt import forecast_adopt
 from windowlib.decisions.restore import forecast_restore

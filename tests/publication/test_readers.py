@@ -17,7 +17,6 @@ import pytest
 from deltalake import DeltaTable, Schema
 from pyarrow import fs
 
-from tests.docs.pages import PROJECT
 from tests.support.clicks import FILES, clicks
 from tests.support.delta_reader import FILTERS, MAINTAINED, OLD, READ_MAINTAINED
 from tests.support.strategies import ALL
@@ -33,6 +32,8 @@ Row = dict[str, Any]
 NOT_WRITTEN = ("state_windows", "previews", "set_aside", "verifications", "notices", "maintenance", "erasures")
 WRITTEN = [name for name in TABLES if name not in NOT_WRITTEN]
 
+ROOT = Path(__file__).parents[2]
+
 
 @pytest.fixture(scope="module")
 def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Definition:
@@ -41,7 +42,7 @@ def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Definition:
     clicks(folder)
     plain = {name: value for name, value in os.environ.items() if name != "SPARK_CONNECT_MODE_ENABLED"}  # as Sail sets
     for command in (["tests.support.on_sail", str(FILES), str(folder)], ["tests.support.delta_reader", str(folder)]):
-        ended = subprocess.run([sys.executable, "-m", *command], cwd=PROJECT, env=plain, capture_output=True, text=True)
+        ended = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, env=plain, capture_output=True, text=True)
         assert ended.returncode == 0, ended.stderr
     return clicks(folder, files=0)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.reruns.hours import TUMBLING, Hours, Row, now
+from tests.support.hours import TUMBLING, Hours, Row, now
 from windowlib.decisions.verdicts import approve
 from windowlib.ledger.ledger import Rejected
 from windowlib.quality.validations import stored_outcomes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import math
 import subprocess
 import sys
@@ -15,7 +14,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.check_samples import FIGURES, HISTORY, RERUN_FIGURES, check, definition, results_file
+from tests.support.check_samples import (
+    FIGURES,
+    HISTORY,
+    RERUN_FIGURES,
+    SOUND_RESULTS,
+    check,
+    definition,
+    own,
+    results_file,
+)
 from windowlib.contract.tables import DQ_RESULTS
 from windowlib.model.errors import InvalidSpec
 from windowlib.model.watermark import MAX_WATERMARK
@@ -78,8 +86,6 @@ UNUSUAL: dict[str, dict[str, int | None]] = {
     "windows_fired": {"windows_fired_on_time": 92, "changes_rows_written": 101},
 }
 WARNINGS = {"late_share", "unusable_share", "duplicate_share", "results_gone_null", "windows_fired"}
-
-SOUND_RESULTS = [("a", 0, 10), ("a", 20, 30), ("b", 0, 10)]
 
 
 def judged(result: Any) -> str:
@@ -300,11 +306,6 @@ def test_only_the_newest_outcomes_are_kept_newest_first(clicks):
 
 
 # -- an author's own checks --------------------------------------------------------------------------------------------
-
-
-def own(tmp_path: Path, key: str, *expectations: dict[str, Any]):
-    (tmp_path / "own.json").write_text(json.dumps({"expectations": expectations}))
-    return definition(tmp_path, checks=f'{key} = "own.json"')
 
 
 def test_own_checks_of_figures_are_judged_with_their_severity(tmp_path):

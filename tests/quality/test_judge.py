@@ -13,10 +13,9 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.private_apis.page import holds
-from tests.quality.test_checks import SOUND_RESULTS, own, results_file
 from tests.support import check_samples as samples
-from tests.support.check_samples import FIGURES, HISTORY, definition
+from tests.support.check_samples import FIGURES, HISTORY, SOUND_RESULTS, definition, own, results_file
+from tests.support.private_apis import holds
 from windowlib.model.errors import InvalidSpec
 from windowlib.quality import judge
 from windowlib.quality.suite_files import JUDGED, OF_BATCH, OF_ROWS

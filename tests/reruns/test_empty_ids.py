@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.reruns.hours import Hours, at, now
+from tests.support.hours import Hours, at, now
 from windowlib.contract.intake_tables import SEEN_IDS
 from windowlib.definition.instants import time_of
 from windowlib.erasure.forget import ForgetRequest, forget

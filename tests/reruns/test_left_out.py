@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.reruns.hours import Hours, Row
+from tests.support.hours import Hours, Row
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 

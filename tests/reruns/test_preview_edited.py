@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.batches.live import run
 from tests.support.clicks import CLICKS, MINUTE_MS, MORE, START_MS, arrive, clicks, clock, without
+from tests.support.live_pipeline import run
 from windowlib.definition.definition import Definition
 from windowlib.ledger.rerun_request import Rerun, RerunRefused
 from windowlib.migrations.batch import MigrationRequest

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.reruns.hours import Hours
+from tests.support.hours import Hours
 from windowlib.ledger.rerun_request import RerunRefused
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]

@@ -9,8 +9,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from tests.reruns.hours import SLIDING, Hours
 from tests.support.clicks import CLICKS, MINUTE_MS, SCHEMA, START_MS, clicks, clock
+from tests.support.hours import SLIDING, Hours
 from windowlib.ledger.rerun_request import Rerun
 from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.runs import schedules
+from tests.support import simple_batches
 from windowlib.batches import batch
 from windowlib.batches.inputs import ComputedBatch, Inputs
 from windowlib.batches.planning import ledger_of
@@ -30,9 +30,9 @@ from windowlib.runs.run import RunRequest
 @pytest.fixture
 def definition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Definition:
     """A pipeline whose first file waits."""
-    schedules.compute_simply(monkeypatch)
-    schedules.arrive(tmp_path, 1)
-    return schedules.pipeline(tmp_path)
+    simple_batches.compute_simply(monkeypatch)
+    simple_batches.arrive(tmp_path, 1)
+    return simple_batches.pipeline(tmp_path)
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +58,7 @@ def waiting(definition: Definition) -> Path:
 
 
 def values(definition: Definition) -> list[int]:
-    return schedules.Reader(definition.file.parent).all_values()
+    return simple_batches.Reader(definition.file.parent).all_values()
 
 
 # -- what is said and reported ----------------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ def values(definition: Definition) -> list[int]:
 def test_each_step_is_said_with_what_the_batch_reads(definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("windowlib.runs.run.followed", lambda spark: nullcontext(lambda: ", far"))
     said: list[Any] = []
-    [report] = batches(RunRequest.of(definition, say=said.append), schedules.no_spark)
+    [report] = batches(RunRequest.of(definition, say=said.append), simple_batches.no_spark)
     reads = size(waiting(definition).stat().st_size)
     assert [one if isinstance(one, str) else one() for one in said] == [
         f"values, batch 1: computing 1 file, {reads}, far",
@@ -104,22 +104,22 @@ def test_a_roll_forward_reports_its_own_time(definition: Definition, monkeypatch
     with monkeypatch.context() as patch:
         patch.setattr(attempt, "publish", stop)
         with pytest.raises(Stopped):
-            advance(definition, schedules.no_spark)
+            advance(definition, simple_batches.no_spark)
     assert ledger_of(definition).state().prepared
-    [report] = advance(definition, schedules.no_spark)
+    [report] = advance(definition, simple_batches.no_spark)
     assert 0 < report.seconds < 60
     assert report.figures["rows_read"] == 3
 
 
 def test_another_allowed_lateness_is_noted(definition: Definition) -> None:
-    advance(definition, schedules.no_spark)
+    advance(definition, simple_batches.no_spark)
     text = definition.file.read_text().replace(
-        f'gap = "{schedules.GAP}"', f'gap = "{schedules.GAP}"\nallowed_lateness = "1m"'
+        f'gap = "{simple_batches.GAP}"', f'gap = "{simple_batches.GAP}"\nallowed_lateness = "1m"'
     )
     definition.file.write_text(text)
-    schedules.arrive(definition.file.parent, 2)
+    simple_batches.arrive(definition.file.parent, 2)
     notes: list[str] = []
-    advance(load_definition(definition.file), schedules.no_spark, on_note=notes.append)
+    advance(load_definition(definition.file), simple_batches.no_spark, on_note=notes.append)
     [note] = notes
     assert note.startswith("values: window.allowed_lateness")
     assert note.endswith(", from batch 2 on: what has been cleaned up stays late")
@@ -136,10 +136,10 @@ def test_tables_that_hold_other_rows_than_the_ledger_counted_stop_a_batch(
 
     with monkeypatch.context() as patch:
         patch.setattr(batch, "compute", miscounted)
-        advance(definition, schedules.no_spark)
-    schedules.arrive(definition.file.parent, 2)
+        advance(definition, simple_batches.no_spark)
+    simple_batches.arrive(definition.file.parent, 2)
     with pytest.raises(LostRows, match="results holds 2 rows at version 1, but batch 1 left 99"):
-        advance(definition, schedules.no_spark)
+        advance(definition, simple_batches.no_spark)
     assert ledger_of(definition).state().last_batch_id == 2
 
 
@@ -156,7 +156,7 @@ def stop(*_: object, **__: object) -> None:
 
 def test_nothing_that_was_staged_is_left(definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
     computing(monkeypatch, staging)
-    advance(definition, schedules.no_spark)
+    advance(definition, simple_batches.no_spark)
     assert not staging_folder(definition.root).exists()
 
 
@@ -171,7 +171,7 @@ def test_what_another_attempt_has_staged_stays(definition: Definition, monkeypat
         (inputs.staging.parent / "other").mkdir()
 
     computing(monkeypatch, next_to_another)
-    advance(definition, schedules.no_spark)
+    advance(definition, simple_batches.no_spark)
     assert [path.name for path in staging_folder(definition.root).iterdir()] == ["other"]
 
 
@@ -186,7 +186,7 @@ def test_each_attempt_has_a_folder_of_its_own(definition: Definition, monkeypatc
             raise EngineLost("no answer")
 
     computing(monkeypatch, lost)
-    [report] = batches(RunRequest.of(definition), schedules.no_spark, on_lost=lambda: True)
+    [report] = batches(RunRequest.of(definition), simple_batches.no_spark, on_lost=lambda: True)
     assert report.batch_id == 1
     assert [folder.name[:4] for folder in folders] == ["1-1-", "1-1-"]
     assert folders[0] != folders[1]
@@ -195,7 +195,7 @@ def test_each_attempt_has_a_folder_of_its_own(definition: Definition, monkeypatc
 
 def test_what_a_killed_attempt_has_staged_is_removed(definition: Definition) -> None:
     (staging_folder(definition.root) / "1-1-0123abcd").mkdir(parents=True)
-    advance(definition, schedules.no_spark)
+    advance(definition, simple_batches.no_spark)
     assert not staging_folder(definition.root).exists()
 
 
@@ -207,7 +207,7 @@ def test_an_engine_is_replaced_once_in_a_run(definition: Definition, monkeypatch
 
     computing(monkeypatch, lost)
     with pytest.raises(EngineLost):
-        list(batches(RunRequest.of(definition), schedules.no_spark, on_lost=lambda: not asked.append(1)))
+        list(batches(RunRequest.of(definition), simple_batches.no_spark, on_lost=lambda: not asked.append(1)))
     assert asked == [1]
 
 
@@ -215,7 +215,7 @@ def test_an_attempt_that_fails_leaves_nothing_staged(definition: Definition, mon
     computing(monkeypatch, staging)
     monkeypatch.setattr(attempt, "_judged", stop)
     with pytest.raises(Stopped):
-        advance(definition, schedules.no_spark)
+        advance(definition, simple_batches.no_spark)
     assert not staging_folder(definition.root).exists()
 
 
@@ -224,7 +224,7 @@ def test_an_attempt_that_fails_leaves_nothing_staged(definition: Definition, mon
 
 def replaced(definition: Definition) -> None:
     """Other content under the same name: the values of file 7."""
-    schedules.arrive(definition.file.parent, 7)
+    simple_batches.arrive(definition.file.parent, 7)
     os.replace(waiting(definition).with_name("7.parquet"), waiting(definition))
 
 
@@ -243,7 +243,7 @@ def test_a_file_that_changes_while_it_is_read_is_planned_again(
 ) -> None:
     computing(monkeypatch, once(lambda: replaced(definition)))
     notes: list[str] = []
-    [report] = advance(definition, schedules.no_spark, on_note=notes.append)
+    [report] = advance(definition, simple_batches.no_spark, on_note=notes.append)
     assert report.batch_id == 1
     assert values(definition) == [70, 71, 72]
     assert ["is planned again" in note for note in notes] == [True]
@@ -257,14 +257,14 @@ def test_an_engine_that_fails_at_a_file_that_has_changed_is_not_to_blame(
         raise Stopped
 
     computing(monkeypatch, once(failing))
-    advance(definition, schedules.no_spark)
+    advance(definition, simple_batches.no_spark)
     assert values(definition) == [70, 71, 72]
 
 
 def test_an_engine_that_fails_by_itself_says_why(definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
     computing(monkeypatch, once(stop))
     with pytest.raises(Stopped):
-        advance(definition, schedules.no_spark)
+        advance(definition, simple_batches.no_spark)
 
 
 def test_a_file_that_changed_before_the_batch_began_is_not_read(
@@ -280,6 +280,6 @@ def test_a_file_that_changed_before_the_batch_began_is_not_read(
         return begin(*arguments)
 
     monkeypatch.setattr(attempt, "standing", slow)
-    advance(definition, schedules.no_spark)
+    advance(definition, simple_batches.no_spark)
     assert began == [1], "as it was planned again"
     assert values(definition) == [70, 71, 72]

@@ -16,7 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from tests.runs import schedules
+from tests.support import simple_batches
 from tests.support.clicks import CLICKS, clicks, clock
 from tests.support.killed import dead_owner, stopped
 from windowlib.batches import reading
@@ -98,13 +98,13 @@ def test_errors_of_the_block_are_its_own() -> None:
     "a batch takes longer than `batch_timeout` once its files are written", "its files are deleted at once"
 )
 def test_a_batch_that_is_ended_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    schedules.compute_simply(monkeypatch)
+    simple_batches.compute_simply(monkeypatch)
     monkeypatch.setattr(deadline, "DROPPED_S", 0.05)
     monkeypatch.setattr(attempt, "_judged", lambda *_: time.sleep(LONG_S))
-    definition = schedules.pipeline(tmp_path).model_copy(update={"batch_timeout_ms": 3 * SOON_MS})
-    schedules.arrive(tmp_path, 1)
+    definition = simple_batches.pipeline(tmp_path).model_copy(update={"batch_timeout_ms": 3 * SOON_MS})
+    simple_batches.arrive(tmp_path, 1)
     with pytest.raises(TimedOut, match="batch 1 has taken longer"):
-        advance(definition, schedules.no_spark)
+        advance(definition, simple_batches.no_spark)
     left = [path for path in definition.root.rglob("*.parquet") if "ledger" not in path.parts]
     assert left == []
     assert (definition.root / "results").is_dir(), "files were there"
@@ -118,28 +118,28 @@ def test_a_batch_that_is_ended_leaves_no_files(tmp_path: Path, monkeypatch: pyte
 def test_what_comes_before_the_batch_is_ended_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hangs_at: tuple[Any, str]
 ) -> None:
-    schedules.compute_simply(monkeypatch)
-    definition = schedules.pipeline(tmp_path).model_copy(update={"batch_timeout_ms": SOON_MS})
-    schedules.arrive(tmp_path, 1)
+    simple_batches.compute_simply(monkeypatch)
+    definition = simple_batches.pipeline(tmp_path).model_copy(update={"batch_timeout_ms": SOON_MS})
+    simple_batches.arrive(tmp_path, 1)
     with monkeypatch.context() as patch:
         patch.setattr(*hangs_at, lambda *_, **__: time.sleep(LONG_S))
         patch.setattr(Ledger, "longest_lease_ms", lambda _: 0)
         with pytest.raises(TimedOut, match=r"(looking for the next batch|claiming the pipeline) has taken longer"):
-            advance(definition, schedules.no_spark)
+            advance(definition, simple_batches.no_spark)
     claim = ledger_of(definition).state().claim
     assert claim is None or claim.released
     unbounded = definition.model_copy(update={"batch_timeout_ms": 600_000})
-    assert [report.batch_id for report in advance(unbounded, schedules.no_spark)] == [1]
+    assert [report.batch_id for report in advance(unbounded, simple_batches.no_spark)] == [1]
 
 
 def test_waiting_for_a_sign_of_another_machine_does_not_hang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    schedules.compute_simply(monkeypatch)
-    definition = schedules.pipeline(tmp_path)
-    schedules.arrive(tmp_path, 1)
+    simple_batches.compute_simply(monkeypatch)
+    definition = simple_batches.pipeline(tmp_path)
+    simple_batches.arrive(tmp_path, 1)
     with dead_owner("elsewhere"):
         Ledger(definition.root, wall_clock_ms, 10 * SOON_MS).claim()
     impatient = definition.model_copy(update={"batch_timeout_ms": 8 * SOON_MS, "lease_timeout_ms": SOON_MS})
-    assert [report.batch_id for report in advance(impatient, schedules.no_spark)] == [1]
+    assert [report.batch_id for report in advance(impatient, simple_batches.no_spark)] == [1]
 
 
 @pytest.mark.fault(
@@ -147,16 +147,16 @@ def test_waiting_for_a_sign_of_another_machine_does_not_hang(tmp_path: Path, mon
     "that pipeline is ended after its `batch_timeout`; the others go on",
 )
 def test_a_roll_forward_that_hangs_leaves_the_others_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    schedules.compute_simply(monkeypatch)
-    both = [schedules.pipeline(tmp_path / name) for name in ("one", "two")]
+    simple_batches.compute_simply(monkeypatch)
+    both = [simple_batches.pipeline(tmp_path / name) for name in ("one", "two")]
     for name in ("one", "two"):
-        schedules.arrive(tmp_path / name, 1)
+        simple_batches.arrive(tmp_path / name, 1)
     with stopped("commit:results"):
-        advance(both[0], schedules.no_spark)
+        advance(both[0], simple_batches.no_spark)
     first, second = both[0].model_copy(update={"batch_timeout_ms": SOON_MS}), both[1].model_copy(update={"name": "two"})
     monkeypatch.setattr(at_work, "roll_forward", lambda *_: time.sleep(LONG_S))
     monkeypatch.setattr(together, "sharing_key", lambda _: None)
-    ends = together.advance_together([RunRequest.of(one, clock) for one in (first, second)], schedules.no_spark)
+    ends = together.advance_together([RunRequest.of(one, clock) for one in (first, second)], simple_batches.no_spark)
     assert [type(end.error) for end in ends] == [TimedOut, type(None)]
     assert [report.batch_id for report in ends[1].reports] == [1]
 

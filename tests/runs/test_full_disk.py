@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import resource
 import shutil
 import subprocess
@@ -18,9 +17,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.runs.schedules import Reader, before_each_step, compute_simply, pipeline_of, read_simply
 from tests.support.clicks import clicks, clock, tables
 from tests.support.disks import filled, in_memory, read_only
+from tests.support.simple_batches import Reader, before_each_step, compute_simply, pipeline_of, read_simply
 from tests.support.strategies import ALL
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.cli.exits import UNEXPECTED, pipeline_folder, print_error
@@ -231,7 +230,7 @@ RUNS = """
 import sys
 from pathlib import Path
 import pytest
-from tests.runs.schedules import compute_simply, pipeline_of
+from tests.support.simple_batches import compute_simply, pipeline_of
 from windowlib.runs.advance import advance
 from windowlib.delta.disk import CannotWrite, refusal_of
 with pytest.MonkeyPatch.context() as patch:
@@ -243,21 +242,14 @@ with pytest.MonkeyPatch.context() as patch:
         except CannotWrite as error:
             print(error)
 """
-LESS = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search", "--inh-caps", "-all"]  # root may write anywhere
 
 
 @pytest.mark.fault(
     "the user who runs a pipeline may not write to one of its folders",
     "the run names the folder; with the right given, the next run finishes the batch",
 )
-def test_a_folder_of_another_user(
-    without_rights: list[str], begun: Path, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
+def test_a_folder_of_another_user(less: list[str], begun: Path, tmp_path: Path) -> None:
     """Of each folder by itself, in one process."""
-    less = LESS if os.geteuid() == 0 else []
-    if less and subprocess.run([*less, "true"], capture_output=True).returncode:
-        without_rights.append(f"{request.node.name}: giving up rights (setpriv)")
-        pytest.skip("root writes anywhere, and this one cannot give that up")
     denied = [
         (pipeline_of(Path(shutil.copytree(begun, tmp_path / str(number)))).root, name)
         for number, name in enumerate(("results/_delta_log", "ledger/_delta_log", "_prepared"))

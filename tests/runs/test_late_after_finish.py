@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.reruns.hours import Hours, now
+from tests.support.hours import Hours, now
 from windowlib.decisions.rollback import rollback
 from windowlib.inspection.status import status
 from windowlib.runs.advance import advance

@@ -16,7 +16,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.runs.schedules import (
+from tests.support.clicks import clicks, clicks_on_sail, clock, tables
+from tests.support.disks import ImageDisk, flushed, in_memory
+from tests.support.killed import FILES
+from tests.support.simple_batches import (
     Reader,
     arrive,
     before_each_step,
@@ -27,12 +30,8 @@ from tests.runs.schedules import (
     pipeline,
     pipeline_of,
 )
-from tests.support.clicks import clicks, clock, tables
-from tests.support.disks import ImageDisk, flushed, in_memory
-from tests.support.killed import FILES
 from tests.support.strategies import ALL
 from windowlib.batches.planning import ledger_of
-from windowlib.definition.definition import Definition, load_definition
 from windowlib.delta import disk, log
 from windowlib.delta.log import DamagedLog
 from windowlib.ledger.ledger import Ledger
@@ -195,22 +194,15 @@ def test_the_folders_above_a_new_pipeline_last_before_its_ledger_begins(
 RUNS = """
 import sys
 from pathlib import Path
-from tests.support.clicks import clock
-from tests.runs.test_power_loss import definition_in
+from tests.support.clicks import clicks_on_sail, clock
 from windowlib.engines import sail
 from windowlib.runs.advance import batches
 from windowlib.runs.run import RunRequest
-for report in batches(RunRequest.of(definition_in(Path(sys.argv[1])), clock), sail.session):
+for report in batches(RunRequest.of(clicks_on_sail(Path(sys.argv[1])), clock), sail.session):
     print(report.batch_id, flush=True)
 """
 COPY_EVERY_S = 0.1
 CHECKED = 99 if ALL else 4  # of the copies, at most; each is mounted and run on Sail
-
-
-def definition_in(folder: Path) -> Definition:
-    """The pipeline of clicks that is in a folder, on Sail."""
-    found = load_definition(folder / "clicks.toml")
-    return found.model_copy(update={"root": folder / "warehouse" / "clicks", "engine": "sail"})
 
 
 @pytest.mark.spark
@@ -225,7 +217,7 @@ def test_the_power_fails_while_an_engine_runs(
     spark: SparkSession, mounts: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clicks(tmp_path / "undisturbed", FILES)
-    undisturbed = definition_in(tmp_path / "undisturbed")
+    undisturbed = clicks_on_sail(tmp_path / "undisturbed")
     advance(undisturbed, lambda: spark, clock=clock)
     with in_memory(tmp_path / "memory", COPIES_MB) as memory:
         made = copies_of_a_process(ImageDisk.made(memory / "disk.img", SIZE_MB), tmp_path)
@@ -233,7 +225,7 @@ def test_the_power_fails_while_an_engine_runs(
         for copy in made[:: -(-len(made) // CHECKED)]:
             monkeypatch.setattr(Ledger, "_is_free", lambda *_: True)  # as above
             with copy.disk.mounted(tmp_path / "copy") as folder:
-                definition = definition_in(folder)
+                definition = clicks_on_sail(folder)
                 commit = going_back(ledger_of(definition).state).commit
                 assert (commit.batch_id if commit else 0) >= copy.committed
                 going_back(lambda: advance(definition, lambda: spark, clock=clock))  # noqa: B023

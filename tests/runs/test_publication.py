@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import Schema
 
-from tests.runs import schedules
+from tests.support import simple_batches
 from windowlib.batches.inputs import ComputedBatch
 from windowlib.batches.planning import ledger_of
 from windowlib.contract.tables import COMMIT_ORDER, DQ_RESULTS, RUN_METRICS
@@ -106,22 +106,22 @@ def test_a_publication_that_cannot_be_made_leaves_no_file(tmp_path: Path) -> Non
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A pipeline whose first batch the checks refuse."""
-    schedules.compute_simply(monkeypatch)
+    simple_batches.compute_simply(monkeypatch)
     monkeypatch.setattr(attempt, "_judged", lambda *_: [FAILED])
-    schedules.pipeline(tmp_path)
-    schedules.arrive(tmp_path, 1)
+    simple_batches.pipeline(tmp_path)
+    simple_batches.arrive(tmp_path, 1)
     return tmp_path
 
 
 def test_what_the_checks_refuse_waits_and_is_published_when_it_is_approved(folder: Path) -> None:
-    definition = schedules.pipeline(folder)
+    definition = simple_batches.pipeline(folder)
     with pytest.raises(Rejected, match=r"batch 1 was refused by its checks and waits:\n.*x is at most 3"):
-        advance(definition, schedules.no_spark)
+        advance(definition, simple_batches.no_spark)
     state = ledger_of(definition).state()
     assert (state.commit, state.prepared is not None) == (None, True)
     assert "x is at most 3" in (state.rejection or "")
     approve(definition, "ann", "a busy day", batch_id=1)
-    [report] = advance(definition, schedules.no_spark)
+    [report] = advance(definition, simple_batches.no_spark)
     assert (report.batch_id, report.checks) == (1, [FAILED])
-    assert schedules.Reader(folder).all_values() == [10, 11, 12]
+    assert simple_batches.Reader(folder).all_values() == [10, 11, 12]
     assert [*(definition.root / prepare.FOLDER).iterdir()] == []

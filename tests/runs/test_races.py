@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.clicks import CLICKS, clicks, clock, tables
+from tests.support.clicks import ON_SAIL, clicks, clock, tables
 from tests.support.killed import dead_owner
 from windowlib.batches.planning import ledger_of
 from windowlib.contract.tables import COMMIT_ORDER
@@ -143,7 +143,7 @@ def test_a_heartbeat_survives_an_io_error(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.slow
 @pytest.mark.fault("two runs start at once", "one works, one leaves; one result")
 def test_of_two_runs_at_once_one_works_and_one_leaves(tmp_path: Path) -> None:
-    definition = clicks(tmp_path, files=1, definition=f'engine = "sail"\n{CLICKS}')
+    definition = clicks(tmp_path, files=1, definition=ON_SAIL)
     command = [sys.executable, "-P", "-m", "windowlib", "run", str(definition.file)]
     environment = {name: value for name, value in os.environ.items() if name != "WINDOWLIB_WAREHOUSE"}
     processes = [

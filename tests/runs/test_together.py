@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.plans.test_jobs_of_a_batch import jobs_so_far, visits
 from tests.support.clicks import COMPARED, MINUTE_MS, START_MS, arrive, clock, events, tables
 from tests.support.killed import stopped
+from tests.support.spark_jobs import jobs_so_far, visits
 from tests.support.strategies import ALL
 from tests.support.streams import COUNT, TOTAL, arrives, definition_text, pipeline, pipelines
 from windowlib.batches import sharing

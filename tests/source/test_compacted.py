@@ -11,7 +11,7 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
-from tests.source.test_removals import (
+from tests.source.changed_table import (
     BY_ITSELF,
     HOUR_MS,
     IN_TIME,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 
-from tests.runs.test_full_disk import LESS
 from tests.support.clicks import CLICKS, START_MS, clicks, without
 from windowlib.cli.exits import UNEXPECTED, USER
 from windowlib.definition.definition import Definition
@@ -57,12 +55,12 @@ def pipeline(folder: Path, kind: str = "parquet") -> Definition:
     return definition
 
 
-def said(files: list[Path], denied: list[tuple[Path, int]], ours: list[str]) -> list[tuple[str, int]]:
+def said(files: list[Path], denied: list[tuple[Path, int]], less: list[str]) -> list[tuple[str, int]]:
     """What plans of definitions say, and their exit codes, while places have these modes."""
     for place, mode in denied:
         place.chmod(mode)
     try:
-        command = [*ours, sys.executable, "-c", PLANS, *map(str, files)]
+        command = [*less, sys.executable, "-c", PLANS, *map(str, files)]
         ran = subprocess.run(command, capture_output=True, text=True, check=True)
     finally:
         for place, _ in denied:
@@ -72,21 +70,11 @@ def said(files: list[Path], denied: list[tuple[Path, int]], ours: list[str]) -> 
     return [(line, int(code)) for line, code in zip(lines[::2], lines[1::2], strict=True)]
 
 
-@pytest.fixture
-def ours(without_rights: list[str], request: pytest.FixtureRequest) -> list[str]:
-    """How a command is begun that may read no more than others."""
-    less = LESS if os.geteuid() == 0 else []
-    if less and subprocess.run([*less, "true"], capture_output=True).returncode:
-        without_rights.append(f"{request.node.name}: giving up rights (setpriv)")
-        pytest.skip("root reads anything, and this one cannot give that up")
-    return less
-
-
 @pytest.mark.fault(
     "the user who runs a pipeline may not read its source: the folder, one below it, a file, a Delta log",
     "the run names what may not be read and says to give the right; no file is called damaged",
 )
-def test_a_source_of_another_user(ours: list[str], tmp_path: Path) -> None:
+def test_a_source_of_another_user(less: list[str], tmp_path: Path) -> None:
     places = [
         ("parquet", ".", 0o000),
         ("parquet", ".", 0o444),  # listed, and no file in it may be looked at
@@ -101,7 +89,7 @@ def test_a_source_of_another_user(ours: list[str], tmp_path: Path) -> None:
     definitions = [pipeline(tmp_path / str(number), kind) for number, (kind, _, _) in enumerate(places)]
     denied = [(one.source.path / at, mode) for one, (_, at, mode) in zip(definitions, places, strict=True)]
     for (sentence, code), definition, (place, _) in zip(
-        said([one.file for one in definitions], denied, ours), definitions, denied, strict=True
+        said([one.file for one in definitions], denied, less), definitions, denied, strict=True
     ):
         needed = (
             f"give the user the right to read {definition.source.path} with everything in it, and run the command again"
@@ -112,19 +100,19 @@ def test_a_source_of_another_user(ours: list[str], tmp_path: Path) -> None:
         assert code == USER
 
 
-def test_what_looks_at_a_file_alone_names_it(ours: list[str], tmp_path: Path) -> None:
+def test_what_looks_at_a_file_alone_names_it(less: list[str], tmp_path: Path) -> None:
     definition = pipeline(tmp_path)
     looked_at = definition.file.rename(definition.file.with_name("looked_at.toml"))
-    [(sentence, code)] = said([looked_at], [(definition.source.path / "1.parquet", 0o000)], ours)
+    [(sentence, code)] = said([looked_at], [(definition.source.path / "1.parquet", 0o000)], less)
     assert sentence.startswith(f"error: this user may not read {definition.source.path / '1.parquet'}. Nothing is lost")
     assert code == USER
 
 
-def test_a_folder_above_the_source_of_another_user(ours: list[str], tmp_path: Path) -> None:
+def test_a_folder_above_the_source_of_another_user(less: list[str], tmp_path: Path) -> None:
     text = PARQUET.replace('"incoming"', '"above/incoming"')
     definition = clicks(tmp_path, 0, text)
     definition.source.path.mkdir(parents=True)
-    [(sentence, code)] = said([definition.file], [(tmp_path / "above", 0o000)], ours)
+    [(sentence, code)] = said([definition.file], [(tmp_path / "above", 0o000)], less)
     assert sentence.startswith(f"error: this user may not read {tmp_path / 'above'}. ")
     assert f"give the user the right to read {definition.source.path} " in sentence
     assert code == USER
@@ -134,7 +122,7 @@ def test_a_folder_above_the_source_of_another_user(ours: list[str], tmp_path: Pa
     "the user who runs a pipeline may not read the log of one of its tables",
     "the run names it and says to give the right; no table is called lost",
 )
-def test_a_log_of_another_user(ours: list[str], tmp_path: Path) -> None:
+def test_a_log_of_another_user(less: list[str], tmp_path: Path) -> None:
     """Its folder lets this user list it, or only open a file whose name is known, or neither."""
     modes = (0o444, 0o111, 0o000)
     definitions = [pipeline(tmp_path / str(number)) for number, _ in enumerate(modes)]
@@ -142,7 +130,7 @@ def test_a_log_of_another_user(ours: list[str], tmp_path: Path) -> None:
         write_deltalake(one.root / "ledger", FILE)
     denied = [(one.root / "ledger" / "_delta_log", mode) for one, mode in zip(definitions, modes, strict=True)]
     for (sentence, code), definition, (place, _) in zip(
-        said([one.file for one in definitions], denied, ours), definitions, denied, strict=True
+        said([one.file for one in definitions], denied, less), definitions, denied, strict=True
     ):
         assert sentence.startswith(f"error: this user may not read {place}. Nothing is lost")
         assert f"all of {definition.root}: grant it" in sentence

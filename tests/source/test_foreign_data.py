@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.docs.pages import DOCS, Page
+from tests.support.doc_pages import DOCS, Page
 from windowlib.definition.definition import Definition, InvalidDefinition, load_definition
 from windowlib.model.errors import StateMismatch
 from windowlib.publication.readers import read_table

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.runs.schedules import compute_simply, computed, no_spark, pipeline
+from tests.support.simple_batches import compute_simply, computed, no_spark, pipeline
 from tests.support.strategies import ALL
 from windowlib.batches import batch
 from windowlib.batches.inputs import ComputedBatch, Inputs

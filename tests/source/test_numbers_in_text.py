@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.source.test_text import DEFINITION
+from tests.source.text_pipeline import DEFINITION
 from tests.support.clicks import CLICKS, START_MS, clicks, clock
 from windowlib.definition.definition import load_definition
 from windowlib.engines.sail import is_sail

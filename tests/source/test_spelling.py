@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.source.test_text import pipeline
+from tests.source.text_pipeline import pipeline
 from windowlib.definition.definition import InvalidDefinition, load_definition
 from windowlib.definition.toml.locales import decimal_mark
 from windowlib.plans import names

@@ -5,17 +5,17 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter
-from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.source.text_pipeline import pipeline
 from tests.support.clicks import START_MS, clock
 from windowlib.batches.planning import plan
 from windowlib.decisions.set_aside import set_aside
-from windowlib.definition.definition import Definition, InvalidDefinition, load_definition
+from windowlib.definition.definition import Definition, InvalidDefinition
 from windowlib.model.errors import WindowError
 from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
@@ -24,32 +24,8 @@ from windowlib.source.text import json_lines as lines
 from windowlib.source.text import quotes
 from windowlib.source.text import rows as text
 
-DEFINITION = """
-name = "texts"
-watermark = {{ out_of_orderness = "0s" }}
-window = {{ type = "tumbling", size = "1h" }}
-aggregates = {{ n = "count(*)", total = "sum(value)", note = "max(note)" }}
-[source]
-format = "{format}"
-path = "incoming"
-key = ["user"]
-timestamp = "at_ms"
-timestamp_unit = "ms"
-schema = {{ user = "string", at_ms = "bigint", note = "string", value = "int" }}
-{dialect}
-"""
 HEADER = "user,at_ms,note,value\n"
 AT = START_MS
-
-
-def pipeline(folder: Path, files: Mapping[str, bytes], dialect: str = "", kind: str = "csv") -> Definition:
-    (folder / "incoming").mkdir(parents=True)
-    for name, content in files.items():
-        (folder / "incoming" / name).parent.mkdir(exist_ok=True)
-        (folder / "incoming" / name).write_bytes(content)
-    file = folder / "texts.toml"
-    file.write_text(DEFINITION.format(format=kind, dialect=f"dialect = {{ {dialect} }}" if dialect else ""))
-    return load_definition(file).model_copy(update={"root": folder / "warehouse" / "texts"})
 
 
 def counted(definition: Definition, spark: SparkSession) -> tuple[list[tuple[object, ...]], list[str]]:

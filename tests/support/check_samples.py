@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -115,6 +117,8 @@ RERUN_FIGURES: Mapping[str, int | None] = {
     "watermark_out_ms": 1_763_690_000_000,
 }
 
+SOUND_RESULTS = [("a", 0, 10), ("a", 20, 30), ("b", 0, 10)]
+
 HISTORY = [{**FIGURES, "windows_fired_on_time": fired} for fired in (35, 50, 45, 55, 65)]  # 40 to 70 with the late ones
 
 
@@ -123,6 +127,12 @@ def definition(folder: Path, *, watermark: str = "", checks: str = "") -> Defini
     file = folder / "clicks.toml"
     file.write_text(DEFINITION.format(watermark=watermark, checks=checks), encoding="utf-8")
     return load_definition(file)
+
+
+def own(folder: Path, key: str, *expectations: dict[str, Any]) -> Definition:
+    """The sample definition with an expectation suite of its own under a key of its checks."""
+    (folder / "own.json").write_text(json.dumps({"expectations": expectations}))
+    return definition(folder, checks=f'{key} = "own.json"')
 
 
 def results_file(folder: Path, rows: list[tuple[str, int, int]]) -> Path:

@@ -38,6 +38,7 @@ clicks = "count(*)"
 total = "sum(value)"
 first = "first(value)"
 """
+ON_SAIL = f'engine = "sail"\n{CLICKS}'
 MORE = ("event_id", "max_files_per_run", "allowed_lateness", "first")  # what tests of values can do without
 SCHEMA = pa.schema([("id", pa.string()), ("user", pa.string()), ("at_ms", pa.int64()), ("value", pa.int64())])
 START_MS = 1_772_409_600_000  # 2026-03-02, midnight UTC
@@ -80,6 +81,12 @@ def clicks(folder: Path, files: int = FILES, definition: str = CLICKS) -> Defini
         arrive(folder, number, events(number))
     # Its own warehouse, whatever the environment says.
     return load_definition(file).model_copy(update={"root": folder / "warehouse" / "clicks"})
+
+
+def clicks_on_sail(folder: Path) -> Definition:
+    """The pipeline that is in a folder, on Sail."""
+    found = load_definition(folder / "clicks.toml")
+    return found.model_copy(update={"root": folder / "warehouse" / "clicks", "engine": "sail"})
 
 
 def arrive(folder: Path, number: int, rows: Iterable[Mapping[str, Any]], schema: pa.Schema = SCHEMA) -> Path:

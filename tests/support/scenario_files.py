@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.model.engines import Engine
+from tests.support.reference_engines import Engine
 from windowlib.model import assigners
 from windowlib.model.aggregates import Count
 from windowlib.model.elements import Element, Firing, Late

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.runs.schedules import DEFINITION, compute_simply, no_spark
+from tests.support.simple_batches import DEFINITION, compute_simply, no_spark
 from tests.support.strategies import ALL
 from tests.world.growth.bounds import needed_files
 from windowlib.definition.definition import load_definition

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from tests.support.planting import planted
 from tests.world.mixed_operations.play import play
-from tests.world.planted.faults import FAULTS, planted
+from tests.world.planted.faults import FAULTS
 
 pytestmark = [pytest.mark.spark]
 BRIEF = {7: 4, 9: 4}  # seeds, and how many operations

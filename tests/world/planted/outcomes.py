@@ -11,7 +11,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.world.planted.faults import FAULTS, PACKAGE, Fault, planted
+from tests.support import planting
+from tests.support.planting import PACKAGE, Fault, planted
+from tests.world.planted.faults import FAULTS
 from tests.world.planted.pipelines import Drawn, play
 
 KEPT = Path(__file__).parents[3] / ".planted"
@@ -46,9 +48,8 @@ class Compared:
 
 def of_code() -> str:
     """A name for the code that outcomes depend on."""
-    files = sorted(
-        [*PACKAGE.rglob("*.py"), *PACKAGE.parent.glob("expectations/*.json"), *Path(__file__).parent.glob("*.py")]
-    )
+    folders = PACKAGE.rglob("*.py"), PACKAGE.parent.glob("expectations/*.json"), Path(__file__).parent.glob("*.py")
+    files = sorted([*(file for folder in folders for file in folder), Path(planting.__file__)])
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
 
 

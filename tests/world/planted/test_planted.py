@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.world.planted.faults import FAULTS, Fault, planted
+from tests.support.planting import Fault, planted
+from tests.world.planted.faults import FAULTS
 from tests.world.planted.pipelines import Drawn, play
 from windowlib.engines.sail import is_sail
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.support.clicks import MINUTE_MS
+from tests.support.comparison import same_values
 from tests.world.random_pipelines.drawn import Case, Drawn, Happens
 from tests.world.random_pipelines.truth import (
     AGGREGATES,
@@ -25,7 +26,6 @@ from tests.world.random_pipelines.truth import (
     Rules,
     Truth,
     Windows,
-    same_values,
 )
 from windowlib.contract.result_tables import FILLED
 from windowlib.definition.definition import Definition, load_definition

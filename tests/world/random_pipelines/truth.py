@@ -1,4 +1,4 @@
-"""What a pipeline must show after each batch, by the rules alone: lists and dictionaries, no code of the project.
+"""What a pipeline must show after each batch, by the rules alone: lists and dictionaries, no code of windowlib.
 
 A *place* is a file and a row of it. A window, or a slice of aligned windows, holds the events of its key; what is
 published of it is worked out from them. Rules of a batch:
@@ -21,8 +21,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import gcd, isclose
+from math import gcd
 from typing import Any, NamedTuple
+
+from tests.support.comparison import same_values
 
 BEGINNING, END = -(2**63), 2**63 - 1
 Place = tuple[str, int]
@@ -526,12 +528,4 @@ def values_of(rows: Sequence[Row]) -> tuple[Any, ...]:
         len(set(known)),
         None if least is None else max(known) - least,
         in_time[-1].at_ms,
-    )
-
-
-def same_values(found: Sequence[Any], wanted: Sequence[Any]) -> bool:
-    """Whether two rows of values are equal; averages nearly."""
-    return len(found) == len(wanted) and all(
-        isclose(one, other, rel_tol=1e-9) if isinstance(other, float) and isinstance(one, float) else one == other
-        for one, other in zip(found, wanted, strict=True)
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
-from tests.runs.schedules import no_spark
+from tests.support.simple_batches import no_spark
 from tests.world.schedules.explorer import REFUSING, Explorer
 from tests.world.schedules.pipeline import (
     FILE_MS,

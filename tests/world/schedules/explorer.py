@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-from tests.runs.schedules import before_each_step
+from tests.support.simple_batches import before_each_step
 from tests.world.schedules.pipeline import computed, held_in_source, not_compared, recomputed
 from windowlib.batches import batch
 from windowlib.delta import checkpoints, disk

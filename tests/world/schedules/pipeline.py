@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import Schema
 
-from tests.runs import schedules
+from tests.support import simple_batches
 from windowlib.batches.inputs import ComputedBatch, Inputs
 from windowlib.contract.tables import TABLES
 from windowlib.definition.definition import Definition
@@ -34,7 +34,7 @@ from windowlib.source.contents import Checksums
 from windowlib.source.intake import BatchIntake, read_files
 
 NO_DELAY, LONG_DELAY = "0s", "5h"
-OLD, NEW = schedules.GAP, "20ms"  # the gaps of the definition before a migration, and after it
+OLD, NEW = simple_batches.GAP, "20ms"  # the gaps of the definition before a migration, and after it
 AT_ONCE = {10: 0, 20: 1}  # by the gap in milliseconds: of the values of new files, those with this rest by 2
 TABLE = pa.schema([("value", pa.int64()), ("batch_id", pa.int64())])
 RERUN_FILE = 1
@@ -46,8 +46,8 @@ _PARTITIONS: Mapping[str, Mapping[str, object]] = {
     "open_windows": dict.fromkeys(TABLES["open_windows"].partition_by, 0),
 }
 
-pipeline = lru_cache(maxsize=64)(schedules.pipeline)  # asked for at each step of each schedule
-arrive = schedules.arrive
+pipeline = lru_cache(maxsize=64)(simple_batches.pipeline)  # asked for at each step of each schedule
+arrive = simple_batches.arrive
 Rows = Mapping[int, int]  # value -> the batch that put it there
 
 

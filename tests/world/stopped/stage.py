@@ -15,8 +15,10 @@ from typer.testing import CliRunner
 from tests.support.clicks import MINUTE_MS, SCHEMA, START_MS, arrive, events
 from tests.support.killed import stopped
 from tests.support.own_code import top_and_mean
+from windowlib.batches.planning import ledger_of
 from windowlib.cli.main import app
 from windowlib.contract.tables import COMMIT_ORDER
+from windowlib.definition.definition import Definition
 
 TOML = """
 name = "stopped"
@@ -168,3 +170,9 @@ def call(folder: Path, command: Sequence[str]) -> int:
         ended = CliRunner().invoke(app, words, env={"COLUMNS": "200"})
     print(*words, "->", ended.exit_code, ended.output[-600:])
     return ended.exit_code
+
+
+def a_minute_later(definition: Definition) -> int:
+    """A minute after the newest batch was planned."""
+    state = ledger_of(definition).state()
+    return max(state.time_ms or 0, state.plan.plan_time_ms if state.plan else 0) + MINUTE_MS

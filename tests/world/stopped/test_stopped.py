@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.clicks import MINUTE_MS
 from tests.world.stopped import truth
 from tests.world.stopped.cases import CASES, stopped
+from tests.world.stopped.stage import a_minute_later
 from tests.world.stopped.stories import STORIES
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.decisions.verdicts import abandon, approve
-from windowlib.definition.definition import Definition, load_definition
+from windowlib.definition.definition import load_definition
 from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.ledger.ledger import Rejected
@@ -29,12 +29,6 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def _own_warehouse(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
-
-
-def a_minute_later(definition: Definition) -> int:
-    """A minute after the newest batch was planned."""
-    state = ledger_of(definition).state()
-    return max(state.time_ms or 0, state.plan.plan_time_ms if state.plan else 0) + MINUTE_MS
 
 
 @pytest.mark.spark

@@ -14,8 +14,8 @@ import pytest
 from tests.support.clicks import START_MS
 from tests.world.stopped import truth
 from tests.world.stopped.cases import stopped
+from tests.world.stopped.stage import a_minute_later
 from tests.world.stopped.stories import ERASED, LATE_NAME, SET_ASIDE
-from tests.world.stopped.test_stopped import a_minute_later
 from windowlib.batches.planning import ledger_of
 from windowlib.contract.tables import COMMIT_ORDER
 from windowlib.decisions.verdicts import abandon

@@ -2,7 +2,7 @@
 
 To add a function, describe it next to those of its kind in `windowlib.plans.aggregates.mergeable`: every other place
 asks this table. What it computes of hostile values on every engine is proved by a line in
-`tests/engines/matrix_aggregates.py`.
+`tests/support/matrix/aggregates.py`.
 """
 
 from __future__ import annotations

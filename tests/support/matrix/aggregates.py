@@ -11,9 +11,9 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any
 
-from tests.engines.matrix_more import MORE
-from tests.engines.matrix_oracle import Aggregate, Oracle, added, exactly, float_sum, in_time, known, rank
-from tests.engines.matrix_values import NESTED, WHOLE, Type, has_order, is_decimal, is_float, is_number
+from tests.support.matrix.more_aggregates import MORE
+from tests.support.matrix.oracle import Aggregate, Oracle, added, exactly, float_sum, in_time, known, rank
+from tests.support.matrix.values import NESTED, WHOLE, Type, has_order, is_decimal, is_float, is_number
 
 
 def least(of: Type, values: Sequence[Any]) -> Any:

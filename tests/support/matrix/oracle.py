@@ -9,7 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from tests.engines.matrix_values import INF, NAN, Type, is_float, times
+from tests.support.matrix.values import INF, NAN, Type, is_float, times
 
 # What the values of a key come to, in the order of their arrival; their times are those of `times`.
 Oracle = Callable[[Type, Sequence[Any]], Any]

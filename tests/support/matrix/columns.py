@@ -1,7 +1,7 @@
 """The matrix: every aggregate of every type over hostile values, through the whole pipeline.
 
 A *case* is what one key of one column gets in three batches: the second carries state on and fires, the third is late
-and updates. A *cell* is an aggregate of a column over a case. What is right: `tests.engines.matrix_aggregates`.
+and updates. A *cell* is an aggregate of a column over a case. What is right: `tests.support.matrix.aggregates`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from tests.engines.matrix_aggregates import AGGREGATES
-from tests.engines.matrix_oracle import Aggregate
-from tests.engines.matrix_values import BASE, CASES, INT32, INT64, ROWS, TYPES, Case, Type, padded, times
+from tests.support.matrix.aggregates import AGGREGATES
+from tests.support.matrix.oracle import Aggregate
+from tests.support.matrix.values import BASE, BATCHES, CASES, INT32, INT64, ROWS, TYPES, Case, Type, padded, times
 from windowlib.definition.sql.expression_types import without_order
 from windowlib.engines.proved_aggregates import spark_type
 from windowlib.plans.aggregates.calls import parsed
@@ -163,6 +163,14 @@ def folds(one: Column) -> bool:
     """Whether the operator itself computes it, element by element; else a definition is refused."""
     return not one.aggregate.sql.startswith(("approx_count_distinct", "hll_sketch"))
 
+
+WINDOWS = {
+    "tumbling": '[window]\ntype = "tumbling"\nsize = "1h"\nallowed_lateness = "1d"\n',
+    "session": '[window]\ntype = "session"\ngap = "30m"\nallowed_lateness = "1d"\n',
+    "count": f'[window]\ntype = "tumbling_count"\nsize = {2 * ROWS}\n',
+    "evictor": '[window]\ntype = "tumbling"\nsize = "1h"\nallowed_lateness = "1d"\n'
+    f'[window.evictor]\ntype = "count"\nn = {BATCHES * ROWS}\n',  # the operator itself, which evicts none
+}
 
 MOST = Decimal("9" * 36 + ".99")
 # What does not fit: an expression, the column that it is of, and its values in each batch.

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-KEPT = Path(__file__).with_name("matrix_run.json")
+KEPT = Path(__file__).with_name("outcomes.json")
 IS_KEPT = bool(os.environ.get("WINDOWLIB_KEEP_MATRIX"))  # as `make matrix` sets it
 
 

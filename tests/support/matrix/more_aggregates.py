@@ -14,8 +14,8 @@ from functools import reduce
 from operator import and_, or_, xor
 from typing import Any
 
-from tests.engines.matrix_oracle import Aggregate, Oracle, added, in_time, known, rank
-from tests.engines.matrix_values import NESTED, WHOLE, Type, has_order, is_number, times
+from tests.support.matrix.oracle import Aggregate, Oracle, added, in_time, known, rank
+from tests.support.matrix.values import NESTED, WHOLE, Type, has_order, is_number, times
 
 
 def _whole(one: Type) -> bool:

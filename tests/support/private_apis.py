@@ -1,0 +1,49 @@
+"""Tests that hold lines of the page of private and deep APIs: each names the page when it fails."""
+
+from __future__ import annotations
+
+import subprocess
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = "docs/contributing/private-apis.md"
+OF_AIRFLOW = pytest.mark.filterwarnings("ignore:Using .httpx. with .starlette.testclient. is deprecated")
+HELD: dict[str, set[str]] = defaultdict(set)  # by file, what tests of this file hold
+
+
+@contextmanager
+def listed(what: str) -> Iterator[None]:
+    """What fails in here fails as: the API `what` has changed, and the page says what to do."""
+    try:
+        yield
+    except Exception as error:
+        pytest.fail(f"{what} has changed ({type(error).__name__}: {error}): see {PAGE}")
+
+
+def holds(file: str, *names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The test below breaks when what `file` uses under these names no longer does what `file` needs."""
+    HELD[f"windowlib/{file}"] |= set(names)
+
+    def of(test: Callable[..., None]) -> Callable[..., None]:
+        @wraps(test)
+        def named(*arguments: Any, **parameters: Any) -> None:
+            with listed(f"{', '.join(names)} ({file})"):
+                test(*arguments, **parameters)
+
+        return named
+
+    return of
+
+
+def printed(command: list[str], folder: Path = ROOT, **others: Any) -> str:
+    """What a command prints; an AssertionError with its errors where it fails."""
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, **others)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
