@@ -213,10 +213,10 @@ def mapped(init: Path) -> list[str]:
     return MAP_LINE.findall(ast.get_docstring(parsed(init.read_text()), clean=False) or "")
 
 
-def map_errors(root: Path) -> list[str]:
+def map_errors(root: Path, package: str) -> list[str]:
     """Modules and subpackages that a package's map lacks, names twice, or names although they do not exist."""
     errors: list[str] = []
-    for init in sorted((root / "windowlib").rglob("__init__.py")):
+    for init in sorted((root / package).rglob("__init__.py")):
         folder = init.parent
         modules = Counter(file.name for file in folder.glob("*.py") if file != init)
         packages = Counter(f"{file.parent.name}/" for file in folder.glob("*/__init__.py"))
@@ -227,8 +227,9 @@ def map_errors(root: Path) -> list[str]:
     return errors
 
 
-def test_every_package_maps_each_of_its_modules() -> None:
-    assert map_errors(ROOT) == []
+@pytest.mark.parametrize("package", ["windowlib", "tests/support"])
+def test_every_package_maps_each_of_its_modules(package: str) -> None:
+    assert map_errors(ROOT, package) == []
 
 
 def test_the_map_of_the_whole_package_lists_the_folders_in_their_order() -> None:
@@ -245,7 +246,7 @@ def test_planted_errors_in_maps_are_noticed(tmp_path: Path) -> None:
     (inner / "__init__.py").write_text('"""Folder.\n\n    twice.py   module\n    twice.py   module\n"""\n')
     for name in ("twice", "missing"):
         (inner / f"{name}.py").touch()
-    assert map_errors(tmp_path) == [
+    assert map_errors(tmp_path, "windowlib") == [
         "windowlib/__init__.py wrongly names gone.py",
         "windowlib/inner/__init__.py lacks missing.py",
         "windowlib/inner/__init__.py wrongly names twice.py",

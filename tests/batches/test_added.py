@@ -1,6 +1,6 @@
 """Columns may be added on a live pipeline: filled by events from then on, and every row says what it has of them.
 
-That each kind of window then shows what plain Python says is in `tests/random_pipelines`, whose pipelines get some.
+That each kind of window then shows what plain Python says is in `tests/world/random_pipelines`: some add columns.
 """
 
 from __future__ import annotations

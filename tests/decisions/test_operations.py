@@ -33,7 +33,9 @@ from windowlib.runs.advance import advance
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 FILES = 3
-BETWEEN = pytest.mark.long("tests/schedules kills a rollback at any of its steps, without an engine, in make test")
+BETWEEN = pytest.mark.long(
+    "tests/world/schedules kills a rollback at any of its steps, without an engine, in make test"
+)
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +153,7 @@ def test_a_prepared_batch_is_published_after_a_restore(
     assert tables(run(pipeline, spark)) == tables(undisturbed)
 
 
-@pytest.mark.long("two tables are restored in make test, and tests/schedules kills that at each step")
+@pytest.mark.long("two tables are restored in make test, and tests/world/schedules kills that at each step")
 def test_a_restore_is_killed_between_two_tables(
     spark: SparkSession, pipeline: Definition, undisturbed: Definition
 ) -> None:

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from tests.erasure.erased_user import USER, asked
 from tests.support.clicks import clicks
+from tests.support.follower import apply_changes
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.erasure.forget import forget
@@ -42,13 +43,12 @@ def cuts(definition: Definition) -> dict[int, list[dict[str, Any]]]:
     }
 
 
-def followed(definition: Definition, before: Iterable[Mapping[str, Any]], after: int) -> set[tuple[Any, ...]]:
+def followed(definition: Definition, before: Iterable[dict[str, Any]], after: int) -> set[tuple[Any, ...]]:
     """The windows that one has who had those of `before` after a batch, and has read the changes since."""
-    found = {bounds(row) for row in before}
-    changes = (row for row in read_table(definition, "result_changes").to_pylist() if row["batch_id"] > after)
-    for row in sorted(changes, key=lambda row: (row["batch_id"], row["change"] != "removed")):
-        found = found - {bounds(row)} if row["change"] == "removed" else found | {bounds(row)}
-    return found
+    held = {bounds(row): row for row in before}
+    changes = read_table(definition, "result_changes").to_pylist()
+    apply_changes(held, (row for row in changes if row["batch_id"] > after), bounds)
+    return set(held)
 
 
 def bounds(row: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -164,7 +164,7 @@ BEFORE = ("ledger:claim", "row:erasures")  # nothing is done yet
 FIXED = (*(f"commit:{name}" for name in CHANGED), "ledger:commit")  # the next command finishes it
 STEPS = (*BEFORE, "ledger:prepare", *FIXED)
 OFTEN = ("commit:results",)
-RARELY = pytest.mark.long("in make test it is killed between tables, and tests/schedules kills it at each step")
+RARELY = pytest.mark.long("in make test it is killed between tables, and tests/world/schedules kills it at each step")
 
 
 def test_half_erased_a_key_is_left_out_of_what_is_compared(spark: SparkSession, folder: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.clicks import CLICKS, arrive, clicks, clock, events, tables
+from tests.support.follower import apply_changes
 from tests.support.killed import stopped
 from tests.support.strategies import ALL
 from windowlib.batches.planning import ledger_of
@@ -102,13 +103,7 @@ def values(row: dict[str, Any]) -> tuple[Any, ...]:
 def check_followers(definition: Definition, stale: tuple[str, ...] = ()) -> None:
     """Applied in the order of batches, the changes give `results`, as the protocol says."""
     current: dict[tuple[Any, ...], dict[str, Any]] = {}
-    changes = read_table(definition, "result_changes").to_pylist()
-    for row in sorted(changes, key=lambda row: (row["batch_id"], row["change"] != "removed")):
-        if row["change"] == "removed":
-            del current[identity(row)]
-        else:
-            assert (identity(row) in current) == (row["change"] == "changed")
-            current[identity(row)] = row
+    apply_changes(current, read_table(definition, "result_changes").to_pylist(), identity)
     results = read_table(definition, "results").to_pylist()
     assert {key: values(row) for key, row in current.items()} == {identity(row): values(row) for row in results}
 
@@ -242,7 +237,7 @@ def in_cuts(folder: Path, text: str, cuts: list[int], spark: SparkSession) -> De
 
 MOMENTS: tuple[str, ...] = ("write:feed", "ledger:prepare", "commit:open_windows", "commit:results", "ledger:commit")
 if not ALL:
-    MOMENTS = MOMENTS[3:4]  # each takes seconds; tests/schedules kills a migration at every step, without an engine
+    MOMENTS = MOMENTS[3:4]  # each takes seconds; tests/world/schedules kills it at every step, without an engine
 
 
 @pytest.mark.fault(

@@ -19,6 +19,7 @@ from pyarrow import fs
 
 from tests.support.clicks import FILES, clicks
 from tests.support.delta_reader import FILTERS, MAINTAINED, OLD, READ_MAINTAINED
+from tests.support.follower import apply_changes
 from tests.support.strategies import ALL
 from windowlib.contract.tables import TABLES
 from windowlib.definition.definition import Definition
@@ -160,17 +161,11 @@ class TestReaders:
     def test_the_changes_in_order_of_batches_give_the_results(self, pipeline: Definition) -> None:
         rows = read_table(pipeline, "result_changes").to_pylist()
         assert {row["change"] for row in rows} == {"added", "removed"} | {"changed"} & {row["change"] for row in rows}
-        table: dict[tuple[Any, ...], Row] = {}
-        for batch_id in sorted({row["batch_id"] for row in rows}):
-            batch = [row for row in rows if row["batch_id"] == batch_id]
-            for row in batch:
-                if row["change"] == "removed":
-                    del table[identity(row)]
-            for row in batch:
-                if row["change"] != "removed":
-                    assert (identity(row) in table) == (row["change"] == "changed")
-                    table[identity(row)] = {k: v for k, v in row.items() if k not in ("change", "cause")}
-        assert in_order(table.values()) == in_order(results(pipeline))
+        held: dict[tuple[Any, ...], Row] = {}
+        apply_changes(held, rows, identity)
+        added = ("change", "cause")
+        table = [{name: value for name, value in row.items() if name not in added} for row in held.values()]
+        assert in_order(table) == in_order(results(pipeline))
 
 
 def identity(row: Row) -> tuple[Any, ...]:

@@ -21,6 +21,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from tests.support.clicks import CLICKS, MINUTE_MS, SCHEMA, START_MS, arrive, clicks, clock, events, tables
+from tests.support.follower import apply_changes
 from tests.support.killed import stopped
 from tests.support.strategies import ALL as EVERY
 from windowlib.batches.planning import ledger_of
@@ -118,23 +119,17 @@ def test_what_is_outside_stays_as_it_is(corrected: Definition, spark: SparkSessi
 
 
 def test_the_feed_alone_gives_the_results(corrected: Definition) -> None:
-    shown: dict[tuple[Any, ...], Any] = {}
-    rows = read_table(corrected, "result_changes").to_pylist()
-    for row in sorted(rows, key=lambda row: (row["batch_id"], row["change"] != "removed")):
-        identity = (row["user"], row["window_start"], row["window_end"])
-        if row["change"] == "removed":
-            del shown[identity]
-        else:
-            shown[identity] = (row["clicks"], row["total"], row["first"], row["firing"])
-    found = {
-        (row["user"], row["window_start"], row["window_end"]): (
-            row["clicks"],
-            row["total"],
-            row["first"],
-            row["firing"],
-        )
-        for row in read_table(corrected, "results").to_pylist()
-    }
+    held: dict[Any, dict[str, Any]] = {}
+    apply_changes(
+        held,
+        read_table(corrected, "result_changes").to_pylist(),
+        lambda row: (row["user"], row["window_start"], row["window_end"]),
+    )
+    columns = ("user", "window_start", "window_end", "clicks", "total", "first", "firing")
+    shown, found = (
+        sorted((tuple(row[name] for name in columns) for row in rows), key=str)
+        for rows in (held.values(), read_table(corrected, "results").to_pylist())
+    )
     assert shown == found
 
 
@@ -555,7 +550,7 @@ def test_each_attempt_dies_one_commit_later(corrected: Definition, spark: SparkS
     assert tables(definition) == tables(corrected)
 
 
-@pytest.mark.long("one that applies a preview finishes what is left, in make test; tests/schedules has runs, too")
+@pytest.mark.long("one that applies a preview finishes what is left, in make test; tests/world/schedules has runs, too")
 def test_a_rerun_first_finishes_what_another_has_left(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 2, SHORT)
     with stopped("commit:results"):
@@ -565,7 +560,7 @@ def test_a_rerun_first_finishes_what_another_has_left(spark: SparkSession, tmp_p
     assert [report.batch_id for report in run(definition, spark)] == [3]
 
 
-@pytest.mark.long("runs finish reruns in tests/schedules, and several give one up together, in make test")
+@pytest.mark.long("runs finish reruns in tests/world/schedules, and several give one up together, in make test")
 def test_pipelines_that_run_together_finish_a_rerun(corrected: Definition, spark: SparkSession, tmp_path: Path) -> None:
     definition = done(tmp_path, spark)
     other_file = tmp_path / "hours.toml"
@@ -578,7 +573,7 @@ def test_pipelines_that_run_together_finish_a_rerun(corrected: Definition, spark
     assert tables(definition) == tables(corrected)
 
 
-@pytest.mark.long("one that its checks refuse is abandoned in make test; tests/schedules abandons them at any step")
+@pytest.mark.long("one that its checks refuse is abandoned in make test; tests/world/schedules abandons them anywhere")
 def test_an_abandoned_rerun_leaves_no_trace(spark: SparkSession, tmp_path: Path) -> None:
     definition = done(tmp_path, spark)
     before = tables(definition)

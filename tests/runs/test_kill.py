@@ -101,7 +101,7 @@ def test_killed_while_it_writes_and_before_its_last_table(spark: SparkSession, t
     assert left_by_attempts(definition) == []
 
 
-@pytest.mark.long("two moments are in make test, and tests/schedules kills runs at each step, without an engine")
+@pytest.mark.long("two moments are in make test, and tests/world/schedules kills runs at each step, without an engine")
 def test_each_attempt_dies_one_commit_later(undisturbed: Definition, spark: SparkSession, tmp_path: Path) -> None:
     die_one_commit_later(undisturbed, clicks(tmp_path, FILES), spark)
 
@@ -122,7 +122,7 @@ def test_each_attempt_of_a_kind_dies_one_commit_later(spark: SparkSession, tmp_p
 def die_one_commit_later(undisturbed: Definition, definition: Definition, spark: SparkSession) -> None:
     """Kills the second batch before its commits in turn; in the end the tables are the undisturbed ones.
 
-    In `make test` before every other one: `tests/schedules` kills runs before each step, without an engine.
+    In `make test` before every other one: `tests/world/schedules` kills runs before each step, without an engine.
     """
     assert run(definition, spark, max_batches=1) == [1]
     frozen = plan(definition, clock)  # killed right after it
@@ -156,7 +156,7 @@ def left_by_attempts(definition: Definition) -> list[Path]:
     return [*of_attempts, *(root / "_prepared").glob("*"), *(root / "_staging").glob("*")]
 
 
-@pytest.mark.long("tests/schedules kills it at any of its steps, without an engine, in make test")
+@pytest.mark.long("tests/world/schedules kills it at any of its steps, without an engine, in make test")
 @pytest.mark.fault("`windowlib abandon` is killed half way", "the next run takes back what was left and plans again")
 def test_abandoning_is_killed_and_the_next_run_makes_a_new_plan(
     undisturbed: Definition, spark: SparkSession, tmp_path: Path

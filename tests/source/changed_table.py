@@ -12,7 +12,9 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
+from tests.support import from_scratch
 from tests.support.clicks import CLICKS, MINUTE_MS, SCHEMA, clock, events
+from tests.support.from_scratch import Event, Window
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.inspection.verify.asked import VerifyRequest
@@ -43,42 +45,25 @@ def run(definition: Definition, spark: SparkSession, **how: Any) -> list[Rerun |
     return [commit.rerun for commit in commits_of(ledger_of(definition).tables) if commit.batch_id in done]
 
 
-Row = dict[str, Any]
-Window = tuple[str, int, int, int, int]  # user, start, end, clicks, total
-
-
-def rows_of(folder: Path) -> list[Row]:
-    """The rows that the table holds, each event once."""
+def events_of(folder: Path) -> list[Event]:
+    """The events that the table holds, each once."""
     rows = {row["id"]: row for row in table_of(folder).to_pyarrow_table().to_pylist() if row["user"]}
-    return sorted(rows.values(), key=lambda row: (row["user"], row["at_ms"]))
+    return [(row["user"], row["at_ms"], row["value"]) for row in rows.values()]
 
 
 def sessions(folder: Path) -> list[Window]:
     """The sessions of the rows that the table holds."""
-    chains: list[list[Row]] = []
-    for row in rows_of(folder):
-        last = chains[-1][-1] if chains else row
-        if not chains or (row["user"], row["at_ms"] - GAP_MS) > (last["user"], last["at_ms"]):
-            chains.append([])
-        chains[-1].append(row)
-    return [window(chain, chain[0]["at_ms"], chain[-1]["at_ms"] + GAP_MS) for chain in chains]
+    return from_scratch.sessions(events_of(folder), GAP_MS)
 
 
 def hours(folder: Path) -> list[Window]:
     """The tumbling windows of the rows that the table holds."""
-    of_window: dict[tuple[str, int], list[Row]] = {}
-    for row in rows_of(folder):
-        of_window.setdefault((row["user"], row["at_ms"] // HOUR_MS * HOUR_MS), []).append(row)
-    return [window(rows, start_ms, start_ms + HOUR_MS) for (_, start_ms), rows in of_window.items()]
-
-
-def window(rows: list[Row], start_ms: int, end_ms: int) -> Window:
-    return rows[0]["user"], start_ms, end_ms, len(rows), sum(row["value"] for row in rows)
+    return from_scratch.tumbling(events_of(folder), HOUR_MS)
 
 
 def published(definition: Definition) -> list[Window]:
     rows = read_table(definition, "results").to_pylist()
-    return sorted((r["user"], ms(r["window_start"]), ms(r["window_end"]), r["clicks"], r["total"]) for r in rows)
+    return sorted(Window(r["user"], ms(r["window_start"]), ms(r["window_end"]), r["clicks"], r["total"]) for r in rows)
 
 
 def ms(moment: datetime) -> int:

@@ -17,7 +17,6 @@ from tests.source.changed_table import (
     HOUR_MS,
     IN_TIME,
     Changes,
-    Window,
     append,
     ended,
     hours,
@@ -26,6 +25,7 @@ from tests.source.changed_table import (
     table_of,
 )
 from tests.support.clicks import SCHEMA, START_MS, clicks, clock, events
+from tests.support.from_scratch import Window
 from windowlib.batches.planning import ledger_of, plan, rerun_plan
 from windowlib.definition.definition import Definition
 from windowlib.delta.tables import Tables

@@ -1,1 +1,48 @@
-"""What several tests share: pipelines, oracles, strategies, engines, and ways to break things."""
+"""What several folders of tests share: pipelines, oracles, engines, and ways to break things.
+
+access_log.py         access logs of web servers: parsed, cut into files, or made up
+aligned_windows.py    the windows and the slice that hold a time, for oracles
+browser.py            Chromium without a window
+check_samples.py      a definition, the figures of a sound batch, and its checks
+clicks.py             the pipeline of clicks: sessions of late, repeated and unusable events
+comparison.py         values that were computed in two ways
+connect_run.py        a run of clicks over Spark Connect
+connect_server.py     a Spark Connect server
+damage.py             Parquet files as a bad disk leaves them
+delta_reader.py       Spark's own Delta reader, in a JVM of its own
+disks.py              mounted disks: full, read-only, copied at any moment
+doc_pages.py          README and pages, followed command by command
+drawn_pipelines.py    pipelines and files drawn by Hypothesis
+event_frames.py       frames of events, as admission leaves them to a plan
+every_aggregate.py    SQL of every aggregate function
+every_type.py         rows with values of each type
+faults.py             mistakes planted in a copy of the project, for the tests of the core
+follower.py           a consumer of result_changes
+from_scratch.py       windows of all events at once
+general_engines.py    the general plan: its worker alone, or the plan on Spark
+hours.py              hours of two users, edited and rerun
+installed.py          windowlib from a wheel, in an environment of its own
+killed.py             runs that are killed at a step
+live_pipeline.py      a live pipeline whose definition is edited
+long_history.py       a pipeline with thousands of batches
+matrix/               aggregates of every type over hostile values, with their exact results
+named_columns.py      a pipeline whose columns have given names
+on_cluster.py         all batches of clicks, on the cluster that a definition names
+on_sail.py            the next batches of clicks, on Sail
+order.py              the order of test files for several workers
+own_code.py           an author's own function and aggregate, as text
+page_samples.py       pipelines whose pages are shown
+planting.py           a mistake planted in the running process
+private_apis.py       tests that hold lines of the page of private APIs
+quick.py              settings of Spark for tests of a few rows
+reference_engines.py  the operator, and the batch rule
+rerun_oracle.py       what a rerun must leave
+scenario_files.py     scenarios in TOML
+simple_batches.py     a pipeline whose batches need no engine, stopped at any step
+slice_oracle.py       the slice of one event
+spark_jobs.py         the number of Spark jobs that a session has started
+strategies.py         specs and histories drawn by Hypothesis
+streams.py            several pipelines over one stream of clicks
+window_oracle.py      windows of batches with lateness, by dictionaries
+window_toml.py        definitions that differ in their windows and aggregates
+"""

@@ -41,6 +41,7 @@ first = "first(value)"
 ON_SAIL = f'engine = "sail"\n{CLICKS}'
 MORE = ("event_id", "max_files_per_run", "allowed_lateness", "first")  # what tests of values can do without
 SCHEMA = pa.schema([("id", pa.string()), ("user", pa.string()), ("at_ms", pa.int64()), ("value", pa.int64())])
+SCHEMA_WITH_GAPS = SCHEMA.append(pa.field("gap_ms", pa.int64()))  # of sessions, each event's own
 START_MS = 1_772_409_600_000  # 2026-03-02, midnight UTC
 MINUTE_MS = 60_000
 PLAN_TIME_MS = START_MS + 30 * 24 * 60 * MINUTE_MS

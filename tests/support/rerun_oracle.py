@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from math import gcd
 
+from tests.support.aligned_windows import slice_at, windows_at
 from windowlib.model.assigners import Assigner, DynamicSession, Session, Sliding, Tumbling
 
 Place = tuple[str, int]  # file, row
@@ -72,33 +72,7 @@ class Pipeline:
                 return [(row.time_ms, row.time_ms + gap_ms)]
             case DynamicSession():
                 return [(row.time_ms, row.time_ms + row.gap_ms)]
-        return windows_at(self.assigner, row.time_ms)
-
-
-def windows_at(assigner: Assigner, time_ms: int) -> list[tuple[int, int]]:
-    """The aligned windows that hold a time, earliest first.
-
-    >>> windows_at(Sliding(size_ms=10, slide_ms=4), 9), windows_at(Tumbling(size_ms=10, offset_ms=3), 2)
-    ([(0, 10), (4, 14), (8, 18)], [(-7, 3)])
-    >>> windows_at(Sliding(size_ms=2, slide_ms=5), 3)
-    []
-    """
-    size_ms, slide_ms, offset_ms = _grid(assigner)
-    latest_ms = (time_ms - offset_ms) // slide_ms * slide_ms + offset_ms
-    starts = range(latest_ms, time_ms - size_ms, -slide_ms)
-    return [(start_ms, start_ms + size_ms) for start_ms in reversed(starts)]
-
-
-def slice_at(assigner: Assigner, time_ms: int) -> tuple[int, int]:
-    """The bounds of the slice that holds a time: from any window's bound to the next.
-
-    >>> slice_at(Sliding(size_ms=10, slide_ms=4, offset_ms=1), 0)
-    (-1, 1)
-    """
-    size_ms, slide_ms, offset_ms = _grid(assigner)
-    width_ms = gcd(size_ms, slide_ms)
-    start_ms = (time_ms - offset_ms) // width_ms * width_ms + offset_ms
-    return start_ms, start_ms + width_ms
+        return windows_at(row.time_ms, *_grid(self.assigner))
 
 
 def _grid(assigner: Assigner) -> tuple[int, int, int]:
@@ -184,8 +158,8 @@ def _aligned(pipeline: Pipeline, before: Standing, rows: Sequence[Row], asked: A
         for start_ms, end_ms in pipeline.windows(row):
             if asked.meets(start_ms, end_ms) and pipeline.fired(end_ms):
                 windows.setdefault((row.key, start_ms, end_ms), []).append(row)
-        start_ms, end_ms = slice_at(assigner, row.time_ms)
-        over = windows_at(assigner, start_ms)
+        start_ms, end_ms = slice_at(row.time_ms, *_grid(assigner))
+        over = windows_at(start_ms, *_grid(assigner))
         if over and pipeline.kept(over[-1][1]):
             slices.setdefault((row.key, start_ms, end_ms), []).append(row)
     after.results |= {bounds: _total(held) for bounds, held in windows.items()}

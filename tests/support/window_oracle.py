@@ -1,4 +1,4 @@
-"""Windows worked out the plain way: dictionaries, one batch after another, no code of the project.
+"""Windows worked out the plain way: dictionaries, one batch after another, no code of windowlib.
 
 The rule of a batch: windows of its events and those in flight are joined where they touch; what is then late against
 the watermark of the batch's start (``end - 1 + lateness <= watermark``) is dropped whole; then the watermark moves to
@@ -11,6 +11,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from tests.support.aligned_windows import windows_at
 
 
 class Event(NamedTuple):
@@ -51,7 +53,7 @@ def session(gap: int) -> Assign:
 
 
 def sliding(size: int, slide: int) -> Assign:
-    return lambda t: [(start, start + size) for start in range(t // slide * slide, t - size, -slide)]
+    return lambda t: windows_at(t, size, slide)
 
 
 def run(

@@ -18,6 +18,7 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tests.support.clicks import SCHEMA
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.engines import sail
@@ -51,7 +52,6 @@ total = "sum(value)"
 [retention]
 cuts = "{keep}"
 """
-SCHEMA = pa.schema([("id", pa.string()), ("user", pa.string()), ("at_ms", pa.int64()), ("value", pa.int64())])
 START_MS = 1_893_456_000_000  # 2030-01-01, midnight UTC: to maintenance, all that is written here soon is old
 STEP_MS = 600_000  # a batch comes every ten minutes
 MEASURED, EMPTY_RUNS = 100, 30

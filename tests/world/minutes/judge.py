@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from tests.support.from_scratch import sessions, tumbling
 from tests.world.minutes.place import GAP_MS, MINUTE_MS, Event
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import instant, time_of
@@ -132,19 +132,9 @@ def table_faults(file: Path, events: Sequence[Event], files: int) -> Iterator[st
 
 def windows(pipeline: str, events: Sequence[Event]) -> dict[Window, int]:
     """How many events are in each window, from scratch."""
-    if pipeline == "tumbling":
-        starts = [(one.user, one.at_ms // MINUTE_MS * MINUTE_MS) for one in events]
-        return {(user, start, start + MINUTE_MS): count for (user, start), count in Counter(starts).items()}
-    found: dict[Window, int] = {}
-    for user, own in groupby(sorted(events), lambda one: one.user):
-        start_ms = end_ms = count = 0
-        for _, at_ms in own:
-            if count and at_ms > end_ms:
-                found[user, start_ms, end_ms] = count
-                count = 0
-            start_ms, end_ms, count = start_ms if count else at_ms, at_ms + GAP_MS, count + 1
-        found[user, start_ms, end_ms] = count
-    return found
+    counted = [(one.user, one.at_ms, 0) for one in events]
+    of_pipeline = tumbling(counted, MINUTE_MS) if pipeline == "tumbling" else sessions(counted, GAP_MS)
+    return {window[:3]: window.events for window in of_pipeline}
 
 
 def _results(definition: Definition) -> dict[Window, int]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tests.support.follower import apply_changes
 from tests.world.mixed_operations.world import World
 from tests.world.random_pipelines.truth import Bounds, Place, Row
 from windowlib.definition.instants import iso_instant, time_of
@@ -50,7 +52,8 @@ class Follower:
         if undone or self.restarts != world.restarts or (world.silent and forgot):
             self.held = {name_of(row, each_firing=each_firing): row for row in results}
         else:
-            self._follow(world.rows("result_changes"), each_firing=each_firing)
+            new = (row for row in world.rows("result_changes") if row["batch_id"] > self.after)
+            apply_changes(self.held, new, partial(name_of, each_firing=each_firing))
         self.after, self.restarts = commits[-1]["batch_id"], world.restarts
         counted = any("migrate" in said.get("kind", "") for _, said in decided)
         other = ("firing", "timing") if counted else ()
@@ -58,18 +61,6 @@ class Follower:
         wanted = {name_of(row, each_firing=each_firing): values_of(row, *other) for row in results}
         assert len(wanted) == len(results), "results holds a window twice"
         assert found == wanted, f"a follower has {different(found, wanted)}"
-
-    def _follow(self, changes: list[dict[str, Any]], *, each_firing: bool) -> None:
-        new = [row for row in changes if row["batch_id"] > self.after]
-        for row in sorted(new, key=lambda row: (row["batch_id"], row["change"] != "removed")):
-            name = name_of(row, each_firing=each_firing)
-            assert (name in self.held) == (row["change"] != "added") or row["cause"] == "forget", (
-                f"not there, or: {row}"
-            )
-            if row["change"] == "removed":
-                self.held.pop(name, None)
-            else:
-                self.held[name] = row
 
 
 def different(found: Mapping[Any, Any], wanted: Mapping[Any, Any]) -> str:

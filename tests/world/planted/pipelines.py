@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.support.clicks import MINUTE_MS, START_MS
+from tests.support.clicks import MINUTE_MS, SCHEMA_WITH_GAPS, START_MS
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.engines import sail
 from windowlib.ledger.ledger import Rejected
@@ -41,15 +41,6 @@ WINDOWS = (
     'type = "sliding"\nsize = "50m"\nslide = "20m"',
 )
 COMPARED = ("results", "result_changes", "open_windows", "late_events", "quarantine", "watermarks", "seen_ids")
-SCHEMA = pa.schema(
-    [
-        ("id", pa.string()),
-        ("user", pa.string()),
-        ("at_ms", pa.int64()),
-        ("value", pa.int64()),
-        ("gap_ms", pa.int64()),
-    ]
-)
 DEFINITION = """
 name = "planted"
 engine = "sail"
@@ -161,7 +152,7 @@ def _arrive(definition: Definition, batch: int, chance: random.Random) -> None:
     if number > 1:
         rows += [{**_row(f"{number - 1}-{row}", batch, chance)} for row in range(2)]  # ids of the file before
     path = folder / f"{number}.parquet"
-    pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path)
+    pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA_WITH_GAPS), path)
     os.utime(path, ns=(number, number))
 
 

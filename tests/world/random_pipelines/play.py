@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.support.clicks import MINUTE_MS
+from tests.support.clicks import MINUTE_MS, SCHEMA_WITH_GAPS
 from tests.support.comparison import same_values
 from tests.world.random_pipelines.drawn import Case, Drawn, Happens
 from tests.world.random_pipelines.truth import (
@@ -35,10 +35,6 @@ from windowlib.publication.readers import UnknownTable, read_table
 from windowlib.runs.advance import advance
 from windowlib.runs.run import RunRequest
 from windowlib.runs.together import advance_together
-
-SCHEMA = pa.schema(
-    [("id", pa.string()), ("user", pa.string()), ("at_ms", pa.int64()), ("value", pa.int64()), ("gap_ms", pa.int64())]
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +151,8 @@ def write(folder: Path, rows: tuple[Row, ...], *, after_ns: int = 0) -> None:
     """A file of the source; rewritten, its time is another."""
     name, number = rows[0].place[0], rows[0].order[0]
     path = folder / "incoming" / name
-    values = [{column: getattr(row, column) for column in SCHEMA.names} for row in rows]
-    pq.write_table(pa.Table.from_pylist(values, schema=SCHEMA), path)
+    values = [{column: getattr(row, column) for column in SCHEMA_WITH_GAPS.names} for row in rows]
+    pq.write_table(pa.Table.from_pylist(values, schema=SCHEMA_WITH_GAPS), path)
     os.utime(path, ns=(number + after_ns * 1000, number + after_ns * 1000))
 
 

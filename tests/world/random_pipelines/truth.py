@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from math import gcd
 from typing import Any, NamedTuple
 
+from tests.support.aligned_windows import slice_at, windows_at
 from tests.support.comparison import same_values
 
 BEGINNING, END = -(2**63), 2**63 - 1
@@ -73,16 +74,12 @@ class Windows:
     def aligned(self, at_ms: int) -> list[tuple[int, int]]:
         """The aligned windows over a time."""
         assert self.size_ms is not None
-        latest_ms = (at_ms - self.offset_ms) // self.slide_ms * self.slide_ms + self.offset_ms
-        starts = range(latest_ms, at_ms - self.size_ms, -self.slide_ms)
-        return [(start_ms, start_ms + self.size_ms) for start_ms in reversed(starts)]
+        return windows_at(at_ms, self.size_ms, self.slide_ms, self.offset_ms)
 
     def slice(self, at_ms: int) -> tuple[int, int]:
         """The slice that holds a time."""
         assert self.size_ms is not None
-        width_ms = gcd(self.size_ms, self.slide_ms)
-        start_ms = (at_ms - self.offset_ms) // width_ms * width_ms + self.offset_ms
-        return start_ms, start_ms + width_ms
+        return slice_at(at_ms, self.size_ms, self.slide_ms, self.offset_ms)
 
 
 @dataclass(frozen=True, slots=True)

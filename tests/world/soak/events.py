@@ -10,11 +10,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-START_MS = 1_772_409_600_000  # 2026-03-02, midnight UTC
+from tests.support.clicks import SCHEMA, START_MS
+
 FILE_MS = 20 * 60_000  # by so much a file is later than the one before
 FORGOTTEN = "carol"  # whose key is erased
 USERS = [*(f"u{number}" for number in range(6)), FORGOTTEN]
-SCHEMA = pa.schema([("id", pa.string()), ("user", pa.string()), ("at_ms", pa.int64()), ("value", pa.int64())])
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,9 @@ from pathlib import Path
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
+from tests.support.clicks import START_MS
 from tests.world.soak.author import Author
-from tests.world.soak.events import FILE_MS, FORGOTTEN, START_MS, Row, arrive
+from tests.world.soak.events import FILE_MS, FORGOTTEN, Row, arrive
 from tests.world.soak.foreseen import CHANGED, UNDOABLE, check_ended, meets_other_rule, outcome, was_killed
 from tests.world.soak.processes import Processes, Started
 from tests.world.soak.rules import Rules, ledger_rows, rules_of

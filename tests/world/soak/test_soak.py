@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from tests.support.from_scratch import Window
 from tests.world.soak.events import Row
 from tests.world.soak.rules import rules_of
 from tests.world.soak.soak import Soak
-from tests.world.soak.truth import Window, check_all_windows, check_places, overlapping, sessions
+from tests.world.soak.truth import check_all_windows, check_places, overlapping, sessions
 
 SECONDS, SEED = 1, 11
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tests.support import from_scratch
+from tests.support.follower import apply_changes
+from tests.support.from_scratch import Window
 from tests.world.soak.events import Row
 from tests.world.soak.rules import gap_of
 from windowlib.contract.result_tables import RESULTS
@@ -17,14 +20,6 @@ from windowlib.definition.instants import time_of
 from windowlib.delta.tables import Table
 from windowlib.ledger.ledger import Ledger, wall_clock_ms
 from windowlib.publication.readers import read_table, snapshot
-
-
-class Window(NamedTuple):
-    user: str
-    start_ms: int
-    end_ms: int
-    events: int
-    total: int
 
 
 def results(pipeline: Path) -> list[Window]:
@@ -102,18 +97,11 @@ def check_followers(pipeline: Path) -> None:
 
     Of a key that was erased it has no rows but those that remove what followers have.
     """
-    definition, current = load_definition(pipeline), dict[tuple[str, int, int], Window]()
+    definition, held = load_definition(pipeline), dict[tuple[str, int, int], dict[str, Any]]()
     rows = read_table(definition, "result_changes").to_pylist()
     erased = {row["user"] for row in rows if row["cause"] == "forget"}
-    for row in sorted(rows, key=lambda row: (row["batch_id"], row["change"] != "removed")):
-        window = _window(row)
-        if window.user in erased:
-            continue
-        assert (window[:3] in current) == (row["change"] != "added"), f"{row['change']} of {window}"
-        current.pop(window[:3], None)
-        if row["change"] != "removed":
-            current[window[:3]] = window
-    assert sorted(current.values()) == [one for one in results(pipeline) if one.user not in erased]
+    apply_changes(held, (row for row in rows if row["user"] not in erased), lambda row: _window(row)[:3])
+    assert sorted(map(_window, held.values())) == [one for one in results(pipeline) if one.user not in erased]
 
 
 def check_erased(tables: Path, key: str) -> None:
@@ -129,17 +117,8 @@ def _decoded(path: Path) -> str:
 
 
 def sessions(rows: Iterable[Row], gap_ms: int) -> list[Window]:
-    """The sessions of some events, from scratch: a new one begins where a user was silent for more than the gap."""
-    found = list[Window]()
-    for row in sorted(rows, key=lambda row: (row.user or "", row.at_ms)):
-        assert row.user is not None
-        last = found[-1] if found else None
-        if last and last.user == row.user and row.at_ms <= last.end_ms:
-            end_ms = max(last.end_ms, row.at_ms + gap_ms)
-            found[-1] = Window(row.user, last.start_ms, end_ms, last.events + 1, last.total + row.value)
-        else:
-            found.append(Window(row.user, row.at_ms, row.at_ms + gap_ms, 1, row.value))
-    return sorted(found)
+    """The sessions of rows that have a user."""
+    return from_scratch.sessions(((str(row.user), row.at_ms, row.value) for row in rows), gap_ms)
 
 
 def overlapping(windows: Iterable[Window]) -> list[list[Window]]:
