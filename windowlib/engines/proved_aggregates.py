@@ -1,6 +1,6 @@
 """What an engine other than Spark is trusted with, by the types of the source's columns.
 
-The part of SQL is `windowlib.plans.sql.types`; that its answers are right is what `tests/support/matrix/columns.py` proves.
+The part of SQL is `windowlib.plans.sql.types`. `tests/support/matrix/columns.py` proves that its answers are right.
 """
 
 from __future__ import annotations
