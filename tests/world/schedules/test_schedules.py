@@ -38,7 +38,7 @@ from tests.world.schedules.explore import (
 )
 from tests.world.schedules.explorer import REFUSING
 from windowlib.contract.tables import COMMIT_ORDER
-from windowlib.decisions import operations, verdicts
+from windowlib.decisions import rollback, verdicts
 from windowlib.delta import commits as delta_commits
 from windowlib.delta import disk
 from windowlib.delta import small_tables as small
@@ -210,14 +210,15 @@ def without_list_of_erased(patch: pytest.MonkeyPatch) -> None:
 
 def without_row_before(patch: pytest.MonkeyPatch) -> None:
     """The list of erased keys gets its row at the end: killed before, nothing says that the key went."""
-    keep, publish, waiting = erasures.keep, forget.publish, list[Any]()
+    keep, publish, waiting = erasures.keep, forget.publish_decision, list[Any]()
 
-    def published(*of: Any) -> None:
-        publish(*of)
+    def published(*of: Any) -> int:
+        batch_id = publish(*of)
         keep(*waiting.pop())
+        return batch_id
 
     patch.setattr(erasures, "keep", lambda *of: waiting.append(of))
-    patch.setattr(forget, "publish", published)
+    patch.setattr(forget, "publish_decision", published)
 
 
 def without_end_of_builds(patch: pytest.MonkeyPatch) -> None:
@@ -227,7 +228,7 @@ def without_end_of_builds(patch: pytest.MonkeyPatch) -> None:
 
 def without_bar_to_rollback(patch: pytest.MonkeyPatch) -> None:
     """Rollbacks go across erasures."""
-    patch.setattr(operations, "_check_between", lambda *_: None)
+    patch.setattr(rollback, "_check_between", lambda *_: None)
 
 
 def without_spared_cut(patch: pytest.MonkeyPatch) -> None:
