@@ -30,6 +30,7 @@ from windowlib.runs import attempt, deadline, run, together
 from windowlib.runs import claimed_pipeline as at_work
 from windowlib.runs.advance import advance
 from windowlib.runs.deadline import TimedOut, within
+from windowlib.runs.leftovers import Leftovers
 from windowlib.runs.run import RunRequest
 from windowlib.runs.together import advance_together
 from windowlib.source import listing
@@ -126,7 +127,7 @@ def test_a_batch_that_is_ended_leaves_no_files(tmp_path: Path, monkeypatch: pyte
     "listing the source, planning, or getting the claim hangs, as storage may",
     "it is ended after `batch_timeout`, and no claim is kept",
 )
-@pytest.mark.parametrize("hangs_at", [(listing, "folder_files"), (run, "next_due"), (run.Leftovers, "remove")])
+@pytest.mark.parametrize("hangs_at", [(listing, "folder_files"), (run, "next_due"), (Leftovers, "remove")])
 def test_what_comes_before_the_batch_is_ended_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hangs_at: tuple[Any, str]
 ) -> None:
