@@ -12,12 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windowlib.definition.toml.source import Dialect
+from windowlib.definition.toml.source import FileDialect
 from windowlib.source.text.quoted_values import Fault, fault
 
-COMMA, SEMICOLON, ESCAPES = Dialect(), Dialect(delimiter=";", quote="'"), Dialect(delimiter="\t", escape="\\")
+COMMA, SEMICOLON, ESCAPES = (
+    FileDialect(),
+    FileDialect(delimiter=";", quote="'"),
+    FileDialect(delimiter="\t", escape="\\"),
+)
 
-TEXTS: dict[str, tuple[Dialect, str, Fault | None]] = {
+TEXTS: dict[str, tuple[FileDialect, str, Fault | None]] = {
     "nothing": (COMMA, "", None),
     "values of RFC 4180": (COMMA, 'a,"b ""c"", d\r\n"\r\n"e\n\n""f""",""\n"","""",",\n"\n', None),
     "blanks behind a quote": (COMMA, 'a,"b\nc" \t,"d\ne"  ', None),

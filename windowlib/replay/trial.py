@@ -21,7 +21,7 @@ from windowlib.contract.change import REMOVED
 from windowlib.definition.commands import PROGRAM, commands_in
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import utc
-from windowlib.definition.toml.source import Dialect, Source
+from windowlib.definition.toml.source import FileDialect, Source
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.model.windows import GLOBAL_WINDOW
 from windowlib.publication.readers import UnknownTable, read_table
@@ -50,7 +50,7 @@ class Trial:
             "include": (),
             "exclude": (),
         }
-        files["dialect"] = Dialect(time_zone=local_zone(definition.source))  # the other keys only apply to text files
+        files["dialect"] = FileDialect(time_zone=local_zone(definition.source))  # the other keys only apply to text files
         source = definition.source.model_copy(update={**files, "max_files_per_run": 0, "min_file_age_ms": 0})
         # The trial has its own warehouse, whatever the environment variables name.
         root = folder / "warehouse" / definition.name

@@ -24,7 +24,7 @@ from windowlib.definition.toml.fields import (
 from windowlib.definition.toml.spark_types import field_type
 
 
-class Dialect(Section):
+class FileDialect(Section):
     """`[source.dialect]`: form of JSON and CSV files. The defaults are those of RFC 4180 and JSON Lines."""
 
     delimiter: str = Field(default=",", min_length=1, max_length=1, description="CSV: separator of values")
@@ -142,7 +142,7 @@ class Source(Section):
     nested: dict[str, str] = Field(
         default={}, description='JSON: column = "path" into an object, such as login = "actor.login"'
     )
-    dialect: Dialect = Field(default=Dialect(), description="[source.dialect]: how files are written")
+    dialect: FileDialect = Field(default=FileDialect(), description="[source.dialect]: how files are written")
     missing_columns: Literal["null", "stop"] = Field(
         default="stop",
         description='for Parquet and Delta: "null" reads a column that a file lacks as null if another file has it,'

@@ -26,7 +26,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 
-from windowlib.definition.toml.source import Dialect
+from windowlib.definition.toml.source import FileDialect
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +40,14 @@ class Fault:
     out_of_place: int | None
 
 
-def fault(pieces: Iterable[str], dialect: Dialect) -> Fault | None:
+def fault(pieces: Iterable[str], dialect: FileDialect) -> Fault | None:
     r"""First fault of a text that comes in pieces; None without one.
 
     >>> texts = ["a,'b", "'a','b'", "'a''", "'a''','b'", "a,b'c", "a,'b\nc'", "a,'b\nc'd", "a,'b\nc,'\nd'"]
-    >>> faults = [fault([text], Dialect(quote="'")) for text in texts]
+    >>> faults = [fault([text], FileDialect(quote="'")) for text in texts]
     >>> [(fault.opened, fault.out_of_place) if fault else None for fault in faults]
     [(1, None), None, (1, None), None, None, None, (1, 2), (1, 3)]
-    >>> [fault([text], Dialect(quote="'", escape="\\")) is None for text in (r"'a\'", r"'a\\'", r"'a\'','b'")]
+    >>> [fault([text], FileDialect(quote="'", escape="\\")) is None for text in (r"'a\'", r"'a\\'", r"'a\'','b'")]
     [False, True, True]
     """
     reader = _Reader(dialect)
@@ -60,7 +60,7 @@ def fault(pieces: Iterable[str], dialect: Dialect) -> Fault | None:
 class _Reader:
     """Scanner of quoted values. It scans an unclosed value again after twice as much text has arrived."""
 
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: FileDialect) -> None:
         quote, delimiter = re.escape(dialect.quote), re.escape(dialect.delimiter)
         escape = re.escape(dialect.escape or dialect.quote)
         other = rf"{quote}{quote}" if escape == quote else rf"{escape}.?"

@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 
 from windowlib.definition.commands import WHY, to_paste
-from windowlib.definition.toml.source import Dialect, Source
+from windowlib.definition.toml.source import FileDialect, Source
 from windowlib.source.listed import SourceError
 from windowlib.source.text import decompression as packed
 from windowlib.source.text import quoted_values
@@ -33,7 +33,7 @@ def may_have_longer_records(source: Source, path: Path) -> bool:
     return bool(dialect.multi_line) or has_quotes or has_blanks
 
 
-def _has_quotes_and_blanks(path: Path, dialect: Dialect) -> tuple[bool, bool]:
+def _has_quotes_and_blanks(path: Path, dialect: FileDialect) -> tuple[bool, bool]:
     """Tests if a file has quotes, and if it has a line of nothing but blank delimiters."""
     quote, has_quotes, has_blanks, before = dialect.quote.encode(dialect.encoding, "replace"), False, False, b"\n"
     delimiter = re.escape(dialect.delimiter.encode(dialect.encoding, "replace"))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from windowlib.definition.mistakes import nearest
 from windowlib.definition.plurals import counted, first_five
-from windowlib.definition.toml.source import Dialect, Source
+from windowlib.definition.toml.source import FileDialect, Source
 from windowlib.model.errors import StateMismatch
 from windowlib.plans import names
 from windowlib.plans.balanced import balanced
@@ -49,7 +49,7 @@ def check_file(source: Source, path: Path) -> None:
         _check_whole(path, dialect)
 
 
-def _check_whole(path: Path, dialect: Dialect) -> None:
+def _check_whole(path: Path, dialect: FileDialect) -> None:
     content = packed.content(path)
     surrogates.check_whole(path, content, dialect.encoding)
     lines.check_one_record(path, content.decode(dialect.encoding, "replace"))

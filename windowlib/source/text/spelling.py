@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from windowlib.definition.toml.locales import decimal_mark
-from windowlib.definition.toml.source import Dialect
+from windowlib.definition.toml.source import FileDialect
 from windowlib.plans.functions import F
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Spelling:
     floored: fractions of a microsecond do not matter
     """
 
-    dialect: Dialect
+    dialect: FileDialect
     in_json: bool
     floored: bool = False
 
@@ -173,7 +173,7 @@ def _time(text: Column, kind: DataType, spelling: Spelling) -> Column:
     return F.when(_is(text, f"{DAY}(?:{of_day})?"), read)
 
 
-def _read(text: Column, kind: DataType, dialect: Dialect) -> Column:
+def _read(text: Column, kind: DataType, dialect: FileDialect) -> Column:
     """A time by the dialect's pattern and zone, or by Spark's own rules without both; null for other texts."""
     if not dialect.timestamp_format and not dialect.time_zone:
         return F.trim(text).try_cast(kind)
