@@ -43,8 +43,7 @@ def verify_command(definition: Definition) -> list[str]:
 
 def _with_spark(first: Definition, *arguments: str) -> list[str]:
     """A command that computes: plain Python, or `spark-submit` when the master is a cluster of its kind."""
-    master = first.spark.master
-    if first.engine == "sail" or master == "local" or master.startswith(("local[", "sc://")):
+    if not first.engine_place.is_submitted:
         return command(*arguments)
     submit = str(Path(sys.executable).with_name("spark-submit"))
-    return [submit, "--master", master, str(START), *arguments]
+    return [submit, "--master", first.spark.master, str(START), *arguments]

@@ -13,6 +13,7 @@ import json
 from dataclasses import dataclass
 
 from windowlib.definition.definition import Definition
+from windowlib.definition.toml.masters import EnginePlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +39,12 @@ FIRST = {"priority_weight": 10, **BY_WEIGHT}
 
 def pool_of(definition: Definition) -> Pool:
     """The pool for the runs of a pipeline."""
-    if definition.engine == "sail":
-        return SAIL
-    return SPARK if definition.spark.master.startswith("local") else REMOTE
+    match definition.engine_place:
+        case EnginePlace.PROCESS:
+            return SAIL
+        case EnginePlace.LOCAL | EnginePlace.LOCAL_CLUSTER:
+            return SPARK
+    return REMOTE
 
 
 def as_json() -> dict[str, dict[str, object]]:

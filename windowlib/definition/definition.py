@@ -131,11 +131,6 @@ class Definition(DefinitionFile):
         return max(MIN_TIME_MS, min(watermark_ms, first_start_ms if lasts else watermark_ms) - self.dedup_horizon_ms)
 
     @property
-    def computed_by(self) -> str:
-        """Name of the engine, with the master of Spark."""
-        return "Sail" if self.engine == "sail" else f"the Spark engine ({self.spark.master})"
-
-    @property
     def furthest_ahead_ms(self) -> int:
         """Greatest distance ahead of the clock of events that a rerun may need.
 

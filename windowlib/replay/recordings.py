@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 AT_A_TIME = 4  # scenarios
 
 
-def replay_file(file: Path, *, batches: bool, engine: str) -> Any:
+def replay_file(file: Path, *, batches: bool, with_spark: bool) -> Any:
     """Replays a recording of batches, or each scenario in an array; raises `InvalidSpec` for other files."""
     contents = _read(file)
     try:
         if batches and isinstance(contents, dict):
-            return _with_spark(contents) if engine == "spark" else replay_batches(contents)
+            return _with_spark(contents) if with_spark else replay_batches(contents)
         if not batches and isinstance(contents, list):
-            return _scenarios_on_spark(contents) if engine == "spark" else [replay(scenario) for scenario in contents]
+            return _scenarios_on_spark(contents) if with_spark else [replay(scenario) for scenario in contents]
     except (KeyError, TypeError) as error:
         raise InvalidSpec(f"{file}: not a recording: {type(error).__name__} {error}") from error
     wanted = (

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from windowlib.batches import planning
 from windowlib.definition.definition import Definition
+from windowlib.definition.toml.masters import EnginePlace
 from windowlib.engines import spark
 from windowlib.engines.choice import check_engine
 from windowlib.engines.refused_settings import refusals_named
@@ -23,7 +24,6 @@ from windowlib.source import listing as source
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-CONNECT = "sc://"
 SMALL_BYTES = {"parquet": 64 << 20, "delta": 64 << 20, "json": 256 << 20, "csv": 256 << 20}
 """Up to this much input, by format, a process ends before the optimising compiler has paid for itself."""
 
@@ -31,10 +31,12 @@ SMALL_BYTES = {"parquet": 64 << 20, "delta": 64 << 20, "json": 256 << 20, "csv":
 def spark_sessions(definition: Definition) -> Local | Remote | Embedded:
     """What gives the Spark sessions of a run of this pipeline."""
     check_engine(definition.engine, definition.source, definition.uses)
-    if definition.engine == "sail":
-        return Embedded()
-    master = definition.spark.master
-    return Remote(definition) if master.startswith(CONNECT) else Local(definition)
+    match definition.engine_place:
+        case EnginePlace.PROCESS:
+            return Embedded()
+        case EnginePlace.SERVER:
+            return Remote(definition)
+    return Local(definition)
 
 
 class Local:

@@ -72,4 +72,4 @@ def replay(
     """
     from windowlib.replay.recordings import replay_file
 
-    typer.echo(text(replay_file(recording, batches=batches, engine=engine.value)))
+    typer.echo(text(replay_file(recording, batches=batches, with_spark=engine is not Replayer.REFERENCE)))

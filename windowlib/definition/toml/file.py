@@ -242,3 +242,15 @@ class DefinitionFile(Section):
     storage: Storage = Storage()
     retention: Retention = Retention()
     spark: Spark = Spark()
+
+    @property
+    def engine_place(self) -> masters.EnginePlace:
+        """Place where the engine computes."""
+        return masters.engine_place(self.engine, self.spark.master)
+
+    @property
+    def computed_by(self) -> str:
+        """The engine and its place, in words."""
+        if self.engine_place is masters.EnginePlace.PROCESS:
+            return "Sail"
+        return f"the Spark engine ({self.spark.master})"

@@ -1,4 +1,4 @@
-"""Allowed values of `spark.master`: those of a run, of `spark-submit` and of Spark itself.
+"""Places of an engine, by `engine` and `spark.master`: those of a run, of `spark-submit` and of Spark itself.
 
 An unknown value is refused when a definition is read, before a JVM starts.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
+from enum import StrEnum
 from typing import Any
 
 from windowlib.definition.mistakes import Mistake, in_toml
@@ -30,6 +31,43 @@ _KNOWN = re.compile(
 )
 _WORDS = ("local", "local-cluster", "yarn", "sc", "spark", "k8s")
 _PARTS = re.compile(r"([\w-]*)(.*)", re.DOTALL)
+
+
+class EnginePlace(StrEnum):
+    """Kinds of places where an engine computes."""
+
+    PROCESS = "process"  # Sail, in the process of the run
+    LOCAL = "local"  # a JVM of the process of the run
+    LOCAL_CLUSTER = "local-cluster"  # a cluster of processes on this machine
+    SERVER = "server"  # a Spark Connect server
+    CLUSTER = "cluster"
+
+    @property
+    def is_here(self) -> bool:
+        """Tests if only this machine computes."""
+        return self in (EnginePlace.PROCESS, EnginePlace.LOCAL, EnginePlace.LOCAL_CLUSTER)
+
+    @property
+    def is_submitted(self) -> bool:
+        """Tests if `spark-submit` starts what runs there."""
+        return self in (EnginePlace.LOCAL_CLUSTER, EnginePlace.CLUSTER)
+
+
+def engine_place(engine: str, master: str) -> EnginePlace:
+    """Place of an engine, for Spark that of a known master.
+
+    >>> [engine_place("spark", master).value for master in ("local[2]", "local-cluster[1,1,1024]", "sc://host", "yarn")]
+    ['local', 'local-cluster', 'server', 'cluster']
+    >>> engine_place("sail", "yarn").value
+    'process'
+    """
+    if engine == "sail":
+        return EnginePlace.PROCESS
+    if master.startswith("local-cluster"):
+        return EnginePlace.LOCAL_CLUSTER
+    if master.startswith("local"):
+        return EnginePlace.LOCAL
+    return EnginePlace.SERVER if master.startswith("sc://") else EnginePlace.CLUSTER
 
 
 def mistaken_spark(section: Mapping[str, Any]) -> Iterator[Mistake]:
