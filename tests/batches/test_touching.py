@@ -15,6 +15,7 @@ from windowlib.batches import touching as compared_pairwise
 from windowlib.batches.result_figures import in_ms
 from windowlib.batches.touching import KeySample, in_flight, touching
 from windowlib.delta.data_files import DataFile
+from windowlib.engines.spark_dialect import SPARK
 from windowlib.model.assigners import Session
 from windowlib.plans.step import Step
 
@@ -34,7 +35,7 @@ def count(folder: Path, left: Windows, fired: Windows, batch_id: int = 1) -> int
     kept = written(folder, {"user": keys, "window_start_ms": starts, "window_end_ms": ends})
     users, *bounds = ([window[i] for window in fired] for i in range(3))
     begin, end = (pa.chunked_array([[datetime.fromtimestamp(ms / 1000, UTC) for ms in bound]]) for bound in bounds)
-    step = Step(SESSION, ("user",), None, 0, 0, 0, 0, batch_id, 100)
+    step = Step(SESSION, ("user",), None, 0, 0, 0, 0, batch_id, 100, dialect=SPARK)
     compared = KeySample.of(step, len(left) + len(fired))
     new = compared.windows(pa.table({"user": users}), in_ms(begin), in_ms(end))
     return touching([*in_flight(folder, kept, compared), new], step.keys)

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from windowlib.engines.choice import engine_of
+from windowlib.engines.choice import dialect_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 
@@ -45,7 +45,7 @@ SCHEMA = pa.schema(
 def test_a_row_as_json_is_the_row(spark: SparkSession, tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist([ROW], schema=SCHEMA), tmp_path / "1.parquet")
     rows = spark.read.parquet(str(tmp_path / "1.parquet"))
-    [[text]] = rows.select(engine_of(spark).as_json(rows, SCHEMA.names)).collect()
+    [[text]] = rows.select(dialect_of(spark).as_json(rows, SCHEMA.names)).collect()
     found = json.loads(text, parse_float=Decimal)
     assert [*found] == [name for name in SCHEMA.names if name != "none"]
     assert {name: found[name] for name in ("a.b `c`", "long", "whole", "text")} == {
@@ -84,5 +84,5 @@ def test_a_time_without_a_zone_is_written_without_one(
     pq.write_table(pa.Table.from_pylist([{"number": 1, "at": value}], schema=schema), tmp_path / "1.parquet")
     pq.write_table(pa.Table.from_pylist([{"number": 2, "at": None}], schema=schema), tmp_path / "2.parquet")
     rows = spark.read.parquet(str(tmp_path / "1.parquet"), str(tmp_path / "2.parquet")).orderBy("number")
-    texts = [text for [text] in rows.select(engine_of(spark).as_json(rows, rows.columns)).collect()]
+    texts = [text for [text] in rows.select(dialect_of(spark).as_json(rows, rows.columns)).collect()]
     assert [json.loads(text) for text in texts] == [{"number": 1, "at": written}, {"number": 2}]

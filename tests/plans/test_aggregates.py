@@ -13,10 +13,12 @@ from pyspark.sql import functions as F
 
 from tests.support.event_frames import with_internal
 from windowlib.definition.sql.aggregates import read_aggregates
-from windowlib.engines.choice import engine_of, not_proved
+from windowlib.engines.choice import dialect_of, not_proved
+from windowlib.engines.sail import is_sail
 from windowlib.plans.aggregates.aggregate_set import AggregateSet
 from windowlib.plans.aggregates.calls import parsed
 from windowlib.plans.aggregates.columns import finishes, merges, partial_names, partials, typed, typed_as_stored
+from windowlib.plans.dialect import Dialect
 
 pytestmark = [pytest.mark.spark, pytest.mark.both]
 
@@ -80,21 +82,21 @@ def random_events(seed: int, rows: int) -> list[Row]:
     return [row(arrival) for arrival in rng.sample(range(rows), rows)]
 
 
-def wraps(rows: DataFrame) -> bool:
-    return engine_of(rows.sparkSession).guarded
+def dialect(rows: DataFrame) -> Dialect:
+    return dialect_of(rows.sparkSession)
 
 
-def finished(aggregates: AggregateSet, *, guarded: bool = False) -> list[str]:
-    return [f"{sql} AS {name}" for name, sql in finishes(aggregates, guarded=guarded).items()]
+def finished(aggregates: AggregateSet, dialect: Dialect) -> list[str]:
+    return [f"{sql} AS {name}" for name, sql in finishes(aggregates, dialect).items()]
 
 
 def in_steps(events: DataFrame, expressions: dict[str, str]) -> DataFrame:
     """Slices by (k, b), merged by (k, b % 3), merged by k, finished."""
-    aggregates = typed(read_aggregates(expressions), events, guarded=wraps(events))
-    slices = events.groupBy("k", "b").agg(*partials(aggregates.aggregates, guarded=wraps(events)))
-    coarse = slices.groupBy("k", (F.col("b") % 3).alias("b")).agg(*merges(aggregates.aggregates, guarded=wraps(events)))
-    whole = coarse.groupBy("k").agg(*merges(aggregates.aggregates, guarded=wraps(events)))
-    return whole.selectExpr("k", *finished(aggregates, guarded=wraps(events)))
+    aggregates = typed(read_aggregates(expressions), events, dialect(events))
+    slices = events.groupBy("k", "b").agg(*partials(aggregates.aggregates, dialect(events)))
+    coarse = slices.groupBy("k", (F.col("b") % 3).alias("b")).agg(*merges(aggregates.aggregates, dialect(events)))
+    whole = coarse.groupBy("k").agg(*merges(aggregates.aggregates, dialect(events)))
+    return whole.selectExpr("k", *finished(aggregates, dialect(events)))
 
 
 def close(value: Any) -> Any:
@@ -113,7 +115,7 @@ def events(spark: SparkSession) -> DataFrame:
 
 def native(events: DataFrame) -> dict[str, str]:
     """Those of `NATIVE` that the engine of the tests computes by itself; `tests.support.matrix.columns` has all."""
-    everything = not wraps(events)
+    everything = not is_sail(events.sparkSession)
     return {
         name: sql for name, sql in NATIVE.items() if everything or (name in PLAIN and not_proved(parsed(sql)) is None)
     }
@@ -154,12 +156,12 @@ def test_first_and_last_go_by_time_then_arrival(events: DataFrame) -> None:
 
 def test_partials_keep_their_types_when_merged(events: DataFrame) -> None:
     everything = {**native(events), "first": "first(m)", "distinct": "approx_count_distinct(s)"}
-    whole = typed(read_aggregates(everything), events, guarded=wraps(events))
+    whole = typed(read_aggregates(everything), events, dialect(events))
     aggregates = whole.aggregates
-    slices = events.groupBy("k", "b").agg(*partials(aggregates, guarded=wraps(events)))
-    assert typed_as_stored(read_aggregates(everything), slices, guarded=wraps(events)) == whole
-    merged = slices.groupBy("k").agg(*merges(aggregates, guarded=wraps(events)))
-    again = merged.groupBy().agg(*merges(aggregates, guarded=wraps(events)))
+    slices = events.groupBy("k", "b").agg(*partials(aggregates, dialect(events)))
+    assert typed_as_stored(read_aggregates(everything), slices, dialect(events)) == whole
+    merged = slices.groupBy("k").agg(*merges(aggregates, dialect(events)))
+    again = merged.groupBy().agg(*merges(aggregates, dialect(events)))
     names = partial_names(aggregates)
     types = [field.dataType for field in slices.select(names).schema]
     assert [field.dataType for field in merged.select(names).schema] == types
@@ -178,7 +180,11 @@ def test_approximate_counts_do_not_depend_on_the_grouping(spark: SparkSession) -
     }
     found = [by_key(in_steps(events.repartition(parts, by), expressions))[1] for parts, by in ((1, "b"), (7, "v"))]
     aggregates = read_aggregates(expressions)
-    at_once = events.groupBy("k").agg(*partials(aggregates.aggregates)).selectExpr("k", *finished(aggregates))
+    at_once = (
+        events.groupBy("k")
+        .agg(*partials(aggregates.aggregates, dialect(events)))
+        .selectExpr("k", *finished(aggregates, dialect(events)))
+    )
     assert found[0] == found[1] == by_key(at_once)[1]
     assert found[0]["values"] == pytest.approx(20_000, rel=0.05)
     assert found[0]["even"] == pytest.approx(10_000, rel=0.05)
@@ -204,9 +210,9 @@ def test_too_large_sums_end_in_an_error(spark: SparkSession) -> None:
 def test_a_product_ends_at_zero_and_at_infinity(spark: SparkSession, value: str, other: str, product: str) -> None:
     """However large or small that of the other factors is."""
     events = spark.sql(f"select cast(if(id = 0, {other}, {value}) as double) x from range(700)")
-    aggregates = typed(read_aggregates({"x": "product(x)"}), events, guarded=wraps(events))
-    parts = events.groupBy().agg(*partials(aggregates.aggregates, guarded=wraps(events)))
-    [row] = parts.selectExpr(*finished(aggregates, guarded=wraps(events))).collect()
+    aggregates = typed(read_aggregates({"x": "product(x)"}), events, dialect(events))
+    parts = events.groupBy().agg(*partials(aggregates.aggregates, dialect(events)))
+    [row] = parts.selectExpr(*finished(aggregates, dialect(events))).collect()
     assert repr(row["x"]) == product
 
 
@@ -221,7 +227,7 @@ def test_numbers_are_aggregated_by_hash(events: DataFrame, capsys: pytest.Captur
 
 def test_no_aggregate_needs_no_types(spark: SparkSession) -> None:
     aggregates = AggregateSet((), ())
-    assert typed(aggregates, spark.range(1)) == aggregates
+    assert typed(aggregates, spark.range(1), dialect_of(spark)) == aggregates
     assert partial_names(aggregates.aggregates) == []
 
 
@@ -231,9 +237,11 @@ def test_values_of_several_columns_are_one_whatever_the_bits_of_their_zeros(spar
     known = "(0.0D, 'a'), (-0.0D, 'a'), (double('NaN'), 'a'), (-double('NaN'), 'a'), (0.0D, 'b')"
     rows = spark.sql(f"SELECT 0L AS timestamp_ms, 0L AS arrival, d, s FROM VALUES {known} AS rows(d, s)")
     sql = {"pairs": "count(distinct d, s)", "lists": "count(distinct array(d))", "most": "mode(struct(d, s)).d"}
-    aggregates = typed(read_aggregates(sql), with_internal(rows))
-    found = with_internal(rows).agg(*partials(aggregates.aggregates))
-    [row] = found.selectExpr(*(f"{sql} AS {name}" for name, sql in finishes(aggregates).items())).collect()
+    aggregates = typed(read_aggregates(sql), with_internal(rows), dialect(rows))
+    found = with_internal(rows).agg(*partials(aggregates.aggregates, dialect(rows)))
+    [row] = found.selectExpr(
+        *(f"{sql} AS {name}" for name, sql in finishes(aggregates, dialect(rows)).items())
+    ).collect()
     assert (row["pairs"], row["lists"], row["most"]) == (3, 2, 0.0)
 
 
@@ -242,8 +250,8 @@ def test_values_are_stored_to_order_by_with_one_zero_and_one_nan(spark: SparkSes
     known = "(-0.0D, 5L), (0.0D, 2L), (-double('NaN'), 9L), (double('NaN'), 1L)"
     columns = "cast(timestamp_ms as bigint) AS timestamp_ms, 0L AS arrival, d, isnan(d) AS k"
     rows = with_internal(spark.sql(f"SELECT {columns} FROM VALUES {known} AS rows(d, timestamp_ms)"))
-    aggregates = typed(read_aggregates({"at": "max_by(timestamp_ms, d)"}), rows, guarded=wraps(rows))
-    stored = rows.groupBy("k").agg(*partials(aggregates.aggregates, guarded=wraps(rows)))
+    aggregates = typed(read_aggregates({"at": "max_by(timestamp_ms, d)"}), rows, dialect(rows))
+    stored = rows.groupBy("k").agg(*partials(aggregates.aggregates, dialect(rows)))
     held = {row["k"]: row["p0_held"] for row in stored.collect()}
     assert (held[False]["value"], math.copysign(1, held[False]["by"])) == (5, 1)
     assert (held[True]["value"], math.isnan(held[True]["by"])) == (9, True)

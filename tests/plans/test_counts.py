@@ -27,7 +27,7 @@ from tests.support.event_frames import with_internal
 from tests.support.every_aggregate import EVERYTHING
 from tests.support.strategies import examples
 from windowlib.definition.sql.aggregates import read_aggregates
-from windowlib.engines.choice import engine_of
+from windowlib.engines.choice import dialect_of
 from windowlib.model.aggregates import Count, Max, Min, Sum, Together
 from windowlib.model.elements import Element, Firing
 from windowlib.model.errors import InvalidSpec
@@ -64,20 +64,19 @@ class Plan:
     counted: Mapping[str, int] = field(default_factory=dict)
 
     def step(self, events: DataFrame | None) -> Step:
-        aggregates = read_aggregates(self.expressions)
+        aggregates, dialect = read_aggregates(self.expressions), dialect_of(self.spark)
         if events is not None:
-            aggregates = typed(aggregates, events)
+            aggregates = typed(aggregates, events, dialect)
         elif self.state is not None:
-            aggregates = typed_as_stored(aggregates, self.state)
-        engine = engine_of(self.spark)
-        return Step(self.windows, self.keys, aggregates, -5, 5, -5, 5, self.batch_id, 3_600_000, engine=engine)
+            aggregates = typed_as_stored(aggregates, self.state, dialect)
+        return Step(self.windows, self.keys, aggregates, -5, 5, -5, 5, self.batch_id, 3_600_000, dialect=dialect)
 
     def advance(self, batch: Sequence[Row] | None) -> list[Row]:
         """The results of a batch, in order of key and firing; `state`, `open` and `counted` follow it."""
         self.batch_id += 1
         events = None if batch is None else with_internal(self.spark.createDataFrame(batch, SCHEMA))
         step = self.step(events)
-        counters = step.engine.counters()
+        counters = step.dialect.counters()
         made = advance(events, self.state, step, counters)
         path = str(self.folder / str(self.batch_id))
         made.write.parquet(path)
@@ -97,7 +96,7 @@ class Plan:
         """The physical plan of a batch that goes on from the state."""
         with redirect_stdout(StringIO()) as printed:
             step = self.step(events)
-            advance(events, self.state, step, step.engine.counters()).explain()
+            advance(events, self.state, step, step.dialect.counters()).explain()
         return printed.getvalue()
 
     def slices(self) -> dict[str, dict[int, int]]:

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from tests.plans.state_file import File
 from tests.plans.visits import Visits
+from windowlib.engines.spark_dialect import SPARK
 from windowlib.model.aggregates import Count
 from windowlib.model.assigners import Assigner, Session, Sliding, Tumbling
 from windowlib.model.lateness import late_up_to_ms
@@ -44,7 +45,7 @@ def slices(first_ms: int, last_ms: int) -> File:
 
 def step(assigner: Assigner, before_ms: int, after_ms: int, lateness_ms: int = 0) -> Step:
     late = (late_up_to_ms(lateness_ms, watermark_ms) for watermark_ms in (before_ms, after_ms))
-    return Step(assigner, ("key",), None, before_ms, after_ms, *late, 1, 100, plan_time_ms=1_000)
+    return Step(assigner, ("key",), None, before_ms, after_ms, *late, 1, 100, plan_time_ms=1_000, dialect=SPARK)
 
 
 def event(timestamp_ms: int, end_ms: int) -> list[Bucket]:

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from tests.support.clicks import MINUTE_MS, START_MS, arrive
 from tests.support.live_pipeline import defined, run
 from tests.support.strategies import ALL
-from windowlib.engines.choice import MOST_SUMS, engine_of
+from windowlib.engines.choice import MOST_SUMS
 from windowlib.engines.sail import is_sail
 from windowlib.model.errors import InvalidSpec
 from windowlib.plans.aggregates.calls import parsed
@@ -213,7 +213,7 @@ def test_two_aggregates_that_sail_takes_for_one_are_said(spark: SparkSession, tm
     definition = defined(tmp_path, {"a": "avg(v)", "b": "sum(cast(v as decimal(12, 2)))"}, "tumbling")
     schema = pa.schema([("user", pa.string()), ("at_ms", pa.int64()), ("v", pa.int64())])
     arrive(tmp_path, 1, [{"user": "a", "at_ms": START_MS, "v": 1}], schema)
-    with said if engine_of(spark).guarded else nullcontext():
+    with said if is_sail(spark) else nullcontext():
         run(definition, spark)
 
 

@@ -11,7 +11,7 @@ from pyspark.sql.types import DoubleType
 
 from windowlib.definition.definition import load_definition
 from windowlib.definition.sql.aggregates import read_aggregates
-from windowlib.engines.choice import engine_of
+from windowlib.engines.choice import dialect_of
 from windowlib.ledger.rerun_request import Rerun
 from windowlib.ledger.rows import Plan, SourceFile
 from windowlib.model.assigners import Session
@@ -117,7 +117,7 @@ def test_a_chain_that_ends_where_a_range_begins_is_not_replaced(spark: SparkSess
     of = [("a", 100, 150, False), ("a", 150, 200, False), ("b", 100, 201, False), ("c", 300, 400, False),
           ("d", 299, 400, False), ("e", 0, 50, True)]  # fmt: skip
     rows = spark.createDataFrame(of, f"key string, window_start_ms long, window_end_ms long, {CHOSEN} boolean")
-    step = Step(Session(GAP_MS), ("key",), None, 0, 0, 0, 0, 1, 100, plan_time_ms=0, engine=engine_of(spark))
+    step = Step(Session(GAP_MS), ("key",), None, 0, 0, 0, 0, 1, 100, plan_time_ms=0, dialect=dialect_of(spark))
 
     def found(asked: TimeRange | None) -> list[tuple[str, int, int]]:
         return sorted(tuple(row) for row in chains([rows], asked, step).collect())

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from windowlib.contract.change import ADDED, CHANGED, REMOVED
-from windowlib.engines.choice import engine_of
+from windowlib.engines.choice import dialect_of
 from windowlib.plans import names
 from windowlib.reruns.changes import LARGEST, OF_ALL, OF_SESSIONS, RerunChanges, changes_of
 
@@ -31,7 +31,7 @@ def changes(
         for part, user, first, last, before, after in rows
     ]
     frame = spark.createDataFrame(made, f"{COLUMNS}, {names.BEFORE} struct<n: bigint, price: double, label: string>")
-    return changes_of(frame, ["user"], OUTPUTS, additive, engine_of(spark) if sessions else None)
+    return changes_of(frame, ["user"], OUTPUTS, additive, dialect_of(spark) if sessions else None)
 
 
 def shown(spark: SparkSession, *rows: tuple[str, str, Values | None, Values | None], **more: Any) -> list[Any]:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from windowlib.contract.state_tables import PARTIAL_NAMES
+from windowlib.engines.choice import dialect_of
 from windowlib.model.elements import Element
 from windowlib.model.keyed import Instant
 from windowlib.model.spec import WindowSpec
@@ -169,6 +170,7 @@ class PlanEngine(WorkerEngine):
             batch_id=self.batches,
             partition_ms=self.partition_ms,
             plan_time_ms=plan_time_ms,
+            dialect=dialect_of(self.spark),
         )
         plain = {"key": TEXT, names.TIMESTAMP_MS: LONG, names.ARRIVAL: LONG, "value": LONG, "gap_ms": LONG}
         places = [{names.TIMESTAMP_MS: e.timestamp_ms, names.ARRIVAL: e.arrival} for e in elements]

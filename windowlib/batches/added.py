@@ -30,7 +30,7 @@ def widened(inputs: Inputs, rows: DataFrame | None) -> Inputs:
         return inputs
     step = typed_step(inputs, inputs.watermark_in_ms, rows)
     slices = rows.groupBy(*step.key_columns).agg(*step.partials())
-    outputs = finishes(step.aggregates, guarded=step.engine.guarded)
+    outputs = finishes(step.aggregates, step.dialect)
     results = slices.selectExpr(*(f"{sql} AS {quoted(name)}" for name, sql in outputs.items()))
     published = table_schema(results.schema, [*outputs], {})
     lacking = {

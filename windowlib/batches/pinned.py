@@ -15,7 +15,7 @@ from deltalake import Schema
 from windowlib.delta.data_files import DataFile
 from windowlib.delta.statistics import overlapping
 from windowlib.delta.tables import Tables
-from windowlib.engines.choice import rows_with_file
+from windowlib.engines.choice import dialect_of
 from windowlib.model.rerun import TimeRange
 from windowlib.publication import publish
 from windowlib.publication.damage import check_there
@@ -69,7 +69,7 @@ class Pinned:
         if not files:
             return None
         schema = self._schema(table)
-        return rows_with_file(self.spark, self._paths(table, files), schema)
+        return dialect_of(self.spark).rows_with_file(self.spark, self._paths(table, files), schema)
 
     def folder(self, table: str) -> Path:
         """The folder of a table, in which the paths of its files begin."""

@@ -10,7 +10,7 @@ from windowlib.batches.ids import seen_files
 from windowlib.batches.inputs import Inputs
 from windowlib.batches.steps import step_of
 from windowlib.definition.toml.source import Source
-from windowlib.engines.choice import engine_of
+from windowlib.engines.choice import dialect_of
 from windowlib.engines.spark import ROWS_PER_TASK
 from windowlib.ledger import erasures
 from windowlib.ledger.rows import SourceFile
@@ -59,7 +59,7 @@ def read(inputs: Inputs) -> AdmittedRows | None:
 def _admitted(inputs: Inputs, raw: source.SourceRows) -> DataFrame:
     event_id = inputs.source.event_id
     judge = without_guard(inputs.source, inputs.plan.files, admission_of(inputs))
-    rows = admission.events(raw.frame, judge, engine_of(inputs.spark))
+    rows = admission.events(raw.frame, judge, dialect_of(inputs.spark))
     if inputs.kind.needs_arrival or inputs.definition.aggregates.needs_arrival or event_id:
         rows = rows.withColumn(names.ARRIVAL, raw.arrival())
     if event_id:

@@ -40,7 +40,7 @@ def _quarantine(inputs: Inputs, step: Step, given: AdmittedRows, seen: BatchInta
     rows, holes = given.rows, windows.rows(inputs.spark, HOLE)
     if holes is not None:
         rows = in_holes(rows, holes)
-    refused = quarantined(rows, given.columns, inputs.plan.batch_id, step.engine)
+    refused = quarantined(rows, given.columns, inputs.plan.batch_id, step.dialect)
     return StagedChanges(inputs.staged.append(source.with_path(inputs.spark, refused, given.uris), "quarantine"))
 
 

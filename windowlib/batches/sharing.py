@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 from windowlib.batches.inputs import Inputs, SharedInputs
 from windowlib.batches.reading import AdmittedRows, admission_of, folders_fit, footers_suffice, in_files, without_guard
 from windowlib.definition.several import sharing_refusal
-from windowlib.engines.choice import engine_of
-from windowlib.engines.spark import ROWS_PER_TASK, size_tasks
+from windowlib.engines.choice import dialect_of
+from windowlib.engines.spark import ROWS_PER_TASK
 from windowlib.model.slices import shared_slices
 from windowlib.source import footers, intake, parquet_rows
 from windowlib.source import rows as source
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from windowlib.plans.admission import Admission
+    from windowlib.plans.dialect import Dialect
     from windowlib.plans.shared import Slicing
 
 MOST_SLICES = 0.5  # for each event, in a batch that is worth more than one task
@@ -54,10 +55,10 @@ def release(shared: SharedInputs) -> None:
 
 def sharing_key(batch: Inputs) -> Hashable | None:
     """What is equal for batches that share; None for one that shares nothing."""
-    from windowlib.engines.sail import is_sail
-
-    if not batch.plan.files or batch.plan.rerun or sharing_refusal(batch.definition) or is_sail(batch.spark):
-        return None  # a rerun reads other files too; Sail keeps nothing between jobs, and reads again as fast
+    if not batch.plan.files or batch.plan.rerun or sharing_refusal(batch.definition):
+        return None  # a rerun reads other files too
+    if not dialect_of(batch.spark).keeps_rows:
+        return None  # reading again is as fast
     admission = admission_of(batch)
     if admission.erased:
         return None  # which keys are erased is each pipeline's own
@@ -72,6 +73,7 @@ def share(batches: Sequence[Inputs]) -> SharedInputs | None:
     from windowlib.plans import admission, names, shared
 
     first, spark = batches[0], batches[0].spark
+    dialect = dialect_of(spark)
     folder = first.definition.root / FOLDER
     shutil.rmtree(folder, ignore_errors=True)
     if any(batch.source_types != first.source_types for batch in batches[1:]) and not all(
@@ -82,15 +84,15 @@ def share(batches: Sequence[Inputs]) -> SharedInputs | None:
     admissions = [admission_of(batch) for batch in batches]
     strictest = replace(admissions[0], future_after_ms=_strictest(admissions))
     judge = without_guard(first.source, first.plan.files, strictest)
-    rows = admission.events(raw.frame, judge, engine_of(spark))
+    rows = admission.events(raw.frame, judge, dialect)
     seen = _look(batches, rows, raw.paths, strictest)
     if seen.reasons["future"] and len({one.future_after_ms for one in admissions}) > 1:
         return None
     events = AdmittedRows(rows, raw.columns, raw.paths).events(seen)
     if events is None:
         return None
-    slicing = _slicing(batches, rows)
-    size_tasks(spark, seen.rows, first.definition.spark.conf)
+    slicing = _slicing(batches, rows, dialect)
+    dialect.size_tasks(spark, seen.rows, first.definition.spark.conf)
     made = shared.slices(events, slicing)
     if seen.rows > ROWS_PER_TASK and seen.row_groups != 1 and slicing.keys:
         made = made.repartition(_tasks(spark), *slicing.key_columns)
@@ -119,13 +121,13 @@ def _look(batches: Sequence[Inputs], rows: DataFrame, uris: Mapping[str, str], s
     return intake.look(rows, strictest, bucket_ms, uris)
 
 
-def _slicing(batches: Sequence[Inputs], rows: DataFrame) -> Slicing:
+def _slicing(batches: Sequence[Inputs], rows: DataFrame, dialect: Dialect) -> Slicing:
     from windowlib.plans.aggregates.columns import typed
     from windowlib.plans.shared import Slicing, all_aggregates
 
     assigners: list[Any] = [batch.definition.spec.assigner for batch in batches]
-    together = typed(all_aggregates(batch.definition.aggregates for batch in batches), rows)
-    return Slicing(*shared_slices(assigners), batches[0].source.key, together.aggregates)
+    together = typed(all_aggregates(batch.definition.aggregates for batch in batches), rows, dialect)
+    return Slicing(*shared_slices(assigners), batches[0].source.key, together.aggregates, dialect)
 
 
 def _strictest(admissions: Iterable[Admission]) -> int | None:

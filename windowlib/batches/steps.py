@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from windowlib.batches.inputs import Inputs
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import lateness_changed_with
-from windowlib.engines.choice import engine_of
+from windowlib.engines.choice import dialect_named, dialect_of
 from windowlib.ledger.rows import Plan
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.plans.aggregates.added import as_published
@@ -38,6 +38,7 @@ def step_of(definition: Definition, plan: Plan, watermark_in_ms: int, watermark_
         spec=definition.spec,
         reads=definition.reads,
         outputs=dict(window.output) if window.function else None,
+        dialect=dialect_named(definition.engine),
     )
 
 
@@ -46,7 +47,7 @@ def on_engine(inputs: Inputs, step: Step) -> Step:
 
     Where the allowed lateness has become 0, some may still name the published windows that they will replace.
     """
-    step = replace(step, engine=engine_of(inputs.spark))
+    step = replace(step, dialect=dialect_of(inputs.spark))
     if not (step.assigner.merges and inputs.tables.has("open_windows")):
         return step
     has = {one.name for one in inputs.tables.schema("open_windows").fields} - {*step.keys}
@@ -75,8 +76,8 @@ def with_types(inputs: Inputs, step: Step, rows: DataFrame | None) -> Step:
     from windowlib.plans.aggregates.columns import typed, typed_as_stored
 
     if rows is not None:
-        return replace(step, aggregates=typed(step.aggregates, rows, guarded=step.engine.guarded))
+        return replace(step, aggregates=typed(step.aggregates, rows, step.dialect))
     stored = inputs.tables.rows("open_windows")
     if stored is None:
         return step
-    return replace(step, aggregates=typed_as_stored(step.aggregates, stored, guarded=step.engine.guarded))
+    return replace(step, aggregates=typed_as_stored(step.aggregates, stored, step.dialect))

@@ -13,7 +13,6 @@ from windowlib.batches.inputs import Inputs
 from windowlib.contract.change import ADDED
 from windowlib.definition import user_classes as own_code
 from windowlib.delta.data_files import DataFile
-from windowlib.engines.spark import size_tasks
 from windowlib.plans.kinds.kind import Given
 from windowlib.plans.partitions import PARTITION, day
 from windowlib.plans.reach import Reach
@@ -79,7 +78,7 @@ def run(inputs: Inputs, step: Step, events: DataFrame | None, seen: BatchIntake)
     replaced = {"open_windows": StagedChanges(remove=reached.replaced)}
     fresh, rows = (shared.slices, shared.slice_rows) if shared else (events, seen.rows)
     rows += sum(file.rows for file in (*reached.rewritten, *reached.read))
-    size_tasks(inputs.spark, rows, inputs.definition.spark.conf)
+    step.dialect.size_tasks(inputs.spark, rows, inputs.definition.spark.conf)
     stored = _stored(inputs, reached) if kind.stored_columns(step) else StoredElements()
     given = Given(
         events=fresh if events is not None else None,
@@ -93,7 +92,7 @@ def run(inputs: Inputs, step: Step, events: DataFrame | None, seen: BatchIntake)
         return Windows(replaced, reached=reached)
     if own := inputs.definition.own_classes:
         own_code.ship(own, inputs.definition.spec)
-    elements, parts = step.engine.counters(), step.engine.counters()
+    elements, parts = step.dialect.counters(), step.dialect.counters()
     made = counted_by_part(kind.advance(given, step, elements), parts, with_events=kind.shares_slices)
     inputs.staged.write(made, "windows", "part", PARTITION)
     moved, left = _moved(inputs)

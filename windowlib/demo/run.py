@@ -27,6 +27,7 @@ from windowlib.demo.own_data import definition_text, inspect_files
 from windowlib.demo.pipelines import write_definitions
 from windowlib.demo.runs import batches
 from windowlib.demo.truth import Truth, WindowTruth, make_demo_data
+from windowlib.engines.choice import dialect_named
 from windowlib.model.errors import InvalidSpec
 from windowlib.publication.readers import read_table
 
@@ -76,7 +77,7 @@ def demo_own_data(stage: Stage, data: Path, key: str | None = None, timestamp: s
             f"{data} lies inside {stage.folder}, which the demo empties; name another folder for the demo"
         )
     engine, own_data = stage.engine or OWN_DATA_ENGINE, inspect_files(data, key, timestamp)
-    if engine == "sail" and own_data.format != "parquet":
+    if own_data.format != "parquet" and not dialect_named(engine).reads_text:
         raise InvalidSpec(f"{data} has {own_data.format} files, which Spark alone parses: leave out --engine sail")
     _fresh_folder(stage.folder)
     unit = f" ({own_data.timestamp_unit} since 1970)" if own_data.timestamp_unit else ""

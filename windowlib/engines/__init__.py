@@ -3,14 +3,16 @@ quickly and hide what differs between them.
 
 Choice:
 
-    choice.py              engine of a definition, and refusal of what it cannot compute exactly
+    choice.py              dialect of an engine, and refusal of what an engine cannot compute exactly
     proved_aggregates.py   aggregates proved on an engine, by column type
     collect.py             rows of a DataFrame in this process
+    parquet_files.py       rows of Parquet files by Arrow, with file and row number
     tasks.py               progress of the engine's tasks
 
 Spark:
 
     spark.py               Spark session of a run, and its settings
+    spark_dialect.py       Spark's dialect
     connect.py             sessions over Spark Connect
     jvm.py                 start of the JVM on this machine
     spark_launcher.py      start of a JVM by Spark's own launcher
@@ -29,10 +31,11 @@ Set-up:
 Sail:
 
     sail.py                Sail session in this process
+    sail_dialect.py        Sail's dialect
+    sail_expressions.py    SQL with Spark's answers where numbers end
     sail_requests.py       SQL expressions sent to Sail as trees
     sail_sql.py            trees of SQL expressions
     sail_batches.py        functions over Arrow batches that Sail calls
-    sail_files.py          rows of Parquet files with file and row number
     sail_json.py           rows as JSON, in Spark's text
 
 Savings of each start-up measure, for a run in its own process over a million session events. The figures are processor

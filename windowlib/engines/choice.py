@@ -1,4 +1,4 @@
-"""Which engine computes a run: Spark, or Sail. Everything that differs between them goes through here.
+"""Choice between Spark and Sail: the dialect of an engine, and the refusal of what it cannot compute exactly.
 
 `spark` is the default and the judge. `sail` (`windowlib.engines.sail`) computes the same plans in this process, without
 Java, over the same tables; it may be chosen from run to run. What it cannot compute exactly as Spark does is refused.
@@ -10,16 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from windowlib.model.errors import WindowError
-from windowlib.plans import names
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql import SparkSession
     from sqlglot import exp
 
     from windowlib.definition.toml.source import Source
     from windowlib.definition.uses import Uses
-    from windowlib.plans.engine import Engine
+    from windowlib.plans.dialect import Dialect
 
 # The parts of expressions that `windowlib.plans.sql.types` knows, as sqlglot calls them.
 _PROVED = frozenset(
@@ -47,10 +45,22 @@ def check_engine(engine: str, source: Source, uses: Uses) -> None:
 
 def check_types(engine: str, source: Source, uses: Uses, types: Mapping[str, str] | None) -> None:
     """Raises NotOnThisEngine where it cannot over columns of these types, as Arrow names them; before they are read."""
+    if types and (why := type_refusal(engine, source.key, uses.expressions, types)):
+        raise NotOnThisEngine(f'{source.file}: engine = "sail" cannot run this: {why}; use engine = "spark"')
+
+
+def type_refusal(
+    engine: str, key: Sequence[str], expressions: Mapping[str, str], types: Mapping[str, str]
+) -> str | None:
+    """Reason why an engine cannot give Spark's answer over columns of these types, as Arrow names them, or None."""
     from windowlib.engines.proved_aggregates import refusal_by_type
 
-    if engine == "sail" and types and (why := refusal_by_type(source.key, uses.expressions, types)):
-        raise NotOnThisEngine(f'{source.file}: engine = "sail" cannot run this: {why}; use engine = "spark"')
+    return refusal_by_type(key, expressions, types) if engine == "sail" else None
+
+
+def quickest_engine(source: Source, uses: Uses) -> str:
+    """The engine that starts first and gives Spark's answer, by the name that definitions have for it."""
+    return "spark" if refusal(source, uses) else "sail"
 
 
 def refusal(source: Source, uses: Uses) -> str | None:
@@ -109,21 +119,19 @@ def _is_proved(node: exp.Expr) -> bool:
     return found is not None and FUNCTIONS[found.name].proved is not None
 
 
-def rows_with_file(spark: SparkSession, paths: Sequence[str], schema: StructType) -> DataFrame:
-    """The rows of Parquet files as `schema`, and FILE: the path or URI of the file of each."""
+def dialect_of(spark: SparkSession) -> Dialect:
+    """The dialect of a session's engine."""
     from windowlib.engines.sail import is_sail
-    from windowlib.engines.sail_files import rows_of_files
 
-    if is_sail(spark):
-        rows = rows_of_files(spark, paths, schema)
-        return rows.withColumnRenamed(names.SOURCE_FILE, names.FILE).drop(names.SOURCE_ROW)
-    read = spark.read.schema(schema).parquet(*paths)
-    return read.withColumn(names.FILE, read.metadataColumn("_metadata")["file_path"])
+    return dialect_named("sail" if is_sail(spark) else "spark")
 
 
-def engine_of(spark: SparkSession) -> Engine:
-    """What a session's plans ask for beyond DataFrames."""
-    from windowlib.engines.sail import SailEngine, is_sail
-    from windowlib.plans.engine import SPARK
+def dialect_named(engine: str) -> Dialect:
+    """The dialect of an engine, by the name that definitions have for it."""
+    if engine == "sail":
+        from windowlib.engines.sail_dialect import SAIL
 
-    return SailEngine() if is_sail(spark) else SPARK
+        return SAIL
+    from windowlib.engines.spark_dialect import SPARK
+
+    return SPARK

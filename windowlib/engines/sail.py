@@ -1,8 +1,7 @@
 """Sail: the plans in this process, without Java.
 
 Sail is an engine in Rust that speaks Spark Connect, so the plans run on it as they are, over the same tables. What it
-lacks is added with functions over Arrow batches, which it calls in this process: the origin of a row
-(`windowlib.engines.sail_files`), sorted and numbered rows, and sums (`windowlib.engines.sail_batches`).
+lacks, its dialect adds (`windowlib.engines.sail_dialect`).
 """
 
 from __future__ import annotations
@@ -13,21 +12,12 @@ import os
 import signal
 import threading
 import weakref
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from windowlib.engines import sail_json
-from windowlib.engines.sail_batches import Islands, PassingCounters, Sorted
 from windowlib.model.errors import WindowError
-from windowlib.plans.balanced import balanced
-from windowlib.plans.engine import Engine
-from windowlib.plans.functions import quoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-    from pyspark.sql.types import StructType
-
-    from windowlib.plans.engine import OverBatches
+    from pyspark.sql import SparkSession
 
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
@@ -142,58 +132,3 @@ def _keep_interrupts() -> None:
 def is_sail(spark: SparkSession) -> bool:
     """Whether a session is one of this process's servers. These are asked, not the session: that is a request."""
     return any(one.known() is spark for one in (_serves, *_retired) if one is not None)
-
-
-class SailEngine(Engine):
-    """What Sail does its own way."""
-
-    guarded = True
-
-    def counters(self) -> PassingCounters:
-        """See `Engine`."""
-        return PassingCounters()
-
-    def with_values(self, rows: DataFrame, values: Mapping[str, int]) -> DataFrame:
-        """See `Engine`. As literals: nothing is compiled, and a join with one row takes twice as long as all else."""
-        from pyspark.sql import functions as F
-
-        return rows.withColumns({name: F.lit(value).cast("long") for name, value in values.items()})
-
-    def union(self, parts: Sequence[DataFrame]) -> DataFrame:
-        """See `Engine`. Sail takes the types of the first part, so columns that a part lacks are cast to theirs."""
-        from pyspark.sql import functions as F
-
-        types = {field.name: field.dataType for part in parts for field in part.schema}
-
-        def whole(part: DataFrame) -> DataFrame:
-            has = set(part.columns)
-            nothing = {name: F.lit(None).cast(kind).alias(name) for name, kind in types.items() if name not in has}
-            return part.select(*(nothing.get(name, quoted(name)) for name in types))
-
-        return balanced(lambda a, b: a.union(b), [*map(whole, parts)])
-
-    def as_json(self, rows: DataFrame, columns: Sequence[str]) -> Column:
-        """See `Engine`. What Sail writes of decimals is not what they are."""
-        return sail_json.as_json(rows, columns)
-
-    def concatenated(self, rows: DataFrame, arrays: str, by: Sequence[str]) -> tuple[DataFrame, str]:
-        """See `Engine`."""
-        return rows, f"flatten(collect_list({arrays}))"
-
-    def together(self, parts: Sequence[DataFrame], columns: Sequence[str]) -> DataFrame:
-        """See `Engine`. Sail shuffles for each aggregation, so to gather rows would be one more."""
-        return self.union(parts)
-
-    def with_islands(self, intervals: DataFrame, keys: Sequence[str]) -> DataFrame:
-        """See `Engine`. Sail evaluates window functions key by key, which costs four times what this does."""
-        from pyspark.sql.types import LongType, StructField, StructType
-
-        made = StructType([*intervals.schema, StructField("_island", LongType())])
-        return self.map_sorted(intervals, keys, ["window_start_ms"], Islands(tuple(keys)), made)
-
-    def map_sorted(
-        self, rows: DataFrame, keys: Sequence[str], order: Sequence[str], function: OverBatches, schema: StructType
-    ) -> DataFrame:
-        """See `Engine`. Sail drops a sort that only a function needs, so the function is given what it sorts itself."""
-        together = rows.repartition(os.cpu_count() or 1, *map(quoted, keys)) if keys else rows.coalesce(1)
-        return together.mapInArrow(Sorted((*keys, *order), function), schema)

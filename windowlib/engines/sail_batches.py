@@ -12,12 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windowlib.plans.engine import Counters
-
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from windowlib.plans.engine import OverBatches
+    from windowlib.plans.dialect import OverBatches
 
 BATCH_ROWS = 1 << 16
 
@@ -94,7 +92,7 @@ _numbers = itertools.count()
 _adding = Lock()
 
 
-class PassingCounters(Counters):
+class PassingCounters:
     """Counters for Sail: a function that looks at each Arrow batch as it passes."""
 
     def __init__(self) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from windowlib.engines.spark_dialect import TIMES_IN_JSON
 from windowlib.plans import names
-from windowlib.plans.engine import TIMES_IN_JSON
 from windowlib.plans.functions import F, quoted
 
 if TYPE_CHECKING:

@@ -113,12 +113,8 @@ def size_tasks(spark: SparkSession, rows: int, conf: Mapping[str, str]) -> None:
 
     How many slices become of the rows is not known yet. From `ADAPTIVE_FROM_TASKS` on, Spark looks once they are there
     and joins what is small (adaptive execution); with fewer tasks that takes longer than it saves. A definition whose
-    `conf` says itself whether it wants that is left alone, and so is Sail, which has a task for each core.
+    `conf` says itself whether it wants that is left alone.
     """
-    from windowlib.engines.sail import is_sail
-
-    if is_sail(spark):
-        return
     most = spark.conf.get(MOST_TASKS, None)
     if most is None:  # a session that was not made here
         remember_most_tasks(spark)

@@ -18,8 +18,8 @@ from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import LATENESS, OF_BATCHES
 from windowlib.definition.toml.source import Source
 from windowlib.delta.data_files import data_file
+from windowlib.engines.choice import dialect_of
 from windowlib.engines.collect import collected
-from windowlib.engines.spark import size_tasks
 from windowlib.ledger.rows import Commit
 from windowlib.model.assigners import Global
 from windowlib.model.spec import WindowSpec
@@ -80,7 +80,7 @@ def difference(
 
     Its rows are those of `result_changes` for batch `batch_id`, with change and end_partition (the day).
     """
-    size_tasks(staging.spark, before.count + after.count, definition.spark.conf)
+    dialect_of(staging.spark).size_tasks(staging.spark, before.count + after.count, definition.spark.conf)
     old, new = before.rows, after.rows
     identity, exact = _identity(definition.spec, before, after), definition.aggregates.exact
     parts = [part for part in _parts(old, new, identity, exact) if part is not None]

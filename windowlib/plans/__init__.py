@@ -5,7 +5,7 @@ job: a job starts when the caller writes.
 Steps of a batch:
 
     step.py         a step: windows in flight and a batch in, fired windows and state out
-    engine.py       operations that differ between engines
+    dialect.py      differences between engines
     admission.py    admission of source rows as events
     duplicates.py   duplicates by event id
     erased.py       rows of erased keys

@@ -21,7 +21,7 @@ from windowlib.plans.functions import F, quoted
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from windowlib.plans.engine import Engine
+    from windowlib.plans.dialect import Dialect
 
 FUTURE_AFTER_MS, LATE_UP_TO_MS = names.internal("future_after_ms"), names.internal("late_up_to_ms")
 REASONS = ("malformed", "null_timestamp", "null_key", "future", "bad_gap", "duplicate", "hole")
@@ -73,7 +73,7 @@ class Admission:
         return holes and self.by_event_time
 
 
-def events(rows: DataFrame, admission: Admission, engine: Engine) -> DataFrame:
+def events(rows: DataFrame, admission: Admission, dialect: Dialect) -> DataFrame:
     """Every source row but those of erased keys, with its event time and the reason to refuse it.
 
     rows:    the source's columns, CORRUPT (string, null when the row could be read), maybe MISFIT (string)
@@ -83,7 +83,7 @@ def events(rows: DataFrame, admission: Admission, engine: Engine) -> DataFrame:
     bounds = {} if admission.future_after_ms is None else {FUTURE_AFTER_MS: admission.future_after_ms}
     if admission.has_holes:
         bounds[LATE_UP_TO_MS] = admission.late_up_to_ms
-    timed = engine.with_values(rows, bounds) if bounds else rows
+    timed = dialect.with_values(rows, bounds) if bounds else rows
     judged = timed.withColumn(names.TIMESTAMP_MS, timestamp_ms(admission, rows)).withColumn(
         names.REASON, reason(admission, misfits=names.MISFIT in rows.columns)
     )

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-    from windowlib.plans.engine import Counters
+    from windowlib.plans.dialect import Counters
 
 REWRITTEN = names.internal("rewritten")
 
@@ -92,7 +92,7 @@ def merged(new: DataFrame | None, state: DataFrame | None, grid: Grid, step: Ste
     # What makes one window lies in one task from here on, so windows need no shuffle of their own. A tumbling window is
     # one slice, and the slices of a batch that several tasks read lie so already.
     window_of = step.keys if grid.overlap else [*step.keys, "state_window_start_ms"]
-    together = step.engine.together(parts, window_of)
+    together = step.dialect.together(parts, window_of)
     if len(parts) == 1:
         return together
     flags = [F.sum("before").alias("before"), F.max(REWRITTEN).alias(REWRITTEN)]

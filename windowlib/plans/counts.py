@@ -27,7 +27,7 @@ from windowlib.plans.step import BATCH_ID, ON_TIME, OPEN, WINDOWS, Step, counted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from windowlib.plans.engine import Counters
+    from windowlib.plans.dialect import Counters
 
 
 REACHED, NUMBER = names.internal("reached"), names.internal("number")
@@ -75,7 +75,7 @@ def numbered(events: DataFrame, state: DataFrame | None, step: Step) -> DataFram
     rows = events.withColumn(REACHED, F.lit(None).cast("long"))
     if state is not None:
         reached = f"slice_index * {_windows(step).slice_size} + elements AS {REACHED}"
-        rows = step.engine.union([rows, state.selectExpr(*map(quoted, step.keys), reached)])
+        rows = step.dialect.union([rows, state.selectExpr(*map(quoted, step.keys), reached)])
     # Rows of the state have no arrival, so they come before the events of their key.
     so_far = _over(step, f"ORDER BY {names.ARRIVAL} NULLS FIRST ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW")
     number = f"coalesce(max({REACHED}) {so_far}, 0) + count({names.ARRIVAL}) {so_far}"
@@ -97,7 +97,7 @@ def merged(fresh: DataFrame | None, state: DataFrame | None, step: Step) -> Data
     if len(parts) == 1:
         return parts[0]
     # Numbered events lie by key already, so only slices in flight move.
-    both = step.engine.together(parts, step.keys).groupBy(*step.key_columns, "slice_index")
+    both = step.dialect.together(parts, step.keys).groupBy(*step.key_columns, "slice_index")
     return both.agg(*step.merges(), F.sum("before").alias("before"))
 
 

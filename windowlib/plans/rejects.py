@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 from windowlib.plans import names
 from windowlib.plans.admission import MAX_TIMESTAMP_MS, MIN_TIMESTAMP_MS
 from windowlib.plans.duplicates import id_of
-from windowlib.plans.engine import Engine
 from windowlib.plans.functions import F
 from windowlib.plans.step import Step
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from windowlib.plans.dialect import Dialect
 
-def quarantined(rows: DataFrame, source_columns: Sequence[str], batch_id: int, engine: Engine) -> DataFrame:
+
+def quarantined(rows: DataFrame, source_columns: Sequence[str], batch_id: int, dialect: Dialect) -> DataFrame:
     """The refused rows of a batch.
 
     rows:    the source's columns, TIMESTAMP_MS, REASON, CORRUPT, SOURCE_FILE, SOURCE_ROW, maybe MISFIT
@@ -26,7 +27,7 @@ def quarantined(rows: DataFrame, source_columns: Sequence[str], batch_id: int, e
     shown = F.col(names.TIMESTAMP_MS).between(MIN_TIMESTAMP_MS, MAX_TIMESTAMP_MS)
     return rows.where(f"{names.REASON} IS NOT NULL").select(
         _reason(rows).alias("reason"),
-        F.coalesce(names.CORRUPT, engine.as_json(rows, source_columns)).alias("raw"),
+        F.coalesce(names.CORRUPT, dialect.as_json(rows, source_columns)).alias("raw"),
         F.when(shown, F.timestamp_millis(names.TIMESTAMP_MS)).alias("event_time"),
         names.SOURCE_FILE,
         F.col(names.SOURCE_ROW).alias("source_row"),
@@ -61,7 +62,7 @@ def late_events(late: DataFrame, step: Step, source_columns: Sequence[str], even
         *step.key_columns,
         F.timestamp_millis(names.TIMESTAMP_MS).alias("event_time"),
         (id_of(event_id) if event_id else F.lit(None).cast("string")).alias("event_id"),
-        step.engine.as_json(late, source_columns).alias("raw"),
+        step.dialect.as_json(late, source_columns).alias("raw"),
         F.timestamp_millis(names.WINDOW_START_MS).alias("window_start"),
         F.timestamp_millis(names.WINDOW_END_MS).alias("window_end"),
         F.timestamp_millis(F.lit(min(step.watermark_in_ms, MAX_TIMESTAMP_MS))).alias("watermark"),

@@ -37,7 +37,7 @@ def chains(intervals: Sequence[DataFrame], asked: TimeRange | None, step: Step) 
     asked:     None: only chains with a chosen interval
     returns:   key, CHAIN_START_MS, CHAIN_END_MS                                       one row per key and chain
     """
-    joined = step.engine.with_islands(step.engine.union(intervals), step.keys)
+    joined = step.dialect.with_islands(step.dialect.union(intervals), step.keys)
     chain = joined.groupBy(*step.key_columns, "_island").agg(
         F.min("window_start_ms").alias(CHAIN_START_MS),
         F.max("window_end_ms").alias(CHAIN_END_MS),

@@ -43,7 +43,7 @@ from windowlib.plans.step import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from windowlib.plans.engine import Counters
+    from windowlib.plans.dialect import Counters
 
 
 def advance(events: DataFrame | None, state: DataFrame | None, step: Step, counters: Counters) -> DataFrame:
@@ -91,14 +91,14 @@ def islands(events_slices: DataFrame | None, state: DataFrame | None, step: Step
         if step.rewrites_state:  # of a lateness of 0, until now
             state = state.withColumn("published", F.expr(f"cast(null AS {WINDOWS})"))
         parts.append(state.selectExpr(*columns, "elements AS before"))
-    both, apart = step.engine.union(parts), list(step.keys)
+    both, apart = step.dialect.union(parts), list(step.keys)
     if step.lateness_changed:  # what is late by the new one merges with nothing
         both = both.withColumn("_gone", (F.col("before") > 0) & (F.col("window_end_ms") - 1 <= F.lit(step.late_in_ms)))
         apart.append("_gone")
-    in_islands = step.engine.with_islands(both, apart)
+    in_islands = step.dialect.with_islands(both, apart)
     published = {}
     if step.keeps_published:
-        in_islands, published["published"] = step.engine.concatenated(in_islands, "published", [*apart, "_island"])
+        in_islands, published["published"] = step.dialect.concatenated(in_islands, "published", [*apart, "_island"])
     # State windows of a key are disjoint, so the earliest has the least of both bounds.
     joined = {
         "window_start_ms": "min(window_start_ms)",

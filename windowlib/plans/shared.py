@@ -21,17 +21,20 @@ from windowlib.plans.functions import F, quoted
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from windowlib.plans.dialect import Dialect
+
 START, FIRST = "state_window_start_ms", "window_start_ms"  # a slice's own start, and the time of its first event
 
 
 @dataclass(frozen=True, slots=True)
 class Slicing:
-    """How events are sliced for several definitions: the width of a slice, where slices begin, all their aggregates."""
+    """Slices for several definitions: their width, the offset of their starts, all aggregates, the engine's dialect."""
 
     width_ms: int
     offset_ms: int
     keys: Sequence[str]
     aggregates: tuple[SqlAggregate, ...]
+    dialect: Dialect
 
     @property
     def key_columns(self) -> list[Column]:
@@ -57,7 +60,7 @@ def slices(events: DataFrame, slicing: Slicing) -> DataFrame:
     """
     timestamp = F.col(names.TIMESTAMP_MS)
     start = aligned_start_ms(timestamp, slicing.width_ms, slicing.offset_ms).alias(START)
-    partials = all_partials(slicing.aggregates)
+    partials = all_partials(slicing.aggregates, slicing.dialect)
     return events.groupBy(*slicing.key_columns, start).agg(F.min(timestamp).alias(FIRST), *partials)
 
 
@@ -69,7 +72,9 @@ def session_slices(rows: DataFrame, slicing: Slicing, aggregates: Sequence[SqlAg
     if width_ms == slicing.width_ms:
         return own.withColumn("window_end_ms", F.col("last_event_ms") + gap_ms).drop(START)
     bucket = aligned_start_ms(F.col(START), width_ms, slicing.offset_ms).alias("_bucket")
-    return own.groupBy(*slicing.key_columns, bucket).agg(F.min(FIRST).alias(FIRST), end, *all_merges(aggregates))
+    return own.groupBy(*slicing.key_columns, bucket).agg(
+        F.min(FIRST).alias(FIRST), end, *all_merges(aggregates, slicing.dialect)
+    )
 
 
 def aligned_slices(
@@ -80,7 +85,7 @@ def aligned_slices(
     if width_ms == slicing.width_ms:
         return own.drop(FIRST)
     start = aligned_start_ms(F.col(START), width_ms, offset_ms).alias("_start")
-    merged = own.groupBy(*slicing.key_columns, start).agg(*all_merges(aggregates))
+    merged = own.groupBy(*slicing.key_columns, start).agg(*all_merges(aggregates, slicing.dialect))
     return merged.withColumnRenamed("_start", START)
 
 

@@ -18,7 +18,7 @@ rows differ in `part`:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from windowlib.contract.result_tables import COMPUTED, FILLED, RESULT_COLUMNS
@@ -28,7 +28,6 @@ from windowlib.plans import names
 from windowlib.plans.admission import own_window_end_ms
 from windowlib.plans.aggregates.columns import all_merges, all_partial_names, all_partials, finishes
 from windowlib.plans.aggregates.mergeable.since import NAME as MARK
-from windowlib.plans.engine import SPARK, Engine
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.partitions import end_partition, window_day
 from windowlib.plans.shared import Slicing
@@ -36,7 +35,7 @@ from windowlib.plans.shared import Slicing
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from windowlib.plans.engine import Counters
+    from windowlib.plans.dialect import Counters, Dialect
 
 OPEN, ON_TIME, LATE, UPDATE, DROPPED = "open", "on_time", "late", "update", "dropped"
 PUBLISHED = "published"  # the column of windows in flight
@@ -55,9 +54,9 @@ class Step:
     late, and timers of another lateness. `keeps_published`: windows in flight name the published ones that they will
     replace; `rewrites_state`: those that are stored do not yet, and a table changes its columns with all its files.
     `partition_ms` is the width of a state partition; `aggregates` is the definition's `AggregateSet`; `outputs` are the
-    columns (name → Spark type) that a function in Python gives in place of theirs; `engine` is what computes it;
-    `shared` says how slices that several definitions share were made, where a plan is given those in place of events.
-    The operator needs the whole `spec`, and the source columns that its code reads (`reads`).
+    columns (name → Spark type) that a function in Python gives in place of theirs; `dialect` is that of the
+    engine; `shared` says how slices that several definitions share were made, where a plan is given those in place of
+    events. The operator needs the whole `spec`, and the source columns that its code reads (`reads`).
     """
 
     assigner: Assigner
@@ -76,8 +75,8 @@ class Step:
     spec: WindowSpec | None = None
     reads: Sequence[str] = ()
     outputs: Mapping[str, str] | None = None
-    engine: Engine = SPARK
     shared: Slicing | None = None
+    dialect: Dialect = field(kw_only=True)
 
     @property
     def specification(self) -> WindowSpec:
@@ -104,11 +103,11 @@ class Step:
 
         `by_time`: only to be asked for the types of what the operator folds.
         """
-        return all_partials(self.aggregates.aggregates, guarded=self.engine.guarded, by_time=by_time)
+        return all_partials(self.aggregates.aggregates, self.dialect, by_time=by_time)
 
     def merges(self) -> list[Column]:
         """The same over rows that hold them."""
-        return all_merges(self.aggregates.aggregates, guarded=self.engine.guarded)
+        return all_merges(self.aggregates.aggregates, self.dialect)
 
     @property
     def partial_names(self) -> list[str]:
@@ -139,7 +138,7 @@ class Step:
 
     def values(self, *, whole: bool = False) -> dict[str, str]:
         """The same as SQL over rows of merged partials; `whole`: the rows hold all events, whatever their marks say."""
-        return {**COMPUTED, **finishes(self.aggregates, guarded=self.engine.guarded, whole=whole)}
+        return {**COMPUTED, **finishes(self.aggregates, self.dialect, whole=whole)}
 
 
 # What a firing rests on: all events of its window, of one that had passed only the new ones.
@@ -161,7 +160,7 @@ def with_instant(rows: DataFrame, step: Step, **more_ms: int) -> DataFrame:
         BATCH_ID: step.batch_id,
         **more_ms,
     }
-    return step.engine.with_values(rows, values)
+    return step.dialect.with_values(rows, values)
 
 
 def results(step: Step, fired: str) -> list[str]:

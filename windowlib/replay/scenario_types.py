@@ -19,7 +19,7 @@ from windowlib.definition.definition import Definition
 from windowlib.definition.sql.aggregates import columns_used
 from windowlib.definition.sql.expression_types import misfits
 from windowlib.definition.toml.spark_types import parts_of
-from windowlib.engines.proved_aggregates import refusal_by_type
+from windowlib.engines.choice import type_refusal
 from windowlib.plans.names import EVENT_TIME
 from windowlib.replay.trial import local_zone
 from windowlib.source.columns.column_types import declared_type, kind_of
@@ -89,7 +89,7 @@ def _can_be_computed(expressions: Mapping[str, str], arrow: Mapping[str, str], e
     kinds = {name.casefold(): kind_of(kind) for name, kind in arrow.items()}
     if any(misfits(sql, kinds) for sql in expressions.values()):
         return False
-    return engine != "sail" or refusal_by_type((), expressions, arrow) is None
+    return type_refusal(engine, (), expressions, arrow) is None
 
 
 def nested(text: str | None) -> pa.DataType | None:

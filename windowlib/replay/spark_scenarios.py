@@ -78,6 +78,7 @@ class SparkSteps:
         return sorted((row["key"], window_of(row, "")) for row in in_flight if '"key_state"' not in row["state"])
 
     def _run(self, element: Element | None, instant: Instant) -> pa.Table:
+        from windowlib.engines.choice import dialect_of
         from windowlib.plans.general import plan as general
         from windowlib.plans.kinds.kind import Given
         from windowlib.plans.step import Step
@@ -93,6 +94,7 @@ class SparkSteps:
             batch_id=self.batches,
             partition_ms=1000,
             plan_time_ms=self.processing_time_ms,
+            dialect=dialect_of(self.spark),
         )
         contents = pa.concat_tables(self.contents) if self.contents else None
         inputs = Given(

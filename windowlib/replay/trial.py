@@ -50,7 +50,9 @@ class Trial:
             "include": (),
             "exclude": (),
         }
-        files["dialect"] = FileDialect(time_zone=local_zone(definition.source))  # the other keys only apply to text files
+        files["dialect"] = FileDialect(
+            time_zone=local_zone(definition.source)
+        )  # the other keys only apply to text files
         source = definition.source.model_copy(update={**files, "max_files_per_run": 0, "min_file_age_ms": 0})
         # The trial has its own warehouse, whatever the environment variables name.
         root = folder / "warehouse" / definition.name

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-    from windowlib.plans.engine import Engine
+    from windowlib.plans.dialect import Dialect
 
 OF_ALL = ("added", "removed", "changed")  # the kinds of change of every window
 OF_SESSIONS = ("extended", "shortened", "moved", "merged", "split", "regrouped")  # those of windows that merge
@@ -48,13 +48,13 @@ class RerunChanges:
 
 
 def changes_of(
-    rows: DataFrame, keys: Sequence[str], outputs: Sequence[str], additive: Sequence[str], merging: Engine | None
+    rows: DataFrame, keys: Sequence[str], outputs: Sequence[str], additive: Sequence[str], merging: Dialect | None
 ) -> RerunChanges:
     """The changes in the rows of a difference, by two Spark jobs.
 
-    `merging` is the engine of windows that merge, None for others. A change is ranked by the greatest difference of its
-    additive outputs, each as a share of the greatest difference of that output, then by its other numbers in the same
-    way. One that is infinite or NaN comes before all others. Equal ones stand by key and time.
+    `merging` is the dialect for windows that merge, None for others. A change is ranked by the greatest difference of
+    its additive outputs, each as a share of the greatest difference of that output, then by its other numbers in the
+    same way. One that is infinite or NaN comes before all others. Equal ones stand by key and time.
     """
     numeric = _numeric(rows.schema, outputs)
     changes = _grouped(rows, keys, outputs, numeric, additive, merging)
@@ -86,7 +86,7 @@ def _grouped(
     outputs: Sequence[str],
     numeric: Sequence[str],
     additive: Sequence[str],
-    merging: Engine | None,
+    merging: Dialect | None,
 ) -> DataFrame:
     """One row per change: key, kind, first_ms, c0, c1, … (difference of each numeric output), members."""
     members = _members(rows, keys, outputs, numeric)

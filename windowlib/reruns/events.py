@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from windowlib.batches import steps
 from windowlib.batches.inputs import Inputs
 from windowlib.batches.reading import admission_of
-from windowlib.engines.choice import engine_of
+from windowlib.engines.choice import dialect_of
 from windowlib.ledger.rerun_request import RerunRefused
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MIN_WATERMARK
@@ -97,7 +97,7 @@ def _look(inputs: Inputs, files: Sequence[KnownFile]) -> BatchIntake:
     check_readable(inputs.source, inputs.definition.uses, now, pinned, read)
     raw = rows_of(inputs, files, pinned)
     judge = _judge(inputs)
-    rows = admission.events(raw.frame, judge, engine_of(inputs.spark))
+    rows = admission.events(raw.frame, judge, dialect_of(inputs.spark))
     return intake.look(rows, judge, inputs.definition.storage.state_partition_ms, raw.paths)
 
 
@@ -141,7 +141,7 @@ def read_events(inputs: Inputs, files: Sequence[KnownFile], covered: TimeRange) 
             files, steps.with_types(inputs, step, None), judged=RejudgedRows(covered) if judges_again else None
         )
     raw = rows_of(inputs, files, inputs.source_types)
-    rows = admission.events(raw.frame, _judge(inputs), step.engine)
+    rows = admission.events(raw.frame, _judge(inputs), step.dialect)
     if inputs.definition.aggregates.needs_arrival or inputs.source.event_id:
         rows = rows.withColumn(names.ARRIVAL, raw.arrival())
     step = steps.with_types(inputs, step, rows)
@@ -193,7 +193,7 @@ def _without_excluded(
     if (known := of_files(inputs, "quarantine", unchanged)) is not None:
         excluded.append(known.where(f"reason IN ({refused})").select(*PLACE_IN_TABLES))
     if excluded:
-        rows = rows.join(placed(inputs, engine_of(inputs.spark).union(excluded), raw), PLACE, "left_anti")
+        rows = rows.join(placed(inputs, dialect_of(inputs.spark).union(excluded), raw), PLACE, "left_anti")
     if not inputs.rerun.late_only:
         return rows
     if late is None:

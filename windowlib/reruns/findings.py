@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 from windowlib.batches.inputs import Inputs
 from windowlib.delta import data_files
-from windowlib.engines.spark import size_tasks
 from windowlib.plans import names, reruns
 from windowlib.plans.partitions import PARTITION
 from windowlib.plans.step import FIRED_EVENTS, ON_TIME, OPEN, Step
@@ -70,7 +69,8 @@ def look(inputs: Inputs) -> Findings:
     closure, read = find(inputs, known)
     if closure.is_empty:
         return Findings(read, closure)
-    size_tasks(inputs.spark, sum(file.rows for file in read.files), inputs.definition.spark.conf)
+    rows = sum(file.rows for file in read.files)
+    read.step.dialect.size_tasks(inputs.spark, rows, inputs.definition.spark.conf)
     made = _windows(inputs, closure, read)
     return Findings(read, closure, made, _difference(inputs, closure, read.step, made))
 
@@ -95,7 +95,7 @@ def _windows(inputs: Inputs, closure: Closure, read: RerunEvents) -> StructType 
     """Writes the windows of the closure; gives their columns, None without any event."""
     if read.rows is None:
         return None
-    step, counters = read.step, read.step.engine.counters()
+    step, counters = read.step, read.step.dialect.counters()
     made = rules_of(inputs).recomputed(read.rows, step, closure.windows.from_ms, counters)
     inputs.staged.write(closure.made(made, step).drop(FIRED_EVENTS), WINDOWS, "part", PARTITION)
     return made.schema

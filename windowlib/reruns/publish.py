@@ -156,7 +156,7 @@ def _late_events(inputs: Inputs, found: Findings) -> LateChanges:
     touched = [file for file in looked if Path(file.path).name in names]
     if not touched:
         return LateChanges(StagedChanges())
-    counters = found.step.engine.counters()
+    counters = found.step.dialect.counters()
     counted = counters.over(
         marked.where(F.regexp_extract(FILE, r"[^/]+$", 0).isin(names)),
         {"readmitted": "if(_readmitted, 1, 0)", "gone": "if(_changed, 1, 0)"},

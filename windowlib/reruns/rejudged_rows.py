@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from windowlib.batches.inputs import Inputs
 from windowlib.delta.statistics import overlapping
-from windowlib.engines.choice import engine_of
+from windowlib.engines.choice import dialect_of
 from windowlib.model.rerun import TimeRange
 from windowlib.plans import names
 from windowlib.plans.admission import Admission
@@ -95,7 +95,7 @@ def judge(
         inside = _inside(covered, "timestamp_ms")
         taken.append(seen.where(~inside))
         refused = refused.join(seen.where(inside).select("event_id"), "event_id", "left_anti")
-    known = engine_of(inputs.spark).union([one.select("event_id") for one in (*taken, refused)]).distinct()
+    known = dialect_of(inputs.spark).union([one.select("event_id") for one in (*taken, refused)]).distinct()
     name = inputs.staged.unused("repeated")
     marked = mark_duplicates(rows.where(again), event_id, known, lambda ids: inputs.staged.write_and_read(ids, name))
     return rows.where(~again).unionByName(marked)
@@ -121,7 +121,7 @@ def judged(
         return RejudgedRows(covered, released=released, ids=ids)
     paths = {uri: path for uri, path in raw.paths.items() if path in changed}
     of_changed = rows.where(_of_changed(files, raw))
-    refused = quarantined(of_changed, raw.columns, inputs.plan.batch_id, engine_of(inputs.spark))
+    refused = quarantined(of_changed, raw.columns, inputs.plan.batch_id, dialect_of(inputs.spark))
     refused = source.with_path(inputs.spark, refused, raw.paths)
     seen = intake.look(of_changed, like, inputs.definition.storage.state_partition_ms, paths)
     return RejudgedRows(covered, seen, refused, released, ids)

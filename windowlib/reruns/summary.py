@@ -56,7 +56,7 @@ def _kinds(found: Findings) -> tuple[str, ...]:
 
 
 def _changes(inputs: Inputs, found: Findings, rows: DataFrame) -> RerunChanges:
-    merging = found.step.engine if found.closure.by_chains else None
+    merging = found.step.dialect if found.closure.by_chains else None
     additive = inputs.definition.aggregates.additive
     return changes_of(rows, inputs.source.key, found.step.output_names, additive, merging)
 

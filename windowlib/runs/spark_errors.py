@@ -14,7 +14,7 @@ from pathlib import Path
 
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.engines.connect import EngineLost, lost
-from windowlib.engines.sail_files import UnreadableRows
+from windowlib.engines.parquet_files import UnreadableRows
 from windowlib.model.errors import InvalidSpec, WindowError
 from windowlib.plans.aggregates.bounds import TOO_MANY
 from windowlib.source.listed import SourceError

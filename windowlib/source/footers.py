@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from windowlib.definition.instants import time_of
 from windowlib.definition.toml.durations import UNITS
 from windowlib.delta.footers import bounds_of
-from windowlib.engines.sail_files import rows_read
+from windowlib.engines.parquet_files import rows_read
 from windowlib.ledger.rows import SourceFile
 from windowlib.model.assigners import Assigner, Global, Session, Sliding, Tumbling
 from windowlib.model.times import floored_ms

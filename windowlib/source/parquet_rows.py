@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from windowlib.definition.toml.source import Source
-from windowlib.engines.sail_files import parquet_file, rows_read
+from windowlib.engines.parquet_files import parquet_file, rows_read
 from windowlib.ledger.rows import SourceFile
 from windowlib.plans import names
 from windowlib.plans.admission import thousandth
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-def on_spark(spark: SparkSession, source: Source, files: Sequence[SourceFile], recorded: Types) -> DataFrame:
+def numbered(spark: SparkSession, source: Source, files: Sequence[SourceFile], recorded: Types) -> DataFrame:
     """Rows of the files: their columns, SOURCE_FILE (a URI), SOURCE_ROW (from 0 in its file)."""
     folder = source.path
     schemas = [schema_of(folder / file.path) for file in files]
@@ -132,10 +132,10 @@ def is_as_recorded(source: Source, files: Sequence[SourceFile], recorded: Types)
     return not any(layout.differing(schema_of(source.path / file.path)) for file in files)
 
 
-def schema_on_sail(
+def scan_of(
     source: Source, files: Sequence[SourceFile], recorded: Types
 ) -> tuple[StructType, Mapping[str, Mapping[str, str | None]], Mapping[str, Mapping[str, Any]]]:
-    """Arguments of `windowlib.engines.sail_files`: the schema to read, and two mappings by file.
+    """Arguments of `windowlib.engines.parquet_files`: the schema to read, and two mappings by file.
 
     The first maps columns of the file to the columns that they are read as. The second has the values of its partition
     columns.

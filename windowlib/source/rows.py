@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from windowlib.definition.toml.source import Source
-from windowlib.engines.choice import engine_of
+from windowlib.engines.choice import dialect_of
+from windowlib.engines.parquet_files import rows_of_files
 from windowlib.ledger.rows import SourceFile
 from windowlib.plans import names
 from windowlib.plans.functions import F, looked_up, quoted
@@ -68,17 +69,15 @@ def rows(
 
     recorded: the types that the columns in use keep, whatever their types in these files
     """
-    from windowlib.engines.sail import is_sail
-
     folder = source.path
-    if not source.is_text and is_sail(spark):
-        return _on_sail(spark, source, files, recorded or {})
+    if not source.is_text and not dialect_of(spark).numbers_rows:
+        return _scanned(spark, source, files, recorded or {})
     if source.is_text:
         read = text.read(spark, source, [str(folder / f.path) for f in files], staging)
         renamed = read.select(*_renamed(source, read.columns))
         frame = _numbered(_timed(renamed, source, source.kinds), source, staging / "rows")
     else:
-        read = parquet_rows.on_spark(spark, source, files, recorded or {})
+        read = parquet_rows.numbered(spark, source, files, recorded or {})
         texts = {field.name for field in read.schema if field.dataType.typeName() == "string"}
         frame = _of_parquet(read, source, recorded or {}, texts)
     by_path = {Path(folder / f.path).resolve(): f for f in files}
@@ -93,14 +92,13 @@ def rows(
     return SourceRows(frame, {uri: f.path for uri, f in uris.items()}, {uri: f.sequence for uri, f in uris.items()})
 
 
-def _on_sail(
+def _scanned(
     spark: SparkSession, source: Source, files: Sequence[SourceFile], recorded: Mapping[str, str]
 ) -> SourceRows:
-    from windowlib.engines.sail_files import rows_of_files
-
+    """The rows of Parquet files on an engine that does not number them."""
     folder = source.path
     by_path = {str(folder / f.path): f for f in files}
-    frame = rows_of_files(spark, list(by_path), *parquet_rows.schema_on_sail(source, files, recorded))
+    frame = rows_of_files(spark, list(by_path), *parquet_rows.scan_of(source, files, recorded))
     frame = _of_parquet(frame, source, recorded)
     return SourceRows(frame, {p: f.path for p, f in by_path.items()}, {p: f.sequence for p, f in by_path.items()})
 
@@ -139,7 +137,7 @@ def _timed(rows: DataFrame, source: Source, kinds: Mapping[str, str]) -> DataFra
     if source.timestamp_unit is None or kind_of(kind.strip().casefold()) != STRING:
         return rows
     number = F.when(F.col(name).rlike(WHOLE_NUMBER), F.trim(F.col(name)).try_cast("bigint"))
-    whole = engine_of(rows.sparkSession).as_json(rows, names.own(rows.columns))
+    whole = dialect_of(rows.sparkSession).as_json(rows, names.own(rows.columns))
     other = F.when(F.col(name).isNotNull() & number.isNull(), whole)
     return rows.withColumns({names.CORRUPT: F.coalesce(names.CORRUPT, other), source.timestamp: number})
 

@@ -129,8 +129,8 @@ FAULTS = (
         "sums merged by the greatest",
         "where two slices are merged, count and sum are those of the greater one",
         "plans/aggregates/columns.py",
-        "_stored(aggregate, part, _merge_sql(aggregate, part, name, guarded), guarded)",
-        '_stored(aggregate, part, _merge_sql(aggregate, part, name, guarded).replace("sum(", "max("), guarded)',
+        "_stored(aggregate, part, _merge_sql(aggregate, part, name, dialect), dialect)",
+        '_stored(aggregate, part, _merge_sql(aggregate, part, name, dialect).replace("sum(", "max("), dialect)',
     ),
     Fault(
         "skipped partition",

@@ -64,14 +64,14 @@ def test(
 
 def _tried(definition: Definition, engine: EngineChoice | None) -> Definition:
     """The definition on the engine of its scenarios, and on this machine."""
-    from windowlib.engines.choice import refusal
+    from windowlib.engines.choice import quickest_engine
 
-    as_parquet = {"source": definition.source.model_copy(update={"format": "parquet"})}
-    fits = refusal(as_parquet["source"], definition.uses) is None
-    chosen = engine.value if engine else EngineChoice.SAIL.value if fits else EngineChoice.SPARK.value
-    here = definition.spark.master.startswith("local")
-    spark = definition.spark if here else definition.spark.model_copy(update={"master": "local[*]"})
-    return definition.model_copy(update={**as_parquet, "engine": chosen, "spark": spark})
+    source = definition.source.model_copy(update={"format": "parquet"})
+    chosen = engine.value if engine else quickest_engine(source, definition.uses)
+    tried = definition.model_copy(update={"source": source, "engine": chosen})
+    if tried.engine_place.is_here:
+        return tried
+    return tried.model_copy(update={"spark": definition.spark.model_copy(update={"master": "local[*]"})})
 
 
 def _scenarios_of(pipeline: Path) -> list[Path]:

@@ -23,7 +23,7 @@ from windowlib.definition.instants import instant, of_local
 from windowlib.definition.plurals import counted
 from windowlib.delta.data_files import rows_of
 from windowlib.delta.tables import Tables
-from windowlib.engines.sail_files import UnreadableRows, parquet_file, rows_read
+from windowlib.engines.parquet_files import UnreadableRows, parquet_file, rows_read
 from windowlib.inspection.lineage.cuts import Cut
 from windowlib.inspection.lineage.text_events import text_rows
 from windowlib.ledger import erasures

@@ -40,7 +40,7 @@ def expected(
     step, past, grid = given.step, recorded.past, Grid.of(given.step.assigner)
     slices = inputs.staged.write_and_read(_slices(given, grid, past.reruns), inputs.staged.unused("slices"))
     last_ms = max(past.now.watermark_ms + 1 - grid.size_ms, MIN_WATERMARK)  # the last start of a window that has fired
-    bounds = step.engine.with_values(slices, {"_last_fired": last_ms, "_late_out": past.now.late_up_to_ms})
+    bounds = step.dialect.with_values(slices, {"_last_fired": last_ms, "_late_out": past.now.late_up_to_ms})
     chosen = f"{asked.meets(START, END)} AND NOT {meets_any(unsure, START, END)}"
     counts = "(_last_end - 1 > _late_in OR _readmitted_by > 0)"
     slice_ms, size_ms, slide_ms = grid.slice_ms, grid.size_ms, grid.slide_ms
@@ -83,7 +83,7 @@ def _slices(given: CountedRows, grid: Grid, reruns: Sequence[PastRerun]) -> Data
         placed = placed.withColumn(READMITTED_BY, since)
     plain = f"{FIRST} + {grid.size_ms} - 1 > {LATE_IN} AND {READMITTED_BY} = 0"
     by = {name: F.expr(f"if({plain}, {other}, {name})") for name, other in ((BATCH, "0L"), (LATE_IN, NEVER))}
-    known = step.engine.with_values(placed, {NEVER: MIN_WATERMARK}).withColumns(by)
+    known = step.dialect.with_values(placed, {NEVER: MIN_WATERMARK}).withColumns(by)
     listed = F.sum(F.expr(f"if({IS_LATE}, 1L, 0L)")).alias("_listed")
     groups = [F.col(name).alias("_" + name.removeprefix(names.RESERVED)) for name in GROUPS]
     summed = known.groupBy(*step.key_columns, *groups).agg(*step.partials(), listed)

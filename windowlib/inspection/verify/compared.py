@@ -16,7 +16,7 @@ from windowlib.batches.inputs import Inputs
 from windowlib.contract.result_tables import FILLED
 from windowlib.engines.collect import collected
 from windowlib.inspection.verify.report import DIFFERENT, MISSING, UNEXPECTED, VerifyFinding
-from windowlib.plans.engine import Engine
+from windowlib.plans.dialect import Dialect
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.reruns import equal
 from windowlib.plans.step import Step
@@ -57,7 +57,7 @@ class TableShape:
 
 
 def compare(
-    inputs: Inputs, engine: Engine, shape: TableShape, expected: DataFrame | None, found: DataFrame | None
+    inputs: Inputs, dialect: Dialect, shape: TableShape, expected: DataFrame | None, found: DataFrame | None
 ) -> TableComparison:
     """Compares the rows that there should be with those that there are; None: no row."""
     if expected is None and found is None:
@@ -74,11 +74,11 @@ def compare(
         for side in ("expected", "found")
     ]
     counts = [F.sum(f"_{side}_rows").alias(f"_{side}_rows") for side in ("expected", "found")]
-    both = engine.union(parts).groupBy(*map(quoted, shape.identity)).agg(*held, *counts)
+    both = dialect.union(parts).groupBy(*map(quoted, shape.identity)).agg(*held, *counts)
     changed = [_differs(shape, name, types[name]).alias(f"_differs_{n}") for n, name in enumerate(shape.values)]
     judged = both.select("*", *changed)
     some = " OR ".join(["_expected_rows <> _found_rows", *(f"_differs_{n}" for n in range(len(shape.values)))])
-    counters = engine.counters()
+    counters = dialect.counters()
     sums = {"rows": "greatest(_expected_rows, _found_rows)", "differing": f"if({some}, 1, 0)"}
     name = inputs.staged.unused("differences")
     inputs.staged.write(counters.over(judged, sums).where(some), name)
@@ -136,7 +136,7 @@ def compare_late(inputs: Inputs, step: Step, late: DataFrame | None) -> TableCom
     """Compares how many events of each window are, and should be, in `late_events` and in no window."""
     if late is None:
         return TableComparison()
-    counters, name = step.engine.counters(), inputs.staged.unused("late")
+    counters, name = step.dialect.counters(), inputs.staged.unused("late")
     sums = {"rows": "greatest(should_be, is)", "differing": "abs(should_be - is)"}
     inputs.staged.write(counters.over(late, sums).where("should_be <> is"), name)
     counted = counters.values()

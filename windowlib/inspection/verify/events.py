@@ -14,7 +14,6 @@ from windowlib.batches.inputs import Inputs
 from windowlib.batches.reading import admission_of
 from windowlib.batches.steps import scratch
 from windowlib.delta.statistics import of_sources
-from windowlib.engines.spark import size_tasks
 from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.recorded import ReadFile, RecordedPast
 from windowlib.model.watermark import MIN_WATERMARK
@@ -52,17 +51,17 @@ def counted(
     """The rows of these files that count; None without any file."""
     if not files:
         return None
-    size_tasks(inputs.spark, sum(file.known.rows for file in files), inputs.definition.spark.conf)
     step = scratch(inputs, recorded.past.now.watermark_ms)
+    step.dialect.size_tasks(inputs.spark, sum(file.known.rows for file in files), inputs.definition.spark.conf)
     raw = rows_of(inputs, [file.known for file in files], inputs.source_types)
     judge = replace(admission_of(inputs), late_up_to_ms=MIN_WATERMARK, future_after_ms=None)
-    rows = admission.events(raw.frame, judge, step.engine)
+    rows = admission.events(raw.frame, judge, step.dialect)
     definition = inputs.definition
     if definition.plan.needs_arrival or definition.aggregates.needs_arrival:
         rows = rows.withColumn(names.ARRIVAL, raw.arrival())
     from windowlib.plans.aggregates.columns import typed
 
-    step = replace(step, aggregates=by_batch(typed(step.aggregates, rows, guarded=step.engine.guarded), READ_BY))
+    step = replace(step, aggregates=by_batch(typed(step.aggregates, rows, step.dialect), READ_BY))
     used = [name for name in (*definition.uses.columns, names.TIMESTAMP_MS, names.ARRIVAL) if name in rows.columns]
     rows = asked.sampled(rows.where(f"{names.REASON} IS NULL"), definition.source.key)
     rows = rows.select(*map(quoted, dict.fromkeys(used)), *PLACE)

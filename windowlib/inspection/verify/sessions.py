@@ -67,7 +67,7 @@ def parts_of(inputs: Inputs, given: CountedRows) -> DataFrame:
     bounds = [F.min(time).alias(START), (F.max(time) + gap).alias(END)]
     of_part = [F.col(name).alias(alias) for name, alias in zip((BATCH, LATE_IN, READMITTED_BY), OF_PART, strict=True)]
     slices = given.rows.groupBy(*step.key_columns, *of_part, bucket.alias("_bucket"))
-    joined = step.engine.with_islands(slices.agg(*bounds, *step.partials(), listed), [*step.keys, *OF_PART])
+    joined = step.dialect.with_islands(slices.agg(*bounds, *step.partials(), listed), [*step.keys, *OF_PART])
     whole = [F.min(START).alias(START), F.max(END).alias(END), F.sum("_listed").alias("_listed")]
     parts = joined.groupBy(*step.key_columns, *OF_PART, "_island").agg(*whole, *step.merges()).drop("_island")
     return inputs.staged.write_and_read(parts, inputs.staged.unused("parts"))
@@ -75,7 +75,7 @@ def parts_of(inputs: Inputs, given: CountedRows) -> DataFrame:
 
 def chains_of(inputs: Inputs, parts: DataFrame, step: Step) -> DataFrame:
     """Parts that touch, added up: also CHAIN_START_MS, CHAIN_END_MS, _parts (how many), and the last one's batch."""
-    chained = step.engine.with_islands(parts, step.keys).groupBy(*step.key_columns, "_island")
+    chained = step.dialect.with_islands(parts, step.keys).groupBy(*step.key_columns, "_island")
     whole = {
         CHAIN_START_MS: F.min(START),
         CHAIN_END_MS: F.max(END),
@@ -99,7 +99,7 @@ def expected(
     sure = chains.where(f"NOT {is_unsure}").where(asked.meets(*bounds))
     simple = _simple(sure.where(f"NOT {settling}"), step, past.now)
     history = _settled(sure.where(settling), found.parts, step, past)
-    all_rows = step.engine.union([simple, history])
+    all_rows = step.dialect.union([simple, history])
     chosen = all_rows.where(asked.meets(START, END))
     keys = [*map(quoted, step.keys)]
     windows = chosen.where(f"_said IN ('{RESULT}', '{IN_FLIGHT}')")
@@ -119,7 +119,7 @@ def expected(
 
 def _simple(chains: DataFrame, step: Step, now: LatenessBound) -> DataFrame:
     """What became of chains of one part."""
-    known = step.engine.with_values(chains, {"_watermark": now.watermark_ms, "_late_out": now.late_up_to_ms})
+    known = step.dialect.with_values(chains, {"_watermark": now.watermark_ms, "_late_out": now.late_up_to_ms})
     says = (
         f"filter(array(if({CHAIN_END_MS} - 1 <= _late_in, '{LATE}', '{IN_WINDOW}'),"
         f" if({CHAIN_END_MS} - 1 > _late_in AND {CHAIN_END_MS} - 1 <= _watermark, '{RESULT}', ''),"

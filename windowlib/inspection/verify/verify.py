@@ -147,7 +147,7 @@ def _verified(
         shape = replace(shape, added={name: since for name, since in added.items() if name in shape.values})
         should_be = None if rows is None else tables.finished(rows, shape, step, whole=True)
         shown = tables.chosen(look(inputs, step, asked), asked, expected, read.unsure)
-        found[table] = compare(inputs, step.engine, shape, _without(half, should_be), _without(half, shown))
+        found[table] = compare(inputs, step.dialect, shape, _without(half, should_be), _without(half, shown))
     found["late_events"] = compare_late(inputs, step, _without(half, expected.late))
     found["source_files"] = _read_once(past)
     return VerifyReport(

@@ -6,7 +6,6 @@ functions.py      registry of aggregate functions
 mergeable/        aggregate functions, described by group
 columns.py        aggregates as columns: partial, merge, finish
 added.py          aggregates added to a live pipeline
-averages.py       averages of decimals
 bounds.py         bound on the values that a window keeps
-guarded.py        aggregates for an engine with other number limits
+ordering.py       values in the form in which every engine orders them alike
 """

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from string import Formatter
 
 from windowlib.plans.aggregates.functions import FUNCTIONS
-from windowlib.plans.aggregates.guarded import ordered_as_spark
 from windowlib.plans.aggregates.mergeable.basic import SUM
+from windowlib.plans.aggregates.ordering import ordered_as_spark
 from windowlib.plans.sql.kinds import decimal_of
 
 MOST_VALUES = 10_000

@@ -12,30 +12,38 @@ computed is described in `windowlib.plans.aggregates.mergeable`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from windowlib.contract.state_tables import PARTIAL_NAMES, PARTIALS
 from windowlib.plans import names
 from windowlib.plans.aggregates.aggregate_set import AggregateSet, SqlAggregate
-from windowlib.plans.aggregates.averages import WIDEST, average_of_wide_decimals
 from windowlib.plans.aggregates.functions import FUNCTIONS
-from windowlib.plans.aggregates.guarded import average_of_decimals, extreme, ordered_as_spark, sum_of_longs
 from windowlib.plans.aggregates.mergeable.basic import SUM
 from windowlib.plans.aggregates.mergeable.function import PartialColumn
+from windowlib.plans.aggregates.ordering import ordered_as_spark
 from windowlib.plans.functions import F
-from windowlib.plans.sql.guarded import guarded_sql
+from windowlib.plans.sql.kinds import WIDEST
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from windowlib.plans.dialect import Dialect
 
-def typed(aggregates: AggregateSet, events: DataFrame, *, guarded: bool = False) -> AggregateSet:
-    """The aggregates with the types that `events` decide; runs no job. `guarded`: and their SQL for such an engine."""
-    if guarded:
-        columns = {field.name.casefold(): field.dataType.simpleString() for field in events.schema}
-        aggregates = replace(aggregates, aggregates=tuple(_guarded(one, columns) for one in aggregates.aggregates))
+
+def typed(aggregates: AggregateSet, events: DataFrame, dialect: Dialect) -> AggregateSet:
+    """The aggregates in a dialect, with the types that `events` decide; runs no job."""
+
+    @cache
+    def types_of_columns() -> Mapping[str, str]:
+        return {field.name.casefold(): field.dataType.simpleString() for field in events.schema}
+
+    def in_dialect(sql: str) -> str:
+        return dialect.expression(sql, types_of_columns)
+
+    aggregates = replace(aggregates, aggregates=tuple(_rewritten(one, in_dialect) for one in aggregates.aggregates))
     ordering = [sql for one in aggregates.aggregates for sql in _ordered_by(one)]
     wanted = dict.fromkeys([*filter(None, map(_typed_by, aggregates.aggregates)), *ordering])
     selected = [F.expr(sql).alias(f"of_{number}") for number, sql in enumerate(wanted)]
@@ -43,14 +51,14 @@ def typed(aggregates: AggregateSet, events: DataFrame, *, guarded: bool = False)
     types = {sql: field.dataType.simpleString() for sql, field in zip(wanted, fields, strict=True)}
     found = [types.get(_typed_by(one) or "") for one in aggregates.aggregates]
     ordered = tuple(_ordering(one, types) for one in aggregates.aggregates)
-    return _with_types(replace(aggregates, aggregates=ordered), found, guarded)
+    return _with_types(replace(aggregates, aggregates=ordered), found, dialect)
 
 
-def typed_as_stored(aggregates: AggregateSet, state: DataFrame, *, guarded: bool = False) -> AggregateSet:
+def typed_as_stored(aggregates: AggregateSet, state: DataFrame, dialect: Dialect) -> AggregateSet:
     """The same from rows that hold partials, for a run without events."""
     types = {field.name: field.dataType.simpleString() for field in state.schema}
     stored = [_stored_type(one, index, types) for index, one in enumerate(aggregates.aggregates)]
-    return _with_types(aggregates, stored, guarded)
+    return _with_types(aggregates, stored, dialect)
 
 
 def untyped(aggregate: SqlAggregate) -> SqlAggregate:
@@ -70,20 +78,19 @@ def _typed_by(aggregate: SqlAggregate) -> str | None:
     return FUNCTIONS[aggregate.function].typed_by.format(**aggregate.arguments) or None
 
 
-def _with_types(aggregates: AggregateSet, types: Sequence[str | None], guarded: bool) -> AggregateSet:
+def _with_types(aggregates: AggregateSet, types: Sequence[str | None], dialect: Dialect) -> AggregateSet:
     found = tuple(replace(one, type=of) for one, of in zip(aggregates.aggregates, types, strict=True))
-    if not guarded:
-        return replace(aggregates, aggregates=found)
     marks = [f"\x01{index}\x01" for index in range(len(found))]  # no name or text of an author has such characters
     results = {mark: kind for mark, one in zip(marks, found, strict=True) if (kind := _result_type(one))}
     over = [f"`{mark}`" for mark in marks]
-    columns = tuple(replace(c, sql=_marked(guarded_sql(c.sql_over(over), results))) for c in aggregates.columns)
-    return replace(aggregates, aggregates=found, columns=columns)
+    columns = (_marked(dialect.expression(column.sql_over(over), lambda: results)) for column in aggregates.columns)
+    outputs = tuple(replace(column, sql=sql) for column, sql in zip(aggregates.columns, columns, strict=True))
+    return replace(aggregates, aggregates=found, columns=outputs)
 
 
-def _guarded(aggregate: SqlAggregate, columns: Mapping[str, str]) -> SqlAggregate:
-    argument, where = (sql and guarded_sql(sql, columns) for sql in (aggregate.argument_sql, aggregate.where_sql))
-    more = tuple(guarded_sql(sql, columns) for sql in aggregate.more_sql)
+def _rewritten(aggregate: SqlAggregate, in_dialect: Callable[[str], str]) -> SqlAggregate:
+    argument, where = (sql and in_dialect(sql) for sql in (aggregate.argument_sql, aggregate.where_sql))
+    more = tuple(map(in_dialect, aggregate.more_sql))
     return replace(aggregate, argument_sql=argument, where_sql=where, more_sql=more)
 
 
@@ -110,34 +117,28 @@ def _result_type(aggregate: SqlAggregate) -> str | None:
     return FUNCTIONS[aggregate.function].result or aggregate.type
 
 
-def partials(aggregates: Sequence[SqlAggregate], *, guarded: bool = False, by_time: bool = False) -> list[Column]:
+def partials(aggregates: Sequence[SqlAggregate], dialect: Dialect, *, by_time: bool = False) -> list[Column]:
     """Aggregate columns over events.
 
     events:  the source's columns, TIMESTAMP_MS long, ARRIVAL long     one row per event
     returns: p{i}_{part}                                               to be grouped by key and slice
 
-    `guarded`: as `windowlib.plans.aggregates.guarded` has them, for an engine that needs it. `by_time`: what the
-    operator folds, which orders by time alone: they are asked for their schema, and compute nothing.
+    `by_time`: what the operator folds, which orders by time alone: they are asked for their schema, and compute
+    nothing.
     """
     found = list(_each_part(aggregates))
-    if by_time and not guarded:  # such an engine refuses two aggregates of one name, and maps before
-        found = [(aggregate, _unordered(part), name) for aggregate, part, name in found]
+    if by_time:
+        found = [(one, replace(part, partial=dialect.of_same_type(part.partial)), name) for one, part, name in found]
     return [
-        F.expr(_stored(aggregate, part, _partial_sql(aggregate, part, guarded), guarded)).alias(name)
+        F.expr(_stored(aggregate, part, _partial_sql(aggregate, part, dialect), dialect)).alias(name)
         for aggregate, part, name in found
     ]
 
 
-def _unordered(part: PartialColumn) -> PartialColumn:
-    """A part of the same type that orders nothing, so that it may be of maps."""
-    extreme = part.partial.startswith(("min(", "max("))
-    return replace(part, partial=f"first{part.partial[3:]}") if extreme else part
-
-
-def merges(aggregates: Sequence[SqlAggregate], *, guarded: bool = False) -> list[Column]:
+def merges(aggregates: Sequence[SqlAggregate], dialect: Dialect) -> list[Column]:
     """Aggregate columns over rows of partials: the same names and types again."""
     return [
-        F.expr(_stored(aggregate, part, _merge_sql(aggregate, part, name, guarded), guarded)).alias(name)
+        F.expr(_stored(aggregate, part, _merge_sql(aggregate, part, name, dialect), dialect)).alias(name)
         for aggregate, part, name in _each_part(aggregates)
     ]
 
@@ -147,16 +148,16 @@ def partial_names(aggregates: Sequence[SqlAggregate]) -> list[str]:
     return [name for _, _, name in _each_part(aggregates)]
 
 
-def all_partials(aggregates: Sequence[SqlAggregate], *, guarded: bool = False, by_time: bool = False) -> list[Column]:
+def all_partials(aggregates: Sequence[SqlAggregate], dialect: Dialect, *, by_time: bool = False) -> list[Column]:
     """Aggregate columns over events: those over event times (long), and the partials."""
     times = [F.expr(one.over_events.format(time=names.TIMESTAMP_MS)).alias(one.name) for one in PARTIALS]
-    return [*times, *partials(aggregates, guarded=guarded, by_time=by_time)]
+    return [*times, *partials(aggregates, dialect, by_time=by_time)]
 
 
-def all_merges(aggregates: Sequence[SqlAggregate], *, guarded: bool = False) -> list[Column]:
+def all_merges(aggregates: Sequence[SqlAggregate], dialect: Dialect) -> list[Column]:
     """The same over rows that hold them."""
     times = [F.expr(one.over_rows).alias(one.name) for one in PARTIALS]
-    return [*times, *merges(aggregates, guarded=guarded)]
+    return [*times, *merges(aggregates, dialect)]
 
 
 def all_partial_names(aggregates: Sequence[SqlAggregate]) -> list[str]:
@@ -169,12 +170,12 @@ def part_names(aggregate: SqlAggregate) -> list[str]:
     return [part.name for part in FUNCTIONS[aggregate.function].parts]
 
 
-def finishes(aggregates: AggregateSet, *, guarded: bool = False, whole: bool = False) -> dict[str, str]:
+def finishes(aggregates: AggregateSet, dialect: Dialect, *, whole: bool = False) -> dict[str, str]:
     """The output columns by name, in order, as SQL over rows of merged partials.
 
     `whole`: the rows hold all events, whatever their marks say.
     """
-    finished = [_finish_sql(aggregate, index, guarded) for index, aggregate in enumerate(aggregates.aggregates)]
+    finished = [_finish_sql(aggregate, index, dialect) for index, aggregate in enumerate(aggregates.aggregates)]
     return {
         column.name: column.sql_over(finished)
         if column.mark is None or whole
@@ -189,51 +190,49 @@ def _each_part(aggregates: Sequence[SqlAggregate]) -> Iterator[tuple[SqlAggregat
             yield aggregate, part, f"p{index}_{part.name}"
 
 
-def _partial_sql(aggregate: SqlAggregate, part: PartialColumn, guarded: bool) -> str:
+def _partial_sql(aggregate: SqlAggregate, part: PartialColumn, dialect: Dialect) -> str:
     arguments, where = aggregate.arguments, aggregate.where_sql
     argument = arguments["x"]
-    if guarded and aggregate.floats:
-        return extreme(
-            aggregate.function, f"case when {where} then {argument} end" if where else argument, aggregate.floats
-        )
+    if aggregate.floats:
+        counted = f"case when {where} then {argument} end" if where else argument
+        return dialect.extreme(aggregate.function, counted, aggregate.floats)
     if where:  # engines compute arguments of rows that the filter leaves out, too: Spark those that several share
         arguments = {
             name: f"(case when {where} then {x} end)" if x.startswith("(") else x for name, x in arguments.items()
         }
         argument = arguments["x"]
-    given = {**arguments, "x": _added(aggregate, part, argument, guarded)}
+    given = {**arguments, "x": _added(aggregate, part, argument, dialect)}
     places = {"filter": f" filter (where {where})", "and_where": f" and ({where})"}
     return part.partial.format(**given, **aggregate.types, **(places if where else dict.fromkeys(places, "")))
 
 
-def _merge_sql(aggregate: SqlAggregate, part: PartialColumn, name: str, guarded: bool) -> str:
-    if guarded and aggregate.floats:
-        return extreme(aggregate.function, name, aggregate.floats)
-    return part.merge.format(p=_added(aggregate, part, name, guarded), **aggregate.types)
+def _merge_sql(aggregate: SqlAggregate, part: PartialColumn, name: str, dialect: Dialect) -> str:
+    if aggregate.floats:
+        return dialect.extreme(aggregate.function, name, aggregate.floats)
+    return part.merge.format(p=_added(aggregate, part, name, dialect), **aggregate.types)
 
 
-def _added(aggregate: SqlAggregate, part: PartialColumn, sql: str, guarded: bool) -> str:
-    """A summand; wide where a sum of whole numbers would not overflow with an error by itself."""
-    return sum_of_longs(sql) if part is SUM and aggregate.adds_longs and guarded else sql
+def _added(aggregate: SqlAggregate, part: PartialColumn, sql: str, dialect: Dialect) -> str:
+    return dialect.long_summand(sql) if part is SUM and aggregate.adds_longs else sql
 
 
-def _stored(aggregate: SqlAggregate, part: PartialColumn, sql: str, guarded: bool) -> str:
+def _stored(aggregate: SqlAggregate, part: PartialColumn, sql: str, dialect: Dialect) -> str:
     """Decimal sums in the type of the first sum: Spark's own would be ten digits wider at each merge."""
-    if part is SUM and aggregate.adds_longs and guarded:
-        return f"cast({sql} as bigint)"
+    if part is SUM and aggregate.adds_longs:
+        return dialect.long_sum(sql)
     if part is SUM and aggregate.decimal:
         precision, scale = aggregate.decimal
         return f"cast({sql} as decimal({precision}, {scale}))"
     return sql
 
 
-def _finish_sql(aggregate: SqlAggregate, index: int, guarded: bool) -> str:
+def _finish_sql(aggregate: SqlAggregate, index: int, dialect: Dialect) -> str:
     columns = {part.name: f"p{index}_{part.name}" for part in FUNCTIONS[aggregate.function].parts}
     finished = FUNCTIONS[aggregate.function].finish.format(**columns, **aggregate.arguments, **aggregate.types)
     if aggregate.function == "avg" and aggregate.decimal:
         total, count = columns["sum"], f"nullif({columns['count']}, 0)"
-        average = average_of_decimals if guarded else average_of_wide_decimals
-        return f"cast({average(total, count, *aggregate.decimal)} as {_average_type(*aggregate.decimal)})"
+        average = dialect.average_of_decimals(total, count, *aggregate.decimal)
+        return f"cast({average} as {_average_type(*aggregate.decimal)})"
     return finished
 
 

@@ -31,9 +31,9 @@ from windowlib.plans import names
 from windowlib.plans.aggregates.aggregate_set import operand
 from windowlib.plans.aggregates.bounds import within_bounds
 from windowlib.plans.aggregates.functions import FUNCTIONS
-from windowlib.plans.aggregates.guarded import ordered_as_spark
 from windowlib.plans.aggregates.mergeable.function import ARRIVAL, TIMESTAMP
-from windowlib.plans.engine import Counters
+from windowlib.plans.aggregates.ordering import ordered_as_spark
+from windowlib.plans.dialect import Counters
 from windowlib.plans.functions import quoted
 from windowlib.plans.general.folds import ARGUMENT, Folds, argument, check_foldable
 from windowlib.plans.general.returned_values import OUTPUT
@@ -139,7 +139,7 @@ def made_rows(given: Given, step: Step, instant: Instant, *, run: Program) -> Da
         compacted=frozenset(given.compacted),
         made=to_arrow_schema(made, timezone="UTC"),
     )
-    return step.engine.map_sorted(stream, step.keys, ("_kind", "_order"), worker, made)
+    return step.dialect.map_sorted(stream, step.keys, ("_kind", "_order"), worker, made)
 
 
 def late(events: DataFrame, dropped: DataFrame) -> DataFrame:
@@ -198,7 +198,7 @@ def _stream(elements: DataFrame | None, state: DataFrame | None, contents: DataF
         parts.append(contents.select(*step.key_columns, *numbered, row))
     if elements is not None:
         parts.append(elements.withColumns({"_kind": F.lit(ELEMENT), "_order": F.col(in_stream(ARRIVAL))}))
-    return step.engine.union(parts)
+    return step.dialect.union(parts)
 
 
 def _made(given: Given, stream: DataFrame, step: Step, run: Program) -> Iterable[StructField]:

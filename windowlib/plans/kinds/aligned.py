@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from windowlib.model.lateness import was_cleaned_up
 from windowlib.model.spec import WindowSpec
 from windowlib.plans import aligned
-from windowlib.plans.engine import Counters
+from windowlib.plans.dialect import Counters
 from windowlib.plans.functions import F
 from windowlib.plans.grid import Grid
 from windowlib.plans.kinds.kind import STATE_WINDOW_BOUNDS, Bounds, Given, InFlight, PlanKind, RerunRules

@@ -14,7 +14,7 @@ from windowlib.model.spec import WindowSpec
 from windowlib.model.windows import GLOBAL_WINDOW
 from windowlib.plans import counts
 from windowlib.plans.counts import CountWindows
-from windowlib.plans.engine import Counters
+from windowlib.plans.dialect import Counters
 from windowlib.plans.kinds.kind import Given, InFlight, PlanKind, RerunRules
 from windowlib.plans.reach import Bucket, File, Reach, StateFile
 from windowlib.plans.step import Step

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from windowlib.model.assigners import DynamicSession, Global, Session, Sliding, Staggered, Tumbling
 from windowlib.model.windows import MAX_TIME_MS, MIN_TIME_MS
-from windowlib.plans.engine import Counters
+from windowlib.plans.dialect import Counters
 from windowlib.plans.kinds.kind import STATE_WINDOW_BOUNDS, WINDOW_BOUNDS, Given, PlanKind, RerunRules, windows_touch
 from windowlib.plans.partitions import end_partition_of
 from windowlib.plans.reach import Bucket, File, Reach, StateFile

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from windowlib.model.assigners import Assigner
 from windowlib.model.spec import WindowSpec
-from windowlib.plans.engine import Counters
+from windowlib.plans.dialect import Counters
 from windowlib.plans.reach import Bucket, File, Reach, StateFile
 from windowlib.plans.step import Step
 

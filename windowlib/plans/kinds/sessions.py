@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from windowlib.plans import sessions
-from windowlib.plans.engine import Counters
+from windowlib.plans.dialect import Counters
 from windowlib.plans.functions import F
 from windowlib.plans.kinds.kind import STATE_WINDOW_BOUNDS, WINDOW_BOUNDS, Given, PlanKind, RerunRules, windows_touch
 from windowlib.plans.partitions import end_partition

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 WHOLE = ("tinyint", "smallint", "int", "bigint")  # each wider than the one before
 BOOLEAN, DOUBLE, FLOAT, STRING, NULL = "boolean", "double", "float", "string", "null"
 SIMPLE = (*WHOLE, BOOLEAN, DOUBLE, FLOAT, STRING, "binary", "date", "timestamp", "timestamp_ntz")
+WIDEST = 38  # digits of a decimal
 WIDEST_SUM, WIDEST_AVERAGE = 28, 24  # digits of decimals, up to which their sums and averages fit
 
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")

@@ -18,7 +18,7 @@ from windowlib.definition.sql.expression_types import misfits, without_order
 from windowlib.definition.toml.source import Source
 from windowlib.definition.toml.spark_types import AS_TEXT, NEED_AS_TEXT, WHOLE_NUMBERS, unlike_difference
 from windowlib.definition.uses import Uses
-from windowlib.engines.sail_files import UnreadableRows
+from windowlib.engines.parquet_files import UnreadableRows
 from windowlib.ledger.rows import SourceFile
 from windowlib.model.errors import StateMismatch, reason_of
 from windowlib.plans import names

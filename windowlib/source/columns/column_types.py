@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from windowlib.engines.parquet_files import rows_read
 from windowlib.engines.proved_aggregates import spark_type
-from windowlib.engines.sail_files import rows_read
 from windowlib.plans.sql.kinds import NULL, STRING, decimal_of
 
 NANOS_PER_MICRO = 1_000

@@ -1,4 +1,7 @@
-"""Expressions in SQL, made to come out as Spark's on an engine whose whole numbers wrap and that rounds binary digits.
+"""SQL that gives Spark's answers on Sail where numbers end.
+
+Sail lets whole numbers wrap, cuts averages of decimals off, and rounds doubles by their binary digits. It leaves NaN
+out of extremes, and begins a minimum at the greatest finite double, so that it never gets to infinity.
 
 Arithmetic of whole numbers is done in decimals, and must fit into its type again. Any of them fits into a decimal, so
 it is cast to one by TRY_CAST: where that is CAST, too, Sail takes three times as long to plan a sum for each further
@@ -21,27 +24,27 @@ OF_64_BITS = "decimal(19, 0)"
 WHOLE_DOUBLES = 1 << 52  # from here on doubles have no digits after the point
 
 
-def guarded_sql(sql: str, types: Mapping[str, str]) -> str:
-    """The expression for such an engine; `types` gives the types of columns by name in lower case.
+def rewritten(sql: str, types: Mapping[str, str]) -> str:
+    """An author's expression for Sail; `types` has the types of columns by name in lower case.
 
-    >>> guarded_sql("a * 2", {"a": "int"})
+    >>> rewritten("a * 2", {"a": "int"})
     'CAST(TRY_CAST(a AS DECIMAL(19, 0)) * TRY_CAST(2 AS DECIMAL(19, 0)) AS INT)'
-    >>> guarded_sql("a > 0.5", {"a": "double"}), guarded_sql("a > 2", {"a": "int"})
+    >>> rewritten("a > 0.5", {"a": "double"}), rewritten("a > 2", {"a": "int"})
     ('a > CAST(0.5 AS DOUBLE)', 'a > 2')
-    >>> guarded_sql("case a when 0.5 then 1 end", {"a": "double"})
+    >>> rewritten("case a when 0.5 then 1 end", {"a": "double"})
     'CASE a WHEN CAST(0.5 AS DOUBLE) THEN 1 END'
     """
     tree = parse_sql(sql)
-    return _guarded(tree, types).sql(dialect="spark") if tree.find(*CHANGED) else sql
+    return _rewritten(tree, types).sql(dialect="spark") if tree.find(*CHANGED) else sql
 
 
-def _guarded(node: exp.Expr, types: Mapping[str, str]) -> exp.Expr:
+def _rewritten(node: exp.Expr, types: Mapping[str, str]) -> exp.Expr:
     made = node.copy()
     for name, part in node.args.items():
         if isinstance(part, exp.Expr):
-            made.set(name, _guarded(part, types))
+            made.set(name, _rewritten(part, types))
         elif isinstance(part, list):
-            made.set(name, [_guarded(one, types) if isinstance(one, exp.Expr) else one for one in part])
+            made.set(name, [_rewritten(one, types) if isinstance(one, exp.Expr) else one for one in part])
     if not isinstance(node, CHANGED) or _kind(node, types) is None:
         return made
     if isinstance(node, exp.Round):
@@ -61,7 +64,7 @@ def _kind(node: exp.Expr, types: Mapping[str, str]) -> str | None:
     try:
         return type_of(node, types)
     except Unproved:
-        return None  # refused before it gets here; outside of a run, what the engine makes of it
+        return None  # refused before it gets here; outside of a run, what Sail makes of it
 
 
 def _rounded(node: exp.Expr) -> exp.Expr:
@@ -71,3 +74,26 @@ def _rounded(node: exp.Expr) -> exp.Expr:
     up = f"if(abs{x} >= (cast({below} as double) + 0.5D) / {power}, 1.0D, 0.0D)"
     near = f"sign{x} * (cast({below} as double) + {up}) / {power}"
     return parse_sql(f"case when isnan{x} or abs{x} * {power} >= {WHOLE_DOUBLES}.0D then {x} else {near} end")
+
+
+def extreme(function: str, argument: str, floats: str) -> str:
+    """Aggregate ``min`` or ``max`` of floats or doubles; null of none.
+
+    >>> extreme("min", "x", "double").count("x < double('Infinity')")
+    1
+    """
+    nan, most, least = (f"{floats}('{value}')" for value in ("NaN", "Infinity", "-Infinity"))
+    any_nan, any_most, any_least = (f"bool_or({test})" for test in (f"isnan({argument})", *_is(argument, most, least)))
+    if function == "max":
+        finite = f"max(case when {argument} > {least} then {argument} end)"
+        cases = f"when {any_nan} then {nan} when {any_most} then {most}"
+        value = f"coalesce({finite}, case when {any_least} then {least} end)"
+    else:
+        finite = f"min(case when {argument} < {most} then {argument} end)"
+        cases = f"when {any_least} then {least}"
+        value = f"coalesce({finite}, case when {any_most} then {most} when {any_nan} then {nan} end)"
+    return f"cast(case {cases} else {value} end as {floats})"
+
+
+def _is(argument: str, *values: str) -> tuple[str, ...]:
+    return tuple(f"{argument} = {value}" for value in values)

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.damage import damage_rows
-from windowlib.engines.sail_files import UnreadableRows, parquet_file, rows_read
+from windowlib.engines.parquet_files import UnreadableRows, parquet_file, rows_read
 
 
 class Failing(io.FileIO):

@@ -1,4 +1,4 @@
-"""What plans ask of an engine: which rows lie in one task."""
+"""Rows that Spark's dialect puts into one task."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
-from windowlib.plans.engine import SPARK
+from windowlib.engines.spark_dialect import SPARK
 
 pytestmark = pytest.mark.spark
 ROWS = StructType([StructField("rows", LongType())])

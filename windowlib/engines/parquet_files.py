@@ -1,4 +1,4 @@
-"""Parquet files as rows on Sail that know their origin: file and row number, which Spark has in `_metadata`."""
+"""Rows of Parquet files by Arrow, with their origin (file and row number) for an engine that does not number rows."""
 
 from __future__ import annotations
 
