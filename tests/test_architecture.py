@@ -204,6 +204,80 @@ def test_a_planted_module_that_takes_the_whole_definition_is_noticed(tmp_path: P
     assert takers_of_all(arrows(tmp_path)) == {"windowlib.source.whole"}
 
 
+ENGINES = ("spark", "sail")
+STARTS_SAIL = {"runs/spark_sessions.py": "windowlib.engines.sail.session"}
+READS_ENGINE_AND_MASTER = "definition/toml/masters.py"
+FLAG = re.compile(r"guarded|(is|on)_(sail|spark)")
+OF_ONE_ENGINE = re.compile(r"windowlib\.engines\.(sail\w*|\w+_dialect)\b.*")
+
+
+def asks_for_engine(node: ast.AST) -> bool:
+    """Tests if code asks for the name of an engine or of a master, or passes a flag for one engine."""
+
+    def is_engine(part: ast.AST) -> bool:
+        return getattr(part, "value", None) in ENGINES or getattr(part, "attr", None) in ("SPARK", "SAIL")
+
+    def is_master(part: ast.AST) -> bool:
+        return "master" in (getattr(part, "id", ""), getattr(part, "attr", ""))
+
+    match node:
+        case ast.Compare():
+            operands = [part for side in (node.left, *node.comparators) for part in getattr(side, "elts", [side])]
+            return any(is_engine(part) or is_master(part) for part in operands)
+        case ast.MatchValue():
+            return is_engine(node.value)
+        case ast.Call(func=ast.Attribute(value=called)) if is_master(called):
+            return True
+    named = (getattr(node, name, None) for name in ("id", "attr", "arg", "name"))
+    return any(isinstance(name, str) and FLAG.fullmatch(name) for name in named)
+
+
+def questions_for_engine(root: Path) -> list[str]:
+    """Places outside `windowlib/engines` that ask for an engine, or import what only one engine has."""
+    questions: list[str] = []
+    for file in sorted((root / "windowlib").rglob("*.py")):
+        place = str(file.relative_to(root / "windowlib"))
+        if place.startswith("engines/"):
+            continue
+        if place != READS_ENGINE_AND_MASTER:
+            asking = (node for node in ast.walk(parsed(file.read_text())) if asks_for_engine(node))
+            questions += [f"{place} asks in line {line}" for line in sorted({node.lineno for node in asking})]  # type: ignore[attr-defined]
+        allowed = STARTS_SAIL.get(place)
+        special = {name for name in imports(file) if OF_ONE_ENGINE.fullmatch(name) and name != allowed}
+        questions += [f"{place} imports {name}" for name in sorted(special)]
+    return questions
+
+
+def test_only_engines_know_which_engine_computes() -> None:
+    assert questions_for_engine(ROOT) == []
+
+
+def test_planted_questions_for_the_engine_are_noticed(tmp_path: Path) -> None:
+    for folder in ("engines", "runs"):
+        (tmp_path / "windowlib" / folder).mkdir(parents=True)
+        (tmp_path / "windowlib" / folder / "planted.py").write_text(
+            "from windowlib.engines.sail import is_sail\n"
+            "from windowlib.engines.sail_dialect import SAIL\n"
+            "from windowlib.engines.choice import dialect_of\n"
+            "def sums(definition, guarded): ...\n"
+            "if definition.engine == 'sail': ...\n"
+            "if engine in ('sail', 'spark'): ...\n"
+            "if engine is Engine.SAIL: ...\n"
+            "if spark.master.startswith('local'): ...\n"
+            "if 'local' == master: ...\n"
+            "sums(definition, guarded=True)\n"
+            "match engine:\n"
+            "    case 'sail': ...\n"
+            "if dialect.keeps_rows and first.engine == second.engine: ...\n"
+        )
+    asked = (1, 4, 5, 6, 7, 8, 9, 10, 12)
+    assert questions_for_engine(tmp_path) == [
+        *(f"runs/planted.py asks in line {line}" for line in asked),
+        "runs/planted.py imports windowlib.engines.sail.is_sail",
+        "runs/planted.py imports windowlib.engines.sail_dialect.SAIL",
+    ]
+
+
 MAP_LINE = re.compile(r"^ *(\w+\.py|\w+/) {2,}\S", re.MULTILINE)
 """A line of the map in a package's docstring: a module or a subpackage, then a phrase about it."""
 
