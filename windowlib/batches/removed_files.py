@@ -113,7 +113,7 @@ def by_itself(reader: Reader, plan: Plan, removal: Removal) -> Plan:
     span = reader.span_of(removal, reader.spans(), plan.plan_time_ms)
     if reader.needs_operator(removal, span) or span is None:
         raise SourceError(reader.ways_on(removal, span))
-    did = "removed rows" if removal.removes_rows else "put rows that were read into other files, with new ones"
+    did = "removed rows" if removal.removes_rows else "moved rows that were read into other files, with new ones"
     asked = Rerun(span.from_ms, span.to_ms, f"{title(reader.source, removal)} {did}", ITSELF)
     return taken(reader, replace(plan, rerun=asked), removal)
 
@@ -159,7 +159,7 @@ def read_again(reader: Reader, plan: Plan) -> Plan:
     span = reader.span_of(whole, spans, plan.plan_time_ms)
     if span is None or not plan.rerun.range.holds(span):
         copied = "recompute everything: run a copy of the definition under another name over the same source"
-        return _refuse_part(reader.source, whole, span, "has put rows that were read into other files", copied)
+        return _refuse_part(reader.source, whole, span, "has moved rows that were read into other files", copied)
     return _with(reader, plan, whole)
 
 
