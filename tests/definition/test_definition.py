@@ -164,7 +164,10 @@ def test_a_field_of_an_object_is_a_column_where_the_advice_is_followed(tmp_path:
             ' "us", or cast the column to a timestamp and leave timestamp_unit out, given "ns"; allowed: "s", "ms"',
         ),
         ({"source.timestamp_unit": '"sec"'}, 'source.timestamp_unit: given "sec"; allowed: "s", "ms", "us"'),
-        ({"source.max_files_per_run": "-1"}, "source.max_files_per_run: must be at least 0, given -1; allowed: 0 for"),
+        (
+            {"source.max_files_per_run": "-1"},
+            "source.max_files_per_run: must be at least 0, given -1; allowed: greatest number of files",
+        ),
         ({"source.max_files_per_run": '"2"'}, 'source.max_files_per_run: must be a whole number, given "2"'),
         ({"source.max_files_per_run": "true"}, "source.max_files_per_run: must be a whole number, given true"),
         ({"source.dedup_horizon": '"1d"'}, 'source.dedup_horizon: has no meaning without event_id = "column"'),
