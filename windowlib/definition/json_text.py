@@ -1,4 +1,4 @@
-"""Reports and values as JSON, as commands write them with `--json` and into files: what JSON has no form for is text.
+"""Reports and values as JSON, for `--json` and for files. Values without a JSON form become text.
 
 A report is a frozen dataclass. Its JSON has a key for each field, unless the report offers `json_fields`.
 """
@@ -53,9 +53,9 @@ def _finite(value: Any) -> Any:
         case float() if not math.isfinite(value):
             return json.dumps(value)
         case dict():
-            return {name: _finite(one) for name, one in value.items()}
+            return {name: _finite(item) for name, item in value.items()}
         case list() | tuple():
-            return [_finite(one) for one in value]
+            return [_finite(item) for item in value]
     return _finite(_fields(value)) if is_dataclass(value) else value
 
 
