@@ -16,8 +16,6 @@ from windowlib.cli.notifying import notifying
 from windowlib.cli.options import From, Json, OnEngine, Pipeline, To, duration_ms
 from windowlib.cli.outcomes import print_report, show_note
 from windowlib.cli.progress import progress
-from windowlib.contract.result_tables import COMPUTED
-from windowlib.contract.state_tables import ELEMENTS, PARTIAL_NAMES
 from windowlib.definition.instants import instant
 from windowlib.definition.plurals import counted
 from windowlib.model.errors import WindowsDiffer
@@ -167,6 +165,9 @@ def _window(window: Mapping[str, Any]) -> str:
 
 
 def _value(value: Any) -> str:
+    from windowlib.contract.result_tables import COMPUTED
+    from windowlib.contract.state_tables import ELEMENTS, PARTIAL_NAMES
+
     if isinstance(value, Mapping):
         hidden = {*COMPUTED, *PARTIAL_NAMES} - {ELEMENTS.name}
         shown = {name: x for name, x in value.items() if name not in hidden}
