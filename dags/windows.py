@@ -28,12 +28,12 @@ def pipeline_dag(one: Definition) -> DAG:
     with DAG(
         f"windows_{one.name}", schedule=pipelines.timetable(one), doc_md=page(one), **pipelines.dag_settings([one])
     ) as dag:
-        plan = operators.PlanBatch(task_id="plan", file=one.file, command=of_pipeline("plan", one))
-        outlets, command = [pipelines.results_asset(one)], advance_command(one)
+        plan = operators.PlanBatch(task_id="plan", file=one.file, command=of_pipeline("plan", one.file))
+        outlets, command = [pipelines.results_asset(one.name, one.root)], advance_command(one)
         advance = operators.Advance(
             task_id="advance", file=one.file, command=command, outlets=outlets, **pipelines.engine_task(one)
         )
-        report = operators.BuildReport(task_id="report", command=of_pipeline("report", one), root=one.root)
+        report = operators.BuildReport(task_id="report", command=of_pipeline("report", one.file), root=one.root)
         plan >> advance
         followed(one, advance, report)
     return dag
@@ -52,13 +52,13 @@ def together_dag(name: str, members: Sequence[Definition]) -> DAG:
                 pipeline=one.name,
                 file=one.file,
                 command=advance_command(one),
-                outlets=[pipelines.results_asset(one)],
+                outlets=[pipelines.results_asset(one.name, one.root)],
                 trigger_rule="all_done",
                 **pipelines.engine_task(one),
             )
-            command = of_pipeline("report", one)
+            command = of_pipeline("report", one.file)
             report = operators.BuildReport(
-                task_id=f"report_{one.name}", command=command, root=one.root, **pipelines.retries(one)
+                task_id=f"report_{one.name}", command=command, root=one.root, **pipelines.retries(one.airflow)
             )
             together >> advance
             followed(one, advance, report, f"_{one.name}")

@@ -324,7 +324,7 @@ def test_a_later_run_says_that_the_batch_waits(refused: Definition, capfd: pytes
     from windowlib.airflow.commands import of_pipeline
     from windowlib.airflow.operators import PlanBatch
 
-    plan = PlanBatch(task_id="plan", file=refused.file, command=of_pipeline("plan", refused))
+    plan = PlanBatch(task_id="plan", file=refused.file, command=of_pipeline("plan", refused.file))
     pushed: dict[str, Any] = {}
     with pytest.raises(DownstreamTasksSkipped) as ended:
         plan.execute(Planning(2, pushed))
@@ -361,7 +361,7 @@ def test_a_later_run_leads_to_the_question_of_the_run_that_asks(
     from windowlib.airflow.commands import of_pipeline
     from windowlib.airflow.operators import PlanBatch
 
-    plan = PlanBatch(task_id="plan", file=refused.file, command=of_pipeline("plan", refused))
+    plan = PlanBatch(task_id="plan", file=refused.file, command=of_pipeline("plan", refused.file))
     [_, button] = plan.operator_extra_links
     assert button.get_link(plan, ti_key=None) == ""
     with pytest.raises(DownstreamTasksSkipped):

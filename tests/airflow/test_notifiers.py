@@ -57,7 +57,7 @@ def plan(clicks: Definition) -> Any:
     from windowlib.airflow.commands import of_pipeline
     from windowlib.airflow.operators import PlanBatch
 
-    return PlanBatch(task_id="plan", file=clicks.file, command=of_pipeline("plan", clicks))
+    return PlanBatch(task_id="plan", file=clicks.file, command=of_pipeline("plan", clicks.file))
 
 
 class Ti:

@@ -280,7 +280,7 @@ def test_a_switch_that_was_prepared_can_be_abandoned(spark: SparkSession, folder
     shadow = build(new, lambda: spark, ASKED)
     with stopped("ledger:commit"):
         switch(new, shadow, lambda: spark, ASKED)
-    said = migration_begun(new, ledger_of(new))
+    said = migration_begun(new.root, new.file, ledger_of(new))
     assert said is not None
     assert "is prepared (migrate to another definition" in said
     assert "the next run publishes it" in said

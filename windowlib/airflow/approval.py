@@ -14,18 +14,19 @@ from airflow.sdk import Context
 
 from windowlib.definition.definition import Definition
 from windowlib.definition.reasons import wrong_with
+from windowlib.definition.toml.file import Airflow
 from windowlib.model.errors import InvalidSpec
 
 APPROVAL = "WINDOWLIB_APPROVAL"  # environment variable: what holds for every pipeline of this Airflow
 POLICIES = ("asked", "required", "another user")  # of `airflow.approval`, each stricter than the one before
 
 
-def policy(definition: Definition) -> str:
+def policy(settings: Airflow) -> str:
     """Which approval a pipeline asks for. Raises `InvalidSpec` where the variable says none of `POLICIES`."""
     given = os.environ.get(APPROVAL) or POLICIES[0]
     if given not in POLICIES:
         raise InvalidSpec(f"{APPROVAL}: need one of {', '.join(map(repr, POLICIES))}, given {given!r}")
-    return max(given, definition.airflow.approval, key=POLICIES.index)
+    return max(given, settings.approval, key=POLICIES.index)
 
 
 def responder(answer: Mapping[str, Any] | None) -> str | None:
@@ -53,7 +54,7 @@ def in_the_reason(reason: str) -> str | None:
 
 def must_ask(definition: Definition, form: Mapping[str, Any]) -> bool:
     """Whether a rerun waits for approval: its form asks for one, or the pipeline does whatever the form says."""
-    return bool(form["approval"]) or policy(definition) != "asked"
+    return bool(form["approval"]) or policy(definition.airflow) != "asked"
 
 
 def waits_for_decision(definition: Definition, batch_id: int, decide: str, asking: str | None) -> str:
@@ -65,7 +66,7 @@ def waits_for_decision(definition: Definition, batch_id: int, decide: str, askin
         if asking
         else ""
     )
-    others = ", but not the user who triggered this run" if policy(definition) == "another user" else ""
+    others = ", but not the user who triggered this run" if policy(definition.airflow) == "another user" else ""
     return (
         f"batch {batch_id} of {definition.name} waits for a decision since an earlier run, and nothing else is done"
         f" until then: every user who may answer the Required Actions of this DAG can decide{others}, where the task"
@@ -79,14 +80,14 @@ def refused_answer(definition: Definition, who: str | None, context: Context) ->
     """
     if who is None:
         return "no user is logged in"
-    if policy(definition) == "another user" and who == asked_by(context):
+    if policy(definition.airflow) == "another user" and who == asked_by(context):
         return f'{who} triggered this run, and the approval must be that of "another user"'
     return None
 
 
 def whose_answer(what: str, definition: Definition, context: Context) -> str:
     """Whose answer counts as `what`: the last paragraph of a question; an empty text where that of every user does."""
-    asked = asked_by(context) if policy(definition) == "another user" else None
+    asked = asked_by(context) if policy(definition.airflow) == "another user" else None
     return f"\n\n{what} must be that of another user than {asked}, who triggered this run." if asked else ""
 
 

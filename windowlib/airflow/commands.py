@@ -18,9 +18,9 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-P", "-m", "windowlib", *arguments]
 
 
-def of_pipeline(name: str, definition: Definition) -> list[str]:
+def of_pipeline(name: str, file: Path) -> list[str]:
     """The command line of `windowlib NAME` for a pipeline."""
-    return command(name, str(definition.file))
+    return command(name, str(file))
 
 
 def advance_command(*definitions: Definition) -> list[str]:
@@ -30,7 +30,7 @@ def advance_command(*definitions: Definition) -> list[str]:
 
 def maintain_command(definition: Definition) -> list[str]:
     """The command line of maintenance, which waits for a run of the pipeline that is in progress."""
-    return [*of_pipeline("maintain", definition), "--who", "airflow", "--wait=1h"]
+    return [*of_pipeline("maintain", definition.file), "--who", "airflow", "--wait=1h"]
 
 
 def verify_command(definition: Definition) -> list[str]:

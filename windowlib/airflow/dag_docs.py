@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 from windowlib.definition.commands import to_paste
 from windowlib.definition.definition import Definition
@@ -103,7 +104,7 @@ def page(definition: Definition) -> str:
     """The page of a pipeline."""
     source, window, watermark = definition.source, definition.window, definition.watermark
     return _PAGE.format(
-        title=_title(definition),
+        title=_title(definition.name, definition.file),
         description=f"\n{_plain(definition.description)}\n" if definition.description else "",
         owner=f"\n| owner | {_plain(definition.owner)} |" if definition.owner else "",
         windows=_windows(window),
@@ -129,9 +130,9 @@ def broken_page(message: str) -> str:
     return f"### This definition cannot be used\nCorrect it, and the pipeline comes back by itself.\n\n{mistakes}\n"
 
 
-def _title(definition: Definition) -> str:
-    first = definition.file.read_text(encoding="utf-8").lstrip().splitlines()[0]
-    return first.lstrip("# ") if first.startswith("#") else f"The pipeline {definition.name}"
+def _title(name: str, file: Path) -> str:
+    first = file.read_text(encoding="utf-8").lstrip().splitlines()[0]
+    return first.lstrip("# ") if first.startswith("#") else f"The pipeline {name}"
 
 
 def _windows(window: AnyWindow) -> str:

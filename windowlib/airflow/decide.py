@@ -42,6 +42,7 @@ from windowlib.decisions.report import DecisionReport
 from windowlib.definition.commands import naming
 from windowlib.definition.definition import Definition
 from windowlib.definition.reasons import LONGEST
+from windowlib.definition.toml.file import Pages
 
 if TYPE_CHECKING:
     from windowlib.ledger.rows import LedgerState
@@ -111,7 +112,7 @@ class Decide(Job, HITLOperator):
             "rows that reach no window": rows_in_no_window(definition, ledger.tables, state),
         }
         rows = {which: [line for one in found for line in lines(one)][:ROWS] for which, found in of_batch.items()}
-        failed = _failed(definition, batch_id, state.rejection)
+        failed = _failed(definition.root, definition.pages, batch_id, state.rejection)
         file, plan = definition.file, state.plan
         commands = decision_command(APPROVE, file, plan), decision_command(ABANDON, file, plan)
         self.subject, body = question(definition.name, batch_id, page_of(definition.name), commands, failed)
@@ -199,16 +200,16 @@ def followed(one: Definition, advance: Advance, report: BuildReport, suffix: str
     decide = Decide(
         task_id=f"decide{suffix}",
         file=one.file,
-        command=of_pipeline("report", one),
+        command=of_pipeline("report", one.file),
         trigger_rule="all_done",
         execution_timeout=None,  # a person may take longer
-        **pipelines.retries(one),
+        **pipelines.retries(one.airflow),
     )
     publish = Publish(
         task_id=f"publish{suffix}",
         file=one.file,
         command=advance_command(one),
-        outlets=[pipelines.results_asset(one)],
+        outlets=[pipelines.results_asset(one.name, one.root)],
         **pipelines.engine_task(one),
     )
     end = _end(one, suffix)
@@ -223,15 +224,15 @@ def _end(one: Definition, suffix: str) -> BaseOperator:
     return EmptyOperator(task_id=f"end{suffix}", trigger_rule="one_success")  # the scheduler runs none
 
 
-def _failed(definition: Definition, batch_id: int, rejection: str) -> list[str]:
+def _failed(root: Path, pages: Pages, batch_id: int, rejection: str) -> list[str]:
     """A sentence for each check that failed; without values of rows where the definition hides columns."""
     from windowlib.pages.history import results_of
     from windowlib.quality.check import critical_failures, explain
     from windowlib.quality.validations import stored_outcome
 
-    checked = stored_outcome(definition.root, batch_id)
-    results = results_of(checked, examples=not definition.pages.hide) if checked else []
-    said = explain(critical_failures(results)) or ("" if definition.pages.hide else rejection)
+    checked = stored_outcome(root, batch_id)
+    results = results_of(checked, examples=not pages.hide) if checked else []
+    said = explain(critical_failures(results)) or ("" if pages.hide else rejection)
     return [line.removeprefix("- ") for line in said.splitlines()] or ["The report says which."]
 
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from windowlib.contract.result_tables import RESULT_COLUMNS
 from windowlib.definition.definition import Definition
 from windowlib.definition.sql.aggregates import columns_used
+from windowlib.definition.toml.file import Pages
+from windowlib.plans.aggregates.aggregate_set import AggregateSet
 from windowlib.quality.check import CheckResult
 
 if TYPE_CHECKING:
@@ -57,7 +59,7 @@ def lineage(definition: Definition, batches: Sequence[Record]) -> OperatorLineag
     from openlineage.client.event_v2 import InputDataset, OutputDataset
     from openlineage.client.facet_v2 import input_statistics_input_dataset, output_statistics_output_dataset
 
-    checks = newest_checks(definition)
+    checks = newest_checks(definition.root, definition.pages)
     statistics = input_statistics_input_dataset.InputStatisticsInputDatasetFacet
     read = InputDataset(
         NAMESPACE,
@@ -89,13 +91,13 @@ def _facets(definition: Definition, table: str, checks: Sequence[CheckResult]) -
     return found | _assertions(checks) if table == "results" else found
 
 
-def newest_checks(definition: Definition) -> Sequence[CheckResult]:
+def newest_checks(root: Path, pages: Pages) -> Sequence[CheckResult]:
     """The checks of the newest batch that was judged; without values of rows where the definition hides columns."""
     from windowlib.pages.history import results_of
     from windowlib.quality.validations import stored_outcomes
 
-    newest = stored_outcomes(definition.root, 1)
-    return results_of(newest[0], examples=not definition.pages.hide) if newest else []
+    newest = stored_outcomes(root, 1)
+    return results_of(newest[0], examples=not pages.hide) if newest else []
 
 
 def columns(definition: Definition) -> column_lineage_dataset.ColumnLineageDatasetFacet:
@@ -115,7 +117,7 @@ def columns(definition: Definition) -> column_lineage_dataset.ColumnLineageDatas
         if column.sql:
             fields[column.name] = [of(time, "DIRECT", "AGGREGATION", column.holds)]
     for name, sql in definition.expressions.items():
-        read, filters = _read_by(definition, name)
+        read, filters = _read_by(definition.aggregates, name)
         fields[name] = [of(column, "DIRECT", "AGGREGATION", sql) for column in read]
         fields[name] += [of(column, "INDIRECT", "FILTER", sql) for column in filters if column not in read]
     if definition.window.function:
@@ -130,11 +132,10 @@ def columns(definition: Definition) -> column_lineage_dataset.ColumnLineageDatas
     )
 
 
-def _read_by(definition: Definition, output: str) -> tuple[list[str], list[str]]:
+def _read_by(aggregates: AggregateSet, output: str) -> tuple[list[str], list[str]]:
     """The columns that the aggregates of an output add up, or the like, and those that they are filtered by."""
-    whole = definition.aggregates
-    [column] = [one for one in whole.columns if one.name == output]
-    used = [whole.aggregates[number] for number in sorted(column.numbers)]
+    [column] = [one for one in aggregates.columns if one.name == output]
+    used = [aggregates.aggregates[number] for number in sorted(column.numbers)]
     texts = [text for one in used for text in (one.argument_sql, *one.more_sql) if text]
     return list(_columns(texts)), list(_columns([one.where_sql for one in used if one.where_sql]))
 

@@ -17,6 +17,7 @@ from windowlib.airflow.pipelines import BrokenPipelines, dag_id
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import continues, of_tables
+from windowlib.definition.toml.source import Source
 from windowlib.delta.tables import Tables
 from windowlib.inspection.lineage.cuts import EVER, asked_range
 from windowlib.ledger import last_error
@@ -114,17 +115,22 @@ def look_for(definition: Definition, asked: Mapping[str, str], now_ms: int) -> s
     try:
         if commit := ledger_of(definition).state().commit:
             shown = of_tables(definition, commit.stored)
-        span, key = asked_range(since or None, until or None), _key(shown, asked)
+        span, key = asked_range(since or None, until or None), _key(shown.source, shown.hidden, asked)
         wanted = ResultFilter(None if span == EVER else span, {name: text for name, text in key.items() if text})
         rows = results(shown, Tables(definition.root), commit.versions if commit else {}, wanted)
         if commit and not continues(definition, commit.stored, commit.fingerprint):
             rows = replace(rows, commands=())  # which would be refused
     except WindowError as error:
         problem = str(error)
-    return results_page(definition.name, SearchResult(_key(shown, asked), since, until, rows, problem), now_ms, RESULTS)
+    return results_page(
+        definition.name,
+        SearchResult(_key(shown.source, shown.hidden, asked), since, until, rows, problem),
+        now_ms,
+        RESULTS,
+    )
 
 
-def _key(definition: Definition, asked: Mapping[str, str]) -> dict[str, str]:
+def _key(source: Source, hidden: frozenset[str], asked: Mapping[str, str]) -> dict[str, str]:
     """What the form has for each key column that may be asked for."""
-    columns = (name for name in definition.source.key if name not in definition.hidden)
+    columns = (name for name in source.key if name not in hidden)
     return {name: asked.get(f"{KEY}{name}", "") for name in columns}

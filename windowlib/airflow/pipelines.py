@@ -21,6 +21,7 @@ from windowlib.airflow.late_runs import deadlines
 from windowlib.airflow.pools import BY_WEIGHT, LIGHT, pool_of
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.several import check_one_schedule, check_together
+from windowlib.definition.toml.file import Airflow
 from windowlib.model.errors import WindowError
 
 DAG_ID_CHARACTERS = 200  # of the 250 that Airflow takes
@@ -174,22 +175,22 @@ def dag_settings(members: Sequence[Definition]) -> dict[str, Any]:
             "execution_timeout": LIGHT_TIMEOUT,
             **BY_WEIGHT,
             **owner,
-            **retries(first),
+            **retries(first.airflow),
         },
     }
 
 
 def engine_task(definition: Definition) -> dict[str, Any]:
     """What the tasks have in common that compute: a pool by engine, and no end but that of `batch_timeout`."""
-    return {"pool": pool_of(definition).name, "execution_timeout": None, **retries(definition)}
+    return {"pool": pool_of(definition.engine_place).name, "execution_timeout": None, **retries(definition.airflow)}
 
 
-def retries(definition: Definition) -> dict[str, Any]:
+def retries(settings: Airflow) -> dict[str, Any]:
     """How often, and when, a task is tried again."""
-    delay = timedelta(milliseconds=definition.airflow.retry_delay_ms)
-    return {"retries": definition.airflow.retries, "retry_delay": delay}
+    delay = timedelta(milliseconds=settings.retry_delay_ms)
+    return {"retries": settings.retries, "retry_delay": delay}
 
 
-def results_asset(definition: Definition) -> Asset:
+def results_asset(name: str, root: Path) -> Asset:
     """What other DAGs may be scheduled by: the results, with the run's figures in the event's extra."""
-    return Asset(name=f"windowlib_{definition.name}_results", uri=(definition.root / "results").as_uri())
+    return Asset(name=f"windowlib_{name}_results", uri=(root / "results").as_uri())

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from windowlib.definition.definition import Definition
 from windowlib.definition.toml.masters import EnginePlace
 
 
@@ -37,9 +36,9 @@ BY_WEIGHT = {"weight_rule": "absolute"}  # Airflow adds up the weights of all th
 FIRST = {"priority_weight": 10, **BY_WEIGHT}
 
 
-def pool_of(definition: Definition) -> Pool:
+def pool_of(place: EnginePlace) -> Pool:
     """The pool for the runs of a pipeline."""
-    match definition.engine_place:
+    match place:
         case EnginePlace.PROCESS:
             return SAIL
         case EnginePlace.LOCAL | EnginePlace.LOCAL_CLUSTER:

@@ -67,7 +67,7 @@ class CheckRerun(BaseOperator):
             definition = load_definition(file_of(self.pipelines, params["pipeline"]))
             wanted, proposed = asked_for(definition, params, _who(context))
             check_can_rerun(definition.source, definition.never_rerun, wanted)
-            policy(definition)
+            policy(definition.airflow)
         except WindowError as error:
             raise FinalFailure(in_lines(str(error))) from None
         what = title(wanted, definition.source.key, definition.hidden)
@@ -225,7 +225,9 @@ class Apply(Traced, OfPipeline):
         self.published_batches = batches
         self.log.info("%s", in_a_line(batches))
         if changes_results(batches):
-            context["outlet_events"][OF_RERUNS].add(results_asset(definition), extra=extra_of(batches))
+            context["outlet_events"][OF_RERUNS].add(
+                results_asset(definition.name, definition.root), extra=extra_of(batches)
+            )
 
 
 class ReportRerun(OfPipeline):

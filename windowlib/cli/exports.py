@@ -6,18 +6,16 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from windowlib.definition.json_text import as_json
+from windowlib.definition.toml.source import Source
 from windowlib.delta.data_files import rows_of, values_of
 from windowlib.model.errors import WindowError
-
-if TYPE_CHECKING:
-    from windowlib.definition.definition import Definition
 
 
 class NoPlace(WindowError):
@@ -50,15 +48,15 @@ def check_ending(file: Path) -> None:
         )
 
 
-def check_elsewhere(file: Path, definition: Definition) -> None:
+def check_elsewhere(file: Path, source: Source, root: Path) -> None:
     """Raises `NoPlace` where a file would lie among those of the source that runs read, or among the tables."""
     from windowlib.source.folder import is_chosen
 
-    place, source, root = file.resolve(), definition.source.path.resolve(), definition.root.resolve()
+    place, folder, root = file.resolve(), source.path.resolve(), root.resolve()
     if place.is_relative_to(root):
         raise NoPlace(f"--out {file} lies among the pipeline's tables, in {root}: name another place")
-    if place.is_relative_to(source) and is_chosen(definition.source, place.relative_to(source).as_posix()):
-        raise NoPlace(f"--out {file} lies in the source folder {source}, and runs would read it: name another place")
+    if place.is_relative_to(folder) and is_chosen(source, place.relative_to(folder).as_posix()):
+        raise NoPlace(f"--out {file} lies in the source folder {folder}, and runs would read it: name another place")
 
 
 def export(rows: pa.Table, file: Path) -> None:

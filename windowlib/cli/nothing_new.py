@@ -10,6 +10,7 @@ from windowlib.definition.visible import visible
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
+    from windowlib.definition.toml.source import Source
 
 
 def nothing_new(definition: Definition) -> str:
@@ -17,7 +18,7 @@ def nothing_new(definition: Definition) -> str:
     from windowlib.inspection.next_batch import files_waiting
 
     young = files_waiting(definition)
-    said = f"nothing new: {wait(definition, young) if young else 'there is nothing left to read'}"
+    said = f"nothing new: {wait(definition.source, young) if young else 'there is nothing left to read'}"
     out = _left_out_at_first(definition)
     return "; ".join([said, *map(visible, not_read(out))])
 
@@ -30,7 +31,7 @@ def _left_out_at_first(definition: Definition) -> list[str]:
     return left_out(definition.source) if ledger_of(definition).state().commit is None else []
 
 
-def wait(definition: Definition, files: int) -> str:
+def wait(source: Source, files: int) -> str:
     """That files are too young to be read, in words."""
-    younger = f"younger than source.min_file_age ({format_duration(definition.source.min_file_age_ms)})"
+    younger = f"younger than source.min_file_age ({format_duration(source.min_file_age_ms)})"
     return f"1 file is {younger} and waits" if files == 1 else f"{files:,} files are {younger} and wait"

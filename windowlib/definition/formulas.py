@@ -21,6 +21,7 @@ from windowlib.plans.aggregates.added import mark, since
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
+    from windowlib.plans.aggregates.aggregate_set import AggregateSet
 
 PARTIALS = "partials"  # in a stored definition: the aggregates in the order of their numbers
 REFORMULATED = "reformulated"  # columns of `results` with a changed formula, and the batch of the last change
@@ -67,12 +68,12 @@ def _columns_continue(definition: Definition, stored: Stored) -> bool:
 def _needs_elements(definition: Definition, stored: Stored) -> bool:
     """Tests if windows keep elements, and stored elements lack the input of a new aggregate."""
     keeps = definition.plan.runs_operator and definition.spec.keeps_elements
-    return keeps and bool(_new_aggregates(definition, stored))
+    return keeps and bool(_new_aggregates(definition.aggregates, stored))
 
 
-def _new_aggregates(definition: Definition, stored: Stored) -> list[str]:
+def _new_aggregates(aggregates: AggregateSet, stored: Stored) -> list[str]:
     stored_since = since(stored.get(PARTIALS, ()))
-    return [text for text in map(str, definition.aggregates.aggregates) if text not in stored_since]
+    return [text for text in map(str, aggregates.aggregates) if text not in stored_since]
 
 
 def compared(stored: Stored, now: Stored) -> dict[str, Any]:
@@ -167,7 +168,7 @@ def planned(definition: Definition, stored: Stored, batch_id: int, *, reads: boo
     new = [name for name in definition.expressions if name not in of_state.expressions]
     if not new or not reads:
         return of_state
-    fresh = _new_aggregates(definition, stored)
+    fresh = _new_aggregates(definition.aggregates, stored)
     marks = [str(mark(batch_id))] if fresh else []
     return definition.with_fields(partials=(*stored[PARTIALS], *marks, *fresh), added=(*of_state.added, *new))
 

@@ -9,6 +9,7 @@ from windowlib.definition import explosion
 from windowlib.definition.definition import Definition
 from windowlib.definition.several import sharing_refusal
 from windowlib.definition.toml.durations import format_duration as duration
+from windowlib.definition.toml.file import Storage
 from windowlib.definition.toml.windows import (
     CountWindow,
     firing_in_words,
@@ -17,6 +18,7 @@ from windowlib.definition.toml.windows import (
     windows_in_words,
 )
 from windowlib.model.assigners import DynamicSession, Global, Session, Sliding, Tumbling
+from windowlib.model.spec import WindowSpec
 from windowlib.source.footers import may_suffice
 
 ORDER_FREE = (
@@ -53,7 +55,7 @@ def explain(definition: Definition) -> Explanation:
         windows="; ".join(_windows(definition)),
         why=why,
         slices=slices,
-        state=f"{state}, {_partitions(definition)}",
+        state=f"{state}, {_partitions(definition.spec, definition.storage)}",
         jobs=list(_jobs(definition)),
         together=_together(definition),
         notes=list(_notes(definition)),
@@ -117,10 +119,10 @@ def _why_general(definition: Definition) -> str:
     return f"{reasons}: so the operator runs for each key, element by element in order of arrival"
 
 
-def _partitions(definition: Definition) -> str:
-    if isinstance(definition.spec.assigner, Global):
+def _partitions(spec: WindowSpec, storage: Storage) -> str:
+    if isinstance(spec.assigner, Global):
         return "in one partition, as they have no end"
-    return f"in partitions of {duration(definition.storage.state_partition_ms)} of their end"
+    return f"in partitions of {duration(storage.state_partition_ms)} of their end"
 
 
 def _jobs(definition: Definition) -> list[str]:

@@ -23,6 +23,8 @@ from windowlib.definition.formulas import continues
 from windowlib.definition.instants import instant, time_of
 from windowlib.definition.toml.durations import format_duration
 from windowlib.definition.toml.file import WatermarkSection
+from windowlib.definition.toml.source import Source
+from windowlib.definition.uses import Uses
 from windowlib.delta import data_files
 from windowlib.delta.tables import Tables
 from windowlib.inspection.commits import Committed, newest_commits
@@ -135,7 +137,7 @@ def status(definition: Definition, now_ms: int, ledger: Ledger | None = None, *,
     commit = state.commit
     windows = ledger.tables[OPEN_WINDOWS.name].files(_version(commit, OPEN_WINDOWS.name))
     starts = [file.low.get("window_start_ms", file.low.get("state_window_start_ms")) for file in windows]
-    files_waiting, source_problem = _waiting(definition, ledger.tables, commit)
+    files_waiting, source_problem = _waiting(definition.source, definition.uses, ledger.tables, commit)
     reader = Reader.of(definition, ledger.tables, commit) if commit and source_problem is None else None
     since = marker_of(definition.source, definition.root, commit)
     not_read = left_out(definition.source, since) if whole and source_problem is None else []
@@ -144,7 +146,7 @@ def status(definition: Definition, now_ms: int, ledger: Ledger | None = None, *,
         folder=str(definition.root),
         same_definition=commit is None or continues(definition, commit.stored, commit.fingerprint),
         commits=newest_commits(ledger.tables, state) if whole else [],
-        time=_time(definition, ledger.tables, commit),
+        time=_time(definition.watermark, definition.file, ledger.tables, commit),
         windows_in_flight=sum(file.rows for file in windows),
         oldest_window_start_ms=min(
             (start for start in starts if start is not None and start > MIN_TIME_MS), default=None
@@ -158,7 +160,7 @@ def status(definition: Definition, now_ms: int, ledger: Ledger | None = None, *,
         set_aside=_set_aside(definition.root),
         verified=last_verification(definition.root),
         situations=situations(definition.root, ledger.tables, now_ms),
-        migration=migration_begun(definition, ledger),
+        migration=migration_begun(definition.root, definition.file, ledger),
         listing=words(definition.source, since) if since else None,
         to_come=columns_to_add(definition, commit),
         erasure=erasure_begun(definition, ledger) if whole else None,
@@ -186,7 +188,7 @@ def _of_newest_batch(tables: Tables, of: TableSpec, commit: Commit | None) -> li
     return [] if newest is None else _rows(tables, of, commit, "batch_id", newest)
 
 
-def _time(definition: Definition, tables: Tables, commit: Commit | None) -> WatermarkStatus | None:
+def _time(settings: WatermarkSection, file: Path, tables: Tables, commit: Commit | None) -> WatermarkStatus | None:
     if not (rows := _of_newest_batch(tables, WATERMARKS, commit)):
         return None
     [newest] = rows
@@ -200,9 +202,9 @@ def _time(definition: Definition, tables: Tables, commit: Commit | None) -> Wate
         source_file=setter["source_file"],
         source_row=setter["source_row"],
         explanation=[
-            _set_by(definition.watermark, setter),
-            *_moved_by(definition.watermark.idle_timeout_ms, newest),
-            *filter(None, [late_after_finish(definition.file, tables, commit) if commit else None]),
+            _set_by(settings, setter),
+            *_moved_by(settings.idle_timeout_ms, newest),
+            *filter(None, [late_after_finish(file, tables, commit) if commit else None]),
         ],
     )
 
@@ -259,10 +261,10 @@ def _unfinished(file: Path, ledger: Ledger, state: LedgerState) -> Unfinished | 
     )
 
 
-def _waiting(definition: Definition, tables: Tables, commit: Commit | None) -> tuple[int | None, str | None]:
+def _waiting(source: Source, uses: Uses, tables: Tables, commit: Commit | None) -> tuple[int | None, str | None]:
     """How many files no batch has read yet, or why that cannot be said."""
     try:
-        return len(waiting_files(definition.source, definition.uses, tables, commit)), None
+        return len(waiting_files(source, uses, tables, commit)), None
     except WindowError as error:
         return None, str(error)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from windowlib.batches.may_run import check_fingerprint
@@ -90,7 +91,7 @@ def _forecast(definition: Definition, ledger: Ledger, state: LedgerState, now_ms
         return _nothing(definition.retention.cuts)
     versions = {name: version for name in COMMIT_ORDER if (version := ledger.tables[name].version()) is not None}
     found = look(definition, ledger, state, versions, now_ms)
-    notes = [*_waits(state), *_far_ahead(definition, found, now_ms)]
+    notes = [*_waits(state), *_far_ahead(definition.file, found, now_ms)]
     if state.claim and not state.claim.released and (holder := ledger.holder(state.claim)):
         notes.append(f"a run is in progress ({holder}): files that it is writing are counted among those to delete")
     return _report(definition.retention.cuts, found, None, notes)
@@ -117,7 +118,7 @@ def maintain(
             batch_id = publish_decision(pipeline, _compacted(pipeline, found, versions, who))
         cuts = RetentionPeriod(batches=1) if only_newest else definition.retention.cuts
         _delete(pipeline, found, _kept(str(cuts), found, batch_id, who, now_ms))
-    notes = [*_waits(state), *_far_ahead(definition, found, now_ms)]
+    notes = [*_waits(state), *_far_ahead(definition.file, found, now_ms)]
     return _report(definition.retention.cuts, found, batch_id, notes)
 
 
@@ -131,12 +132,12 @@ def _waits(state: LedgerState) -> Iterator[str]:
         yield f"batch {state.plan.batch_id} {what}: its files stay, and small files are put together after it"
 
 
-def _far_ahead(definition: Definition, found: MaintenancePlan, now_ms: int) -> Iterator[str]:
+def _far_ahead(file: Path, found: MaintenancePlan, now_ms: int) -> Iterator[str]:
     if now_ms != found.counted_from_ms:
         yield (
             f"this machine's clock says {instant(now_ms)}, far ahead of the newest batch: nothing is deleted by it,"
             f" ages are counted from {instant(found.counted_from_ms)}. If it is right, say so:"
-            f" {to_paste('accept-clock', definition.file, *WHY)}"
+            f" {to_paste('accept-clock', file, *WHY)}"
         )
 
 

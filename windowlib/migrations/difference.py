@@ -96,7 +96,7 @@ def difference(
         (before.count, after.count),
         found,
         _sums(definition.aggregates.additive, old, new),
-        _examples(staging, definition) if any(found.values()) else (),
+        _examples(staging, definition.source) if any(found.values()) else (),
     )
 
 
@@ -179,12 +179,12 @@ def _sums(wanted: Sequence[str], old: DataFrame | None, new: DataFrame | None) -
     return {name: (then.get(name), now.get(name)) for name in wanted if name in then or name in now}
 
 
-def _examples(staging: Staging, definition: Definition) -> list[dict[str, Any]]:
+def _examples(staging: Staging, source: Source) -> list[dict[str, Any]]:
     """The newest windows of each kind of change, with the values that a reader sees, or saw."""
     rows = staging.spark.read.parquet(str(staging.folder / FEED))
     shown = []
     for kind in (CHANGED, ADDED, REMOVED):
-        chosen = rows.where(F.col("change") == kind).orderBy(F.desc("window_end"), *_keys(rows, definition.source))
+        chosen = rows.where(F.col("change") == kind).orderBy(F.desc("window_end"), *_keys(rows, source))
         for row in collected(chosen.limit(EXAMPLES)):
             shown.append({name: value for name, value in row.items() if name not in (PARTITION, "batch_id")})
     return shown

@@ -26,7 +26,9 @@ from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import ADDED, continues
 from windowlib.definition.plurals import counted
 from windowlib.definition.terms import terms_of
+from windowlib.definition.toml.source import Source
 from windowlib.definition.toml.windows import uses_processing_time
+from windowlib.definition.uses import Uses
 from windowlib.ledger.ledger import Clock, Ledger, Rejected
 from windowlib.ledger.migration import Migration, begin, finished, forget, mark, migrations, switched
 from windowlib.ledger.rows import Commit, LedgerState
@@ -199,7 +201,7 @@ def check_can_migrate(definition: Definition, ledger: Ledger, state: LedgerState
             " the past would be in today's windows. Give the new definition another name or warehouse"
         )
     _check_nothing_waits(definition.file, state)
-    _check_all_there(definition, ledger, commit)
+    _check_all_there(definition.source, definition.uses, ledger, commit)
 
 
 def _check_nothing_waits(file: Path, state: LedgerState) -> None:
@@ -212,12 +214,11 @@ def _check_nothing_waits(file: Path, state: LedgerState) -> None:
         )
 
 
-def _check_all_there(definition: Definition, ledger: Ledger, commit: Commit) -> None:
+def _check_all_there(source: Source, uses: Uses, ledger: Ledger, commit: Commit) -> None:
     """Raises `MigrationRefused` where files that were read are gone. A Delta table holds its rows, in any files."""
-    source = definition.source
     if source.format == "delta":
         return
-    known = known_files(source, definition.uses, ledger.tables, commit.versions)
+    known = known_files(source, uses, ledger.tables, commit.versions)
     gone = [one for one in known if one.now is None and not one.replaced]
     if gone:
         rows = counted(sum(one.rows for one in gone), "row")
@@ -235,11 +236,10 @@ def _check_all_there(definition: Definition, ledger: Ledger, commit: Commit) -> 
         )
 
 
-def check_read_all(definition: Definition, ledger: Ledger, commit: Commit, shadow: Shadow) -> None:
+def check_read_all(source: Source, uses: Uses, ledger: Ledger, commit: Commit, shadow: Shadow) -> None:
     """Raises `MigrationRefused` where the old tables have read a file that the new ones have not."""
-    if definition.source.format == "delta":
+    if source.format == "delta":
         return
-    source, uses = definition.source, definition.uses
     there = {file.place for file in known_files(source, uses, shadow.ledger.tables, shadow.commit.versions)}
     known = known_files(source, uses, ledger.tables, commit.versions)
     lacking = [one for one in known if one.now and one.place not in there]

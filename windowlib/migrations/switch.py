@@ -145,7 +145,7 @@ def _switched(
     definition: Definition, pipeline: HeldPipeline, shadow: Shadow, spark: SparkSession, asked: MigrationRequest
 ) -> MigrationOutcome:
     ledger, commit, built = pipeline.ledger, pipeline.commit, shadow.commit
-    check_read_all(definition, ledger, commit, shadow)
+    check_read_all(definition.source, definition.uses, ledger, commit, shadow)
     here = stands(pipeline)
     _check_types(here, shadow)
     after = pipeline.state.last_batch_id

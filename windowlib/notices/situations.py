@@ -29,6 +29,8 @@ from windowlib.definition.commands import to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant
 from windowlib.definition.toml.durations import UNITS, format_duration
+from windowlib.definition.toml.source import Source
+from windowlib.definition.uses import Uses
 from windowlib.delta import row_groups
 from windowlib.delta.tables import Tables
 from windowlib.inspection.checks import checks
@@ -202,7 +204,7 @@ def _silence(definition: Definition, ledger: Ledger, state: LedgerState, now_ms:
     if not arrived_ms or usual_ms is None or now_ms - arrived_ms[-1] <= usual_ms:
         return
     try:
-        newest_ms = max([arrived_ms[-1], *_unread(definition, ledger.tables, state)])
+        newest_ms = max([arrived_ms[-1], *_unread(definition.source, definition.uses, ledger.tables, state)])
     except WindowError:
         return  # a source that cannot be listed may hold new files: its error is reported instead
     silent_ms = now_ms - newest_ms
@@ -215,13 +217,13 @@ def _silence(definition: Definition, ledger: Ledger, state: LedgerState, now_ms:
     yield Situation("silence", "", sentence, command=to_paste("status", definition.file))
 
 
-def _unread(definition: Definition, tables: Tables, state: LedgerState) -> Iterator[int]:
+def _unread(source: Source, uses: Uses, tables: Tables, state: LedgerState) -> Iterator[int]:
     """Arrival times, in ms, of the files that no batch has read: planned, waiting or set aside.
 
     Raises `WindowError` if the source cannot be listed.
     """
-    source, planned = definition.source, state.plan.files if state.plan else ()
-    waiting = waiting_files(source, definition.uses, tables, state.commit, check=False)
+    planned = state.plan.files if state.plan else ()
+    waiting = waiting_files(source, uses, tables, state.commit, check=False)
     for modified_ns in (*(file.modified_ns for file in planned), *(file.modified_ns for file in waiting)):
         yield modified_ns // PER_FILE_NS
     for path in files_set_aside(tables.root):

@@ -46,7 +46,7 @@ def failed_check_sentences(
         until = f" up to batch {last}" if newest and last != since else ""
         which, figure = "", column_of(result.expectation)
         if figure == GONE_NULL and commit:
-            which = f" ({', '.join(_null_now(definition, tables, commit, since))})"
+            which = f" ({', '.join(_null_now(definition.outputs, definition.added, tables, commit, since))})"
         elif figure == UNUSABLE:
             which = f" ({', '.join(_refused(checked[newest].figures))})"
         observed = without_examples(result.observed).partition(" (")[0]
@@ -62,7 +62,7 @@ def _refused(figures: Figures) -> Iterator[str]:
             yield f"{reason} {count:,}"
 
 
-def _null_now(definition: Definition, tables: Tables, commit: Commit, since: int) -> list[str]:
+def _null_now(outputs: Sequence[str], added: Sequence[str], tables: Tables, commit: Commit, since: int) -> list[str]:
     """Names of the aggregates that became null in batch `since`."""
     files = tables["result_changes"].files(commit.versions.get("result_changes"))
     changes = [file for file in files if file.partition["change"] != REMOVED and file.low["batch_id"] >= since]
@@ -71,4 +71,4 @@ def _null_now(definition: Definition, tables: Tables, commit: Commit, since: int
         results = tables["results"].files(commit.versions.get("results"))
         return [file for file in results if file.high["batch_id"] < since]
 
-    return gone_null(definition.outputs, changes, before, definition.added)
+    return gone_null(outputs, changes, before, added)

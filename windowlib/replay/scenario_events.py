@@ -19,6 +19,7 @@ from windowlib.definition.definition import Definition
 from windowlib.definition.instants import of_local, time_of
 from windowlib.definition.mistakes import Mistake, listed, nearest
 from windowlib.definition.toml.source import Source
+from windowlib.definition.uses import Uses
 from windowlib.model.errors import InvalidSpec
 from windowlib.model.times import PER_SECOND, floored_ms
 from windowlib.replay.scenario_types import numbers_as_texts, types_of_absent
@@ -36,7 +37,8 @@ def unknown_event_columns(batches: Sequence[Sequence[Row]], definition: Definiti
     """
     source = definition.source
     declared = {source.named(name) for name in source.kinds}
-    almost = {} if source.is_text else dict(_misspelt([row for batch in batches for row in batch], definition))
+    rows = [row for batch in batches for row in batch]
+    almost = {} if source.is_text else dict(_misspelt(rows, source, definition.uses))
     for number, batch in enumerate(batches, start=1):
         where = f"step {number}.batch"
         for name in dict.fromkeys(name for row in batch for name in row):
@@ -47,10 +49,9 @@ def unknown_event_columns(batches: Sequence[Sequence[Row]], definition: Definiti
                 yield Mistake(where, f"there is no column {name!r} in source.schema{columns}")
 
 
-def _misspelt(rows: Sequence[Row], definition: Definition) -> Iterator[tuple[str, str]]:
+def _misspelt(rows: Sequence[Row], source: Source, uses: Uses) -> Iterator[tuple[str, str]]:
     """Columns of events whose name is almost that of a column in use, each with the name that was probably meant."""
-    source = definition.source
-    used = {*definition.uses.columns, *map(source.named, source.kinds)}
+    used = {*uses.columns, *map(source.named, source.kinds)}
     own = {*used, *map(source.in_files, used)}
     for name in dict.fromkeys(name for row in rows for name in row if name not in own):
         next_to_it = {source.named(other) for row in rows if name in row for other in row}

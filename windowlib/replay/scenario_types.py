@@ -18,6 +18,7 @@ import pyarrow as pa
 from windowlib.definition.definition import Definition
 from windowlib.definition.sql.aggregates import columns_used
 from windowlib.definition.sql.expression_types import misfits
+from windowlib.definition.toml.source import Source
 from windowlib.definition.toml.spark_types import parts_of
 from windowlib.engines.choice import type_refusal
 from windowlib.plans.names import EVENT_TIME
@@ -42,17 +43,17 @@ def types_of_absent(types: Mapping[str, pa.DataType], definition: Definition) ->
     absent = [name for name in needed if types.get(name, pa.null()) == pa.null() and name not in types_chosen]
     absent = [name for name in absent if name != EVENT_TIME]
     if source.in_files(source.timestamp) in absent:
-        types_chosen[source.in_files(source.timestamp)] = _of_times(definition)
+        types_chosen[source.in_files(source.timestamp)] = _of_times(definition.source)
     numbers = {uses.gap_column, *(column for column, _ in uses.subtracted)}
     types_chosen |= {name: pa.int64() for name in absent if source.named(name) in numbers}
     left = [name for name in absent if name not in types_chosen]
     return types_chosen | _fitting(left, {**types, **types_chosen}, definition)
 
 
-def _of_times(definition: Definition) -> pa.DataType:
-    if definition.source.timestamp_unit:
+def _of_times(source: Source) -> pa.DataType:
+    if source.timestamp_unit:
         return pa.int64()
-    return pa.timestamp("us") if local_zone(definition.source) else pa.timestamp("us", "UTC")
+    return pa.timestamp("us") if local_zone(source) else pa.timestamp("us", "UTC")
 
 
 def _fitting(names: Sequence[str], types: Mapping[str, pa.DataType], definition: Definition) -> dict[str, pa.DataType]:

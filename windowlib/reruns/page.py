@@ -28,7 +28,7 @@ def preview_page(definition: Definition, preview: Preview) -> str:
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         name=definition.name,
         title=title(preview.rerun, definition.source.key, hidden),
-        apply="" if preview.summary.changes_nothing else _apply(definition, preview),
+        apply="" if preview.summary.changes_nothing else _apply(definition.file, preview),
         unchanged=UNCHANGED,
         preview=preview,
         made=instant(preview.at_ms),
@@ -54,5 +54,5 @@ def applied_by(page: str, batch_id: int) -> str:
     return before + rest.partition(END)[2]
 
 
-def _apply(definition: Definition, preview: Preview) -> str:
-    return to_paste("rerun", definition.file, "--apply", preview.preview_id)
+def _apply(file: Path, preview: Preview) -> str:
+    return to_paste("rerun", file, "--apply", preview.preview_id)

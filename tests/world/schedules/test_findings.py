@@ -278,7 +278,10 @@ def test_a_migration_that_was_kept_leaves_nothing_when_its_command_dies(folder: 
     definition = of(place, NEW)
     left, ledger = definition.root / "_migration", ledger_of(definition)
     killed_as_it_finishes(definition)
-    assert (migration_begun(definition, ledger), bool(migrations(definition.root))) == (None, True)
+    assert (migration_begun(definition.root, definition.file, ledger), bool(migrations(definition.root))) == (
+        None,
+        True,
+    )
     (said,) = [one for one in tail(ledger.tables, ledger.tables["ledger"].version()).actions if one.kind == FINISHED]
     assert (said.title, said.who, said.reason) == ("keep the migration of batch 3", *BY)
     with pytest.raises(NothingToMigrate, match="no migration can be undone"):

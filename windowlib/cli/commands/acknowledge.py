@@ -13,7 +13,7 @@ from windowlib.cli.options import Json, Pipeline, Reason, Who, duration_ms
 from windowlib.model.errors import InvalidSpec
 
 if TYPE_CHECKING:
-    from windowlib.definition.definition import Definition
+    from pathlib import Path
 
 
 def acknowledge(
@@ -42,7 +42,7 @@ def acknowledge(
     from windowlib.ledger.ledger import wall_clock_ms
 
     definition, for_ms = load_pipeline(pipeline), duration_ms("--until", until)
-    _check_situation(definition, situation)
+    _check_situation(definition.root, situation)
     if for_ms <= 0:
         raise InvalidSpec(f'--until "{until}": need a duration that is greater than 0')
     until_ms = (wall_clock_ms() + for_ms) // 1000 * 1000
@@ -50,14 +50,14 @@ def acknowledge(
     print_decision("acknowledge", who, reason, as_json, situation=situation, until=utc(until_ms))
 
 
-def _check_situation(definition: Definition, situation: str) -> None:
+def _check_situation(root: Path, situation: str) -> None:
     """Raises `InvalidSpec` for one that there is not."""
     from windowlib.notices.situations import KINDS, checks_judged
 
     kind, _, check = situation.partition(".")
     if kind not in KINDS or (check and kind != "warning"):
         raise InvalidSpec(f'"{situation}" is not a situation: need {", ".join(KINDS)}, or warning.CHECK')
-    if check and (judged := checks_judged(definition.root)) and check not in judged:
+    if check and (judged := checks_judged(root)) and check not in judged:
         near = get_close_matches(check, judged, 1, 0.6)
         hint = f": did you mean {near[0]}?" if near else f"; it has {', '.join(judged)}"
         raise InvalidSpec(f'the newest batch has no check "{check}"{hint}')

@@ -79,7 +79,7 @@ def readmit(
     from windowlib.ledger.rerun_request import Rerun
 
     definition = load_pipeline(pipeline)
-    asked = asked_range(definition, start, end)
+    asked = asked_range(definition.furthest_ahead_ms, start, end)
     chosen = tuple(key) if key else None
     wanted = Rerun(asked.from_ms, asked.to_ms, reason, who, late_only=True, key=chosen)
     ask_and_do(definition, wanted, dry_run, yes, wait, as_json)

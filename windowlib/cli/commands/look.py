@@ -45,7 +45,7 @@ def read(
     definition = load_pipeline(pipeline)
     if out:
         check_ending(out)
-        check_elsewhere(out, definition)
+        check_elsewhere(out, definition.source, definition.root)
     rows = read_table(definition, table)
     if out:
         export(rows, out)

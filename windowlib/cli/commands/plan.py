@@ -66,7 +66,7 @@ def plan_text(report: PlanReport) -> str:
 def _batch(report: PlanReport) -> str:
     definition, plan = report.definition, report.plan
     if plan is None:
-        new = wait(definition, report.files_waiting) if report.files_waiting else "no new file"
+        new = wait(definition.source, report.files_waiting) if report.files_waiting else "no new file"
         return f"nothing to do: {new}, and no window that the watermark has passed"
     count = len(plan.files)
     files = f"{count} new {'file' if count == 1 else 'files'}" if count else "no new file, but time advances"

@@ -30,8 +30,9 @@ from windowlib.inspection.lineage.versions import ResultVersion, values_of, vers
 from windowlib.ledger.rows import Commit
 from windowlib.model.lateness import cleanup_time_ms
 from windowlib.model.rerun import TimeRange
+from windowlib.model.spec import WindowSpec
 from windowlib.model.windows import TimeWindow
-from windowlib.plans.kinds.kind import Bounds, InFlight
+from windowlib.plans.kinds.kind import Bounds, InFlight, PlanKind
 from windowlib.publication.key import CannotLook, Key, check_key, key_of
 
 NOT_BY_ORDER = "which events made these results depended on the order in which they came, not on their times"
@@ -135,7 +136,7 @@ def _explained(windows: KeyWindows, bounds: Bounds, place: str, at_ms: int, newe
     changes = windows.changes(span)
     if bounds == UNBOUNDED:
         published, changes = _around(published, at_ms), _around(changes, at_ms)
-    notes = list(_notes(definition, bounds, flying))
+    notes = list(_notes(definition.plan, definition.spec, bounds, flying))
     replaced_by = next((one.bounds_ms for one in flying if bounds in one.replaces_ms and one.bounds_ms != bounds), None)
     until_batch = None
     if replaced_by is not None:
@@ -145,14 +146,14 @@ def _explained(windows: KeyWindows, bounds: Bounds, place: str, at_ms: int, newe
     events = WindowEvents()
     if bounds != UNBOUNDED and (published or in_flight):
         events = events_of(windows, bounds, until_batch=until_batch)
-    cleanup_ms = _cleanup_ms(definition, bounds)
+    cleanup_ms = _cleanup_ms(definition.spec, bounds)
     gone = None if in_flight or cleanup_ms is None else _cleaned_up_by(tables, bounds)
     if gone is not None and not _reached(tables.batches[gone], cleanup_ms):
         cleanup_ms = None
     return ExplainedWindow(
         bounds_ms=bounds,
         place=place,
-        published=[_result(definition, row) for row in published],
+        published=[_result(definition.outputs, row) for row in published],
         in_flight=in_flight,
         cleanup_time_ms=cleanup_ms,
         cleaned_up_by=gone,
@@ -170,22 +171,22 @@ def _around(rows: Sequence[dict[str, Any]], at_ms: int) -> list[dict[str, Any]]:
     return [*earlier[-1:], *ordered[len(earlier) : len(earlier) + 1]]
 
 
-def _notes(definition: Definition, bounds: Bounds, flying: Sequence[InFlight]) -> Iterator[str]:
+def _notes(plan: PlanKind, spec: WindowSpec, bounds: Bounds, flying: Sequence[InFlight]) -> Iterator[str]:
     if bounds == UNBOUNDED:
         yield f"{NOT_BY_ORDER}; the results before and after the time are shown, by their last event"
-    elif definition.plan.runs_operator:
+    elif plan.runs_operator:
         yield BY_ELEMENT
-    if definition.spec.time != "event":
+    if spec.time != "event":
         yield "windows of processing time: an event's time is the plan time of the batch that read it"
     for one in flying:
         if one.bounds_ms == bounds and one.state_window_ms and one.state_window_ms != bounds:
             yield f"its contents are stored under the state window {in_words(one.state_window_ms)}, which it grew from"
 
 
-def _cleanup_ms(definition: Definition, bounds: Bounds) -> int | None:
-    if bounds == UNBOUNDED or definition.spec.time != "event":
+def _cleanup_ms(spec: WindowSpec, bounds: Bounds) -> int | None:
+    if bounds == UNBOUNDED or spec.time != "event":
         return None
-    return cleanup_time_ms(TimeWindow(*bounds), definition.spec.allowed_lateness_ms)
+    return cleanup_time_ms(TimeWindow(*bounds), spec.allowed_lateness_ms)
 
 
 def _cleaned_up_by(tables: Cut, bounds: Bounds) -> int | None:
@@ -199,7 +200,7 @@ def _reached(run: BatchRun, cleanup_ms: int | None) -> bool:
     return cleanup_ms is not None and run.watermark_in_ms < cleanup_ms <= run.watermark_out_ms
 
 
-def _result(definition: Definition, row: Mapping[str, Any]) -> dict[str, Any]:
+def _result(outputs: Sequence[str], row: Mapping[str, Any]) -> dict[str, Any]:
     """A row of `results`, without key and bounds."""
     known = ("batch_id", "firing", "result_number", "timing", *COMPUTED)
-    return {**{name: row[name] for name in known if name in row}, "values": values_of(definition.outputs, row)}
+    return {**{name: row[name] for name in known if name in row}, "values": values_of(outputs, row)}

@@ -42,6 +42,7 @@ from windowlib.ledger.rows import Plan
 from windowlib.model.assigners import Session, Sliding, Tumbling
 from windowlib.model.errors import StateMismatch
 from windowlib.model.rerun import TimeRange, first_slack_ms, needed, touching
+from windowlib.model.spec import WindowSpec
 from windowlib.plans.erased import without_keys
 from windowlib.plans.reruns import CHAIN_END_MS, CHAIN_START_MS
 from windowlib.plans.step import Step
@@ -112,7 +113,7 @@ def verify(definition: Definition, asked: VerifyRequest, spark: SparkSession, cl
     )  # fmt: skip
     inputs = Inputs(definition, plan, shown, spark, opened, attempt, place)
     keys = definition.source.key
-    half = [one for one in unfinished_erasures(definition, opened) if {*one.columns} == {*keys}]
+    half = [one for one in unfinished_erasures(definition.root, opened) if {*one.columns} == {*keys}]
     try:
         return _verified(inputs, past, asked, as_compared(changed, commit), half)
     finally:
@@ -237,13 +238,13 @@ def _read(inputs: Inputs, past: RecordedPast, span: TimeRange) -> SourceCoverage
     near = [by_path[known.path] for known in reading(of.source, of.spec.assigner, files, span)]
     lost = [file for file in near if not file.is_as_read and file.known.events_then]
     return SourceCoverage(
-        [file for file in near if file.is_as_read], lost, [_reach(inputs.definition, file) for file in lost]
+        [file for file in near if file.is_as_read], lost, [_reach(inputs.definition.spec, file) for file in lost]
     )
 
 
-def _reach(definition: Definition, file: ReadFile) -> TimeRange:
+def _reach(spec: WindowSpec, file: ReadFile) -> TimeRange:
     """The times at which a window may hold an event of the file."""
-    events, assigner = file.known.events_then, definition.spec.assigner
+    events, assigner = file.known.events_then, spec.assigner
     assert events is not None, "a file without events is not missed"
     if isinstance(assigner, Session):
         return TimeRange(events.from_ms, events.to_ms - 1 + assigner.gap_ms)
