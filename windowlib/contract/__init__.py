@@ -2,6 +2,7 @@
 change of what windowlib publishes.
 
     table.py          description of a table: columns, meaning of a row, invariants, partitions
+    types.py          Arrow types of columns
     tables.py         descriptions of all tables
     result_tables.py  descriptions of results and of their changes, and the columns that windowlib computes
     state_tables.py   descriptions of the tables of windows, slices and elements in flight, and their partial aggregates

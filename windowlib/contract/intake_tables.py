@@ -5,13 +5,10 @@ Theirs and the others' meaning: `windowlib.contract.tables`.
 
 from __future__ import annotations
 
-import pyarrow as pa
-
 from windowlib.contract.table import Column, TableSpec
+from windowlib.contract.types import long, text, timestamp
 
-_TEXT, _LONG, _TIMESTAMP = pa.string(), pa.int64(), pa.timestamp("us", tz="UTC")
-
-SOURCE_ROW = Column("source_row", _LONG, "its row there, from 0; of JSON and CSV in the order of event times")
+SOURCE_ROW = Column("source_row", long, "its row there, from 0; of JSON and CSV in the order of event times")
 LATE_EVENTS = TableSpec(
     "late_events",
     "the late side output: events whose every window was past its cleanup time, and late ones that had none",
@@ -24,22 +21,22 @@ LATE_EVENTS = TableSpec(
     ),
     described=(
         Column("<key>", None, "the key: one column for each of source.key, under its name"),
-        Column("event_time", _TIMESTAMP, "when the event happened"),
-        Column("event_id", _TEXT, "null where the event has none"),
-        Column("raw", _TEXT, "the source row as JSON; a time without a zone is written without one"),
-        Column("window_start", _TIMESTAMP, "the window that it missed, the last of several; null in a hole"),
-        Column("window_end", _TIMESTAMP, "the same"),
-        Column("watermark", _TIMESTAMP, "the watermark that made it late; after --finish 9998-12-31 23:59:59.999"),
+        Column("event_time", timestamp, "when the event happened"),
+        Column("event_id", text, "null where the event has none"),
+        Column("raw", text, "the source row as JSON; a time without a zone is written without one"),
+        Column("window_start", timestamp, "the window that it missed, the last of several; null in a hole"),
+        Column("window_end", timestamp, "the same"),
+        Column("watermark", timestamp, "the watermark that made it late; after --finish 9998-12-31 23:59:59.999"),
         Column(
             "late_by_ms",
-            _LONG,
+            long,
             "how far the watermark was past the cleanup time: late_in_ms (at most 9998-12-31 23:59:59.999)"
             " - (window_end - 1 ms), in a hole - event_time",
         ),
-        Column("batch_id", _LONG, "the batch that wrote the row"),
-        Column("source_file", _TEXT, "the file that held it"),
+        Column("batch_id", long, "the batch that wrote the row"),
+        Column("source_file", text, "the file that held it"),
         SOURCE_ROW,
-        Column("readmitted_by", _LONG, "the rerun since which it is in a window; null while it is in none"),
+        Column("readmitted_by", long, "the rerun since which it is in a window; null while it is in none"),
     ),
 )
 
@@ -54,14 +51,14 @@ QUARANTINE = TableSpec(
     described=(
         Column(
             "reason",
-            _TEXT,
+            text,
             "one of windowlib.plans.admission.REASONS; `malformed: …` with the value of a folder that does not fit",
         ),
-        Column("raw", _TEXT, "the row as JSON, as in late_events, or the line itself where it could not be parsed"),
-        Column("event_time", _TIMESTAMP, "null where there is none"),
-        Column("source_file", _TEXT, "the file that held it"),
+        Column("raw", text, "the row as JSON, as in late_events, or the line itself where it could not be parsed"),
+        Column("event_time", timestamp, "null where there is none"),
+        Column("source_file", text, "the file that held it"),
         SOURCE_ROW,
-        Column("batch_id", _LONG, "the batch that wrote the row"),
+        Column("batch_id", long, "the batch that wrote the row"),
     ),
 )
 
@@ -73,5 +70,5 @@ SEEN_IDS = TableSpec(
         "files whose newest event is older than dedup_horizon behind the watermark, by default behind the first session"
         " in flight too, are dropped whole",
     ),
-    described=(Column("event_id", _TEXT, "as text"), Column("timestamp_ms", _LONG, "when the event happened")),
+    described=(Column("event_id", text, "as text"), Column("timestamp_ms", long, "when the event happened")),
 )

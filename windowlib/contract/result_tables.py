@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import pyarrow as pa
-
 from windowlib.contract.table import Column, TableSpec
+from windowlib.contract.types import date, integer, long, text, timestamp
 
-_TEXT, _LONG, _TIMESTAMP = pa.string(), pa.int64(), pa.timestamp("us", tz="UTC")
 FILLED = "filled_columns"
 """Column of `results`: names of the added columns that the row has; null: none."""
 
@@ -30,26 +28,24 @@ class ResultColumn(Column):
 
 RESULT_COLUMNS = (
     ResultColumn("<key>", None, "the key: one column for each of source.key, under its name"),
-    ResultColumn("window_start", _TIMESTAMP, "inclusive; null for the global window"),
-    ResultColumn("window_end", _TIMESTAMP, "exclusive; null for the global window"),
+    ResultColumn("window_start", timestamp, "inclusive; null for the global window"),
+    ResultColumn("window_end", timestamp, "exclusive; null for the global window"),
     ResultColumn(
-        "last_event_time", _TIMESTAMP, "the newest event time in the window", "timestamp_millis(last_event_ms)"
+        "last_event_time", timestamp, "the newest event time in the window", "timestamp_millis(last_event_ms)"
     ),
     ResultColumn("<aggregates>", None, "a column for each aggregate; with window.function, each of window.output"),
     ResultColumn(
         FILLED,
-        _TEXT,
+        text,
         "once columns were added: those that the row has, such as `p95, slowest`; null: none, as in rows from before",
     ),
-    ResultColumn("firing", pa.int32(), "counts the firings of a result from 1", compared=False),
-    ResultColumn(
-        "result_number", pa.int32(), "only with window.function: counts the rows of one firing", compared=False
-    ),
-    ResultColumn("timing", _TEXT, "early, on_time or late", compared=False),
-    ResultColumn("batch_id", _LONG, "the batch that wrote the row", compared=False),
+    ResultColumn("firing", integer, "counts the firings of a result from 1", compared=False),
+    ResultColumn("result_number", integer, "only with window.function: counts the rows of one firing", compared=False),
+    ResultColumn("timing", text, "early, on_time or late", compared=False),
+    ResultColumn("batch_id", long, "the batch that wrote the row", compared=False),
     ResultColumn(
         "window_day",
-        pa.date32(),
+        date,
         "the day of the window's last millisecond; the global window's: of the firing",
         compared=False,
     ),
@@ -101,7 +97,7 @@ RESULT_CHANGES = TableSpec(
     partition_by=("change", "cause", "window_day"),
     described=(
         *RESULT_COLUMNS,
-        Column("change", _TEXT, "added, changed (new values) or removed (the row as it was)"),
-        Column("cause", _TEXT, "firing, late, merge, rerun, migrate or forget"),
+        Column("change", text, "added, changed (new values) or removed (the row as it was)"),
+        Column("cause", text, "firing, late, merge, rerun, migrate or forget"),
     ),
 )

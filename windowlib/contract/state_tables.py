@@ -11,11 +11,8 @@ from dataclasses import dataclass
 from operator import add
 from typing import Any
 
-import pyarrow as pa
-
 from windowlib.contract.table import Column, TableSpec
-
-_TEXT, _LONG = pa.string(), pa.int64()
+from windowlib.contract.types import long, text
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +43,7 @@ def _later(one: int | None, other: int | None) -> int | None:
 
 ELEMENTS = EventTimePartial(
     "elements",
-    _LONG,
+    long,
     "how many events are in the row",
     "count(1)",
     "sum(elements)",
@@ -58,7 +55,7 @@ PARTIALS = (
     ELEMENTS,
     EventTimePartial(
         "last_event_ms",
-        _LONG,
+        long,
         "the newest event time among them",
         "max({time})",
         "max(last_event_ms)",
@@ -90,11 +87,11 @@ OPEN_WINDOWS = TableSpec(
     may_be_added=("published",),  # where sessions are allowed a lateness that had none
     described=(
         Column("<key>", None, "the key: one column for each of source.key, under its name"),
-        Column("window_start_ms", _LONG, "sessions and general plan: inclusive"),
-        Column("window_end_ms", _LONG, "the same: exclusive"),
-        Column("state_window_start_ms", _LONG, "start of the state window, or of the slice"),
-        Column("state_window_end_ms", _LONG, "its end, exclusive"),
-        Column("slice_index", _LONG, "count windows: the slice's number in its key, from 0"),
+        Column("window_start_ms", long, "sessions and general plan: inclusive"),
+        Column("window_end_ms", long, "the same: exclusive"),
+        Column("state_window_start_ms", long, "start of the state window, or of the slice"),
+        Column("state_window_end_ms", long, "its end, exclusive"),
+        Column("slice_index", long, "count windows: the slice's number in its key, from 0"),
         *PARTIALS,
         Column(
             "p<i>_<part>",
@@ -102,12 +99,12 @@ OPEN_WINDOWS = TableSpec(
             "partial aggregates: part of the i-th aggregate, from 0; null in rows from before it was added",
         ),
         Column("published", None, "sessions that have, or had, an allowed lateness: published windows to be replaced"),
-        Column("contents_from", _LONG, "general plan: rows of state_windows count from this batch on"),
-        Column("state", _TEXT, "general plan: JSON of the state of trigger and function, and of timers"),
+        Column("contents_from", long, "general plan: rows of state_windows count from this batch on"),
+        Column("state", text, "general plan: JSON of the state of trigger and function, and of timers"),
         Column("fired", None, "general plan: the firings so far, by window"),
-        Column("next_event_ms", _LONG, "general plan: the watermark at which the row is needed next"),
-        Column("next_processing_ms", _LONG, "general plan: the plan time at which it is"),
-        Column("end_partition", _LONG, "floor(end / state_partition), end in ms"),
+        Column("next_event_ms", long, "general plan: the watermark at which the row is needed next"),
+        Column("next_processing_ms", long, "general plan: the plan time at which it is"),
+        Column("end_partition", long, "floor(end / state_partition), end in ms"),
     ),
 )
 
@@ -122,10 +119,10 @@ STATE_WINDOWS = TableSpec(
     partition_by=("end_partition",),
     described=(
         Column("<key>", None, "the key: one column for each of source.key, under its name"),
-        Column("state_window_start_ms", _LONG, "start of the state window, or of the slice"),
-        Column("state_window_end_ms", _LONG, "its end, exclusive"),
-        Column("batch_id", _LONG, "the batch that wrote the row"),
+        Column("state_window_start_ms", long, "start of the state window, or of the slice"),
+        Column("state_window_end_ms", long, "its end, exclusive"),
+        Column("batch_id", long, "the batch that wrote the row"),
         Column("contents", None, "a list of elements: event time, arrival, the columns that are read"),
-        Column("end_partition", _LONG, "floor(end / state_partition), end in ms"),
+        Column("end_partition", long, "floor(end / state_partition), end in ms"),
     ),
 )

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 if TYPE_CHECKING:
+    import pyarrow as pa
     from deltalake import Schema
+
+    from windowlib.contract.types import ArrowType
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +17,13 @@ class Column:
     """A column and what it holds. A name in angle brackets stands for the columns that the definition names."""
 
     name: str
-    type: pa.DataType | None  # None: the definition decides
+    arrow: ArrowType | None  # None: the definition decides
     holds: str
+
+    @property
+    def type(self) -> pa.DataType | None:
+        """Its Arrow type; None where the definition decides."""
+        return self.arrow() if self.arrow else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +40,9 @@ class TableSpec:
     @property
     def columns(self) -> pa.Schema | None:
         """The Arrow schema; None where keys and aggregates are among the columns: the first commit fixes them."""
-        if any(column.type is None for column in self.described):
+        import pyarrow as pa
+
+        if any(column.arrow is None for column in self.described):
             return None
         return pa.schema([(column.name, column.type) for column in self.described])
 
@@ -57,4 +65,6 @@ class TableSpec:
 
     def empty(self) -> pa.Table:
         """No rows; no columns either where the pipeline decides about them."""
+        import pyarrow as pa
+
         return pa.table({}) if self.columns is None else self.columns.empty_table()
