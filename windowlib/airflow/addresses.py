@@ -1,4 +1,4 @@
-"""Where the pages in Airflow are: `/windowlib/`, below the path under which Airflow itself is reached."""
+"""Addresses of the pages in Airflow: `/windowlib/`, below the path of Airflow itself."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ said = threading.Event()  # set where it was said how the command ended
 
 
 def is_command(started: list[str], arguments: list[str]) -> bool:
-    """Whether a process is `windowlib` or `python -m windowlib`, by `sys.orig_argv` and `sys.argv`.
+    """Tests if a process is `windowlib` or `python -m windowlib`, by `sys.orig_argv` and `sys.argv`.
 
     >>> is_command(["python3", "-P", "-m", "windowlib", "run"], ["-m", "run"]), is_command(["python3"], [""])
     (True, False)

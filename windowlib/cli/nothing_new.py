@@ -1,4 +1,4 @@
-"""What `windowlib run` and `plan` say where they have found nothing to read: that no file is new, or how many wait."""
+"""Sentences of `windowlib run` and `plan` when there is nothing to read: no new file, or files that wait."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 
 def nothing_new(definition: Definition) -> str:
-    """What a run says that has found nothing to do."""
+    """Sentence of a run that has nothing to do."""
     from windowlib.inspection.next_batch import files_waiting
 
     young = files_waiting(definition)
-    said = f"nothing new: {wait(definition.source, young) if young else 'there is nothing left to read'}"
-    out = _left_out_at_first(definition)
-    return "; ".join([said, *map(visible, not_read(out))])
+    sentence = f"nothing new: {wait(definition.source, young) if young else 'there is nothing left to read'}"
+    left_out = _left_out_at_first(definition)
+    return "; ".join([sentence, *map(visible, not_read(left_out))])
 
 
 def _left_out_at_first(definition: Definition) -> list[str]:
-    """The files that patterns and names leave out, as long as there is no batch: these may be wrong."""
+    """Files that patterns and names leave out, until the first batch: the patterns may be wrong."""
     from windowlib.batches.planning import ledger_of
     from windowlib.source.folder import left_out
 
@@ -32,6 +32,6 @@ def _left_out_at_first(definition: Definition) -> list[str]:
 
 
 def wait(source: Source, files: int) -> str:
-    """That files are too young to be read, in words."""
+    """Clause about files that are too young to be read."""
     younger = f"younger than source.min_file_age ({format_duration(source.min_file_age_ms)})"
     return f"1 file is {younger} and waits" if files == 1 else f"{files:,} files are {younger} and wait"

@@ -1,4 +1,4 @@
-"""What commands for several pipelines have in common: a mistake in one definition is that one's alone."""
+"""Loading of several definitions. A mistake in one definition does not stop the other pipelines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class UnusableDefinition:
-    """The file of a definition that cannot be used, the sentence that says why not, and the exit code of that."""
+    """File of a definition that cannot be used, the sentence about its error, and the exit code."""
 
     file: Path
     error: str
@@ -28,7 +28,7 @@ class UnusableDefinition:
 
 @dataclass(frozen=True, slots=True)
 class PipelineEnd:
-    """The end of one pipeline of several. `waits` is its batch that waits for a decision, None without one."""
+    """Outcome of one pipeline of several. `waits` is the batch that waits for a decision."""
 
     pipeline: str
     batches: int
@@ -50,11 +50,13 @@ class LoadedDefinitions:
     @property
     def codes(self) -> list[int]:
         """The exit codes of those that cannot be used."""
-        return [one.exit_code for one in self.unusable]
+        return [definition.exit_code for definition in self.unusable]
 
 
 def load_each(
-    pipelines: Sequence[Path], command: str, as_asked: Callable[[Definition], Definition] = lambda one: one
+    pipelines: Sequence[Path],
+    command: str,
+    as_asked: Callable[[Definition], Definition] = lambda definition: definition,
 ) -> LoadedDefinitions:
     """Loads each definition by itself, and prints the error of one that cannot be used; raises that of a single one.
 
@@ -64,15 +66,15 @@ def load_each(
 
     if len(pipelines) == 1:
         return LoadedDefinitions([as_asked(load_pipeline(pipelines[0]))])
-    found = LoadedDefinitions()
+    loaded = LoadedDefinitions()
     for file in pipelines:
         try:
-            found.definitions.append(as_asked(load_definition(file)))
+            loaded.definitions.append(as_asked(load_definition(file)))
         except Exception as error:  # anything at all: the other pipelines must go on
-            found.unusable.append(UnusableDefinition(file, in_a_sentence(error), print_error(error, command)))
-    if found.definitions:
-        about(found.definitions[-1], found.definitions[-1].file)
-    return found
+            loaded.unusable.append(UnusableDefinition(file, in_a_sentence(error), print_error(error, command)))
+    if loaded.definitions:
+        about(loaded.definitions[-1], loaded.definitions[-1].file)
+    return loaded
 
 
 def print_each(errors: Iterable[tuple[Definition, Exception]], command: str, *, is_named: bool) -> list[int]:

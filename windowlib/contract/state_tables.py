@@ -1,4 +1,4 @@
-"""The tables of what is in flight: windows, or slices of them, and the elements that they keep.
+"""Tables of the state: windows or slices in flight, and the elements that they keep.
 
 `PARTIALS` declares the partial aggregates that every row of state has next to those of the definition. All plans
 compute, merge and store what is declared here.
@@ -32,13 +32,13 @@ class EventTimePartial(Column):
     merge: Callable[[Any, Any], Any]
 
 
-def _later(one: int | None, other: int | None) -> int | None:
-    """The later of two times, either of which may be missing.
+def _later(first: int | None, second: int | None) -> int | None:
+    """The later of two times, each of which may be missing.
 
     >>> _later(3, 5), _later(None, 5), _later(3, None)
     (5, 5, 3)
     """
-    return other if one is None or (other is not None and other > one) else one
+    return second if first is None or (second is not None and second > first) else first
 
 
 ELEMENTS = EventTimePartial(

@@ -1,4 +1,4 @@
-"""What is said of a table: its columns with their meanings, what a row is, what always holds."""
+"""Description of a table: its columns, the meaning of a row, and its invariants."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column and what it holds. A name in angle brackets stands for the columns that the definition names."""
+    """A column and its meaning. A name in angle brackets stands for the columns that the definition names."""
 
     name: str
     arrow: ArrowType | None  # None: the definition decides
@@ -28,7 +28,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class TableSpec:
-    """A table: what it holds in one sentence, its invariants, its partition columns, all its columns."""
+    """A table: its meaning in one sentence, its invariants, its partition columns, and all its columns."""
 
     name: str
     holds: str
@@ -39,7 +39,7 @@ class TableSpec:
 
     @property
     def columns(self) -> pa.Schema | None:
-        """The Arrow schema; None where keys and aggregates are among the columns: the first commit fixes them."""
+        """Arrow schema; None if the definition names some of the columns, which the first commit fixes."""
         import pyarrow as pa
 
         if any(column.arrow is None for column in self.described):
@@ -52,11 +52,11 @@ class TableSpec:
         return [column.name for column in self.described if "<" not in column.name]
 
     def has(self, column: str) -> bool:
-        """Whether a column of that name is described."""
-        return any(one.name == column for one in self.described)
+        """Tests if the table has a column of this name."""
+        return any(described.name == column for described in self.described)
 
     def schema(self) -> Schema:
-        """The Delta schema of a table whose columns are the same for every pipeline."""
+        """Delta schema of a table whose columns are the same for every pipeline."""
         from deltalake import Schema  # late, because Python workers of Spark import the contract
 
         if self.columns is None:
@@ -64,7 +64,7 @@ class TableSpec:
         return Schema.from_arrow(self.columns)
 
     def empty(self) -> pa.Table:
-        """No rows; no columns either where the pipeline decides about them."""
+        """Table without rows; it has no columns if the pipeline decides about them."""
         import pyarrow as pa
 
         return pa.table({}) if self.columns is None else self.columns.empty_table()

@@ -1,97 +1,47 @@
-"""Arrow types of columns, each a function: Airflow parses definitions by the names alone, without importing pyarrow."""
+"""Arrow types of columns. pyarrow is imported when a type is first needed: Airflow parses definitions without it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ArrowType = Callable[[], "pa.DataType"]
+
+@dataclass(frozen=True, slots=True)
+class ArrowType:
+    """Arrow type of a column; `make` gets the module pyarrow.
+
+    >>> str(list_of(struct_of([("path", text), ("size_bytes", long)]))())
+    'list<item: struct<path: string, size_bytes: int64>>'
+    """
+
+    make: Callable[[Any], pa.DataType]
+
+    def __call__(self) -> pa.DataType:
+        """Makes the type."""
+        import pyarrow
+
+        return self.make(pyarrow)
 
 
-def text() -> pa.DataType:
-    """UTF-8 text."""
-    import pyarrow as pa
-
-    return pa.string()
-
-
-def long() -> pa.DataType:
-    """Whole number of 64 bits."""
-    import pyarrow as pa
-
-    return pa.int64()
-
-
-def integer() -> pa.DataType:
-    """Whole number of 32 bits."""
-    import pyarrow as pa
-
-    return pa.int32()
-
-
-def double() -> pa.DataType:
-    """Floating-point number of 64 bits."""
-    import pyarrow as pa
-
-    return pa.float64()
-
-
-def boolean() -> pa.DataType:
-    """True or false."""
-    import pyarrow as pa
-
-    return pa.bool_()
-
-
-def date() -> pa.DataType:
-    """Day."""
-    import pyarrow as pa
-
-    return pa.date32()
-
-
-def timestamp() -> pa.DataType:
-    """Instant in UTC, in microseconds."""
-    import pyarrow as pa
-
-    return pa.timestamp("us", tz="UTC")
-
-
-def numbers() -> pa.DataType:
-    """Whole numbers by name."""
-    import pyarrow as pa
-
-    return pa.map_(pa.string(), pa.int64())
+text = ArrowType(lambda pa: pa.string())
+long = ArrowType(lambda pa: pa.int64())
+integer = ArrowType(lambda pa: pa.int32())
+double = ArrowType(lambda pa: pa.float64())
+boolean = ArrowType(lambda pa: pa.bool_())
+date = ArrowType(lambda pa: pa.date32())
+timestamp = ArrowType(lambda pa: pa.timestamp("us", tz="UTC"))
+numbers = ArrowType(lambda pa: pa.map_(pa.string(), pa.int64()))  # by name
 
 
 def list_of(item: ArrowType) -> ArrowType:
-    """List of values of a type.
-
-    >>> str(list_of(text)())
-    'list<item: string>'
-    """
-
-    def make() -> pa.DataType:
-        import pyarrow as pa
-
-        return pa.list_(item())
-
-    return make
+    """List of values of a type."""
+    return ArrowType(lambda pa: pa.list_(item()))
 
 
 def struct_of(fields: Sequence[tuple[str, ArrowType]]) -> ArrowType:
-    """Struct with these fields.
-
-    >>> str(struct_of([("path", text), ("size_bytes", long)])())
-    'struct<path: string, size_bytes: int64>'
-    """
-
-    def make() -> pa.DataType:
-        import pyarrow as pa
-
-        return pa.struct([(name, field()) for name, field in fields])
-
-    return make
+    """Struct with these fields."""
+    return ArrowType(lambda pa: pa.struct([(name, field()) for name, field in fields]))

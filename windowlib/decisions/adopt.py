@@ -1,4 +1,4 @@
-"""Operation `adopt`: what another program changed in a pipeline's tables becomes the newest batch."""
+"""Operation `adopt`: the changes of another program in a pipeline's tables become the newest batch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MEANS = {
 
 
 def forecast_adopt(definition: Definition, clock: Clock = wall_clock_ms) -> DecisionForecast:
-    """What `adopt` keeps. Raises `NothingToDo`, `CannotUndo`."""
+    """Effect of `adopt`. Raises `NothingToDo`, `CannotUndo`."""
     ledger = usable_ledger(definition, clock)
     return ledger.settled(lambda state: _forecast(ledger, state))
 
@@ -35,7 +35,7 @@ def _forecast(ledger: Ledger, state: LedgerState) -> DecisionForecast:
 
 
 def adopt(definition: Definition, who: str, reason: str, clock: Clock = wall_clock_ms) -> int:
-    """Makes what the tables hold now the newest batch, without what an unfinished batch had committed. Returns its id.
+    """Makes the rows of the tables the newest batch, without those of an unfinished batch. Returns its id.
 
     A batch that is planned or waits is abandoned. Raises `NothingToDo`, `CannotUndo`, `Superseded`.
     """

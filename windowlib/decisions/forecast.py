@@ -15,7 +15,11 @@ class NothingToDo(WindowError):
 
 @dataclass(frozen=True, slots=True)
 class DecisionForecast:
-    """What a decision does, table by table (only those that change; None where it computes), and what goes with it."""
+    """Effect of a decision.
+
+    rows:  changes of each table that changes; None if the decision computes them
+    notes: a sentence for each further effect
+    """
 
     title: str
     rows: tuple[RowChange, ...] | None

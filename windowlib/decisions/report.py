@@ -1,4 +1,4 @@
-"""Report of a decision: what was decided, about what, who did it and why."""
+"""Report of a decision: its subject, its author and the reason."""
 
 from __future__ import annotations
 

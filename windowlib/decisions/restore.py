@@ -1,6 +1,6 @@
-"""Operation `restore`: what another program changed in a pipeline's tables is taken back, table by table.
+"""Operation `restore`: undoes the changes of another program in a pipeline's tables, table by table.
 
-An operator repeats one that was killed.
+An operator repeats a `restore` that was killed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from windowlib.runs.operation import held
 
 
 def forecast_restore(definition: Definition, clock: Clock = wall_clock_ms) -> DecisionForecast:
-    """What `restore` takes back. Raises `NothingToDo`, `CannotUndo`."""
+    """Effect of `restore`. Raises `NothingToDo`, `CannotUndo`."""
     ledger = ledger_of(definition, clock)
     return ledger.settled(lambda state: _forecast_restore(ledger, state))
 
@@ -37,7 +37,7 @@ def _forecast_restore(ledger: Ledger, state: LedgerState) -> DecisionForecast:
 
 
 def restore(definition: Definition, who: str, reason: str, clock: Clock = wall_clock_ms) -> list[str]:
-    """Takes back what other programs changed; returns the names of those tables.
+    """Undoes the changes of other programs, and returns the names of the changed tables.
 
     A batch that waits keeps waiting, but for an adoption of just these changes that was not finished: it is abandoned.
     Raises `NothingToDo`, `CannotUndo` before any table is touched, `Superseded` while a run is in progress.
@@ -57,15 +57,15 @@ def restore(definition: Definition, who: str, reason: str, clock: Clock = wall_c
 
 
 def _adoption_given_up(state: LedgerState, who: str, reason: str) -> Iterator[dict[str, object]]:
-    """The row that abandons an adoption which was prepared and not finished: what it adopts goes away."""
+    """Row that abandons an adoption which was prepared and not finished, since its rows are undone."""
     if state.plan and state.plan.decision and state.plan.decision.kind == "adopt":
         yield abandon_row(state.plan.batch_id, who, f"restore: {reason}")
 
 
 def changed(ledger: Ledger, state: LedgerState) -> list[ChangedTable]:
-    """What other programs have changed since the newest batch. Raises `NothingToDo`."""
+    """Changes of other programs since the newest batch. Raises `NothingToDo`."""
     prepared = prepare.read(ledger.root, state.prepared) if state.prepared else None
-    found = foreign_changes(ledger.tables, state.versions, prepared)
-    if not found:
+    changes = foreign_changes(ledger.tables, state.versions, prepared)
+    if not changes:
         raise NothingToDo("no table was changed by another program since the newest batch: there is nothing to do")
-    return found
+    return changes

@@ -22,7 +22,7 @@ from windowlib.publication.foreign_changes import CannotUndo, check_files_exist
 
 
 def forecast_rollback(definition: Definition, to_batch_id: int, clock: Clock = wall_clock_ms) -> DecisionForecast:
-    """What `rollback` undoes. Raises as it does."""
+    """Effect of `rollback`. Raises as it does."""
     ledger = usable_ledger(definition, clock)
     state, decision = ledger.state(), Decision("rollback", "", "", to_batch_id=to_batch_id)
     target = _target(to_batch_id, ledger, state)

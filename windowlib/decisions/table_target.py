@@ -31,7 +31,7 @@ from windowlib.source import marker
 
 @dataclass(frozen=True, slots=True)
 class TableTarget:
-    """What a decision makes of the tables: the files of each, and the commit whose place it takes."""
+    """Files of each table after a decision, and the commit whose definition and position the pipeline gets."""
 
     files: Mapping[str, list[DataFile]]
     commit: Commit
@@ -97,7 +97,7 @@ def _batch(ledger: Ledger, decision: Decision, target: TableTarget) -> DecisionB
 
 
 def _files_of_others(ledger: Ledger, state: LedgerState, target: TableTarget) -> Iterator[Path]:
-    """The files and log entries that came since the newest batch and are kept: perhaps they are not on the disk yet."""
+    """Files and log entries since the newest batch that are kept. Other programs may not have synced them."""
     for name in COMMIT_ORDER:
         table, pinned = ledger.tables[name], state.pinned(name)
         newest = table.version()
@@ -108,7 +108,7 @@ def _files_of_others(ledger: Ledger, state: LedgerState, target: TableTarget) ->
 
 
 def _table_change(ledger: Ledger, name: str, wanted: list[DataFile], at: int | None) -> TableChange:
-    """What makes `wanted` the files of a table; it gets the columns that it had at a version back, if one is given."""
+    """Change that makes `wanted` the files of a table. With a version `at`, the table gets its columns of then."""
     table = ledger.tables[name]
     newest = table.version()
     columns = None if at is None else table.at(at).schema()

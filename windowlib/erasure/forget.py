@@ -48,8 +48,7 @@ from windowlib.plans.erased import is_hashable
 from windowlib.publication.damage import losses_named
 from windowlib.publication.key import Key, check_key, key_of
 from windowlib.publication.start_versions import COUNTED
-from windowlib.runs.operation import HeldPipeline, Settlement, held
-from windowlib.runs.run import Note, silent
+from windowlib.runs.operation import HeldPipeline, Note, Settlement, held, silent
 from windowlib.source import marker
 from windowlib.source.columns.column_types import kind_of
 from windowlib.source.location import check_place

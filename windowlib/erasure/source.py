@@ -72,7 +72,7 @@ class SourceHoldings:
 def source_holdings(
     definition: Definition, tables: Tables, commit: Commit, target: Target, spark: SparkSession
 ) -> SourceHoldings:
-    """What the source holds of a key, in files that were read and in new ones. Raises `HashesDiffer`."""
+    """Rows of a key in the source, in files that were read and in new files. Raises `HashesDiffer`."""
     types: Mapping[str, str] | None = commit.stored.get("source_types")
     files, not_looked_at = _files(definition, tables, commit, types)
     if not files:

@@ -1,4 +1,4 @@
-"""The next batch as it is planned: what it reads, and what changes with it. The command `windowlib plan` prints it."""
+"""Report of the next batch: its files, and the changes that it brings. `windowlib plan` prints it."""
 
 from __future__ import annotations
 

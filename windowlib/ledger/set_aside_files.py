@@ -16,7 +16,7 @@ from windowlib.ledger.migration import pipeline_of
 
 @dataclass(frozen=True, slots=True)
 class SetAsideDecision:
-    """What an operator said about a file; with `back` it may be read again. `path` is relative to the source."""
+    """Decision of an operator about a file; with `back` it may be read again. `path` is relative to the source."""
 
     path: str
     at: datetime

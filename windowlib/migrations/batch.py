@@ -18,8 +18,7 @@ from windowlib.migrations.difference import MigrationDifference
 from windowlib.migrations.files import PipelineSnapshot
 from windowlib.publication.publish import staging_folder
 from windowlib.publication.start_versions import COUNTED
-from windowlib.runs.operation import HeldPipeline
-from windowlib.runs.run import Note, silent
+from windowlib.runs.operation import HeldPipeline, Note, silent
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

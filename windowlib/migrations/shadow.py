@@ -36,7 +36,7 @@ from windowlib.model.errors import ExpectationsFailed, WindowError
 from windowlib.model.watermark import MAX_WATERMARK
 from windowlib.reruns.source import KnownFile, count, known_files, listed
 from windowlib.runs.advance import advance
-from windowlib.runs.run import Note
+from windowlib.runs.operation import Note
 from windowlib.source.folder import is_chosen
 from windowlib.source.listed import SourceError
 from windowlib.source.location import check_place

@@ -30,8 +30,7 @@ from windowlib.migrations.files import PipelineSnapshot
 from windowlib.migrations.shadow import NothingToMigrate
 from windowlib.publication.foreign_changes import check_files_exist
 from windowlib.runs.deadline import bounded
-from windowlib.runs.operation import HeldPipeline, Settlement, held
-from windowlib.runs.run import Note, silent
+from windowlib.runs.operation import HeldPipeline, Note, Settlement, held, silent
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

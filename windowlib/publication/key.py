@@ -43,17 +43,17 @@ class Key:
         return {name: _typed(name, text, kind).as_py() for name, text, kind in parts}
 
     def is_that(self, texts: Sequence[str] | None) -> bool:
-        """Whether another key, as it was given, is this one."""
+        """Tests if the texts of another key name this key."""
         return bool(texts) and self.is_of(dict(zip(self.columns, texts or (), strict=False)))
 
     def is_of(self, row: Mapping[str, Any]) -> bool:
-        """Whether a row that a table keeps as JSON has this key."""
+        """Tests if a row that a table keeps as JSON has this key."""
         for name, text, kind in zip(self.columns, self.texts, self.types, strict=True):
-            given = row.get(name)
-            if given is None:
+            value = row.get(name)
+            if value is None:
                 return False
             try:
-                same = _of_json(name, given, kind).equals(_typed(name, text, kind))
+                same = _of_json(name, value, kind).equals(_typed(name, text, kind))
             except CannotLook:
                 return False  # a malformed row
             if not same:
@@ -62,13 +62,13 @@ class Key:
 
     def where(self, schema: pa.Schema) -> pc.Expression:
         """The rows of a file that have this key."""
-        found = pc.scalar(True)
+        condition = pc.scalar(True)
         for name, value in self.values(schema).items():
-            found = found & (pc.field(name) == value)
-        return found
+            condition = condition & (pc.field(name) == value)
+        return condition
 
     def may_be_in(self, file: DataFile, schema: pa.Schema) -> bool:
-        """Whether the file's statistics leave room for this key."""
+        """Tests if a file may hold this key, by its statistics."""
         for name, scalar in self.values(schema).items():
             value, low, high = scalar.as_py(), file.low.get(name), file.high.get(name)
             if low is None or high is None or not isinstance(value, str | int):
@@ -105,9 +105,9 @@ def _typed(name: str, text: str, kind: pa.DataType) -> pa.Scalar:
         raise CannotLook(f"key {text!r}: column {name} is {kind}, which this value is not") from error
 
 
-def _of_json(name: str, given: Any, kind: pa.DataType) -> pa.Scalar:
+def _of_json(name: str, value: Any, kind: pa.DataType) -> pa.Scalar:
     """A value that a table keeps as JSON, in the type of its column: bytes in base 64."""
-    text = key_text(given)
+    text = key_text(value)
     try:
         if pa.types.is_binary(kind):
             return pa.scalar(b64decode(text, validate=True), kind)
@@ -117,7 +117,7 @@ def _of_json(name: str, given: Any, kind: pa.DataType) -> pa.Scalar:
 
 
 def key_text(value: Any) -> str:
-    """A value of a key column as it is to be given for it.
+    """Text of a key column's value, as `--key` takes it.
 
     >>> key_text(1_234_567), key_text(True), key_text(datetime(2026, 3, 5, 10))
     ('1234567', 'true', '2026-03-05T10:00:00')

@@ -1,4 +1,4 @@
-"""Which rows of the source a rerun counts: those admitted before, late ones that it chooses, and changed files' own."""
+"""Rows of the source that a rerun counts: rows admitted before, chosen late rows, and rows of changed files."""
 
 from __future__ import annotations
 

@@ -17,7 +17,8 @@ from windowlib.ledger.rerun_request import Rerun
 from windowlib.quality import check
 from windowlib.runs.attempt import BatchReport
 from windowlib.runs.claimed_pipeline import OnLost, at_work, has_work, irreplaceable
-from windowlib.runs.run import Note, RunRequest, silent
+from windowlib.runs.operation import Note, silent
+from windowlib.runs.run import RunRequest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -31,6 +31,12 @@ from windowlib.publication.start_versions import check_counts, fence, standing
 from windowlib.runs.leftovers import Leftovers
 from windowlib.runs.publication import publish
 
+Note = Callable[[str], None]  # gets a sentence that an operator should know
+
+
+def silent(note: object) -> None:
+    """Drops a note; the ledger holds what it is about."""
+
 
 class Settlement(Enum):
     """Treatment of a batch that was prepared and not published before an operation."""
@@ -68,7 +74,7 @@ class HeldPipeline:
         return f"{batch_id}-{self.claim.epoch}"
 
     def standing(self) -> dict[str, int]:
-        """The version of each table, with the rows that the newest batch left.
+        """Version of each table, with the rows that the newest batch left.
 
         Takes back the commits of batches that were given up. Raises `ForeignChange`, `LostRows`, `Superseded`.
         """
@@ -82,9 +88,7 @@ class HeldPipeline:
 
 
 @contextmanager
-def held(
-    ledger: Ledger, note: Callable[[str], None] = lambda note: None, settlement: Settlement = Settlement.KEEP
-) -> Iterator[HeldPipeline]:
+def held(ledger: Ledger, note: Note = silent, settlement: Settlement = Settlement.KEEP) -> Iterator[HeldPipeline]:
     """Claims the pipeline, fences and settles it, holds it while the block works, and releases it.
 
     Removes the files that attempts which are over have left. Raises `Superseded` where another run holds the pipeline

@@ -21,20 +21,15 @@ from windowlib.ledger.rerun_request import Rerun, RerunAlreadyDone
 from windowlib.ledger.rows import Claim, LedgerState, Plan
 from windowlib.ledger.set_aside_files import files_set_aside
 from windowlib.runs.deadline import OF_A_LOOK, within
-from windowlib.runs.operation import held
+from windowlib.runs.operation import Note, held, silent
 from windowlib.source import listing as source
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Note = Callable[[str], None]
 Doing = str | Callable[[], str]  # what is being done, or a call that gives it as it is now
 Say = Callable[[Doing], None]  # shows it in a line of progress
 PLANS = 5  # of one batch in one run, as its files change again and again
-
-
-def silent(note: Doing) -> None:
-    """Leaves a note unsaid; what it is about stands in the ledger."""
 
 
 @contextmanager

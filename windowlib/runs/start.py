@@ -19,7 +19,8 @@ from windowlib.reruns.previews import Preview
 from windowlib.runs.advance import batches
 from windowlib.runs.attempt import BatchReport
 from windowlib.runs.deadline import OF_A_LOOK, bounded, within
-from windowlib.runs.run import Note, RunRequest, Say, first_plan, saying
+from windowlib.runs.operation import Note
+from windowlib.runs.run import RunRequest, Say, first_plan, saying
 from windowlib.runs.spark_errors import explained
 from windowlib.runs.spark_sessions import spark_sessions
 from windowlib.runs.together import OnBatch, RunOutcome, advance_together

@@ -92,7 +92,7 @@ def compare(
 
 
 def _differs(shape: TableShape, name: str, kind: Any) -> Column:
-    """Whether the two sides differ in a column."""
+    """Tests if the two sides differ in a column."""
     found = F.col(f"_found.{quoted(name)}")
     other = ~equal(F.col(f"_expected.{quoted(name)}"), found, kind, exact=name in shape.exact)
     if name == FILLED and shape.added:
