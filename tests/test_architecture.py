@@ -17,9 +17,9 @@ from windowlib import _AT_FIRST_USE
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "windowlib"
 ORDER = (
-    "model", "contract", "plans", "definition", "delta", "ledger", "publication", "engines", "source", "quality",
-    "batches", "reruns", "runs", "decisions", "maintenance", "migrations", "replay", "inspection", "erasure", "notices",
-    "pages", "demo", "cli", "airflow",
+    "model", "storage", "contract", "plans", "definition", "delta", "ledger", "publication", "engines", "source",
+    "quality", "batches", "reruns", "runs", "decisions", "maintenance", "migrations", "replay", "inspection",
+    "erasure", "notices", "pages", "demo", "cli", "airflow",
 )  # fmt: skip
 """The folders of `windowlib`: each imports only from itself and from those before it."""
 MODEL = sorted((PACKAGE / "model").glob("*.py"))

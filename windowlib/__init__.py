@@ -14,6 +14,7 @@ Python.
 Each folder imports only from those above it in this list:
 
     model/        meaning of windows: pure Python, with the reference operator
+    storage/      bytes at names below a URL: the Protocol Store, and Disk
     contract/     names, columns and meaning of the tables
     plans/        the model as plans from DataFrame to DataFrame
     definition/   definition of a pipeline, from TOML or Python

@@ -12,7 +12,7 @@ from deltalake import DeltaTable, Schema
 from tests.support.simple_batches import Reader, arrive, compute_simply, no_spark, pipeline
 from windowlib.batches.planning import ledger_of
 from windowlib.contract.tables import COMMIT_ORDER, LEDGER
-from windowlib.delta import checkpoints, data_files, disk
+from windowlib.delta import checkpoints, data_files, disk, log_writing
 from windowlib.delta import commits as delta_commits
 from windowlib.delta.log import HINT, CutLog, check_can_open, file_of, last_checkpoint
 from windowlib.delta.tables import Table
@@ -35,6 +35,7 @@ def replaced_often(folder: Path, commits: int) -> Table:
         made = data_files.write(folder, pa.table({"number": [number]}, NUMBERS))
         old = table.files(version)
         version = delta_commits.commit(table, version, add=[made], remove=old)
+        checkpoints.make_if_due(table, version)
         for file in old:
             (folder / file.path).unlink()
     return table
@@ -125,7 +126,7 @@ def test_deleted_files_are_left_out_of_a_checkpoint_that_is_not_named(tmp_path: 
 def test_no_writer_removes_entries_of_cuts_that_are_kept_for_years(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(delta_commits.CONFIGURATION, "delta.logRetentionDuration", "interval 0 days")
+    monkeypatch.setitem(log_writing.CONFIGURATION, "delta.logRetentionDuration", "interval 0 days")
     table = replaced_often(tmp_path, 12)  # as if a year had passed
     assert entries_to_read(tmp_path) < 12
     assert checkpoints.can_open(tmp_path, 0)
@@ -139,7 +140,7 @@ def test_tables_of_before_get_the_settings_of_new_ones_by_maintenance(
     monkeypatch.setattr(disk, "_flush", Path.stat)  # no power fails here
     definition = pipeline(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(delta_commits, "CONFIGURATION", OF_BEFORE)
+        patch.setattr(log_writing, "CONFIGURATION", OF_BEFORE)
         for number in (1, 2):
             arrive(tmp_path, number)
             advance(definition, no_spark)
@@ -148,8 +149,8 @@ def test_tables_of_before_get_the_settings_of_new_ones_by_maintenance(
     maintain(definition, "ann")
     there = [name for name in (*COMMIT_ORDER, LEDGER.name) if (root / name).exists()]
     settings = {name: DeltaTable(root / name).metadata().configuration for name in there}
-    assert settings.pop("results") == {**delta_commits.CONFIGURATION, "delta.logRetentionDuration": "interval 9 days"}
-    assert all(one == delta_commits.CONFIGURATION for one in settings.values())
+    assert settings.pop("results") == {**log_writing.CONFIGURATION, "delta.logRetentionDuration": "interval 9 days"}
+    assert all(one == log_writing.CONFIGURATION for one in settings.values())
     ledger = ledger_of(definition)
     commit = ledger.state().commit
     assert commit is not None

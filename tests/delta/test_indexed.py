@@ -13,8 +13,8 @@ from tests.support.clicks import CLICKS, clicks
 from tests.support.clicks import clock as now
 from tests.support.named_columns import EXPECTED, pipeline, play
 from windowlib.definition.definition import Definition
-from windowlib.delta import commits as delta_commits
 from windowlib.delta import indexed_columns as indexed
+from windowlib.delta import log_writing
 from windowlib.delta.tables import Table
 from windowlib.maintenance.maintain import maintain
 from windowlib.pages.site import report
@@ -66,7 +66,7 @@ def test_one_of_before_is_read_by_footers_until_maintenance_names_them(
     """The log gives no bounds of `batch_id`, which pages of warnings, and maintenance after an erasure, need."""
     definition = clicks(tmp_path, 3, WIDE)
     with monkeypatch.context() as patch:
-        patch.setattr(delta_commits, "configuration", lambda *_: {**delta_commits.CONFIGURATION})
+        patch.setattr(log_writing, "configuration", lambda *_: {**log_writing.CONFIGURATION})
         advance(definition, lambda: spark, clock=now)
     assert set(named(definition).values()) == {None}
     assert bounded(definition, "results") > {"batch_id", "sum_39"}

@@ -19,6 +19,7 @@ from windowlib.contract.tables import LEDGER
 from windowlib.delta import commits as delta_commits
 from windowlib.delta import data_files
 from windowlib.delta.log import DamagedLog
+from windowlib.delta.log_writing import RefusedCommit
 from windowlib.ledger import rows as ledger_rows
 from windowlib.ledger.decision import Decision
 from windowlib.ledger.ledger import DecidedMeanwhile, Ledger
@@ -308,7 +309,7 @@ def test_where_others_are_always_faster_it_is_given_up(
 
     monkeypatch.setattr(delta_commits, "again_on_conflict", partial(delta_commits.again_on_conflict, at_most=3))
     monkeypatch.setattr(Ledger, "_append", faster)
-    with pytest.raises(delta_commits.RefusedCommit, match="other writers were faster"):
+    with pytest.raises(RefusedCommit, match="other writers were faster"):
         write(ledger)
     assert len(tried) == 3
     assert ledger.state() == before

@@ -29,10 +29,21 @@ from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import DeltaError
 
 from windowlib.delta import commits as delta_commits
-from windowlib.delta import disk, log
+from windowlib.delta import disk, log, log_writing
 from windowlib.delta.tables import Table
 
 ENTRIES = 10  # entries after a checkpoint that justify the next one
+
+
+def make_if_due(table: Table, version: int) -> None:
+    """Writes a checkpoint of a version that was just committed, if the last one is `ENTRIES` entries back.
+
+    A process that opens the table then reads few entries. Commits do not wait for it: call it after them.
+    """
+    last = log.last_checkpoint(table.folder)
+    if version - (-1 if last is None else last) >= ENTRIES:
+        table.at(version).create_checkpoint()
+        disk.sync(log.written_by(table.folder, version), table.folder)
 
 
 def add_missing_settings(table: Table) -> None:
@@ -43,7 +54,7 @@ def add_missing_settings(table: Table) -> None:
     newest = table.newest()
     assert newest is not None, "the table exists"
     have, version = newest.metadata().configuration, newest.version()
-    wanted = delta_commits.configuration(table.folder.name, newest.schema())
+    wanted = log_writing.configuration(table.folder.name, newest.schema())
     lacking = {name: value for name, value in wanted.items() if name not in have}
     if not lacking:
         return

@@ -10,30 +10,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from typing import TypeVar
 
-from deltalake import CommitProperties, DeltaTable, Schema, Transaction
-from deltalake.exceptions import CommitFailedError, DeltaError
-from deltalake.transaction import AddAction, RemoveAction
+from deltalake import Schema
 
-from windowlib.delta import disk, log
-from windowlib.delta import indexed_columns as indexed
+from windowlib.delta import disk, log, log_writing
 from windowlib.delta.data_files import DataFile, without
-from windowlib.delta.log import ACTIONS, IDENTITY
+from windowlib.delta.log_writing import RefusedCommit
 from windowlib.delta.table_change import FileChange, logged
 from windowlib.delta.tables import Table, from_backup
 from windowlib.model.errors import WindowError
 
-# VACUUM of other programs must keep old versions this long, so that runs can be rolled back and inspected. A process
-# that opens a table reads the entries after its last checkpoint, about 0.2 ms each. Only maintenance shortens logs,
-# because it knows the versions to keep.
-CONFIGURATION = {
-    "delta.deletedFileRetentionDuration": "interval 30 days",
-    "delta.logRetentionDuration": "interval 365 days",
-    "delta.checkpointInterval": "10",
-    "delta.enableExpiredLogCleanup": "false",
-}
 T = TypeVar("T")
 RESTORED = "restored"  # identity of commits that undo changes without a commit row
 
@@ -44,10 +31,6 @@ class Conflict(Exception):
 
 class LostFiles(WindowError):
     """A file that a version of a table names is missing or differs from the file as written."""
-
-
-class RefusedCommit(WindowError):
-    """A commit failed although no other writer was faster: because of the table's settings or the disk."""
 
 
 def again_on_conflict(step: Callable[[], T], at_most: int = 1_000) -> T:
@@ -66,22 +49,15 @@ def again_on_conflict(step: Callable[[], T], at_most: int = 1_000) -> T:
 
 def create(table: Table, schema: Schema, partition_by: Sequence[str] = ()) -> int:
     """Creates an empty table at version 0; raises `Conflict` if another run has just created it."""
-    table.folder.mkdir(parents=True, exist_ok=True)
-    try:
-        settings = configuration(table.folder.name, schema)
-        DeltaTable.create(
-            str(table.folder), schema, mode="error", partition_by=list(partition_by), configuration=settings
-        )
-    except DeltaError as error:
-        if table.version() is not None:
-            raise Conflict(f"{table.folder} was created by another run") from error
-        raise
+    created = log_writing.creation(table.folder.name, schema, partition_by, now_ms())
+    if not table.store.create(log.path_of(0), created):
+        raise Conflict(f"{table.folder} was created by another run")
     return sync_version(table, 0)
 
 
-def configuration(table: str, schema: Schema) -> dict[str, str]:
-    """The settings of a new table with this name and these columns."""
-    return {**CONFIGURATION, **indexed.properties(table, schema)}
+def now_ms() -> int:
+    """Time of a log entry, for people who read it: nothing is decided by it."""
+    return time.time_ns() // 1_000_000
 
 
 def sync_version(table: Table, version: int) -> int:
@@ -96,6 +72,14 @@ def sync_version(table: Table, version: int) -> int:
     except FileNotFoundError:
         if version >= log.oldest_version(table.folder):
             raise
+    table.synced_version = version
+    return version
+
+
+def _committed(table: Table, version: int) -> int:
+    """Notes a commit of this process, whose entry is on the disk; the folders above the table may not be."""
+    if table.synced_version is None:
+        return sync_version(table, version)
     table.synced_version = version
     return version
 
@@ -124,7 +108,7 @@ def commit(
     longer at `expected`, and `RefusedCommit` if the commit fails for another reason.
     """
     change = FileChange(tuple(map(logged, add)), tuple(map(logged, remove)), of_rows)
-    return sync_version(table, commit_logged(table, expected, change, identity))
+    return _committed(table, commit_logged(table, expected, change, identity))
 
 
 def commit_logged(
@@ -134,53 +118,21 @@ def commit_logged(
     identity: str | None = None,
     transaction: tuple[str, int] | None = None,
 ) -> int:
-    """Commits files as the log describes them, without a sync; `transaction` is (application id, batch id).
+    """Commits files as the log describes them; `transaction` is (application id, batch id), which the log keeps.
 
-    The log keeps the transaction. If columns change while some files stay, a first commit without the transaction
-    changes the columns. It changes no row, and the next attempt continues from it. A batch syncs the entries of all
-    its tables together.
+    The entry is on the disk when this returns. Files that it names must be there before. Raises as `commit`, and
+    `RefusedCommit`.
     """
     with cut_is_conflict():
         log.check_can_open(table.folder, expected)
         before = table.at(expected)
-    partition_by = before.metadata().partition_columns
-    columns = None if change.columns == before.schema() else change.columns
-    stay = {f.path for f in table.files(expected)} - {f.path for f in change.remove} if columns else ()
-    if stay and change.remove:  # one commit of delta-rs cannot change columns and remove some files
-        columns_first = FileChange(of_rows=change.of_rows, columns=change.columns)
-        expected = commit_logged(table, expected, columns_first, identity)
-        return commit_logged(table, expected, replace(change, columns=None), identity, transaction)
-    try:
-        before.create_write_transaction(
-            _actions(change, with_removals=columns is None),
-            mode="overwrite" if columns else "append",
-            schema=columns or before.schema(),
-            partition_by=partition_by or None,
-            partition_filters=[(partition_by[0], "in", [])] if stay else None,  # an overwrite of nothing
-            commit_properties=_properties(identity, transaction, len(change.add) + len(change.remove)),
-        )
-    except DeltaError as error:
-        _check_not_cut(table, expected)
-        if isinstance(error, CommitFailedError):
-            raise _commit_failure(table, expected, error) from error
-        raise
+    log_writing.check_can_write(before, table.folder.name)
+    entry = log_writing.entry(before, change, identity, transaction, now_ms())
+    created = table.store.create(log.path_of(expected + 1), entry)
     _check_not_cut(table, expected)  # after a cut the new entry has the number of a deleted one: no reader sees it
+    if not created:
+        raise Conflict(f"{table.folder.name} is no longer at version {expected}")
     return expected + 1
-
-
-def _actions(change: FileChange, *, with_removals: bool) -> list[AddAction | RemoveAction]:
-    """The actions of a commit. A commit that changes columns is an overwrite, which needs no removals."""
-    now_ms = time.time_ns() // 1_000_000  # only for the files' modification times in the log
-    added = [
-        AddAction(f.path, f.size_bytes, dict(f.partition), now_ms, change.is_data_change(f), f.statistics)
-        for f in change.add
-    ]
-    if not with_removals:
-        return [*added]
-    removed = [
-        RemoveAction(f.path, change.is_data_change(f), now_ms, f.size_bytes, dict(f.partition)) for f in change.remove
-    ]
-    return [*added, *removed]
 
 
 @contextmanager
@@ -195,27 +147,6 @@ def cut_is_conflict() -> Iterator[None]:
 def _check_not_cut(table: Table, expected: int) -> None:
     with cut_is_conflict():
         log.check_can_open(table.folder, expected)
-
-
-def _commit_failure(table: Table, expected: int, error: DeltaError) -> Exception:
-    """The reason why a commit on version `expected` failed: another commit, or the table itself."""
-    if table.version() != expected:
-        return Conflict(f"{table.folder.name} is no longer at version {expected}")
-    return RefusedCommit(
-        f"table {table.folder} refuses a commit: {error}. Another program has changed the table's settings, or the disk"
-        " cannot be written. Undo that and run again"
-    )
-
-
-def _properties(
-    identity: str | None, transaction: tuple[str, int] | None = None, files_named: int = 0
-) -> CommitProperties:
-    named = {ACTIONS: str(files_named + bool(transaction)), **({IDENTITY: identity} if identity else {})}
-    return CommitProperties(
-        max_commit_retries=0,
-        app_transactions=[Transaction(*transaction)] if transaction else None,
-        custom_metadata=named,
-    )
 
 
 def restore(table: Table, expected: int | None, at: int | None, *, of_rows: bool = True) -> int | None:
@@ -233,7 +164,7 @@ def restore(table: Table, expected: int | None, at: int | None, *, of_rows: bool
     if not add and not remove and columns in (None, table.at(expected).schema()):
         return expected
     sync_commits(table, at, expected)
-    return sync_version(table, commit_logged(table, expected, FileChange(add, remove, of_rows, columns), RESTORED))
+    return _committed(table, commit_logged(table, expected, FileChange(add, remove, of_rows, columns), RESTORED))
 
 
 def check_can_restore(table: Table, expected: int, at: int | None) -> None:

@@ -67,9 +67,14 @@ class LogEntry:
         return "deletion vectors (which windowlib does not read)" if self.vectors else ""
 
 
+def path_of(version: int) -> str:
+    """Path of the log entry of a version, relative to its table."""
+    return f"_delta_log/{version:020}.json"
+
+
 def file_of(folder: Path, version: int) -> Path:
     """Path of the log entry of a version."""
-    return folder / "_delta_log" / f"{version:020}.json"
+    return folder / path_of(version)
 
 
 def written_by(folder: Path, version: int) -> list[Path]:

@@ -11,8 +11,8 @@ import pyarrow as pa
 from deltalake import Schema
 
 from windowlib.contract.table import TableSpec
+from windowlib.delta import checkpoints, data_files, disk, log, row_groups
 from windowlib.delta import commits as delta_commits
-from windowlib.delta import data_files, disk, log, row_groups
 from windowlib.delta.data_files import DataFile
 from windowlib.delta.tables import Table
 
@@ -42,7 +42,9 @@ def append_rows(table: Table, expected: int, rows: Sequence[Mapping[str, Any]]) 
             delta_commits.sync_version(table, expected)
         add, remove = rows_file(table, expected, rows)
     disk.sync((table.folder / file.path for file in add), table.folder)
-    return delta_commits.commit(table, expected, add=add, remove=remove)
+    version = delta_commits.commit(table, expected, add=add, remove=remove)
+    checkpoints.make_if_due(table, version)
+    return version
 
 
 def add_row(root: Path, spec: TableSpec, row: Mapping[str, Any], check: Callable[[], None] = lambda: None) -> None:

@@ -38,6 +38,8 @@ from windowlib.delta.log import (
     last_checkpoint,
 )
 from windowlib.model.errors import reason_of
+from windowlib.storage.disk import Disk
+from windowlib.storage.store import Store
 
 
 @dataclass(slots=True)
@@ -52,6 +54,11 @@ class Table:
     synced_version: int | None = None  # the last version that this process has synced to the disk
     _open: DeltaTable | None = None
     _first_commit: tuple[int, int] | None = None  # of the open table
+
+    @property
+    def store(self) -> Store:
+        """Storage of the table's folder."""
+        return Disk(self.folder)
 
     def newest(self) -> DeltaTable | None:
         """The table at its newest version; None if there is no table. Valid until the next call."""

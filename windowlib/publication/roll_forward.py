@@ -24,12 +24,11 @@ from deltalake import Schema
 from windowlib.definition.commands import THIS, WHY, to_paste
 from windowlib.delta import commits as delta_commits
 from windowlib.delta import disk, log
+from windowlib.delta.log_writing import check_can_write
 from windowlib.delta.table_change import FileChange
 from windowlib.delta.tables import Table, Tables
 from windowlib.ledger.prepare import APP_ID, Publication, TableChange, Unreadable
 from windowlib.model.errors import WindowError
-
-CONSTRAINT = "delta.constraints."  # before the name of one, in a table's settings
 
 
 class ForeignChange(WindowError):
@@ -77,7 +76,7 @@ def _judge(table: Table, change: TableChange, identity: str) -> TablePublication
     if done := [one.version for one in ours if APP_ID in one.transactions]:
         return TablePublication(change, PublicationState.DONE, done[-1])
     _check_there(folder, change)
-    check_unconstrained(table, newest)
+    check_can_write(table.at(newest), table.folder.name)
     changed = changed_since(table, change.start, since)
     others = [one for one in changed if one not in ours]
     _check_not_given_up(folder, others)
@@ -157,17 +156,6 @@ def _not_taken_back(paths: Iterable[str], since: Iterable[log.LogEntry]) -> list
     return [one for _, one in kept]
 
 
-def check_unconstrained(table: Table, at: int) -> None:
-    """Raises `ForeignChange` where another program has put a rule on the rows: our commits are not checked by it."""
-    settings = table.at(at).metadata().configuration
-    if rules := [f"{name.removeprefix(CONSTRAINT)} ({rule})" for name, rule in settings.items() if CONSTRAINT in name]:
-        raise ForeignChange(
-            f"table {table.folder.name} was given the constraint {', '.join(sorted(rules))} by another program."
-            " windowlib would not keep to it, so nothing was touched: drop it, as with DeltaTable(…).alter"
-            ".drop_constraint, and say such rules as checks of the definition"
-        )
-
-
 def check_adoptable(folder: Path, since: Iterable[log.LogEntry]) -> None:
     """Raises `ForeignChange` unless the commits changed no row and no column."""
     for one in since:
@@ -204,43 +192,50 @@ def takes_back(folder: Path, version: int) -> str:
 
 
 def roll_forward(tables: Tables, publication: Publication, judged: Sequence[TablePublication]) -> dict[str, int]:
-    """Commits what is not committed yet, table by table, and makes the log entries last; gives every table's version.
+    """Commits what is not committed yet, table by table, and returns the version of every table.
 
-    `judged` is what `judge` said just before. A commit that another run of the same publication made meanwhile is as
-    good as ours. Raises `delta_commits.Conflict` where a table was moved by anyone else, `ForeignChange`.
+    `judged` is the result of `judge` just before. A commit that another run of the same publication made meanwhile
+    counts as ours. All log entries since the start versions are on the disk when this returns. Raises
+    `delta_commits.Conflict` if any other writer moved a table, and `ForeignChange`.
     """
-    versions: dict[str, int] = {}
-    for one in judged:
-        table = tables[one.change.name]
-        version = one.version if one.standing is PublicationState.DONE else _publish(table, one, publication)
+    versions, own = dict[str, int](), dict[str, int]()
+    for table in judged:
+        name, change = table.change.name, table.change
+        if table.standing is PublicationState.DONE or not (change.add or change.remove or change.columns):
+            version = table.version
+        else:
+            version, is_own = _publish(tables[name], table, publication)
+            own |= {name: version} if is_own else {}
         if version is not None:
-            versions[one.change.name] = version
-    disk.sync(_entries(tables, publication, versions), tables.root)
+            versions[name] = version
+    disk.sync(_entries(tables, publication, versions, own), tables.root)
     return versions
 
 
-def _entries(tables: Tables, publication: Publication, versions: Mapping[str, int]) -> Iterator[Path]:
-    """All that the logs have gained since the publication was computed, by any writer."""
+def _entries(
+    tables: Tables, publication: Publication, versions: Mapping[str, int], own: Mapping[str, int]
+) -> Iterator[Path]:
+    """Log files that other writers added since the publication was computed. Those of `own` versions are synced."""
     for change in publication.changes:
         after, up_to = -1 if change.start is None else change.start, versions.get(change.name, -1)
         for version in range(after + 1, up_to + 1):
-            yield from log.written_by(tables[change.name].folder, version)
+            if version != own.get(change.name):
+                yield from log.written_by(tables[change.name].folder, version)
 
 
-def _publish(table: Table, judged: TablePublication, publication: Publication) -> int | None:
+def _publish(table: Table, judged: TablePublication, publication: Publication) -> tuple[int, bool]:
+    """Commits the changes of a table; returns its version, and if this process made the commit."""
     change = judged.change
-    if not (change.add or change.remove or change.columns):
-        return judged.version
     try:
         version = _ready(table, judged)
         transaction = (APP_ID, publication.batch_id)
         columns = Schema.from_json(change.columns) if change.columns else None
         moved = FileChange(change.add, change.remove, publication.of_rows, columns, frozenset(change.quiet))
-        return delta_commits.commit_logged(table, version, moved, publication.identity, transaction)
+        return delta_commits.commit_logged(table, version, moved, publication.identity, transaction), True
     except delta_commits.Conflict:
         again = _judge(table, change, publication.identity)
-        if again.standing is PublicationState.DONE:
-            return again.version
+        if again.standing is PublicationState.DONE and again.version is not None:
+            return again.version, False
         raise
 
 

@@ -18,6 +18,7 @@ from windowlib.contract.tables import COMMIT_ORDER
 from windowlib.delta import commits as delta_commits
 from windowlib.delta import disk, log
 from windowlib.delta.commits import RESTORED
+from windowlib.delta.log_writing import check_can_write
 from windowlib.delta.tables import Table, Tables, from_backup
 from windowlib.ledger.prepare import Publication, TableChange
 from windowlib.ledger.rows import Commit
@@ -26,7 +27,6 @@ from windowlib.publication.roll_forward import (
     changed_since,
     check_adoptable,
     check_same_count,
-    check_unconstrained,
     created,
     is_ours,
 )
@@ -139,7 +139,7 @@ def _seen(table: Table, pinned: int | None) -> _Seen:
             f"table {table.folder.name} does not exist: the newest run left it at version {pinned}."
             f" {from_backup(table.folder)}"
         )
-    check_unconstrained(table, newest)
+    check_can_write(table.at(newest), table.folder.name)
     since = list(log.entries(table.folder, 0 if pinned is None else pinned, newest))
     changed = changed_since(table, pinned, since)
     check_adoptable(table.folder, (one for one in changed if not is_ours(one)))

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from windowlib.batches.inputs import ComputedBatch
 from windowlib.contract.tables import COMMIT_ORDER, DQ_RESULTS, RUN_METRICS
 from windowlib.definition.instants import utc
+from windowlib.delta import checkpoints
 from windowlib.delta.tables import Tables
 from windowlib.ledger import prepare
 from windowlib.ledger.lease import again_while_ours
@@ -75,6 +76,8 @@ def publish(ledger: Ledger, claim: Claim, made: Publication) -> None:
     versions = again_while_ours(ledger, claim, lambda: _rolled_forward(ledger, claim, made))
     ledger.write({**made.row, "versions": versions}, claim.epoch)
     prepare.forget(ledger.root, made)
+    for name, version in versions.items():
+        checkpoints.make_if_due(ledger.tables[name], version)
 
 
 def _rolled_forward(ledger: Ledger, claim: Claim, made: Publication) -> dict[str, int]:

@@ -102,7 +102,7 @@ def _keep(root: Path, found: VerifyReport) -> None:
     """Keeps the outcome for `windowlib status`; a warehouse that takes no file is verified anyway."""
     from deltalake.exceptions import DeltaError
 
-    from windowlib.delta.commits import RefusedCommit
+    from windowlib.delta.log_writing import RefusedCommit
     from windowlib.inspection.verify.report import verification
     from windowlib.ledger.verifications import keep
 
