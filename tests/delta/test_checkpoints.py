@@ -12,13 +12,14 @@ from deltalake import DeltaTable, Schema
 from tests.support.simple_batches import Reader, arrive, compute_simply, no_spark, pipeline
 from windowlib.batches.planning import ledger_of
 from windowlib.contract.tables import COMMIT_ORDER, LEDGER
-from windowlib.delta import checkpoints, data_files, disk, log_writing
+from windowlib.delta import checkpoints, data_files, log_writing
 from windowlib.delta import commits as delta_commits
 from windowlib.delta.log import HINT, CutLog, check_can_open, file_of, last_checkpoint
 from windowlib.delta.tables import Table
 from windowlib.maintenance.maintain import maintain
 from windowlib.publication.foreign_changes import foreign_changes
 from windowlib.runs.advance import advance
+from windowlib.storage import disk as storage_disk
 
 NUMBERS = pa.schema([("number", pa.int64())])
 OF_BEFORE = {
@@ -137,7 +138,7 @@ def test_tables_of_before_get_the_settings_of_new_ones_by_maintenance(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compute_simply(monkeypatch)
-    monkeypatch.setattr(disk, "_flush", Path.stat)  # no power fails here
+    monkeypatch.setattr(storage_disk, "flush", Path.stat)  # no power fails here
     definition = pipeline(tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(log_writing, "CONFIGURATION", OF_BEFORE)

@@ -13,7 +13,7 @@ from windowlib.batches.planning import ledger_of
 from windowlib.contract.tables import LEDGER
 from windowlib.definition.definition import load_definition
 from windowlib.delta import commits as delta_commits
-from windowlib.delta import disk, row_groups
+from windowlib.delta import row_groups
 from windowlib.delta import small_tables as small
 from windowlib.delta.data_files import ROWS_PER_GROUP, shaped
 from windowlib.delta.tables import Table
@@ -24,6 +24,7 @@ from windowlib.ledger.reading import fold
 from windowlib.ledger.rows import LedgerState, applied
 from windowlib.maintenance import compaction
 from windowlib.maintenance.ledger_compaction import put_together, to_put_together
+from windowlib.storage import disk as storage_disk
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -81,7 +82,7 @@ def test_the_files_of_history_are_put_together_and_say_what_they_said(
         put_together(ledger, claim.epoch, "9-9")
         assert set(ledger.tables[LEDGER.name].folder.glob("*.parquet")) == there
     synced: set[Path] = set()
-    monkeypatch.setattr(disk, "_flush", synced.add)
+    monkeypatch.setattr(storage_disk, "flush", synced.add)
     put_together(ledger, claim.epoch, "9-9")
     assert to_put_together(ledger.tables) == []
     assert {path for path in ledger.tables[LEDGER.name].folder.glob("*.parquet") if path not in there} <= synced

@@ -27,7 +27,7 @@ from windowlib.decisions.rollback import rollback
 from windowlib.decisions.verdicts import accept_clock, approve
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant
-from windowlib.delta import disk, log
+from windowlib.delta import log
 from windowlib.delta.tables import Table
 from windowlib.ledger import lease
 from windowlib.ledger import retained_batches as kept
@@ -41,6 +41,7 @@ from windowlib.publication.readers import read_table
 from windowlib.quality.check import CheckResult
 from windowlib.runs import attempt
 from windowlib.runs.advance import advance
+from windowlib.storage import disk as storage_disk
 
 HOUR_MS = 3_600_000
 WHO = "ann"
@@ -69,7 +70,7 @@ def clock() -> Clock:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Of a pipeline whose batches need no engine, and whose tables are compacted early; one cut is kept."""
     compute_simply(monkeypatch)
-    monkeypatch.setattr(disk, "_flush", Path.stat)  # no power fails here
+    monkeypatch.setattr(storage_disk, "flush", Path.stat)  # no power fails here
     for what in ("CLOSED", "OPEN", "OPEN_DAY"):
         monkeypatch.setattr(compaction, what, 4)
     pipeline(tmp_path)

@@ -32,10 +32,11 @@ from tests.support.simple_batches import (
 )
 from tests.support.strategies import ALL
 from windowlib.batches.planning import ledger_of
-from windowlib.delta import disk, log
+from windowlib.delta import log
 from windowlib.delta.log import DamagedLog
 from windowlib.ledger.ledger import Ledger
 from windowlib.runs.advance import advance
+from windowlib.storage import disk as storage_disk
 
 EACH = 1 if ALL else 40
 """Step of a run at which the power is cut, or every fortieth in `make test`: each copies a disk and runs on it again.
@@ -154,7 +155,7 @@ def test_without_flushing_something_is_lost(
     copied: Callable[[bool], list[Copy]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(disk, "_flush", lambda path: None)
+        patch.setattr(storage_disk, "flush", lambda path: None)
         copies = copied(True)
     with pytest.raises((AssertionError, DamagedLog)):
         check_all(copies, tmp_path / "copy", monkeypatch)
@@ -169,13 +170,13 @@ def test_the_folders_above_a_new_pipeline_last_before_its_ledger_begins(
 ) -> None:
     """Once: later runs make no folder last that is above the pipeline's own."""
     compute_simply(monkeypatch)
-    flush, lasting = disk._flush, list[Path]()
+    flush, lasting = storage_disk.flush, list[Path]()
 
     def watched(path: Path) -> None:
         flush(path)
         lasting.append(path)
 
-    monkeypatch.setattr(disk, "_flush", watched)
+    monkeypatch.setattr(storage_disk, "flush", watched)
     folder = tmp_path / "new"
     pipeline(folder)
     arrive(folder, 1)

@@ -21,7 +21,6 @@ from windowlib.batches.planning import ledger_of, plan
 from windowlib.decisions.rollback import rollback
 from windowlib.decisions.set_aside import set_aside, take_back
 from windowlib.definition.definition import Definition
-from windowlib.delta import disk
 from windowlib.delta.tables import Tables
 from windowlib.inspection.status import status
 from windowlib.maintenance.maintain import maintain
@@ -32,6 +31,7 @@ from windowlib.source.contents import checksum
 from windowlib.source.listed import SourceError
 from windowlib.source.listing import found_files, waiting_files
 from windowlib.source.marker import marker_of
+from windowlib.storage import disk as storage_disk
 
 DAY_MS = 86_400_000
 BY = pytest.mark.parametrize("by", ["names", "folders"])
@@ -98,7 +98,7 @@ def with_contents(inputs: Inputs) -> ComputedBatch:
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Source:
     compute_simply(monkeypatch)
     monkeypatch.setattr(batch, "compute", with_contents)
-    monkeypatch.setattr(disk, "_flush", Path.stat)  # no power fails here
+    monkeypatch.setattr(storage_disk, "flush", Path.stat)  # no power fails here
     return Source(tmp_path)
 
 

@@ -14,18 +14,18 @@ import errno
 import os
 import re
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 from windowlib.model.errors import TryAgain
+from windowlib.storage import disk as storage_disk
+from windowlib.storage.disk import Disk
 
 FULL, READ_ONLY, DENIED = (errno.ENOSPC, errno.EDQUOT), (errno.EROFS,), (errno.EACCES, errno.EPERM)
 TOO_LARGE = (errno.EFBIG,)
 ENTER = os.R_OK | os.X_OK  # rights needed to list a folder
 _NUMBERED = re.compile(r"\b(?:os error|[Ee]rrno):? (\d+)")
 PLENTY_BYTES = 1 << 20  # with this much free, another disk is full, or a file was too large and is already deleted
-AT_ONCE = 8  # parallel flushes: several take little longer than one
 
 
 class CannotWrite(TryAgain):
@@ -186,16 +186,7 @@ def in_kb(size_bytes: int) -> str:
 
 def sync(files: Iterable[Path], root: Path) -> None:
     """Flushes files, and every folder between them and `root`, to the disk. Raises OSError if that fails."""
-    chosen = sorted(set(files))
-    folders = {folder for file in chosen for folder in _up_to(root, file)}
-    if len(chosen) < AT_ONCE:
-        for file in chosen:
-            _flush(file)
-    else:
-        with ThreadPoolExecutor(AT_ONCE, "windowlib-sync") as pool:
-            list(pool.map(_flush, chosen))
-    for folder in sorted(folders, key=lambda folder: -len(folder.parts)):
-        _flush(folder)
+    Disk(root).sync(str(file.relative_to(root)) for file in files)
 
 
 def create_folder(folder: Path) -> None:
@@ -214,21 +205,6 @@ def create_folder(folder: Path) -> None:
     for path in (folder.absolute(), *folder.absolute().parents):
         if not os.access(path, os.R_OK | os.W_OK):
             return
-        _flush(path)
+        storage_disk.flush(path)
         if path.is_mount():
             return
-
-
-def _up_to(root: Path, file: Path) -> Iterable[Path]:
-    for folder in file.parents:
-        yield folder
-        if folder == root:
-            return
-
-
-def _flush(path: Path) -> None:
-    number = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)

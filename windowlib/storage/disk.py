@@ -157,8 +157,7 @@ def _write(item: tuple[Path, bytes]) -> None:
         stream = file.open("xb")
     with stream:
         stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())
+    flush(file)
 
 
 def _link(file: Path, place: Path) -> bool:
@@ -173,9 +172,9 @@ def _link(file: Path, place: Path) -> bool:
 def _at_once(step: Callable[[A], B], items: Iterable[A]) -> list[B]:
     """Results of `step` for each item, in order; several flushes at once if there are many."""
     chosen = list(items)
-    if len(chosen) < 2:
+    if len(chosen) < AT_ONCE:
         return [step(item) for item in chosen]
-    with ThreadPoolExecutor(min(AT_ONCE, len(chosen)), "windowlib-disk") as pool:
+    with ThreadPoolExecutor(AT_ONCE, "windowlib-disk") as pool:
         return list(pool.map(step, chosen))
 
 

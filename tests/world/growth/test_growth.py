@@ -21,13 +21,14 @@ from tests.support.simple_batches import DEFINITION, compute_simply, no_spark
 from tests.support.strategies import ALL
 from tests.world.growth.bounds import needed_files
 from windowlib.definition.definition import load_definition
-from windowlib.delta import checkpoints, disk
+from windowlib.delta import checkpoints
 from windowlib.delta import tables as delta
 from windowlib.delta.small_tables import SMALL_FILES
 from windowlib.ledger import reading as ledger_read
 from windowlib.maintenance.maintain import maintain
 from windowlib.runs.advance import advance, batches
 from windowlib.runs.run import RunRequest
+from windowlib.storage import disk as storage_disk
 
 YOUNG, OLD = (100, 500) if ALL else (30, 70)
 READ_ROWS = 20  # of each of a batch's four looks, the rows since the last commit and two
@@ -120,7 +121,7 @@ def folds_counted(grown: Grown, patch: pytest.MonkeyPatch) -> Iterator[Counter[i
 def test_what_a_batch_looks_at_grew_with_the_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor does a long run read more of the ledger for its last batch, though its claim is ever more rows back."""
     compute_simply(monkeypatch)
-    monkeypatch.setattr(disk, "_flush", Path.stat)  # no power fails here
+    monkeypatch.setattr(storage_disk, "flush", Path.stat)  # no power fails here
     grown, found, others = Grown(tmp_path), list[Looks](), list[int]()
     for number in (YOUNG, OLD):
         with folds_counted(grown, monkeypatch) as folded:

@@ -25,7 +25,7 @@ import pytest
 from tests.support.simple_batches import before_each_step
 from tests.world.schedules.pipeline import computed, held_in_source, not_compared, recomputed
 from windowlib.batches import batch
-from windowlib.delta import checkpoints, disk
+from windowlib.delta import checkpoints
 from windowlib.erasure import forget
 from windowlib.ledger import retained_batches as kept
 from windowlib.ledger.ledger import Ledger
@@ -36,6 +36,7 @@ from windowlib.quality import check
 from windowlib.quality.check import CheckResult
 from windowlib.reruns import batch as rerun
 from windowlib.runs import attempt
+from windowlib.storage import disk as storage_disk
 
 MOVES_AT_MOST = 3_000  # of one schedule: more means that an actor never ends
 MOVES_OF_A_RUN = 250  # about as many as a run of two batches takes
@@ -175,22 +176,22 @@ class Disk:
     """What of a folder would survive a power cut: the contents of files, and the names in folders."""
 
     root: Path
-    synced: set[Path] = field(default_factory=set)
+    synced: set[int] = field(default_factory=set)  # files by their number: a second name is the same file
     named: dict[Path, int] = field(default_factory=dict)  # which file, by its number, has the name
 
     def keep(self) -> None:
         """All that is there is safe: it was written long ago."""
         found = [self.root, *self.root.rglob("*")]
-        self.synced = {file for file in found if file.is_file()}
+        self.synced = {file.stat().st_ino for file in found if file.is_file()}
         self.named = {path: path.stat().st_ino for path in found}
 
     def flush(self, path: Path) -> None:
         """A file, or the names in a folder, are made to last."""
-        path.stat()
+        about = path.stat()
         if path.is_dir():
             self.named.update({one: number for one in path.iterdir() if (number := _number(one))})
         else:
-            self.synced.add(path)
+            self.synced.add(about.st_ino)
 
     def cut(self, chance: random.Random, spared: Collection[Path] = ()) -> None:
         """The power fails: of what was not made to last, some files are empty and some gone; none `spared`."""
@@ -203,7 +204,7 @@ class Disk:
                 gone[lost] = chance.random() < 0.5
             if lost is not None and gone[lost]:
                 file.unlink()
-            elif file not in self.synced and chance.random() < 0.5:
+            elif _number(file) not in self.synced and chance.random() < 0.5:
                 file.write_bytes(b"")
 
 
@@ -231,7 +232,7 @@ def explored(explorer: Explorer, safe: Disk, patch: pytest.MonkeyPatch) -> Itera
         return before, made
 
     patch.setattr(Ledger, "claim", claiming)
-    patch.setattr(disk, "_flush", safe.flush)
+    patch.setattr(storage_disk, "flush", safe.flush)
     patch.setattr(Ledger, "_is_free", is_free)
     patch.setattr(batch, "compute", computed)
     patch.setattr(rerun, "compute", recomputed)
