@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 from urllib.parse import quote
@@ -129,8 +130,13 @@ def _commit_info(operation: str, now_ms: int) -> dict[str, Any]:
         "timestamp": now_ms,
         "operation": operation,
         "operationParameters": {"mode": "ErrorIfExists" if operation == "CREATE TABLE" else "Append"},
-        "engineInfo": f"windowlib/{version('windowlib')}",
+        "engineInfo": _program(),
     }
+
+
+@cache
+def _program() -> str:
+    return f"windowlib/{version('windowlib')}"
 
 
 def _protocol(schema: Schema) -> dict[str, Any]:
