@@ -111,7 +111,7 @@ def check_spelling(tables: Tables, commit: Commit, names: Collection[str]) -> No
     """Raises `ColumnTypeChanged` where a column differs in case only from one of `result_changes`: those all stay."""
     table = RESULT_CHANGES.name
     if names and table in commit.versions:
-        publish.check_spelling((one.name for one in tables[table].at(commit.versions[table]).schema().fields), names)
+        publish.check_spelling((one.name for one in tables[table].schema(commit.versions[table]).fields), names)
 
 
 def check_fingerprint(definition: Definition, found: Commit | Plan | None, otherwise: str | None = None) -> None:

@@ -81,14 +81,14 @@ class Pinned:
 
     def schema(self, table: str) -> Schema:
         """The columns of a table that exists."""
-        return self.wider.get(table) or self.opened[table].at(self.versions[table]).schema()
+        return self.wider.get(table) or self.opened[table].schema(self.versions[table])
 
     def count(self, table: str) -> int:
         """The number of rows of a table, by its files' statistics."""
         return self.opened[table].row_count(self.versions.get(table))
 
     def _schema(self, table: str) -> StructType:
-        partition_by = self.opened[table].at(self.versions[table]).metadata().partition_columns
+        partition_by = self.opened[table].description(self.versions[table]).partition_by
         return publish.spark_schema(self.schema(table), partition_by)
 
     def _paths(self, table: str, files: Sequence[DataFile]) -> list[str]:

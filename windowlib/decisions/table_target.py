@@ -111,12 +111,12 @@ def _table_change(ledger: Ledger, name: str, wanted: list[DataFile], at: int | N
     """Change that makes `wanted` the files of a table. With a version `at`, the table gets its columns of then."""
     table = ledger.tables[name]
     newest = table.version()
-    columns = None if at is None else table.at(at).schema()
+    columns = None if at is None else table.schema(at)
     have = table.files(newest)
     return TableChange(
         name,
         newest,
         add=tuple(map(logged, without(wanted, have))),
         remove=tuple(map(logged, without(have, wanted))),
-        columns=columns.to_json() if columns and newest is not None and columns != table.at(newest).schema() else None,
+        columns=columns.to_json() if columns and newest is not None and columns != table.schema(newest) else None,
     )

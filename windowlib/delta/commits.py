@@ -125,7 +125,7 @@ def commit_logged(
     """
     with cut_is_conflict():
         log.check_can_open(table.folder, expected)
-        before = table.at(expected)
+        before = table.description(expected)
     log_writing.check_can_write(before, table.folder.name)
     entry = log_writing.entry(before, change, identity, transaction, now_ms())
     created = table.store.create(log.path_of(expected + 1), entry)
@@ -160,8 +160,8 @@ def restore(table: Table, expected: int | None, at: int | None, *, of_rows: bool
     check_can_restore(table, expected, at)
     have, want = table.files(expected), table.files(at)
     add, remove = (list(map(logged, files)) for files in (without(want, have), without(have, want)))
-    columns = None if at is None else table.at(at).schema()
-    if not add and not remove and columns in (None, table.at(expected).schema()):
+    columns = None if at is None else table.schema(at)
+    if not add and not remove and columns in (None, table.schema(expected)):
         return expected
     sync_commits(table, at, expected)
     return _committed(table, commit_logged(table, expected, FileChange(add, remove, of_rows, columns), RESTORED))

@@ -58,10 +58,11 @@ def bounds_of(footer: pq.FileMetaData) -> tuple[Bounds, Bounds, dict[str, int]]:
 
 
 def log_statistics(rows: int, low: Mapping[str, Any], high: Mapping[str, Any], nulls: Mapping[str, int]) -> str:
-    """The statistics of a file in the JSON form of the log."""
+    """The statistics of a file in the JSON form of the log. delta-rs misreads characters written as two escapes."""
     lowest = {name: value for name, value in ((name, _low(value)) for name, value in low.items()) if value is not None}
     highest = {name: top for name, top in ((name, _high(value)) for name, value in high.items()) if top is not None}
-    return json.dumps({"numRecords": rows, "minValues": lowest, "maxValues": highest, "nullCount": dict(nulls)})
+    statistics = {"numRecords": rows, "minValues": lowest, "maxValues": highest, "nullCount": dict(nulls)}
+    return json.dumps(statistics, ensure_ascii=False)
 
 
 def _low(value: Any) -> Any:

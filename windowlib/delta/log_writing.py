@@ -15,11 +15,12 @@ from importlib.metadata import version
 from typing import Any
 from urllib.parse import quote
 
-from deltalake import DeltaTable, Schema
+from deltalake import Schema
 
 from windowlib.delta import indexed_columns as indexed
 from windowlib.delta.log import ACTIONS, IDENTITY
 from windowlib.delta.table_change import FileChange
+from windowlib.delta.table_state import PROGRAM, Description
 from windowlib.model.errors import WindowError
 
 # VACUUM of other programs must keep old versions this long, so that runs can be rolled back and inspected. A process
@@ -62,7 +63,7 @@ def creation(name: str, schema: Schema, partition_by: Sequence[str], now_ms: int
 
 
 def entry(
-    before: DeltaTable,
+    before: Description,
     change: FileChange,
     identity: str | None,
     transaction: tuple[str, int] | None,
@@ -75,8 +76,8 @@ def entry(
     if transaction:
         application, batch = transaction
         actions.append({"txn": {"appId": application, "version": batch, "lastUpdated": now_ms}})
-    if change.columns and change.columns != before.schema():
-        if _needs_ntz(change.columns) and NTZ not in (before.protocol().writer_features or ()):
+    if change.columns and change.columns != before.schema:
+        if _needs_ntz(change.columns) and NTZ not in before.features:
             actions.append({"protocol": _protocol(change.columns)})
         actions.append({"metaData": _with_columns(before, change.columns)})
     return _lines([*actions, *_files(change, now_ms)])
@@ -107,15 +108,14 @@ def _files(change: FileChange, now_ms: int) -> Iterator[dict[str, Any]]:
         }
 
 
-def check_can_write(table: DeltaTable, name: str) -> None:
+def check_can_write(table: Description, name: str) -> None:
     """Raises `RefusedCommit` unless an entry with files keeps all that this table demands of its writers."""
-    protocol, settings = table.protocol(), table.metadata().configuration
-    features = {*(protocol.writer_features or ()), *(protocol.reader_features or ())} - {NTZ, *IMPLIED}
     allowed = {*CONFIGURATION, indexed.PROPERTY}
-    beyond = [f"{key} = {value}" for key, value in settings.items() if key.startswith("delta.") and key not in allowed]
-    beyond += [f"the feature {feature}" for feature in features]
-    if protocol.min_writer_version not in (2, 7):
-        beyond.append(f"writer version {protocol.min_writer_version}")
+    settings = table.settings.items()
+    beyond = [f"{key} = {value}" for key, value in settings if key.startswith("delta.") and key not in allowed]
+    beyond += [f"the feature {feature}" for feature in table.features - {NTZ, *IMPLIED}]
+    if table.min_writer_version not in (2, 7):
+        beyond.append(f"writer version {table.min_writer_version}")
     if beyond:
         more = f" and {len(beyond) - 5} more" if len(beyond) > 5 else ""
         raise RefusedCommit(
@@ -136,7 +136,7 @@ def _commit_info(operation: str, now_ms: int) -> dict[str, Any]:
 
 @cache
 def _program() -> str:
-    return f"windowlib/{version('windowlib')}"
+    return f"{PROGRAM}{version('windowlib')}"
 
 
 def _protocol(schema: Schema) -> dict[str, Any]:
@@ -150,17 +150,16 @@ def _needs_ntz(schema: Schema) -> bool:
     return '"timestamp_ntz"' in schema.to_json()
 
 
-def _with_columns(before: DeltaTable, columns: Schema) -> dict[str, Any]:
-    metadata = before.metadata()
+def _with_columns(before: Description, columns: Schema) -> dict[str, Any]:
     return {
-        "id": str(metadata.id),
-        "name": metadata.name,
-        "description": metadata.description,
+        "id": before.identity,
+        "name": before.name,
+        "description": before.comment,
         "format": {"provider": "parquet", "options": {}},
         "schemaString": columns.to_json(),
-        "partitionColumns": [*metadata.partition_columns],
-        "configuration": dict(metadata.configuration),
-        "createdTime": metadata.created_time,
+        "partitionColumns": [*before.partition_by],
+        "configuration": dict(before.settings),
+        "createdTime": before.created_ms,
     }
 
 

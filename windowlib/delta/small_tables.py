@@ -106,7 +106,7 @@ def rows_file(
     """
     if schema is None:
         assert at is not None, "a table that does not exist has a schema"
-        schema = table.at(at).schema()
+        schema = table.schema(at)
     arrow = pa.schema(schema.to_arrow())
     data = pa.Table.from_pylist([dict(row) for row in rows], schema=arrow)
     small = [f for f in table.files(at) if f.size_bytes < SMALL_BYTES]

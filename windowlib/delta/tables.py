@@ -21,7 +21,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError
 
 from windowlib.delta import data_files, disk
@@ -29,6 +29,7 @@ from windowlib.delta.data_files import DataFile
 from windowlib.delta.indexed_columns import looked_for
 from windowlib.delta.log import (
     DamagedLog,
+    actions,
     check,
     check_can_open,
     check_entries,
@@ -37,9 +38,12 @@ from windowlib.delta.log import (
     file_of,
     last_checkpoint,
 )
+from windowlib.delta.table_state import Description, changes_files_only, describe, files_after
 from windowlib.model.errors import reason_of
 from windowlib.storage.disk import Disk
 from windowlib.storage.store import Store
+
+AT_MOST = 32  # entries that are carried forward one by one; delta-rs reads more of them faster
 
 
 @dataclass(slots=True)
@@ -47,13 +51,16 @@ class Table:
     """The Delta table in a folder, opened at the first access. The table need not exist yet.
 
     Methods with a version answer for that version, independent of later commits. Version `None` means no table.
+    delta-rs opens the table once. Entries that windowlib has written since are read here, without delta-rs.
     """
 
     folder: Path
-    listed: dict[int, list[DataFile]] = field(default_factory=dict)  # the files of a version, which never change
+    listed: dict[int, list[DataFile]] = field(default_factory=dict)  # the files of one version, which never change
     synced_version: int | None = None  # the last version that this process has synced to the disk
+    _newest: int = -1  # newest known version of the open table, which may be ahead of `_open`
     _open: DeltaTable | None = None
     _first_commit: tuple[int, int] | None = None  # of the open table
+    _descriptions: dict[int, Description] = field(default_factory=dict)  # of one version
 
     @property
     def store(self) -> Store:
@@ -61,23 +68,19 @@ class Table:
         return Disk(self.folder)
 
     def newest(self) -> DeltaTable | None:
-        """The table at its newest version; None if there is no table. Valid until the next call."""
-        first_commit = self._identity()
-        if self._open is None or self._first_commit != first_commit or self._is_cleaned_up(first_commit):
-            if first_commit is None and not self._has_log():
-                self._check_may_be_read()
-                return None
-            check_entries(self.folder)
-            with explained(self.folder):
-                self._open, self._first_commit, self.listed = DeltaTable(str(self.folder)), first_commit, {}
-        elif file_of(self.folder, self._open.version() + 1).exists():
-            check_later(self.folder, self._open.version())
-            with explained(self.folder):
+        """The table at its newest version for delta-rs; None if there is no table. Valid until the next call."""
+        if self.version() is None or self._open is None:
+            return None
+        with explained(self.folder):
+            if not file_of(self.folder, self._open.version()).exists():
+                self._open = DeltaTable(str(self.folder))  # its next entries may be deleted, too
+            elif self._open.version() < self._newest:
                 self._open.update_incremental()
+        self._newest = self._open.version()
         return self._open
 
     def at(self, version: int) -> DeltaTable:
-        """The table at `version`, valid until the next call of `newest`.
+        """The table at `version` for delta-rs, valid until the next call of `newest`.
 
         Raises `log.DamagedLog` if the version is lost, and `log.CutLog` if the log was shortened past it.
         """
@@ -92,25 +95,76 @@ class Table:
 
     def version(self) -> int | None:
         """The newest version; None if there is no table."""
-        newest = self.newest()
-        return None if newest is None else newest.version()
+        first_commit = self._identity()
+        if self._open is None or self._first_commit != first_commit or self._is_cleaned_up(first_commit):
+            if first_commit is None and not self._has_log():
+                self._check_may_be_read()
+                return None
+            check_entries(self.folder)
+            with explained(self.folder):
+                self._open, self._first_commit = DeltaTable(str(self.folder)), first_commit
+            self._newest, self.listed, self._descriptions = self._open.version(), {}, {}
+        while file_of(self.folder, self._newest + 1).exists():
+            check_later(self.folder, self._newest)
+            self._newest += 1
+        return self._newest
+
+    def description(self, version: int) -> Description:
+        """Columns and settings of a version."""
+        if version not in self._descriptions:
+            self._descriptions = {version: self._carried_description(version) or describe(self.at(version))}
+        return self._descriptions[version]
+
+    def _carried_description(self, version: int) -> Description | None:
+        """The description of another version, if no entry between the two has changed it."""
+        for known, description in self._descriptions.items():
+            entries = self._entries(*sorted((known, version)))
+            if entries is not None and all(map(changes_files_only, entries)):
+                return description
+        return None
+
+    def _entries(self, after: int, up_to: int) -> list[list[dict[str, Any]]] | None:
+        """The entries of versions ``(after, up_to]``; None if that are many, none, or some are deleted."""
+        versions = range(after + 1, up_to + 1)
+        if not 0 < len(versions) <= AT_MOST or up_to > (self.version() or 0):
+            return None
+        if not all(file_of(self.folder, version).exists() for version in versions):
+            return None
+        return [actions(self.folder, version) for version in versions]
+
+    def schema(self, version: int) -> Schema:
+        """The columns of a version."""
+        return self.description(version).schema
 
     def columns(self, version: int) -> list[dict[str, Any]]:
         """The columns of a version without their comments, and its partition columns."""
-        table = self.at(version)
-        columns: list[dict[str, Any]] = json.loads(table.schema().to_json())["fields"]
+        description = self.description(version)
+        columns: list[dict[str, Any]] = json.loads(description.schema.to_json())["fields"]
         for column in columns:
             column["metadata"] = {name: value for name, value in column["metadata"].items() if name != "comment"}
-        return [*columns, {"partitioned by": table.metadata().partition_columns}]
+        return [*columns, {"partitioned by": [*description.partition_by]}]
 
     def files(self, version: int | None) -> list[DataFile]:
         """The files of a version."""
         if version is None:
             return []
-        table = self.at(version)
         if version not in self.listed:
-            self.listed = {version: self._described(table, _listed(table))}
+            files = self._carried_files(version)
+            if files is None:
+                table = self.at(version)
+                files = self._described(table, _listed(table))
+            self.listed = {version: files}
         return self.listed[version]
+
+    def _carried_files(self, version: int) -> list[DataFile] | None:
+        """The files of an earlier version with the changes of the entries since, if these are ours."""
+        for before, listed in self.listed.items():
+            files: list[DataFile] | None = listed
+            for changes in self._entries(before, version) or ():
+                files = None if files is None else files_after(files, changes, self.description(version))
+            if files is not None and files is not listed:
+                return [self._with_statistics(file, has_needed=True) for file in files]
+        return None
 
     def files_where(self, version: int | None, chosen: Callable[[pa.Table], pa.ChunkedArray]) -> list[DataFile]:
         """The files of a version that `chosen` selects, without creating objects for the others.
@@ -135,9 +189,9 @@ class Table:
         """
         if version is None:
             return 0
-        table = self.at(version)
         if version in self.listed:
             return sum(file.rows for file in self.listed[version])
+        table = self.at(version)
         actions = pa.RecordBatchReader.from_stream(table.get_add_actions()).read_all()
         counts = zip(actions["path"].to_pylist(), actions["num_records"].to_pylist(), strict=True)
         return sum(pq.read_metadata(self.folder / path).num_rows if rows is None else rows for path, rows in counts)
@@ -161,7 +215,7 @@ class Table:
     def _is_cleaned_up(self, first_commit: tuple[int, int] | None) -> bool:
         """Tests if the log was shortened past the open version."""
         assert self._open is not None, "a table is open"
-        return first_commit is None and not file_of(self.folder, self._open.version()).exists()
+        return first_commit is None and not file_of(self.folder, self._newest).exists()
 
     def _has_log(self) -> bool:
         if last_checkpoint(self.folder) is not None:

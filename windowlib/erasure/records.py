@@ -110,7 +110,7 @@ def _change(table: Table, name: str, change: Callable[[Row], Row | None], *, rem
             if count and remove:
                 drop.append(file)
                 kept = [row for row in after if row is not None]
-                schema = pa.schema(table.at(newest).schema().to_arrow())
+                schema = pa.schema(table.schema(newest).to_arrow())
                 if kept:
                     add.append(data_files.write(table.folder, pa.Table.from_pylist(kept, schema=schema)))
         if drop:

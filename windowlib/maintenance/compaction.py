@@ -96,9 +96,9 @@ def together(table: Table, version: int, files: Sequence[DataFile], attempt: str
     Raises `RowsLost`.
     """
     name = table.folder.name
-    pinned = table.at(version)
-    partition_by = set(pinned.metadata().partition_columns)
-    schema = pa.schema([f for f in pa.schema(pinned.schema().to_arrow()) if f.name not in partition_by])
+    pinned = table.description(version)
+    partition_by = {*pinned.partition_by}
+    schema = pa.schema([f for f in pa.schema(pinned.schema.to_arrow()) if f.name not in partition_by])
     data = pa.concat_tables([data_files.read_parquet(table.folder / file.path, schema) for file in files])
     if (column := SORTED[name]) in schema.names:
         data = data.sort_by(column)

@@ -45,7 +45,7 @@ class PipelineSnapshot:
 
     def schema(self, name: str) -> Schema | None:
         version = self.versions.get(name)
-        return None if version is None else self.tables[name].at(version).schema()
+        return None if version is None else self.tables[name].schema(version)
 
 
 def moved(of: PipelineSnapshot, name: str, into: Tables, attempt: str, after_batch: int) -> list[DataFile]:

@@ -196,7 +196,7 @@ def table_change(tables: Tables, name: str, changes: StagedChanges, start: int |
     table, spec = tables[name], TABLES[name]
     schema, columns = changes.schema or (spec.schema() if start is None else None), None
     if start is not None and schema is not None:
-        known = table.at(start).schema()
+        known = table.schema(start)
         have, want = _columns(known), _columns(schema)
         may_change = have != want and (not changes.remove or _may_be_added(name, have, want))
         if may_change and not data_files.without(table.files(start), changes.remove):
@@ -231,7 +231,7 @@ def _may_be_added(table: str, have: Mapping[str, str], want: Mapping[str, str]) 
 
 
 def _same_columns(table: Table, version: int, schema: Schema) -> None:
-    have, want = _columns(table.at(version).schema()), _columns(schema)
+    have, want = _columns(table.schema(version)), _columns(schema)
     if table.folder.name == RESULT_CHANGES.name:  # it keeps the columns of earlier definitions, too
         have = {name: kind for name, kind in have.items() if name in want}
     if have != want:

@@ -76,7 +76,7 @@ def _judge(table: Table, change: TableChange, identity: str) -> TablePublication
     if done := [one.version for one in ours if APP_ID in one.transactions]:
         return TablePublication(change, PublicationState.DONE, done[-1])
     _check_there(folder, change)
-    check_can_write(table.at(newest), table.folder.name)
+    check_can_write(table.description(newest), table.folder.name)
     changed = changed_since(table, change.start, since)
     others = [one for one in changed if one not in ours]
     _check_not_given_up(folder, others)

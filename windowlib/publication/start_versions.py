@@ -139,7 +139,7 @@ def _seen(table: Table, pinned: int | None) -> _Seen:
             f"table {table.folder.name} does not exist: the newest run left it at version {pinned}."
             f" {from_backup(table.folder)}"
         )
-    check_can_write(table.at(newest), table.folder.name)
+    check_can_write(table.description(newest), table.folder.name)
     since = list(log.entries(table.folder, 0 if pinned is None else pinned, newest))
     changed = changed_since(table, pinned, since)
     check_adoptable(table.folder, (one for one in changed if not is_ours(one)))
