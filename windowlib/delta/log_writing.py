@@ -33,7 +33,12 @@ CONFIGURATION = {
     "delta.enableExpiredLogCleanup": "false",
 }
 NTZ = "timestampNtz"  # feature of tables with times without a zone
-IMPLIED = ("appendOnly", "invariants")  # features of writer version 2: no table of ours has them switched on
+IMPLIED = ("appendOnly", "invariants")  # features of writer version 2
+UNUSED_UNLESS_SET = (
+    *(*IMPLIED, "checkConstraints", "changeDataFeed", "generatedColumns", "columnMapping", "identityColumns"),
+    "deletionVectors",
+)
+"""Features that demand nothing of a writer until a setting, a rule of a column, or a deletion vector uses them."""
 IN_PATHS = "/=:@!$&'()*+,;~"  # written as they are in paths
 
 
@@ -113,9 +118,8 @@ def check_can_write(table: Description, name: str) -> None:
     allowed = {*CONFIGURATION, indexed.PROPERTY}
     settings = table.settings.items()
     beyond = [f"{key} = {value}" for key, value in settings if key.startswith("delta.") and key not in allowed]
-    beyond += [f"the feature {feature}" for feature in table.features - {NTZ, *IMPLIED}]
-    if table.min_writer_version not in (2, 7):
-        beyond.append(f"writer version {table.min_writer_version}")
+    beyond += [f"the feature {feature}" for feature in table.features - {NTZ, *UNUSED_UNLESS_SET}]
+    beyond += [f"the rule {key} of column {column}" for column, key in table.column_rules]
     if beyond:
         more = f" and {len(beyond) - 5} more" if len(beyond) > 5 else ""
         raise RefusedCommit(

@@ -47,7 +47,6 @@ class Description:
     partition_by: tuple[str, ...]
     settings: Mapping[str, str]
     features: frozenset[str]
-    min_writer_version: int
     identity: str
     name: str | None
     comment: str | None
@@ -58,6 +57,12 @@ class Description:
         """Delta type of each column, as in the JSON of the log."""
         return {column["name"]: column["type"] for column in json.loads(self.schema.to_json())["fields"]}
 
+    @property
+    def column_rules(self) -> list[tuple[str, str]]:
+        """Rules that the protocol attaches to columns, such as invariants and generated values: (column, rule)."""
+        columns = json.loads(self.schema.to_json())["fields"]
+        return [(column["name"], key) for column in columns for key in column["metadata"] if key.startswith("delta.")]
+
 
 def describe(table: DeltaTable) -> Description:
     """The description of an open table."""
@@ -67,7 +72,6 @@ def describe(table: DeltaTable) -> Description:
         tuple(metadata.partition_columns),
         dict(metadata.configuration),
         frozenset({*(protocol.writer_features or ()), *(protocol.reader_features or ())}),
-        protocol.min_writer_version,
         str(metadata.id),
         metadata.name,
         metadata.description,

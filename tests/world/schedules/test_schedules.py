@@ -37,10 +37,10 @@ from tests.world.schedules.explore import (
     power_cuts,
 )
 from tests.world.schedules.explorer import REFUSING
-from windowlib.contract.tables import COMMIT_ORDER
+from windowlib.contract.tables import COMMIT_ORDER, LEDGER
 from windowlib.decisions import rollback, verdicts
+from windowlib.delta import checkpoints, disk
 from windowlib.delta import commits as delta_commits
-from windowlib.delta import disk
 from windowlib.delta import small_tables as small
 from windowlib.delta.tables import Table, Tables
 from windowlib.erasure import forget
@@ -56,6 +56,8 @@ from windowlib.runs import attempt
 from windowlib.runs import claimed_pipeline as at_work
 from windowlib.runs.attempt import begin as begin_attempt
 from windowlib.runs.attempt import complete
+from windowlib.storage import disk as storage_disk
+from windowlib.storage.disk import Disk
 
 MANY = 4_000
 
@@ -157,7 +159,38 @@ def without_prepare(patch: pytest.MonkeyPatch) -> None:
 
 
 def without_sync(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(disk, "sync", lambda files, root: None)
+    patch.setattr(storage_disk, "flush", lambda path: None)
+
+
+def without_sync_of_entries(of_ledger: bool, module: Any) -> Callable[[pytest.MonkeyPatch], None]:
+    """Log entries of the ledger, or of all other tables, are stored and not flushed, neither then nor by `module`."""
+
+    def switch_off(patch: pytest.MonkeyPatch) -> None:
+        for one in (module, checkpoints):  # a checkpoint is flushed with the entry of its version
+            without_sync_of(one)(patch)
+        patch.setattr(Disk, "create", _unflushed(of_ledger, list[Path]()))
+
+    return switch_off
+
+
+def _unflushed(of_ledger: bool, waiting: list[Path]) -> Callable[[Disk, str, bytes], bool]:
+    """`Disk.create` that adds an entry to `waiting` in the place of flushing it."""
+    create = Disk.create
+
+    def created(store: Disk, path: str, data: bytes) -> bool:
+        if (store.root.name == LEDGER.name) is not of_ledger:
+            return create(store, path, data)
+        file = store.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with file.open("xb") as stream:
+                stream.write(data)
+        except FileExistsError:
+            return False
+        waiting.append(file)
+        return True
+
+    return created
 
 
 def without_sync_of(module: Any) -> Callable[[pytest.MonkeyPatch], None]:
@@ -190,6 +223,9 @@ def with_late_sync_of(module: Any, other: Any) -> Callable[[pytest.MonkeyPatch],
 
         patch.setattr(module, "disk", SimpleNamespace(sync=later))
         patch.setattr(other, "disk", SimpleNamespace(sync=with_waiting))
+        if module is roll_forward:
+            patch.setattr(checkpoints, "disk", SimpleNamespace(sync=later))
+            patch.setattr(Disk, "create", _unflushed(False, waiting))
 
     return postpone
 
@@ -271,10 +307,10 @@ GUARDS: dict[str, Guard] = {
 SYNCS: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "sync of data": without_sync_of(prepare),
     "sync of data before the prepare row": with_late_sync_of(prepare, roll_forward),
-    "sync of log entries": without_sync_of(roll_forward),
+    "sync of log entries": without_sync_of_entries(False, roll_forward),
     "sync of log entries before the next batch": with_late_sync_of(roll_forward, prepare),
     "sync of the ledger's rows": without_sync_of(small),
-    "sync of the ledger's entries": without_sync_of(delta_commits),
+    "sync of the ledger's entries": without_sync_of_entries(True, delta_commits),
 }
 OF_SYNC: dict[str, Guard] = {name: (off, ("run", "run"), {"power_cut": True}) for name, off in SYNCS.items()}
 SELDOM: dict[str, Guard] = {
