@@ -188,7 +188,7 @@ def test_a_constraint_of_another_program_stops_the_run(spark: SparkSession, begu
     results = DeltaTable(definition.root / "results")
     results.alter.add_constraint({"few": "clicks < 20"})
     clicks(tmp_path, files=2)
-    with pytest.raises(RefusedCommit, match=r"another program gave table results delta\.constraints\.few = clicks < 20"):
+    with pytest.raises(RefusedCommit, match=r"another program gave table results delta\.constraints\.few = clicks"):
         advance(definition, lambda: spark, clock=clock)
     assert DeltaTable(definition.root / "results").version() == results.version()
     results.alter.drop_constraint("few")
