@@ -1,4 +1,6 @@
-"""What is prepared is what is published: whatever was edited, refused or done by others meanwhile."""
+"""A prepared batch is published as it was prepared, whatever was edited, refused or done by other programs
+meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,7 @@ def after_one(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="module")
 def undisturbed(spark: SparkSession, after_one: Path, tmp_path_factory: pytest.TempPathFactory) -> Definition:
-    """The same, after its second file."""
+    """The same pipeline after its second file."""
     definition = clicks(Path(shutil.copytree(after_one, tmp_path_factory.mktemp("after") / "two")), files=2)
     advance(definition, lambda: spark, clock=clock)
     return definition
@@ -59,7 +61,7 @@ def undisturbed(spark: SparkSession, after_one: Path, tmp_path_factory: pytest.T
 
 @pytest.fixture
 def begun(after_one: Path, tmp_path: Path) -> Definition:
-    """A copy of it, in the test's own folder."""
+    """A copy of that folder, for one test."""
     shutil.copytree(after_one, tmp_path, dirs_exist_ok=True)
     return clicks(tmp_path, 0)
 
@@ -95,7 +97,7 @@ def test_the_next_attempt_reports_the_batch_as_the_first_would_have(
 
 
 def refused(folder: Path, spark: SparkSession) -> Definition:
-    """A pipeline whose only batch was refused by a check of its own."""
+    """A pipeline whose only batch was refused by a check of the user."""
     folder.mkdir(parents=True)
     (folder / "never.json").write_text(NEVER)
     definition = clicks(
@@ -187,7 +189,7 @@ def test_a_constraint_of_another_program_stops_the_run(spark: SparkSession, begu
     results = DeltaTable(definition.root / "results")
     results.alter.add_constraint({"few": "clicks < 20"})
     clicks(tmp_path, files=2)
-    with pytest.raises(ForeignChange, match=r"constraint few \(clicks < 20\) by another program"):
+    with pytest.raises(ForeignChange, match=r"another program added the constraint few \(clicks < 20\)"):
         advance(definition, lambda: spark, clock=clock)
     assert DeltaTable(definition.root / "results").version() == results.version()
     results.alter.drop_constraint("few")
