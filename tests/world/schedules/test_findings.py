@@ -117,7 +117,7 @@ def test_a_run_goes_on_where_a_rerun_that_another_has_left_is_refused(folder: Pa
     reports = advance(definition, no_spark, on_note=notes.append)
     assert [report.batch_id for report in reports] == [4]
     assert reports[0].figures["rows_read"] == 6
-    assert any("batch 3, a rerun that an earlier run had left, is given up: what the preview" in n for n in notes)
+    assert any("batch 3, a rerun that an earlier run left, is abandoned: what the preview" in n for n in notes)
 
 
 @pytest.mark.fault(
