@@ -102,12 +102,12 @@ def test_the_source_range_of_a_plan_ends_with_its_last_file() -> None:
 
 def test_reruns_are_the_same_by_preview_id_or_else_by_all_fields() -> None:
     asked = Rerun(0, 10, "a test", "ann")
-    assert asked.is_that_of(Rerun(0, 10, "a test", "ann"))
+    assert asked.is_same_as(Rerun(0, 10, "a test", "ann"))
     others = (None, Rerun(0, 11, "a test", "ann"), Rerun(0, 10, "a test", "ben"), asked.expecting("p1"))
-    assert [asked.is_that_of(other) for other in others] == [False] * 4
+    assert [asked.is_same_as(other) for other in others] == [False] * 4
     expecting = asked.expecting("p1")
-    assert expecting.is_that_of(Rerun(0, 11, "for another reason", "ben", preview_id="p1"))
-    assert [expecting.is_that_of(other) for other in (None, asked, asked.expecting("p2"))] == [False] * 3
+    assert expecting.is_same_as(Rerun(0, 11, "for another reason", "ben", preview_id="p1"))
+    assert [expecting.is_same_as(other) for other in (None, asked, asked.expecting("p2"))] == [False] * 3
 
 
 @pytest.mark.spark

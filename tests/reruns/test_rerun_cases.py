@@ -229,12 +229,12 @@ def test_a_preview_that_a_dead_run_was_applying_is_finished_for_the_next_rerun(
     [report] = run(definition, spark, replace(wanted, who="ben"))
     assert report.batch_id == 4
     before = tables(definition), versions(definition)
-    with pytest.raises(RerunAlreadyDone, match=f"done already: batch 4 did what preview {wanted.preview_id} said"):
+    with pytest.raises(RerunAlreadyDone, match=f"already done: batch 4 has applied preview {wanted.preview_id}"):
         run(definition, spark, replace(wanted, who="ben"))
     with pytest.raises(SystemExit) as ended:
         main("rerun", str(definition.file), "--apply", str(wanted.preview_id))
     assert ended.value.code == 0
-    assert capsys.readouterr().out == f"done already: batch 4 did what preview {wanted.preview_id} said\n"
+    assert capsys.readouterr().out == f"already done: batch 4 has applied preview {wanted.preview_id}\n"
     assert (tables(definition), versions(definition)) == before
     rows = read_table(definition, "ledger").to_pylist()
     assert sorted(row["batch_id"] for row in rows if row["kind"] in ("plan", "abandon")) == [1, 2, 3, 4]

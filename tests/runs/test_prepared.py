@@ -256,5 +256,5 @@ def test_a_commit_that_loses_rows_and_says_that_it_changes_none_stops_the_run(
 def test_a_kind_of_row_that_is_not_known_stops_the_run(spark: SparkSession, begun: Definition, tmp_path: Path) -> None:
     definition = begun
     ledger_of(definition, clock).write({"kind": "migrate"})
-    with pytest.raises(Exception, match="of a kind that this version of windowlib does not know: migrate"):
+    with pytest.raises(Exception, match="has a kind that this version of windowlib does not know: migrate"):
         ledger_of(definition, clock).state()

@@ -60,5 +60,5 @@ def batches(
             if report := work.completes():
                 batches_left = batches_left and batches_left - 1
                 yield report
-                if run.rerun and plan and run.rerun.is_that_of(plan.rerun):
+                if run.rerun and plan and run.rerun.is_same_as(plan.rerun):
                     return

@@ -30,7 +30,7 @@ from windowlib.definition.plurals import counted
 from windowlib.delta import commits as delta_commits
 from windowlib.delta import disk
 from windowlib.ledger import prepare
-from windowlib.ledger.lease import again_while_ours, conflicts_explained, superseded_explains
+from windowlib.ledger.lease import conflicts_explained, retry_while_claimed, superseded_explains
 from windowlib.ledger.ledger import Rejected
 from windowlib.ledger.prepare import Publication
 from windowlib.ledger.rerun_request import RerunRefused
@@ -101,7 +101,7 @@ def begin(run: RunRequest, claim: Claim, due: DueBatch, spark: SparkSession) -> 
     for added in columns_to_add(definition, commit) if plan.rerun else columns_added(plan):
         run.note(f"{definition.name}: {added}")
     ledger = run.ledger
-    versions = again_while_ours(
+    versions = retry_while_claimed(
         ledger, claim, lambda: standing(ledger.tables, due.state.versions, lambda: ledger.check(claim.epoch))
     )
     if commit:
@@ -206,7 +206,7 @@ def _computed(attempt: Attempt, shared: SharedInputs | None) -> ComputedBatch:
     except Exception as error:
         if disk.refusal_of(error, run.ledger.root) is None:
             run.ledger.write(abandon_row(inputs.plan.batch_id, BY_ITSELF, str(error)), attempt.claim.epoch)
-        mine = taking.is_by_itself(inputs.plan) or (run.rerun and run.rerun.is_that_of(inputs.plan.rerun))
+        mine = taking.is_by_itself(inputs.plan) or (run.rerun and run.rerun.is_same_as(inputs.plan.rerun))
         if isinstance(error, RerunRefused) and not mine:
             note = (
                 f"{run.definition.name}: batch {inputs.plan.batch_id}, a rerun that an earlier run left, is abandoned"

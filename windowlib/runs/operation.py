@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from windowlib.ledger import prepare
-from windowlib.ledger.lease import deciding
+from windowlib.ledger.lease import explained_lease
 from windowlib.ledger.ledger import Ledger
 from windowlib.ledger.prepare import Publication
 from windowlib.ledger.rows import Claim, Commit, LedgerState
@@ -97,7 +97,7 @@ def held(ledger: Ledger, note: Note = silent, settlement: Settlement = Settlemen
     """
     leftovers = Leftovers.before_a_claim(ledger.root)
     before, claim = ledger.claim(note)
-    with deciding(ledger, claim):
+    with explained_lease(ledger, claim):
         if before.left_by_a_dead_run or (before.prepared and settlement is Settlement.GIVE_UP):
             fence(ledger.tables, before.versions)
         leftovers.remove(ledger, claim, also_in_tables=before.left_by_a_dead_run)

@@ -21,7 +21,7 @@ from windowlib.contract.tables import COMMIT_ORDER, DQ_RESULTS, RUN_METRICS
 from windowlib.definition.instants import utc
 from windowlib.delta.tables import Tables
 from windowlib.ledger import prepare
-from windowlib.ledger.lease import again_while_ours
+from windowlib.ledger.lease import retry_while_claimed
 from windowlib.ledger.ledger import Ledger
 from windowlib.ledger.prepare import Prepared, Publication
 from windowlib.ledger.rows import Claim, Plan, commit_row, prepare_row
@@ -72,7 +72,7 @@ def publish(ledger: Ledger, claim: Claim, to_publish: Publication) -> None:
     If another program commits to a table after it was judged, as a compaction does, all tables are judged again. Raises
     `Superseded` if another run has taken over, `Overtaken`, and `ForeignChange` before any table is changed.
     """
-    versions = again_while_ours(ledger, claim, lambda: _rolled_forward(ledger, claim, to_publish))
+    versions = retry_while_claimed(ledger, claim, lambda: _rolled_forward(ledger, claim, to_publish))
     ledger.write({**to_publish.row, "versions": versions}, claim.epoch)
     prepare.forget(ledger.root, to_publish)
 

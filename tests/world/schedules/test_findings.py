@@ -153,7 +153,7 @@ def test_a_restore_that_was_overtaken_says_so(folder: Path, monkeypatch: pytest.
         return taken_back(*arguments)
 
     monkeypatch.setattr(delta_commits, "restore", late)
-    with pytest.raises(Overtaken, match=r"results is no longer at version \d+.: look, and start again"):
+    with pytest.raises(Overtaken, match=r"results is no longer at version \d+.: check the table, then start again"):
         restore(pipeline(place), *BY)
 
 
@@ -423,7 +423,7 @@ def test_of_two_first_erasures_the_slower_is_given_again(folder: Path, monkeypat
         keep(*arguments)
 
     monkeypatch.setattr(erasures, "keep", late)
-    with pytest.raises(DecidedMeanwhile, match="another erasure of this pipeline came first: give the command again"):
+    with pytest.raises(DecidedMeanwhile, match="another erasure of this pipeline came first: repeat the command"):
         erase(place, OLD, UNREAD)
     assert len({one.secret for one in erasures.erasures(root_of(place))}) == 1
     erase(place, OLD, UNREAD)
