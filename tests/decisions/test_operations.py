@@ -124,7 +124,7 @@ def test_what_another_program_deleted_is_taken_back(
     before, rows = tables(pipeline), erase(pipeline)
     with pytest.raises(
         ForeignChange,
-        match=r"windowlib restore PIPELINE.toml .* takes that back, .*windowlib adopt PIPELINE.toml .* keeps it",
+        match=r"windowlib restore PIPELINE.toml .* undoes that, .*windowlib adopt PIPELINE.toml .* keeps it",
     ):
         run(pipeline, spark)
     [change] = forecast_restore(pipeline, clock).rows
@@ -233,7 +233,7 @@ def test_a_change_on_top_of_an_unfinished_batch_cannot_be_kept(spark: SparkSessi
         run(pipeline, spark)
     DeltaTable(pipeline.root / "open_windows").delete()
     before = versions(pipeline)
-    with pytest.raises(CannotUndo, match="rewrote rows of a batch that is not finished"):
+    with pytest.raises(CannotUndo, match="rewrote rows of an unfinished batch"):
         adopt(pipeline, "ann", "why", clock)
     assert versions(pipeline) == before
 

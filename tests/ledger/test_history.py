@@ -1,4 +1,4 @@
-"""Which batch did what a dry run said, by the ledger, however its rows lie in files."""
+"""The batch that applied a preview, found by the ledger, however its rows are spread over files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder in which a migration builds its tables: who dropped them is known to who builds there."""
+"""Folder in which a migration builds its tables: a command that builds there notices if another drops them."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ from windowlib.ledger.migration import (
 BUILT = Migration("one", "window.gap", 0)
 
 
-def test_tables_that_are_being_dropped_are_others_from_the_first_file_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_drop_changes_the_mark_before_it_deletes_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begin(tmp_path, BUILT)
     folder = BUILT.folder(tmp_path)
     (folder / "results").mkdir()
@@ -68,7 +66,7 @@ def test_what_others_delete_or_write_meanwhile_stops_no_dropping(
     assert [path.name for path in folder.iterdir()] == ["migration.json"]
 
 
-def test_what_is_written_of_a_migration_that_was_given_up_is_found(tmp_path: Path) -> None:
+def test_given_up_lists_folders_of_abandoned_migrations(tmp_path: Path) -> None:
     begin(tmp_path, BUILT)
     folder = BUILT.folder(tmp_path)
     assert given_up(tmp_path) == []

@@ -1,4 +1,6 @@
-"""Who is at work: real processes that run, are stopped, are defunct, or live in a PID namespace of their own."""
+"""State of the process behind a claim: real processes that run, are stopped, are defunct, or have their own PID
+namespace.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ with lease(ledger, claim):
 
 @contextmanager
 def at_work(folder: Path, lease_ms: int = SOON_MS, within: tuple[str, ...] = ()) -> Iterator[subprocess.Popen[str]]:
-    """A process that holds the pipeline in `folder`; `within` is what its command begins with."""
+    """A process that holds the pipeline in `folder`. `within` is the start of its command."""
     command = [*within, sys.executable, "-c", CLAIMS, str(folder), str(lease_ms)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -50,7 +52,7 @@ def at_work(folder: Path, lease_ms: int = SOON_MS, within: tuple[str, ...] = ())
 
 
 def until(status: str, process: subprocess.Popen[str]) -> None:
-    """Waits until the kernel says so of a process."""
+    """Waits until the kernel reports this state of a process."""
     deadline = time.monotonic() + 10
     while psutil.Process(process.pid).status() != status:
         assert time.monotonic() < deadline
@@ -58,7 +60,7 @@ def until(status: str, process: subprocess.Popen[str]) -> None:
 
 
 def claimed_by(folder: Path) -> int:
-    """The epoch of a claim made now; a process on this machine is judged at once, so nothing is waited for."""
+    """Epoch of a claim made now. A process on this machine is judged at once, so the claim does not wait."""
     began = time.monotonic()
     _, claim = Ledger(folder, wall_clock_ms, 600_000).claim()
     assert time.monotonic() - began < 60
@@ -153,8 +155,8 @@ def test_a_lease_of_exactly_its_timeout_has_ended(tmp_path: Path, age_ms: int, h
 
 
 @pytest.mark.parametrize("other", [{"boot_id": "another"}, {"namespace": "pid:[1]"}, {"namespace": None}])
-def test_of_another_boot_or_namespace_nothing_is_known(other: dict[str, str | None]) -> None:
-    """Whatever process has that number here, and though the host has the same name."""
+def test_a_process_of_another_boot_or_namespace_is_out_of_sight(other: dict[str, str | None]) -> None:
+    """Even if another process has that process id here, and the host has the same name."""
     assert replace(this_process(), pid=1, **other).life() is ProcessState.OUT_OF_SIGHT
 
 
@@ -168,7 +170,7 @@ def test_a_claim_with_fewer_or_more_fields_is_read() -> None:
 
 @pytest.mark.fault("two containers share a host name", "they judge each other by heartbeats only")
 def test_two_containers_on_one_host_see_heartbeats_only(tmp_path: Path, namespaces: tuple[str, ...]) -> None:
-    """Its host name and boot are ours; its number is 1, which is another process here."""
+    """Its host name and boot are ours. Its process id is 1, which is another process here."""
     with at_work(tmp_path, within=namespaces) as process:
         said: list[str] = []
         with pytest.raises(Superseded, match="process 1 on this machine"):
@@ -181,7 +183,7 @@ def test_two_containers_on_one_host_see_heartbeats_only(tmp_path: Path, namespac
 
 @pytest.fixture
 def namespaces(without_rights: list[str]) -> tuple[str, ...]:
-    """What a command begins with to run in a PID namespace of its own."""
+    """Start of a command that runs it in its own PID namespace."""
     within = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
     try:
         subprocess.run([*within, "true"], check=True, capture_output=True)

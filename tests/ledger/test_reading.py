@@ -1,4 +1,4 @@
-"""The ledger's state is that of all its rows, however many files they lie in, and however few of them are read."""
+"""The ledger's state is that of all its rows, however many files hold them and however few of these are read."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from windowlib.storage import disk as storage_disk
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_folded_file_says_what_its_rows_said(
+def test_a_compacted_file_gives_the_same_state(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built_in: Path
 ) -> None:
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
@@ -45,7 +45,7 @@ def test_a_folded_file_says_what_its_rows_said(
         assert fold(one_file) == expected
 
 
-def test_of_a_long_history_few_rows_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built_in: Path) -> None:
+def test_few_rows_of_a_long_history_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built_in: Path) -> None:
     from tests.support.long_history import lengthen
 
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
@@ -61,9 +61,7 @@ def test_of_a_long_history_few_rows_are_read(tmp_path: Path, monkeypatch: pytest
     assert sum(read) <= ROWS_PER_GROUP
 
 
-def test_the_files_of_history_are_put_together_and_say_what_they_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built_in: Path
-) -> None:
+def test_compacted_history_gives_the_same_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built_in: Path) -> None:
     from tests.support.long_history import lengthen
 
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)

@@ -1,4 +1,4 @@
-"""Which ranges a rerun takes, and what it says of the others; the command line's own mistakes."""
+"""Ranges that a rerun accepts, its messages about others, and mistakes of the command line."""
 
 from __future__ import annotations
 
@@ -40,9 +40,7 @@ DATA = TimeRange(time_ms("from", "2025-01-01Z"), time_ms("to", "2026-12-01Z"))
         ("", "2024-12-01Z", DATA, "is not before to 2024-12-01 00:00:00 UTC"),
     ],
 )
-def test_a_range_that_is_proposed_is_judged_as_one_that_is_given(
-    start: str, end: str, data: TimeRange | None, says: str
-) -> None:
+def test_a_proposed_range_is_checked_like_a_given_one(start: str, end: str, data: TimeRange | None, says: str) -> None:
     with pytest.raises(RerunRefused, match=re.escape(says)):
         asked_range(start, end, data, NOW_MS)
 
@@ -76,7 +74,7 @@ def test_ranges_that_are_refused(start: str, end: str, says: str) -> None:
         time_range(start, end, NOW_MS)
 
 
-def test_the_longest_range_that_is_taken_ends_now_and_lasts_as_long_as_one_rerun_can() -> None:
+def test_the_longest_accepted_range_ends_now() -> None:
     longest_ms = LONGEST_DAYS * DAY_MS
     texts = [str(iso_instant(at_ms)) for at_ms in (NOW_MS - longest_ms, NOW_MS)]
     assert time_range(texts[0], texts[1], NOW_MS) == TimeRange(NOW_MS - longest_ms, NOW_MS)
@@ -89,34 +87,34 @@ def test_the_longest_range_that_is_taken_ends_now_and_lasts_as_long_as_one_rerun
         time_range(str(iso_instant(NOW_MS - longest_ms - 1)), texts[1], NOW_MS)
 
 
-def test_a_rerun_is_that_of_its_dry_run_of_any_operator_and_else_only_the_very_same() -> None:
+def test_reruns_are_the_same_by_preview_id_or_else_by_all_fields() -> None:
     asked = Rerun(1, 2, "why", "ann")
     shown = asked.expecting("p1")
-    assert asked.is_that_of(Rerun(1, 2, "why", "ann"))
-    assert not asked.is_that_of(Rerun(1, 2, "why", "bob"))
-    assert not asked.is_that_of(shown)
-    assert shown.is_that_of(Rerun(5, 6, "", "bob", preview_id="p1"))
-    assert not shown.is_that_of(asked.expecting("p2"))
-    assert not shown.is_that_of(None)
-    assert not asked.is_that_of(None)
+    assert asked.is_same_as(Rerun(1, 2, "why", "ann"))
+    assert not asked.is_same_as(Rerun(1, 2, "why", "bob"))
+    assert not asked.is_same_as(shown)
+    assert shown.is_same_as(Rerun(5, 6, "", "bob", preview_id="p1"))
+    assert not shown.is_same_as(asked.expecting("p2"))
+    assert not shown.is_same_as(None)
+    assert not asked.is_same_as(None)
 
 
 def test_windows_that_need_no_order_can_be_rerun_in_part(tmp_path: Path) -> None:
     assert clicks(tmp_path, 0).never_rerun is None
 
 
-def test_a_rerun_says_what_it_does() -> None:
+def test_the_title_of_a_rerun() -> None:
     assert Rerun(0, DAY_MS, "", "ann").title == "rerun 1970-01-01 00:00:00 UTC to 1970-01-02 00:00:00 UTC"
     readmitted = Rerun(0, DAY_MS, "", "ann", late_only=True, key=("u1", "x")).title
     assert readmitted == "readmit late events of 1970-01-01 00:00:00 UTC to 1970-01-02 00:00:00 UTC, key u1, x"
 
 
 @given(st.integers(0, NOW_MS))
-def test_what_we_write_we_read(at_ms: int) -> None:
+def test_a_written_time_is_read_back(at_ms: int) -> None:
     assert time_ms("from", str(iso_instant(at_ms))) == at_ms
 
 
-def test_the_ledger_returns_what_it_was_given() -> None:
+def test_a_rerun_is_read_back_from_json() -> None:
     for rerun in (
         Rerun(1, 2, "why", "ann"),
         Rerun(1, 2, "", "ann", late_only=True, key=("u1", "é")).expecting("p1"),

@@ -1,4 +1,4 @@
-"""What the rows of a ledger come to, row by row: who runs, what is planned, what waits, what is committed."""
+"""State of a ledger, row by row: the claim, the plan, the batch that waits, and the newest commit."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ PREPARE = {"kind": "prepare", "batch_id": 1, "prepared": "_prepared/1", "sha256"
 
 
 class Followed:
-    """A ledger whose clock is simulated, and the state expected of it after each row."""
+    """A ledger with a simulated clock, and the state expected after each row."""
 
     def __init__(self, root: Path) -> None:
         self.now_ms = 1_000
@@ -68,7 +68,7 @@ class Followed:
         self.expected = LedgerState()
 
     def wrote(self, **changes: Any) -> None:
-        """The newest row made exactly these changes: as this ledger says it, and one that reads it all again."""
+        """The newest row made exactly these changes, both for this ledger and for one that reads all rows again."""
         before = self.expected
         fresh = Ledger(self.ledger.root, lambda: self.now_ms).state()
         self.expected = replace(before, version=fresh.version, sequence=before.sequence + 1, **changes)
@@ -128,7 +128,7 @@ def test_an_abandoned_batch_leaves_nothing_but_its_number(tmp_path: Path) -> Non
     followed.wrote(plan=None)
 
 
-def test_rows_of_kinds_are_those_and_in_order_however_many_lie_in_a_file(tmp_path: Path) -> None:
+def test_rows_of_kinds_are_complete_and_in_order(tmp_path: Path) -> None:
     ledger = Followed(tmp_path).ledger
     ledger.claim()
     ledger.write({"kind": "clock", "plan_time_ms": 1})
@@ -142,7 +142,7 @@ def test_rows_of_kinds_are_those_and_in_order_however_many_lie_in_a_file(tmp_pat
         assert [(row["sequence"], row["kind"]) for row in rows] == expected
 
 
-def test_rows_of_batches_before_one_are_left_out_where_a_file_has_none_later(tmp_path: Path) -> None:
+def test_files_without_later_batches_are_skipped(tmp_path: Path) -> None:
     ledger = Followed(tmp_path).ledger
     ledger.claim()
     for batch_ids in ([1, 2], [3, 2], [4]):
@@ -170,7 +170,7 @@ NEW = replace(PLAN, rerun=None, decision=None)
     ],
     ids=["heartbeat", "what is new", "a rerun", "a decision", "prepared", "committed"],
 )
-def test_a_decision_is_stopped_by_all_but_a_plan_of_what_is_new(
+def test_only_a_plan_of_new_files_may_come_before_a_decision(
     tmp_path: Path, meanwhile: list[dict[str, Any]], stops: bool
 ) -> None:
     ledger = Followed(tmp_path).ledger
@@ -183,7 +183,7 @@ def test_a_decision_is_stopped_by_all_but_a_plan_of_what_is_new(
     assert (ledger.state().time_ms == 9) is not stops
 
 
-def test_a_ledger_that_was_deleted_is_as_none(tmp_path: Path) -> None:
+def test_a_deleted_ledger_counts_as_none(tmp_path: Path) -> None:
     ledger = Followed(tmp_path).ledger
     ledger.write({"kind": "clock", "plan_time_ms": 1})
     assert ledger.state().time_ms == 1
@@ -191,11 +191,11 @@ def test_a_ledger_that_was_deleted_is_as_none(tmp_path: Path) -> None:
     assert ledger.state() == LedgerState()
 
 
-def test_a_row_of_a_newer_version_is_not_passed_over(tmp_path: Path) -> None:
+def test_a_row_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     ledger = Followed(tmp_path).ledger
     ledger.write({"kind": "clock", "plan_time_ms": 1})
     ledger.write({"kind": "zebra"})
-    with pytest.raises(StateMismatch, match=r"row 2 of the ledger is of a kind that this version .*: zebra"):
+    with pytest.raises(StateMismatch, match=r"row 2 of the ledger has a kind that this version .*: zebra"):
         ledger.state()
 
 
@@ -230,14 +230,14 @@ def test_plan_prepare_and_commit_rows_have_the_format(tmp_path: Path) -> None:
 def test_a_row_without_a_format_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = Followed(tmp_path).ledger
     with monkeypatch.context() as before:
-        before.setattr(ledger_rows, "OF_A_FORMAT", ())
+        before.setattr(ledger_rows, "KINDS_WITH_FORMAT", ())
         ledger.write(COMMIT)
     with pytest.raises(StateMismatch, match="has format 0"):
         ledger.state()
 
 
 @pytest.mark.parametrize("said", [{"kind": "advance", "who": "ann", "reason": ""}, {"hidden_until": 7}])
-def test_a_decision_of_a_newer_version_is_not_guessed(tmp_path: Path, said: dict[str, Any]) -> None:
+def test_a_decision_of_a_newer_version_is_refused(tmp_path: Path, said: dict[str, Any]) -> None:
     ledger, known = Followed(tmp_path).ledger, {"kind": "adopt", "who": "ann", "reason": ""}
     ledger.write({**COMMIT, "decision": json.dumps({**known, **said})})
     with pytest.raises(StateMismatch, match=r"(hidden_until|advance).* A newer version has written it"):
@@ -292,7 +292,7 @@ def test_the_first_row_that_another_program_deleted_stops_everything(tmp_path: P
     ],
     ids=["claim", "write", "write_together", "freeze", "replace_plan"],
 )
-def test_where_others_are_always_faster_it_is_given_up(
+def test_writing_fails_after_repeated_conflicts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, write: Callable[[Ledger], object]
 ) -> None:
     ledger = Followed(tmp_path).ledger
@@ -328,7 +328,7 @@ def test_a_plan_that_is_prepared_or_has_been_replaced_is_not_replaced(tmp_path: 
     assert ledger.state().plan == other
 
 
-def test_a_claim_of_this_process_is_held_by_it_in_words(tmp_path: Path) -> None:
+def test_holder_names_this_process(tmp_path: Path) -> None:
     ledger = Followed(tmp_path).ledger
     _, claim = ledger.claim()
     assert ledger.holder(claim) == f"process {os.getpid()} on this machine"

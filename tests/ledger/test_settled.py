@@ -1,4 +1,4 @@
-"""What is looked at without a claim, while another process goes on."""
+"""Reading of the state without a claim, while another process goes on."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_log_that_was_shortened_meanwhile_is_looked_at_again(tmp_path: Path) -
         ours.settled(lambda state: (_ for _ in ()).throw(CutLog(f"after {state.sequence}")))
 
 
-def test_what_is_damaged_is_said(tmp_path: Path) -> None:
+def test_damage_is_raised(tmp_path: Path) -> None:
     Ledger(tmp_path, wall_clock_ms).claim()
     with pytest.raises(Unreadable, match="cannot be read"):
         Ledger(tmp_path, wall_clock_ms).settled(lambda _: read(tmp_path, Prepared("_prepared/gone.json", "")))

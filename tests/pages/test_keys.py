@@ -65,7 +65,7 @@ def test_a_key_that_is_copied_from_a_page_is_found(tmp_path: Path, kind: pa.Data
 def test_a_text_that_is_not_such_a_key_is_refused_with_a_sentence(tmp_path: Path) -> None:
     made = clicks(tmp_path, files=0)
     tables, versions = with_results(made, pa.int64(), [1])
-    with pytest.raises(CannotLook, match="column user is int64, which this value is not"):
+    with pytest.raises(CannotLook, match="is not a value of column user, which is int64"):
         results(made, tables, versions, ResultFilter(key={"user": "ann"}))
 
 

@@ -209,7 +209,9 @@ def test_operations_lie_deep_within_one_another(spark: SparkSession, tmp_path: P
 @pytest.mark.spark
 @pytest.mark.embedded
 def test_two_aggregates_that_sail_takes_for_one_are_said(spark: SparkSession, tmp_path: Path) -> None:
-    said = pytest.raises(InvalidSpec, match=r'two of these aggregates by one name, sum.* or set engine = "spark"')
+    said = pytest.raises(
+        InvalidSpec, match=r'gives two of these aggregates the same name, sum.* or set engine = "spark"'
+    )
     definition = defined(tmp_path, {"a": "avg(v)", "b": "sum(cast(v as decimal(12, 2)))"}, "tumbling")
     schema = pa.schema([("user", pa.string()), ("at_ms", pa.int64()), ("v", pa.int64())])
     arrive(tmp_path, 1, [{"user": "a", "at_ms": START_MS, "v": 1}], schema)

@@ -1,4 +1,4 @@
-"""Any entry of any table's log, damaged: the next run names it, or its tables are those of an undisturbed one."""
+"""Damage to any entry of any table's log: the next run names it, or its tables equal those of an undisturbed run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def cut(entry: Path, following: Path) -> None:
 
 
 def shortened(entry: Path, following: Path) -> None:
-    """Cut off exactly after a line."""
+    """Cuts the entry off exactly after a line."""
     entry.write_text("".join(entry.read_text().splitlines(keepends=True)[:-1]))
 
 
@@ -44,7 +44,7 @@ def removed(entry: Path, following: Path) -> None:
 
 
 def exchanged(entry: Path, following: Path) -> None:
-    """Two entries, in the wrong order."""
+    """Swaps two entries."""
     if following.exists():
         text = entry.read_bytes()
         entry.write_bytes(following.read_bytes())
@@ -52,12 +52,12 @@ def exchanged(entry: Path, following: Path) -> None:
 
 
 def reordered(entry: Path, following: Path) -> None:
-    """The lines of an entry, which have no order."""
+    """Reorders the lines of an entry. Their order has no meaning."""
     entry.write_text("\n".join(reversed(entry.read_text().splitlines())) + "\n")
 
 
 def replaced(entry: Path, following: Path) -> None:
-    """By JSON, but not of actions."""
+    """Replaces the entry by JSON that has no actions."""
     entry.write_text("null\n")
 
 
@@ -73,7 +73,7 @@ def after_two(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def committed(after_two: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of it, for one test."""
+    """A copy of that folder, for one test."""
     compute_simply(monkeypatch)
     monkeypatch.setattr(Ledger, "_is_free", lambda *_: True)  # who has released a claim may be in the damaged entry
     return Path(shutil.copytree(after_two, tmp_path / "committed"))
@@ -100,7 +100,7 @@ def test_no_damage_goes_unnoticed(committed: Path, tmp_path: Path) -> None:
 
 
 def end(folder: Path, entry: Path, damage: Callable[[Path, Path], None]) -> str:
-    """What comes of a run: `named` or `whole`."""
+    """Outcome of a run: `named` or `whole`."""
     following = entry.with_name(f"{int(entry.stem) + 1:020}.json")
     newest = not following.exists()
     checkpoints = entry.parent.glob("*.checkpoint.parquet")

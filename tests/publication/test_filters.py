@@ -1,4 +1,4 @@
-"""A filter in DuckDB finds all its rows, whatever the log says of a column: bounds, one of them, or none."""
+"""A filter in DuckDB finds all its rows, whatever bounds the log has for a column: both, one, or none."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
 
 @pytest.fixture(scope="module")
 def pipeline(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Definition:
-    """One whose tables have several files, with keys, averages and conditions that are in one of them, and nulls."""
+    """A pipeline whose tables have several files, with keys, averages and conditions that occur in one file only, and
+    nulls.
+    """
     folder = tmp_path_factory.mktemp("filters")
     definition = clicks(folder, 0, CLICKS.partition("[aggregates]")[0] + OUTPUTS)
     for number, users in enumerate(([str(UUID(int=7 << 100)), LONG], [str(UUID(int=9 << 100)), "é" * 40], ["c"]), 1):
@@ -46,7 +48,7 @@ def pipeline(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> D
 
 
 def filters(rows: pa.Table) -> list[tuple[str, list[Any]]]:
-    """Each column compared with each of its values, in each way, and looked for in lists and ranges."""
+    """Every comparison of each column with each of its values, and searches in lists and ranges."""
     found: list[tuple[str, list[Any]]] = []
     for name in rows.column_names:
         found += [(f'"{name}" is null', []), (f'"{name}" is not null', [])]

@@ -1,4 +1,6 @@
-"""Another program changes a table's columns and none of its files: the next run says so before it computes anything."""
+"""Another program changes a table's columns but none of its files: the next run names it before it computes
+anything.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ def after_one(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def begun(after_one: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Definition:
-    """A copy of it, for one test."""
+    """A copy of that folder, for one test."""
     compute_simply(monkeypatch)
     return pipeline(Path(shutil.copytree(after_one, tmp_path / "pipeline")))
 
@@ -89,7 +91,7 @@ def test_settings_and_comments_are_not_columns(begun: Definition, harmless: Call
 
 
 def test_a_column_added_while_a_batch_is_prepared(begun: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And taken back: the batch is published as it was prepared."""
+    """After the column is removed again, the batch is published as it was prepared."""
     with monkeypatch.context() as patch:
         patch.setattr(delta_commits, "commit_logged", stopping(delta_commits.commit_logged, "results"))
         with pytest.raises(RuntimeError, match="stopped"):

@@ -1,4 +1,4 @@
-"""Data files that are gone from under a committed table: a run that needs one names it, and goes no further."""
+"""Missing data files of a committed table: a run that needs one names it and stops."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from windowlib.definition.definition import Definition
 from windowlib.delta import log
 from windowlib.delta.commits import LostFiles
 from windowlib.delta.tables import Tables
-from windowlib.publication.damage import InspectionDepth, check_all, check_there
+from windowlib.publication.damage import InspectionDepth, check_all, check_exist
 from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
 from windowlib.runs.run import RunRequest
@@ -76,7 +76,7 @@ def test_a_file_that_is_gone_is_named(spark: SparkSession, pipeline: Definition,
 
 
 def damage(definition: Definition, table: str, how: str) -> list[str]:
-    """Cuts the files that the newest entry of a table's log has added, or overwrites their ends, or rows alone."""
+    """Cuts the files that the newest entry of a table's log has added, or overwrites their ends, or only their rows."""
     folder, newest = definition.root / table, DeltaTable(definition.root / table).version()
     damaged = sorted(log.entry(folder, newest).added)
     for path in (folder / path for path in damaged):
@@ -133,7 +133,7 @@ def test_of_several_pipelines_the_one_that_has_lost_a_file_names_it(
 def test_a_file_of_ids_that_is_gone_is_named_once_a_batch_may_repeat_one(
     spark: SparkSession, pipeline: Definition
 ) -> None:
-    """A batch reads those files of ids alone that may hold one of its own."""
+    """A batch reads only the id files that may hold one of its own ids."""
     before, arrived = versions(pipeline), sorted(pipeline.source.path.glob("*.parquet"))
     lose(pipeline, "seen_ids")
     pq.write_table(pq.read_table(arrived[1]).slice(1), arrived[-1])
@@ -143,7 +143,7 @@ def test_a_file_of_ids_that_is_gone_is_named_once_a_batch_may_repeat_one(
 
 
 def test_the_vacuum_is_named(spark: SparkSession, pipeline: Definition) -> None:
-    """Rows were deleted, VACUUM took the old files, and then the table was restored without them."""
+    """Rows were deleted, VACUUM deleted the old files, and then the table was restored without them."""
     table = DeltaTable(pipeline.root / "results")
     left = table.version()
     table.delete("user = 'u1'")
@@ -166,7 +166,7 @@ def test_how_to_continue_without_a_backup(spark: SparkSession, after_two: Path, 
 
 
 def test_the_way_back_is_to_a_batch_that_was_committed(spark: SparkSession, pipeline: Definition) -> None:
-    """Batch 3 was given up, and 4 wrote the file: it named 3."""
+    """Batch 3 was abandoned and batch 4 wrote the file. The message once named batch 3."""
     plan(pipeline, clock)
     abandon(pipeline, "ann", "a wrong file", clock)
     assert [one.batch_id for one in advance(pipeline, lambda: spark, clock=clock)] == [4]
@@ -177,11 +177,11 @@ def test_the_way_back_is_to_a_batch_that_was_committed(spark: SparkSession, pipe
     for file in (pipeline.root / "ledger").glob("*.parquet"):  # then there is no way back
         file.unlink()
     with pytest.raises(LostFiles, match=r"^a file of table results is gone: .* from a backup of the warehouse$"):
-        check_there(results, results.files(results.version()))
+        check_exist(results, results.files(results.version()))
 
 
 def counted(definition: Definition, table: str) -> list[str]:
-    """The rows of a table, whichever batch has written them."""
+    """Number of rows of a table, of all batches."""
     rows = read_table(definition, table).to_pylist()
     return sorted(str({name: value for name, value in row.items() if name != "batch_id"}) for row in rows)
 

@@ -1,4 +1,4 @@
-"""From staged files to what a batch commits to each table: names, partitions, columns; no engine runs."""
+"""Changes of each table, made from staged files: names, partitions, columns. No engine runs."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def tables(tmp_path: Path) -> Tables:
 
 
 def holding(tables: Tables, name: str, columns: Schema, rows: int = 2) -> list[DataFile]:
-    """The files of a new table, of one row each."""
+    """Files of a new table, with one row each."""
     table = tables[name]
     delta_commits.create(table, columns)
     arrow = pa.schema(columns.to_arrow())
@@ -194,7 +194,7 @@ def test_equal_columns_change_no_columns(tables: Tables) -> None:
 
 
 @pytest.mark.parametrize("rows", [0, 2])
-def test_other_columns_come_with_another_definition_where_no_row_stays(tables: Tables, rows: int) -> None:
+def test_other_columns_are_accepted_if_no_row_stays(tables: Tables, rows: int) -> None:
     files, other = holding(tables, "open_windows", schema(n="long"), rows), schema(n="long", published="string")
     found = publish.table_change(tables, "open_windows", StagedChanges([A], files, schema=other), 1 if rows else 0)
     assert (found.schema, found.columns) == (None, other.to_json())

@@ -1,4 +1,4 @@
-"""Any reader of Delta tables reads the same rows: delta-rs, Spark with its own Delta reader, DuckDB."""
+"""All readers of Delta tables read the same rows: delta-rs, Spark with its own Delta reader, DuckDB."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Definition:
-    """The pipeline of clicks after all its files, with what Spark saw of each."""
+    """The clicks pipeline after all its files, with the rows that Spark read from each table."""
     folder = tmp_path_factory.mktemp("readers")
     clicks(folder)
     plain = {name: value for name, value in os.environ.items() if name != "SPARK_CONNECT_MODE_ENABLED"}  # as Sail sets
@@ -58,7 +58,7 @@ def seen_by_spark(pipeline: Definition, name: str) -> list[Row]:
 
 
 def removed(folder: Path) -> set[str]:
-    """The files that the newest checkpoint of a table names as removed."""
+    """Files that the newest checkpoint of a table names as removed."""
     newest = max((folder / "_delta_log").glob("*.checkpoint.parquet"))
     return {one["path"] for one in pq.read_table(newest)["remove"].to_pylist() if one}
 
@@ -146,7 +146,7 @@ class TestReaders:
                 bracketed += 1
         assert bracketed
 
-    def test_columns_that_files_have_beyond_the_tables_are_not_seen(self, pipeline: Definition) -> None:
+    def test_readers_ignore_columns_that_the_table_lacks(self, pipeline: Definition) -> None:
         folder = pipeline.root / "results"
         columns = {field.name for field in DeltaTable(str(folder)).schema().fields}
         in_files = {
@@ -173,7 +173,7 @@ def identity(row: Row) -> tuple[Any, ...]:
 
 
 def test_statistics_keep_to_what_readers_understand(tmp_path: Path) -> None:
-    """Years of one digit, microseconds, long texts, infinities: a bound is right or it is left out."""
+    """Years of one digit, microseconds, long texts, infinities: each bound is right or left out."""
     first, last = datetime(1, 1, 1, 0, 0, 0, 1, UTC), datetime(9998, 12, 31, 23, 59, 59, 999_999, UTC)
     columns = {
         "at": pa.array([first, last], pa.timestamp("us", "UTC")),

@@ -1,4 +1,4 @@
-"""A prepared publication is rolled forward exactly once, by however many runs, whatever happened to the tables."""
+"""A prepared publication is rolled forward exactly once, by any number of runs, whatever happened to the tables."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def version(root: Path, name: str) -> int | None:
 
 
 def values(root: Path) -> dict[str, list[int]]:
-    """The rows of every table."""
+    """Rows of every table."""
     return {
         name: sorted(
             value
@@ -44,7 +44,7 @@ def values(root: Path) -> dict[str, list[int]]:
 
 
 def publication(root: Path, batch_id: int, *rows: int) -> Publication:
-    """A batch that replaces the rows of `results` and appends to the others."""
+    """A batch that replaces the rows of `results` and appends to the other tables."""
     changes = []
     for name in TABLES:
         folder = root / name
@@ -70,7 +70,7 @@ def roll(root: Path, what: Publication) -> dict[str, int]:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A pipeline of two batches."""
+    """A pipeline with two batches."""
     roll(tmp_path, publication(tmp_path, 1, 1, 2))
     roll(tmp_path, publication(tmp_path, 2, 3))
     return tmp_path
@@ -84,13 +84,13 @@ def test_it_creates_tables_and_replaces_files(root: Path) -> None:
 def test_rolled_forward_twice_it_changes_nothing(root: Path) -> None:
     third = publication(root, 3, 4)
     versions = roll(root, third)
-    assert {one.standing for one in roll_forward.judge(Tables(root), third)} == {PublicationState.DONE}
+    assert {one.state for one in roll_forward.judge(Tables(root), third)} == {PublicationState.DONE}
     assert roll(root, third) == versions
     assert {name: version(root, name) for name in TABLES} == versions
 
 
 class Stop(BaseException):
-    """The end of a run that no handler of it sees."""
+    """Ends a run. No handler of the run catches it."""
 
 
 def at_commit(patch: pytest.MonkeyPatch, number: int, act: Callable[[], None]) -> None:
@@ -157,16 +157,16 @@ def test_a_table_that_another_program_changed_is_named_and_nothing_is_touched(ro
     assert {name: version(root, name) for name in TABLES} == before
 
 
-def test_a_compaction_that_took_nothing_away_that_is_to_go_is_accepted(root: Path) -> None:
+def test_a_compaction_that_kept_the_files_to_remove_is_accepted(root: Path) -> None:
     what = publication(root, 3, 4)
     DeltaTable(root / "run_metrics").optimize.compact()
-    assert [one.standing for one in roll_forward.judge(Tables(root), what)][-1] is PublicationState.MOVED_ON
+    assert [one.state for one in roll_forward.judge(Tables(root), what)][-1] is PublicationState.MOVED_ON
     roll(root, what)
     assert values(root)["run_metrics"] == [1, 2, 3, 4]
 
 
 def compacted(root: Path) -> tuple[Publication, Path]:
-    """A publication that replaces files of `results` which a compaction then took away."""
+    """A publication that replaces files of `results`, and a compaction that removed these files afterwards."""
     roll(root, replace(publication(root, 3, 4), changes=publication(root, 3, 4).changes[:1]))
     folder = root / "results"
     extra = data_files.write(folder, pa.table({"value": pa.array([30], pa.int64())}))
@@ -183,7 +183,7 @@ def compacted(root: Path) -> tuple[Publication, Path]:
 )
 def test_a_compaction_of_files_that_are_to_go_is_undone(root: Path) -> None:
     what, folder = compacted(root)
-    assert [one.standing for one in roll_forward.judge(Tables(root), what)][1] is PublicationState.COMPACTED
+    assert [one.state for one in roll_forward.judge(Tables(root), what)][1] is PublicationState.COMPACTED
     roll(root, what)
     assert values(root)["results"] == [5]
     newest = version(root, "results")
@@ -231,7 +231,7 @@ def test_a_damaged_log_entry_is_named_with_the_way_back(root: Path, left: str) -
         roll_forward.judge(Tables(root), what)
 
 
-def test_what_is_written_down_is_read_back(root: Path) -> None:
+def test_a_written_publication_is_read_back(root: Path) -> None:
     what = publication(root, 3, 4)
     assert prepare.read(root, prepare.write(root, what)) == what
 
@@ -255,7 +255,7 @@ def test_a_prepare_file_that_was_changed_or_is_newer_is_refused(root: Path) -> N
         prepare.read(root, prepared)
 
 
-def test_files_that_readers_of_changes_skip_are_committed_so(root: Path) -> None:
+def test_quiet_files_are_committed_without_a_change_of_data(root: Path) -> None:
     third = publication(root, 3, 4)
     results = next(one for one in third.changes if one.name == "results")
     quiet = replace(results, quiet=tuple(file.path for file in results.remove))

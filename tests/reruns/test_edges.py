@@ -1,4 +1,4 @@
-"""Where one millisecond decides what a batch or a rerun reads: the edges of files, source ranges and lateness."""
+"""Boundaries at which one millisecond decides what is read: edges of files, source ranges and lateness."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ events = "count(*)"
 
 
 def judge(late_up_to_ms: int) -> Admission:
-    """Windows whose last millisecond is not above `late_up_to_ms` are late."""
+    """Admission for which windows are late if their last millisecond is not above `late_up_to_ms`."""
     return Admission(("k",), "t", "ms", Session(GAP_MS), late_up_to_ms)
 
 
@@ -86,7 +86,7 @@ def test_a_changed_file_has_the_events_that_it_had_and_those_that_it_has() -> No
 
 @pytest.mark.parametrize("hour", [-100_000, 500_000])
 def test_a_file_of_text_may_have_a_session_that_reaches_any_later_time(tmp_path: Path, hour: int) -> None:
-    """No footer says how long its gaps are; before 1970, too."""
+    """Text files have no footer with the longest gap. The same holds before 1970."""
     (tmp_path / "gaps.toml").write_text(GAPS)
     definition = load_definition(tmp_path / "gaps.toml")
     at_ms, span = hour * HOUR_MS, TimeRange(hour * HOUR_MS + 2 * HOUR_MS, hour * HOUR_MS + 3 * HOUR_MS)
@@ -100,20 +100,20 @@ def test_the_source_range_of_a_plan_ends_with_its_last_file() -> None:
     assert (plan.to_sequence, FILES[-1].sequence) == (5, 5)
 
 
-def test_a_rerun_is_another_s_by_its_preview_or_else_by_all_that_it_asks_for() -> None:
+def test_reruns_are_the_same_by_preview_id_or_else_by_all_fields() -> None:
     asked = Rerun(0, 10, "a test", "ann")
-    assert asked.is_that_of(Rerun(0, 10, "a test", "ann"))
+    assert asked.is_same_as(Rerun(0, 10, "a test", "ann"))
     others = (None, Rerun(0, 11, "a test", "ann"), Rerun(0, 10, "a test", "ben"), asked.expecting("p1"))
-    assert [asked.is_that_of(other) for other in others] == [False] * 4
+    assert [asked.is_same_as(other) for other in others] == [False] * 4
     expecting = asked.expecting("p1")
-    assert expecting.is_that_of(Rerun(0, 11, "for another reason", "ben", preview_id="p1"))
-    assert [expecting.is_that_of(other) for other in (None, asked, asked.expecting("p2"))] == [False] * 3
+    assert expecting.is_same_as(Rerun(0, 11, "for another reason", "ben", preview_id="p1"))
+    assert [expecting.is_same_as(other) for other in (None, asked, asked.expecting("p2"))] == [False] * 3
 
 
 @pytest.mark.spark
 @pytest.mark.embedded
 def test_a_chain_that_ends_where_a_range_begins_is_not_replaced(spark: SparkSession) -> None:
-    """Chains are half-open, and so are ranges; intervals that touch are one chain."""
+    """Chains and ranges are half-open. Intervals that touch are one chain."""
     of = [("a", 100, 150, False), ("a", 150, 200, False), ("b", 100, 201, False), ("c", 300, 400, False),
           ("d", 299, 400, False), ("e", 0, 50, True)]  # fmt: skip
     rows = spark.createDataFrame(of, f"key string, window_start_ms long, window_end_ms long, {CHOSEN} boolean")
@@ -137,9 +137,7 @@ APART = [(NAN, 5.0), (INF, 5.0), (-INF, INF), (NAN, INF), (INF, 1.7e308), (1.7e3
 @pytest.mark.spark
 @pytest.mark.both
 @pytest.mark.parametrize("exact", [False, True])
-def test_computed_doubles_are_equal_that_differ_by_little_and_no_number_is_near_nan_or_infinity(
-    spark: SparkSession, exact: bool
-) -> None:
+def test_nearly_equal_doubles_are_equal_but_no_number_equals_nan_or_infinity(spark: SparkSession, exact: bool) -> None:
     pairs = [*SAME, *NEAR, *APART]
     rows = spark.createDataFrame([(n, *pair) for n, pair in enumerate(pairs)], "n int, one double, other double")
     found = rows.select("n", equal(rows["one"], rows["other"], DoubleType(), exact=exact).alias("same")).collect()
@@ -148,7 +146,7 @@ def test_computed_doubles_are_equal_that_differ_by_little_and_no_number_is_near_
     assert [row["same"] for row in sorted(found)] == [row["same"] for row in sorted(turned)] == expected
 
 
-def test_extremes_and_chosen_values_are_exact_and_what_is_computed_is_not() -> None:
+def test_extremes_and_chosen_values_are_compared_exactly() -> None:
     formulas = {"most": "max(v)", "one": "first(v)", "at": "max_by(v, w)", "total": "sum(v)", "mean": "avg(v)",
                 "mid": "median(v)", "span": "max(v) - min(v)", "n": "count(*)", "spread": "stddev(v)"}  # fmt: skip
     assert read_aggregates(formulas).exact == {"most", "one", "at", "n"}

@@ -1,4 +1,4 @@
-"""Empty event ids: such a row has no id, so no batch, rerun, readmission or erasure takes it for a duplicate."""
+"""Empty event ids: such a row has no id. No batch, rerun, readmission or erasure treats it as a duplicate."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RESULTS = {("ann", "10:00"): (3, 6), ("bob", "10:00"): (2, 10), ("bob", "11:00")
 
 
 def test_a_row_with_an_empty_id_is_never_a_duplicate(spark: SparkSession, tmp_path: Path) -> None:
-    """Neither in one file nor across batches. An id of blanks is an id."""
+    """Neither in one file nor across batches. A blank id is an id."""
     hours = Hours(tmp_path, spark).read([*FIRST, *BLANK], SECOND, END)
     assert hours.results() == RESULTS
     assert hours.refused() == {("1.parquet", 4): "duplicate"}
@@ -33,7 +33,7 @@ def test_a_row_with_an_empty_id_is_never_a_duplicate(spark: SparkSession, tmp_pa
 
 
 def test_a_rerun_counts_rows_with_an_empty_id_again(spark: SparkSession, tmp_path: Path) -> None:
-    """Also those of a repaired file, which are judged again, next to those of another file."""
+    """Also rows of a repaired file, which are judged again, next to those of another file."""
     hours = Hours(tmp_path, spark).read([*FIRST, *BLANK], SECOND, END)
     hours.rerun("10:00", "12:00")
     assert hours.results() == RESULTS
@@ -46,7 +46,7 @@ def test_a_rerun_counts_rows_with_an_empty_id_again(spark: SparkSession, tmp_pat
 
 
 def test_late_rows_with_an_empty_id_are_all_readmitted(spark: SparkSession, tmp_path: Path) -> None:
-    """Those with the time of a counted row, too: a repeated id and time would keep them out."""
+    """Also those with the time of a counted row: a repeated id and time would exclude them."""
     hours = Hours(tmp_path, spark).read(FIRST, END, SECOND, [("", "ann", "10:05", 128)])
     assert [row["event_id"] for row in hours.rows("late_events")] == [None] * 3
     hours.rerun("10:00", "12:00", late_only=True)

@@ -1,4 +1,4 @@
-"""What a rerun leaves of windows in flight, late events, and files of results, that it does not recompute."""
+"""A rerun leaves windows in flight, late events and result files that it does not recompute."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def written(folder: Path, number: int, events: Sequence[Event], *, again: bool =
 
 
 def done(spark: SparkSession, folder: Path, lateness: str, files: Sequence[Sequence[Event]], partition: str) -> Path:
-    """The file of a pipeline that has read these files."""
+    """The definition of a pipeline that has read these files."""
     text = DEFINITION.replace('allowed_lateness = "2h"', f'allowed_lateness = "{lateness}"')
     definition = clicks(folder, 0, f'{text}[storage]\nstate_partition = "{partition}"\n')
     for number, events in enumerate(files, 1):
@@ -59,7 +59,7 @@ def loaded(file: Path) -> Definition:
 
 
 def in_flight(definition: Definition) -> dict[str, tuple[float, int]]:
-    """The user of each window: its first hour, its events."""
+    """Windows in flight by user: first hour and events."""
     rows = read_table(definition, "open_windows").to_pylist()
     return {row["user"]: ((row["window_start_ms"] - START_MS) / HOUR_MS, row["elements"]) for row in rows}
 
@@ -78,8 +78,8 @@ def test_windows_next_to_those_that_are_recomputed_stay_in_flight(spark: SparkSe
     assert (found["clicks"], found["total"]) == (3, 10)
 
 
-def test_the_first_windows_of_all_are_those_of_a_rerun(spark: SparkSession, tmp_path: Path) -> None:
-    """No batch before had an event, so there is no table of windows in flight yet."""
+def test_a_rerun_creates_the_table_of_windows_in_flight(spark: SparkSession, tmp_path: Path) -> None:
+    """No earlier batch had an event, so there is no table of windows in flight yet."""
     file = done(spark, tmp_path, "1d", [], partition="1d")
     arrive(tmp_path, 1, [{"user": None, "at_ms": START_MS, "value": 1}])
     advance(loaded(file), lambda: spark, clock=clock)
@@ -92,9 +92,9 @@ def test_the_first_windows_of_all_are_those_of_a_rerun(spark: SparkSession, tmp_
     assert found == {"a": 10, "b": 25}
 
 
-def test_what_is_late_by_another_lateness_goes_wherever_it_lies(spark: SparkSession, tmp_path: Path) -> None:
-    """The session of b ends at 03:16, that of d 1 ms later, the watermark is 1 ms before 06:00; their partition is none
-    that is recomputed.
+def test_windows_late_by_a_new_lateness_are_removed_everywhere(spark: SparkSession, tmp_path: Path) -> None:
+    """The session of b ends at 03:16, that of d 1 ms later. The watermark is 1 ms before 06:00. Their partition is not
+    recomputed.
     """
     later = 3.1 + 1 / HOUR_MS
     events = [("a", 0, 1), ("b", 3, 2), ("b", 3.1, 3), ("d", 3, 2), ("d", later, 3)]
@@ -131,7 +131,7 @@ def test_files_of_days_that_do_not_change_are_not_written_again(spark: SparkSess
 def test_late_events_of_a_file_that_was_rewritten_are_gone_and_those_of_others_stay(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """They lie after the only window that is recomputed, and in the range."""
+    """They lie after the only window that is recomputed, but in the range."""
     files: list[list[Event]] = [[("c", 10, 1)], [("a", 9, 2)], [("b", 9.1, 3)]]
     file = done(spark, tmp_path, "0s", files, partition="1d")
     late = [(row["user"], row["source_file"]) for row in read_table(loaded(file), "late_events").to_pylist()]
@@ -152,7 +152,7 @@ def test_late_events_of_a_file_that_was_rewritten_are_gone_and_those_of_others_s
 def test_a_chain_of_late_events_is_followed_to_both_ends_in_a_few_steps(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each step reads twice as far: nothing but the events themselves says how far the chain reaches."""
+    """Each step reads twice as far, because only the events themselves show how far the chain extends."""
     definition = clicks(tmp_path, 0, without(DEFINITION, "max_files_per_run", "allowed_lateness", "first"))
     written(tmp_path, 1, [("z", 48, 1)])
     advance(definition, lambda: spark, clock=clock)
@@ -175,9 +175,7 @@ def test_a_chain_of_late_events_is_followed_to_both_ends_in_a_few_steps(
     assert len(reads) <= 6
 
 
-def test_files_that_are_as_they_were_are_read_once(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unchanged_files_are_read_once(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tumbling = DEFINITION.replace('type = "session"\ngap = "10m"', 'type = "tumbling"\nsize = "1h"')
     definition = clicks(tmp_path, 0, tumbling)
     written(tmp_path, 1, [("a", 0, 1), ("b", 0.5, 2)])

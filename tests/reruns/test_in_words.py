@@ -1,4 +1,4 @@
-"""A dry run in words, and which files of the source a rerun needs; no engine runs."""
+"""Text of a dry run, and the source files that a rerun needs. No engine runs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def preview(**changes: Any) -> Preview:
 # -- words -----------------------------------------------------------------------------------------------------------
 
 
-def test_what_would_change_in_sentences() -> None:
+def test_facts_describe_the_changes() -> None:
     much = preview(
         windows={"added": 1_000, "changed": 2, "removed": 3, "extended": 4, "moved": 0},
         in_flight=[0, 4],
@@ -69,7 +69,7 @@ def test_what_would_change_in_sentences() -> None:
     }
 
 
-def test_what_would_not_change_is_left_out() -> None:
+def test_facts_leave_out_unchanged_parts() -> None:
     said = dict(words.facts(preview()))
     assert {*said} == {"reaches", "reads", "windows", "rows"}
     assert (said["reads"], said["rows"]) == ("1 file, 999 bytes", "none")
@@ -194,7 +194,7 @@ def test_a_key_that_is_hidden_is_in_no_title(tmp_path: Path, hide: tuple[str, ..
     assert words.title(replace(asked, key=None), ["user"], hide).endswith("00:01:00 UTC")
 
 
-def test_a_preview_changes_nothing_only_if_nothing_that_is_kept_changes() -> None:
+def test_a_preview_changes_nothing_only_if_all_records_stay() -> None:
     assert preview().summary.changes_nothing
     for change in ({"late_readmitted": 1}, {"files_missing": ["a"]}, {"files_changed": 1}):
         assert not preview(**change).summary.changes_nothing
@@ -225,7 +225,9 @@ def test_a_dry_run_is_read_back_as_it_was_and_one_of_an_earlier_format_is_refuse
     previews.keep(tmp_path, made)
     assert previews.load(tmp_path, "p1") == made
     previews.keep(tmp_path, replace(preview(format=1), preview_id="p0"))
-    with pytest.raises(RerunRefused, match="preview p0 has format 1, and this version reads format 2; make a new one"):
+    with pytest.raises(
+        RerunRefused, match="preview p0 has format 1, but this version reads format 2; make a new preview"
+    ):
         previews.load(tmp_path, "p0")
     assert [kept.preview_id for kept in previews.previews(tmp_path)] == ["p1"]
 
@@ -304,7 +306,7 @@ def test_an_element_whose_own_gap_reaches_into_the_span_is_read(tmp_path: Path, 
     assert bool(reading(dynamic, [known()], TimeRange(50, 60))) == is_read
 
 
-def test_an_element_whose_gap_no_footer_says_is_read(tmp_path: Path) -> None:
+def test_a_file_without_gap_statistics_is_read(tmp_path: Path) -> None:
     dynamic = definition(tmp_path, 'type = "session"\ngap_column = "gap"')
     pq.write_table(pa.table({"at": [10], "gap": [1]}), tmp_path / "incoming" / "a.parquet", write_statistics=["at"])
     (tmp_path / "incoming" / "gap=45").mkdir()
@@ -321,7 +323,7 @@ def test_a_file_that_is_gone_is_named_unless_that_is_accepted(tmp_path: Path) ->
         source.check_files(of, gone, covered, ASKED)
     assert "6 files with 18 rows" in str(said.value)
     assert "  4.parquet: 3 rows, 1970-01-01 00:00:00.010 UTC" in str(said.value)
-    assert "\n  and 1 more\nRestore them; or say --accept-gap: then their events are taken out" in str(said.value)
+    assert "\n  and 1 more\nRestore them, or add --accept-gap: it removes their events" in str(said.value)
     source.check_files(of, gone, covered, replace(ASKED, accept_gap=True))
     source.check_files(of, [known(now=None, replaced=True)], covered, ASKED)
     with pytest.raises(RerunRefused, match="1 file with 3 rows") as said:
@@ -331,14 +333,14 @@ def test_a_file_that_is_gone_is_named_unless_that_is_accepted(tmp_path: Path) ->
 
 
 def test_late_events_are_readmitted_without_a_file_that_is_gone_by_a_rerun(tmp_path: Path) -> None:
-    """Readmitting has no such option: it may take out no event."""
+    """Readmission has no such option, because it may not remove events from windows."""
     of, gone = definition(tmp_path).source, [known(now=None)]
     with pytest.raises(RerunRefused) as said:
         source.check_files(of, gone, TimeRange(10, 20), replace(ASKED, late_only=True))
     span = "--from 1970-01-01T00:00:00Z --to 1970-01-01T00:00:01.500Z"
-    command = f"rerun {of.file} {span} --accept-gap --dry-run` shows what that would change."
+    command = f"rerun {of.file} {span} --accept-gap --dry-run` shows the changes."
     assert command in str(said.value)
-    assert "say --accept-gap" not in str(said.value)
+    assert "add --accept-gap" not in str(said.value)
 
 
 def test_a_file_that_has_changed_must_lie_in_what_is_recomputed(tmp_path: Path) -> None:
@@ -349,6 +351,6 @@ def test_a_file_that_has_changed_must_lie_in_what_is_recomputed(tmp_path: Path) 
     source.check_files(of, [known()], TimeRange(0, 1), ASKED)
 
 
-def test_a_file_that_is_gone_is_a_line_whatever_it_is_called() -> None:
+def test_a_missing_file_takes_one_line_whatever_its_name() -> None:
     gone = KnownFile(SourceFile("part\n9\x1b.parquet", 1, 1, 1), None, 5_020, None, None)
     assert source.listed([gone]) == "  part\\x0a9\\x1b.parquet: 5,020 rows, no event"

@@ -1,4 +1,4 @@
-"""The changes that a preview counts and shows: ranked by the difference of numbers, old and new sessions as one."""
+"""Changes that a preview counts and shows: ranked by numeric difference, with old and new sessions as one change."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ START = datetime(2026, 3, 2, tzinfo=UTC)
 def changes(
     spark: SparkSession, rows: Sequence[tuple[Any, ...]], *, additive: Sequence[str] = ("n",), sessions: bool = False
 ) -> RerunChanges:
-    """The changes of rows (what became of it, user, first and last hour, values before, values after)."""
+    """The changes of rows (part, user, first and last hour, values before, values after)."""
     made = [
         (part, user, START + timedelta(hours=first), START + timedelta(hours=last), *(after or before or ()), before)
         for part, user, first, last, before, after in rows
@@ -35,13 +35,13 @@ def changes(
 
 
 def shown(spark: SparkSession, *rows: tuple[str, str, Values | None, Values | None], **more: Any) -> list[Any]:
-    """The users of the windows that are shown, of rows (what became of it, user, before, after)."""
+    """Users of the shown windows, for rows (part, user, before, after)."""
     found = changes(spark, [(part, user, 0, 1, before, after) for part, user, before, after in rows], **more)
     return [row["user"] for row in found.largest]
 
 
 def test_a_change_of_any_output_counts(spark: SparkSession) -> None:
-    """Of the first output alone, which is the same everywhere, the list was in the order of keys."""
+    """The first output is equal everywhere. Ranked by it alone, the list was in key order."""
     small = [(CHANGED, f"a{i}", (5, 20.0, "x"), (5, 21.0, "x")) for i in range(LARGEST)]
     doubled = (CHANGED, "z", (5, 17.5, "x"), (5, 34.9, "y"))
     fewer = (CHANGED, "y", (5, 10.0, "x"), (3, 10.0, "x"))
@@ -49,7 +49,7 @@ def test_a_change_of_any_output_counts(spark: SparkSession) -> None:
     assert found == ["y", "z", *(f"a{i}" for i in range(LARGEST - 2))]  # equal ones by key
 
 
-def test_what_is_infinite_or_nan_comes_first(spark: SparkSession) -> None:
+def test_infinite_and_nan_differences_come_first(spark: SparkSession) -> None:
     rows = [
         (ADDED, "a", None, (100, 1.0, "x")),
         (REMOVED, "b", (50, 9e300, None), None),
@@ -70,7 +70,7 @@ def test_differences_of_counts_and_sums_rank_before_those_of_other_numbers(spark
 
 
 def test_a_session_that_grew_is_extended_and_ranks_by_its_difference(spark: SparkSession) -> None:
-    """Its old bounds were shown as removed and its new ones as added, both before every small window."""
+    """Its old bounds were once shown as removed and its new ones as added, both before every small window."""
     rows = [
         (REMOVED, "big", 0, 2, (1000, 1.0, "x"), None),
         (ADDED, "big", 0, 3, None, (1001, 1.0, "x")),
@@ -89,7 +89,7 @@ def test_a_session_that_grew_is_extended_and_ranks_by_its_difference(spark: Spar
     }
 
 
-def test_sessions_that_take_the_place_of_one_another_are_one_change(spark: SparkSession) -> None:
+def test_sessions_that_replace_one_another_are_one_change(spark: SparkSession) -> None:
     one, two = (1, 1.0, "x"), (2, 5.0, "y")
     rows = [
         (REMOVED, "cut", 0, 3, two, None),

@@ -1,4 +1,4 @@
-"""Files that were read before a pattern left them out: they stay read, and reruns have their events."""
+"""Files that were read before a pattern excluded them: they count as read, and reruns include their events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SECOND: list[Row] = [(None, "ann", "10:30", 2), (None, "ann", "15:00", 7)]
 
 @pytest.fixture(scope="module")
 def after_two(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Hours:
-    """After a run, and a pattern that leaves the first file out."""
+    """A pipeline after a run, and a pattern that excludes the first file."""
     made = Hours(tmp_path_factory.mktemp("after"), spark).read(FIRST, SECOND)
     assert made.results() == {("ann", "10:00"): (2, 3)}
     file = made.definition.file
@@ -29,7 +29,7 @@ def after_two(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture
 def hours(after_two: Hours, tmp_path: Path) -> Hours:
-    """A copy of it, for one test."""
+    """A copy of that pipeline, for one test."""
     return after_two.copied(tmp_path / "hours")
 
 
@@ -45,7 +45,7 @@ def test_a_rerun_and_verify_read_it_still(hours: Hours) -> None:
 
 @pytest.mark.long("a copy is another file in tests/source, and what is left out is rerun above, in make test")
 def test_a_copy_of_it_is_read(hours: Hours) -> None:
-    """As any other copy: the old name is there."""
+    """Like any other copy, because the old path still exists."""
     shutil.copy(hours.incoming / "1.parquet", hours.incoming / "3.parquet")
     assert [report.figures["rows_read"] for report in hours.run()] == [1]
     hours.rerun("10:00", "11:00")

@@ -1,4 +1,4 @@
-"""A dry run from before the definition was changed is applied as it was shown, or refused in a sentence."""
+"""A preview made before the definition was edited is applied as shown, or refused in a sentence."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_preview_of_other_columns_is_refused(
         written(tmp_path, 5, 5)
         run(now, spark)
     before = read_table(now, "results").to_pylist()
-    with pytest.raises(RerunRefused, match="another key or other columns by now"):
+    with pytest.raises(RerunRefused, match="another key or other columns now"):
         run(now, spark, replace(WHOLE, preview_id=shown.preview_id))
     assert read_table(now, "results").to_pylist() == before
     run(now, spark, WHOLE)

@@ -1,4 +1,4 @@
-"""Files that are read otherwise than they were: a rerun of all their events reads them so, another is refused."""
+"""Files that are read differently than before: a rerun of all their events reads them anew, any other is refused."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def in_berlin(local: datetime) -> datetime:
 def test_a_zone_that_was_forgotten(
     window: str, spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """Each row is in one place: nowhere twice, and never lost between what it was and what it is."""
+    """Each row is in exactly one place, before and after."""
     engine = request.config.getoption("--engine")
     (tmp_path / "incoming").mkdir()
     for number, times in enumerate(FILES, 1):
@@ -97,10 +97,10 @@ def test_a_zone_that_was_forgotten(
     assert report.figures["files_changed"] == report.figures["windows_added"] == 0
     for start, end in ((0, 1), (3, 20)):
         with pytest.raises(
-            RerunRefused, match=r"2\.parquet would be read otherwise than it was \(source\.dialect\.time_zone"
+            RerunRefused, match=r"2\.parquet would be read differently than before \(source\.dialect\.time_zone"
         ):
             rerun(definition, spark, DAY + timedelta(hours=start), DAY + timedelta(hours=end))
-    with pytest.raises(RerunRefused, match=r"2\.parquet would be read otherwise .* before readmitting late events"):
+    with pytest.raises(RerunRefused, match=r"2\.parquet would be read differently .* before readmitting late events"):
         rerun(definition, spark, DAY, DAY + timedelta(days=1), late_only=True)
     assert (shown(definition), shown(definition, "late_events")) == before
     found = verify(definition, VerifyRequest(None), spark, lambda: NOW_MS)
@@ -163,8 +163,8 @@ def totals(definition: Definition) -> list[int]:
 @pytest.mark.slow
 @pytest.mark.long("a zone refuses the same reruns, and another dialect is one of text, in make test")
 def test_columns_that_were_added(spark: SparkSession, tmp_path: Path) -> None:
-    """A row whose value does not fit is malformed then: a rerun of all its file moves it to quarantine. Rows of one
-    time are numbered by all columns: no late event is readmitted before, and none is compared.
+    """A row whose value does not fit the new column is malformed. A rerun of its whole file moves it to quarantine. All
+    columns number the rows of one time, so no late event is readmitted before, and none is compared.
     """
     line = '{{"user": "{}", "at": "2026-03-02T{}:00Z", "value": {}, "size": {}}}\n'
     arrive(tmp_path, "1.json", line.format("ann", "08:00", 8, '"large"') + line.format("ann", "09:00", 4, "null"))
@@ -182,14 +182,14 @@ def test_columns_that_were_added(spark: SparkSession, tmp_path: Path) -> None:
 
     harmless = with_schema('colour = "string"')
     of_ann = Rerun(EARLY.from_ms, EARLY.to_ms, "a test", "ann", late_only=True, key=("ann",))
-    with pytest.raises(RerunRefused, match=r"2\.json would be read otherwise .* before readmitting late events"):
+    with pytest.raises(RerunRefused, match=r"2\.json would be read differently .* before readmitting late events"):
         advance(harmless, lambda: spark, clock=lambda: NOW_MS, rerun=of_ann)
     found = verify(harmless, VerifyRequest(None), spark, lambda: NOW_MS)
     assert (found.files, found.differences) == (1, [])
     rerun(harmless, spark, DAY + timedelta(hours=8), DAY + timedelta(hours=10))  # of the file that has no late events
     assert totals(harmless) == [4, 8]
     typed = with_schema('size = "bigint"')
-    with pytest.raises(RerunRefused, match=r"read otherwise than it was \(source\.schema\.size was not given, is "):
+    with pytest.raises(RerunRefused, match=r"read differently than before \(source\.schema\.size was not given, is "):
         rerun(typed, spark, DAY + timedelta(hours=8), DAY + timedelta(hours=9))  # a part of that file
     assert totals(typed) == [4, 8]
     rerun(typed, spark, DAY, DAY + timedelta(hours=10))
@@ -200,7 +200,7 @@ def test_columns_that_were_added(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_files_of_an_earlier_dialect(spark: SparkSession, tmp_path: Path) -> None:
-    """What lies at other times is rerun; the file itself would be malformed, and is refused by name."""
+    """Other times can be rerun. The file itself would be malformed, and its rerun is refused by name."""
     arrive(tmp_path, "1.csv", "user,at,value\nann,2026-03-02T00:10:00Z,1\n")
     advance(text(tmp_path, "csv"), lambda: spark, clock=lambda: NOW_MS)
     arrive(tmp_path, "2.csv", "user;at;value\nann;2026-03-02T05:10:00Z;2\n")

@@ -18,7 +18,7 @@ LATE = [("4", "ann", "10:20", 100), ("5", "bob", "15:30", 5)]
 
 @pytest.fixture(scope="module")
 def moved(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Hours:
-    """After a run, and two files moved into a folder."""
+    """A pipeline after a run, with two files moved into a folder."""
     made = Hours(tmp_path_factory.mktemp("moved"), spark).read(FIRST, REPEATS, LATE)
     assert (made.refused(), made.late()) == ({("2.parquet", 0): "duplicate"}, {("3.parquet", 0): None})
     made.move(2, 3)
@@ -28,7 +28,7 @@ def moved(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Hour
 
 @pytest.fixture
 def hours(moved: Hours, tmp_path: Path) -> Hours:
-    """A copy of it, for one test."""
+    """A copy of that pipeline, for one test."""
     return moved.copied(tmp_path / "hours")
 
 
@@ -56,7 +56,7 @@ def test_its_late_events_can_be_readmitted_alone(hours: Hours) -> None:
 
 @pytest.mark.long("files are read otherwise, and renamed ones rerun, by themselves in make test")
 def test_it_is_changed_under_its_new_name(hours: Hours) -> None:
-    """Read otherwise, it is another file than it was; what is kept of it keeps its name."""
+    """Read differently, the file counts as changed. The tables keep its first name."""
     file = hours.definition.file
     file.write_text(file.read_text() + '[source.dialect]\ntime_zone = "UTC"\n', encoding="utf-8")
     hours.rerun("10:00", "16:00")

@@ -1,4 +1,4 @@
-"""A rerun leaves what its rule says, whatever came before: random data, cuts into batches, ranges and reruns."""
+"""A rerun gives the outcome of its rule after any history: random data, batches, ranges and reruns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 
 
 def check_rerun(played: Played, asked: Asked) -> None:
-    """A dry run, the rerun, and what both leave."""
+    """Makes a dry run and the rerun, and checks the outcome of both."""
     pipeline = Pipeline(played.engine.assigner, played.engine.allowed_lateness_ms, played.watermark_ms)
     before = played.standing()
     before.late &= {row.place for row in played.rows()}
@@ -60,13 +60,13 @@ def _totals(said: Preview) -> list[Total]:
 
 
 def _sums(standing: Standing) -> list[int]:
-    """How many results there are, and the sums of their events and totals."""
+    """Number of results, and the sums of their events and totals."""
     rows = [(1, *values) for values in standing.results.values()]
     return [sum(row[i] or 0 for row in rows) for i in range(3)]
 
 
 def _different(before: Standing, after: Standing) -> set[tuple[Any, ...]]:
-    """The changes that lead from one to the other, and no others."""
+    """The changes that lead from one state to the other, and no others."""
     found = {("added", *bounds) for bounds in after.results.keys() - before.results.keys()}
     found |= {("removed", *bounds) for bounds in before.results.keys() - after.results.keys()}
     both = before.results.keys() & after.results.keys()
@@ -74,7 +74,7 @@ def _different(before: Standing, after: Standing) -> set[tuple[Any, ...]]:
 
 
 def _said(played: Played, said: Preview) -> set[tuple[Any, ...]]:
-    """The rows of a preview, as the feed has them."""
+    """Rows of a preview, in the form of the feed."""
     folder = played.definition.root / "_previews" / said.preview_id / "difference"
     rows = set()
     for path in folder.rglob("*.parquet"):
@@ -99,7 +99,7 @@ def test_a_rerun_of_a_range(spark: Any, drawn: Drawn, data: st.DataObject) -> No
 @examples(3, 25)  # of many keys, each a history of its own
 @given(drawn=pipelines(), data=st.data())
 def test_a_corrected_file(spark: Any, drawn: Drawn, data: st.DataObject) -> None:
-    """Events added, removed and changed."""
+    """Events are added, removed and changed."""
     with tempfile.TemporaryDirectory() as folder:
         played = drawn.play(Path(folder), spark)
         number = data.draw(st.integers(1, len(drawn.batches)))
@@ -137,7 +137,7 @@ def test_late_events_readmitted(spark: Any, drawn: Drawn, data: st.DataObject) -
     ],
 )
 def test_an_event_that_only_touches_what_was_read_is_found(spark: Any, tmp_path: Path, assigner: Assigner) -> None:
-    """It lies just before a session that begins where the reading around the range does, in a file of its own."""
+    """It lies in a separate file, just before a session that begins at the edge of the first range that is read."""
     chain = [Event("a", at, 1, f"c{at}", 10) for at in range(21, 62, 8)]
     files = [[*chain, Event("b", 240, 1, "b", 10)], [Event("a", 15, 100, "late", 10)]]
     played = Drawn(assigner, 0, 0, 5, files).play(tmp_path, spark)

@@ -1,4 +1,4 @@
-"""Reruns in every other situation: gaps, changed files, previews that are out of date, dead and simultaneous runs."""
+"""Reruns in other situations: gaps, changed files, outdated previews, dead and concurrent runs."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def previewed(definition: Definition, spark: SparkSession, rerun: Rerun) -> Prev
 
 
 def done(folder: Path, spark: SparkSession, files: int = FILES, definition: str = SHORT) -> Definition:
-    """The pipeline after an ordinary run of its files, which is done once for all tests that begin with it."""
+    """The pipeline after an ordinary run of its files. The run is done once for all tests that begin with it."""
     made = clicks(folder, files, definition)
     kept = Path(KEPT.name, f"{files}-{zlib.crc32(definition.encode())}")
     if kept.exists():
@@ -79,7 +79,7 @@ def done(folder: Path, spark: SparkSession, files: int = FILES, definition: str 
 
 
 def rewrite(folder: Path, number: int, rows: list[dict[str, Any]]) -> None:
-    """Another content for a file that was read."""
+    """Replaces the content of a file that was read."""
     path = arrive(folder, number, rows)
     os.utime(path, ns=(1_000 + number, 1_000 + number))
 
@@ -92,7 +92,7 @@ def versions(definition: Definition) -> dict[str, int]:
 
 @pytest.fixture(scope="module")
 def corrected(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Definition:
-    """After an undisturbed rerun."""
+    """The pipeline after an undisturbed rerun."""
     definition = done(tmp_path_factory.mktemp("corrected"), spark)
     (report,) = run(definition, spark, MIDDLE)
     assert report.figures["late_readmitted"]
@@ -103,7 +103,7 @@ def corrected(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
 # -- what it leaves -----------------------------------------------------------------------------------------------
 
 
-def test_what_is_outside_stays_as_it_is(corrected: Definition, spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_outside_of_the_range_stay(corrected: Definition, spark: SparkSession, tmp_path: Path) -> None:
     before, after = tables(done(tmp_path, spark)), tables(corrected)
     for table in ("source_files", "watermarks", "quarantine", "seen_ids"):
         assert after[table] == before[table]
@@ -133,7 +133,7 @@ def test_the_feed_alone_gives_the_results(corrected: Definition) -> None:
     assert shown == found
 
 
-def test_it_is_reported(corrected: Definition) -> None:
+def test_a_rerun_is_reported(corrected: Definition) -> None:
     newest = status(corrected, clock()).commits[0]
     assert newest.rerun is not None
     assert newest.rerun.startswith("rerun 2026-03-02 03:00:00 UTC to 2026-03-02 06:00:00 UTC: ")
@@ -147,8 +147,8 @@ def test_it_is_reported(corrected: Definition) -> None:
 
 
 @pytest.mark.long("in test_in_flight, in make test, runs go on from a rerun, with a window next to it")
-def test_an_ordinary_run_goes_on_from_it(corrected: Definition, spark: SparkSession, tmp_path: Path) -> None:
-    """After a rerun of everything the next batch finds windows in flight as if nothing had ever been late."""
+def test_an_ordinary_run_continues_after_a_rerun(corrected: Definition, spark: SparkSession, tmp_path: Path) -> None:
+    """After a rerun of everything the next batch finds windows in flight as if no event had ever been late."""
     definition = done(tmp_path, spark)
     run(definition, spark, ALL)
     arrive(tmp_path, 4, events(4))
@@ -220,7 +220,7 @@ def test_a_preview_is_refused_when_what_it_would_change_has_moved(
 def test_a_preview_that_a_dead_run_was_applying_is_finished_for_the_next_rerun(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And applied once."""
+    """It is applied once."""
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
     definition = done(tmp_path, spark)
     wanted = MIDDLE.expecting(previewed(definition, spark, MIDDLE).preview_id)
@@ -229,12 +229,12 @@ def test_a_preview_that_a_dead_run_was_applying_is_finished_for_the_next_rerun(
     [report] = run(definition, spark, replace(wanted, who="ben"))
     assert report.batch_id == 4
     before = tables(definition), versions(definition)
-    with pytest.raises(RerunAlreadyDone, match=f"done already: batch 4 did what preview {wanted.preview_id} said"):
+    with pytest.raises(RerunAlreadyDone, match=f"already done: batch 4 has applied preview {wanted.preview_id}"):
         run(definition, spark, replace(wanted, who="ben"))
     with pytest.raises(SystemExit) as ended:
         main("rerun", str(definition.file), "--apply", str(wanted.preview_id))
     assert ended.value.code == 0
-    assert capsys.readouterr().out == f"done already: batch 4 did what preview {wanted.preview_id} said\n"
+    assert capsys.readouterr().out == f"already done: batch 4 has applied preview {wanted.preview_id}\n"
     assert (tables(definition), versions(definition)) == before
     rows = read_table(definition, "ledger").to_pylist()
     assert sorted(row["batch_id"] for row in rows if row["kind"] in ("plan", "abandon")) == [1, 2, 3, 4]
@@ -247,7 +247,7 @@ def test_a_preview_whose_rows_are_gone_is_refused_and_one_that_has_none_is_appli
     made = previewed(definition, spark, MIDDLE)
     shutil.rmtree(definition.root / FOLDER / made.preview_id / DIFFERENCE)
     before = tables(definition), versions(definition)
-    with pytest.raises(RerunRefused, match=f"the rows of preview {made.preview_id} are no longer there: make a new"):
+    with pytest.raises(RerunRefused, match=f"the rows of preview {made.preview_id} no longer exist: make a new"):
         run(definition, spark, MIDDLE.expecting(made.preview_id))
     assert (tables(definition), versions(definition)) == before
     shutil.copytree(corrected.file.parent, tmp_path / "corrected")
@@ -317,7 +317,9 @@ def test_a_gap_outside_of_the_range_does_not_matter(spark: SparkSession, tmp_pat
 
 
 def test_a_changed_file_whose_events_are_too_far_apart_for_a_rerun(spark: SparkSession, tmp_path: Path) -> None:
-    """A clock began again at 1970. Neither sentence advises a rerun, which would be refused; what they advise works."""
+    """A clock began again at 1970. No message advises a rerun, which would be refused. The advice that they give
+    works.
+    """
     definition = clicks(tmp_path, 1, SHORT)
     rows = [*events(2), {"id": "reset", "user": "u1", "at_ms": 12_000, "value": 7}]
     arrive(tmp_path, 2, rows)
@@ -335,7 +337,9 @@ def test_a_changed_file_whose_events_are_too_far_apart_for_a_rerun(spark: SparkS
 
 @pytest.mark.fault("a source file was repaired after it was read", "a rerun takes its new events in place of the old")
 def test_a_changed_file(spark: SparkSession, tmp_path: Path) -> None:
-    """Ordinary runs refuse it and say what to do; a rerun of less than its events does too; one of all takes it in."""
+    """Ordinary runs refuse it and give advice. A rerun of only some of its events does the same. A rerun of all its
+    events accepts the file.
+    """
     definition = done(tmp_path, spark)
     new = [row | {"value": row["value"] + 1000} for row in events(2)[:60]]
     new += [{"id": "n1", "user": "u1", "at_ms": START_MS + 4 * HOUR_MS, "value": 7}]
@@ -362,7 +366,7 @@ def test_a_changed_file(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def _counted(definition: Definition) -> tuple[int, int]:
-    """How many events the windows hold, and the sum of their values."""
+    """Number of events in all windows, and the sum of their values."""
     shown = [(row["clicks"], row["total"]) for row in read_table(definition, "results").to_pylist()]
     in_flight = [row for row in read_table(definition, "open_windows").to_pylist() if not row["published"]]
     shown += [(row["p0_count"], row["p1_sum"]) for row in in_flight]
@@ -370,7 +374,7 @@ def _counted(definition: Definition) -> tuple[int, int]:
 
 
 def _as_a_fresh_one(definition: Definition, folder: Path, spark: SparkSession, new: list[dict[str, Any]]) -> None:
-    """Its windows are those of a pipeline that has never read the file as it was."""
+    """Its windows are those of a pipeline that has read only the new content."""
     fresh = clicks(folder, 0, SHORT)
     for number, rows in ((1, events(1)), (2, new), (3, events(3))):
         arrive(folder, number, rows)
@@ -387,7 +391,7 @@ def _as_a_fresh_one(definition: Definition, folder: Path, spark: SparkSession, n
 
 
 def _content(row: dict[str, Any]) -> tuple[Any, ...]:
-    """A window and what it holds, however often it has fired."""
+    """A window and its values, however often it has fired."""
     return tuple(value for name, value in row.items() if name not in ("firing", "timing", "batch_id"))
 
 
@@ -428,7 +432,7 @@ def test_late_events_that_a_changed_file_no_longer_has(
 
 @pytest.mark.long("a changed file is refused, and read by the rerun of its range, in make test")
 def test_changed_files_of_two_days(spark: SparkSession, tmp_path: Path) -> None:
-    """Each is read by a rerun of its own range; until then ordinary runs refuse."""
+    """Each is read by a rerun of its own range. Until then ordinary runs refuse."""
     definition = clicks(tmp_path, 0, SHORT)
     days = [
         [row | {"id": f"{day}-{n}", "at_ms": START_MS + day * 24 * HOUR_MS} for n, row in enumerate(events(1)[:5])]
@@ -532,7 +536,7 @@ def test_the_number_of_key_columns_must_be_right(spark: SparkSession, tmp_path: 
 @pytest.mark.long("one that applies a preview is killed in make test, and any at each step, without an engine")
 @pytest.mark.fault("each attempt at a rerun dies one commit later", "it is finished once")
 def test_each_attempt_dies_one_commit_later(corrected: Definition, spark: SparkSession, tmp_path: Path) -> None:
-    """Ordinary runs finish what a dead rerun has left."""
+    """Ordinary runs finish the batch of a dead rerun."""
     definition = done(tmp_path, spark)
     written = [
         name for name, rows in tables(corrected, COMMIT_ORDER).items() if any("'batch_id': 4" in r for r in rows)
@@ -604,7 +608,7 @@ def test_a_rerun_waits_for_a_run_and_a_run_leaves(
 
 
 class _Given:
-    """Sessions of a run that are one session of the test's."""
+    """Sessions of a run, all of them the session of the test."""
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
@@ -613,13 +617,13 @@ class _Given:
         return self.spark
 
     def prepare(self, plan: object) -> None:
-        """Nothing."""
+        """Does nothing."""
 
     def replace(self) -> bool:
         return False
 
     def close(self) -> None:
-        """Nothing."""
+        """Does nothing."""
 
 
 @pytest.mark.long("a batch after a rerun, and a rerun after a batch, are by themselves in make test")
@@ -666,10 +670,12 @@ newest = "max(seconds)"
 
 
 @pytest.mark.parametrize("wrong", [math.nan, math.inf])
-def test_a_number_takes_the_place_of_what_is_none_and_one_of_the_source_of_one_that_is_close(
+def test_a_rerun_replaces_nan_and_extremes_that_are_only_close(
     spark: SparkSession, tmp_path: Path, wrong: float
 ) -> None:
-    """A sum is near no NaN; an extreme is what it is, to the last digit: a second in seconds since 1970 is little."""
+    """No sum is nearly equal to NaN. An extreme must be equal to the last digit: a second is little in seconds since
+    1970.
+    """
 
     def arrives(number: int, value: float, seconds: float) -> None:
         rows = [{"at_ms": number * 1000, "value": value, "seconds": seconds}]

@@ -1,4 +1,4 @@
-"""Event ids that occur in several files, of which one is repaired or lost: in every case one row counts."""
+"""Event ids that occur in several files, of which one is repaired or lost: exactly one row counts in each case."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ END = [("end", "bob", "20:00", 5)]
 @pytest.mark.long("ids that a file elsewhere has too stay there in the tests below, and forgotten ones, in make test")
 @pytest.mark.parametrize("horizon", ["", 'dedup_horizon = "1h"'])
 def test_an_id_of_a_file_elsewhere_stays_a_duplicate(spark: SparkSession, tmp_path: Path, horizon: str) -> None:
-    """Another row of its file is repaired; also after the id was forgotten.
-
-    So is one of a file elsewhere, which is not read, that the repaired file has only now: its id is known.
+    """Another row of its file is repaired, also after the id was forgotten. An id that only the repaired file has now
+    is a duplicate, too, if a file that the rerun does not read has it.
     """
     first, second = [("1", "ann", "08:05", 1), ("2", "bob", "08:10", 1)], [("1", "ann", "12:05", 1)]
     hours = Hours(tmp_path, spark, horizon=horizon).read(first, [*second, ("3", "ann", "12:10", 2)], END)
@@ -38,11 +37,12 @@ def test_an_id_of_a_file_elsewhere_stays_a_duplicate(spark: SparkSession, tmp_pa
 
 
 def test_the_row_that_remains_of_an_id_counts(spark: SparkSession, tmp_path: Path) -> None:
-    """Of each user something else: what a file holds no longer that was repaired, or has now, in one rerun.
+    """One rerun, and another case for each user: an id that the repaired file no longer has, or has now.
 
-    ann's id 1 is in another file, too, and counts there then. bob's c2 stays counted where it was, though the repaired
-    file has it, too. cid's x1 lies outside of the range elsewhere: its windows are not recomputed, so it stays refused.
-    No file has dan's n1 any more: it may come again.
+    - ann: id 1 is in another file, too, and counts there now.
+    - bob: c2 still counts where it did, though the repaired file has it, too.
+    - cid: x1 lies outside of the range elsewhere. Its windows are not recomputed, so it stays refused.
+    - dan: no file has n1 any more, so it may come again.
     """
     kept = [
         ("2", "ann", "10:06", 10),
@@ -106,7 +106,7 @@ def test_the_row_that_remains_is_the_first_of_its_file_that_counts(spark: SparkS
 
 
 def test_an_event_moves_by_repairs(spark: SparkSession, tmp_path: Path) -> None:
-    """It is not a duplicate of itself where it was before."""
+    """It is not a duplicate of itself at its earlier place."""
     hours = Hours(tmp_path, spark).read([("1", "ann", "10:05", 1)], END)
     hours.write(1, ("1", "ann", "12:05", 1))
     hours.rerun("10:00", "13:00")
@@ -122,7 +122,7 @@ def test_an_event_moves_by_repairs(spark: SparkSession, tmp_path: Path) -> None:
 @pytest.mark.long("a row that remains counts, and late events are readmitted, by themselves in make test")
 @pytest.mark.long("a row that remains counts, and late events are readmitted, by themselves in make test")
 def test_the_row_that_remains_was_late_as_well(spark: SparkSession, tmp_path: Path) -> None:
-    """Of windows that overlap: it has come long after all of them."""
+    """The windows overlap. The row came long after all of them."""
     hours = Hours(tmp_path, spark, SLIDING).read(
         [("1", "ann", "10:05", 1), ("2", "ann", "10:06", 10)], END, [("1", "ann", "10:50", 1)]
     )
@@ -134,7 +134,7 @@ def test_the_row_that_remains_was_late_as_well(spark: SparkSession, tmp_path: Pa
 
 
 def test_ids_that_are_forgotten(spark: SparkSession, tmp_path: Path) -> None:
-    """Of a repaired file's own repeated id one row counts; one that repeats an event elsewhere stays refused."""
+    """One row counts of an id that the repaired file repeats. A row that repeats an event elsewhere stays refused."""
     elsewhere, twice = ("1", "ann", "12:04", 1), [("2", "ann", "12:05", 1), ("2", "ann", "12:05", 1)]
     hours = Hours(tmp_path, spark, horizon='dedup_horizon = "1h"').read(
         [("1", "ann", "08:05", 1)], [elsewhere, *twice, ("3", "ann", "12:10", 2)], twice, END
@@ -151,7 +151,7 @@ def test_ids_that_are_forgotten(spark: SparkSession, tmp_path: Path) -> None:
 @pytest.mark.long("an UPDATE, drawn by chance in make test, removes events and adds them again")
 @pytest.mark.long("an UPDATE, drawn by chance in make test, removes events and adds them again")
 def test_an_event_that_was_deleted_from_a_table_may_come_again(spark: SparkSession, tmp_path: Path) -> None:
-    """A version removes it; the others of its file stay duplicates."""
+    """A version removes it. The other rows of its file stay duplicates."""
     definition = clicks(tmp_path, 0, CLICKS.replace('format = "parquet"', 'format = "delta"'))
     rows = [{"id": one, "user": "ann", "at_ms": START_MS, "value": 1} for one in ("a", "b")]
     later = {"id": "c", "user": "ann", "at_ms": START_MS + 5 * MINUTE_MS, "value": 1}

@@ -20,7 +20,7 @@ VALUES = "n bigint, price double, cost decimal(10,2)"
 
 
 def totals(spark: SparkSession, old: Sequence[tuple[Any, ...]], differing: Sequence[tuple[Any, ...]]) -> RangeTotals:
-    """Of windows (day, values) and what changes in them (what becomes of it, day, values before, values after)."""
+    """Totals of windows (day, values) and their changes (part, day, values before, values after)."""
     bounds = "window_start timestamp, window_end timestamp"
     published = spark.createDataFrame([(*_day(day), *values) for day, *values in old], f"{bounds}, {VALUES}")
     rows = [(part, *_day(day), *(after or before), before) for part, day, before, after in differing]
@@ -52,7 +52,7 @@ def test_totals_are_of_all_windows_of_the_range_and_days_of_those_that_differ(sp
     ]
 
 
-def test_what_cannot_be_added_up_has_no_total(spark: SparkSession) -> None:
+def test_infinite_and_nan_values_have_no_total(spark: SparkSession) -> None:
     huge = 2**63 - 1
     old = [(0, huge, math.nan, Decimal("1.00")), (0, huge, 2.0, Decimal("1.00"))]
     repaired = totals(spark, old, [(CHANGED, 0, old[0][1:], (huge, 1.0, None))])

@@ -1,4 +1,4 @@
-"""A rerun publishes what differs from what is published, however little that is and whatever type it has."""
+"""A rerun publishes every difference to published results, however small and of any type."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ VALUES: dict[str, tuple[pa.DataType, Any, Any]] = {  # by user: a type, and a va
 
 
 def test_a_struct_with_another_value_is_another_struct(spark: SparkSession, tmp_path: Path) -> None:
-    """One column for each type, in which the value of one user alone is another."""
+    """One column for each type. Only the value of one user differs."""
     columns = {user: f"value_{number}" for number, user in enumerate(VALUES)}
     structs = [(columns[user], pa.struct([("of", kind)])) for user, (kind, _, _) in VALUES.items()]
     schema = pa.schema([("user", pa.string()), ("at_ms", pa.int64()), *structs])

@@ -1,4 +1,4 @@
-"""What one attempt says, leaves and reports, and what it does about files that change under it; no engine runs."""
+"""Messages, files and report of one attempt, and its treatment of files that change meanwhile. No engine runs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def incoming(tmp_path: Path) -> Path:
 
 
 def computing(monkeypatch: pytest.MonkeyPatch, act: Callable[[Inputs], Any]) -> None:
-    """From now on a batch does this before it is computed."""
+    """Makes each batch call `act` before it is computed."""
     compute = batch.compute
 
     def acting(inputs: Inputs) -> ComputedBatch:
@@ -64,7 +64,7 @@ def values(definition: Definition) -> list[int]:
 # -- what is said and reported ----------------------------------------------------------------------------------------
 
 
-def test_each_step_is_said_with_what_the_batch_reads(definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_shows_each_step_and_the_amount_read(definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("windowlib.runs.run.followed", lambda spark: nullcontext(lambda: ", far"))
     said: list[Any] = []
     [report] = batches(RunRequest.of(definition, say=said.append), simple_batches.no_spark)
@@ -89,13 +89,13 @@ def test_each_step_is_said_with_what_the_batch_reads(definition: Definition, mon
         ([1_000_000] * 1_234, "1,234 files, 1.2 GB"),
     ],
 )
-def test_what_a_batch_reads_in_words(sizes: list[int], said: str) -> None:
+def test_amount_of_a_batch_in_words(sizes: list[int], said: str) -> None:
     files = tuple(SourceFile(f"{n}", size, 0, n) for n, size in enumerate(sizes, 1))
     plan = Plan(1, 0, None, 0, files, "", "")
     assert attempt._amount(plan) == said
 
 
-def test_a_rerun_is_named_by_what_it_is_asked() -> None:
+def test_a_rerun_is_shown_by_its_title() -> None:
     asked = Rerun(0, 60_000, "a wrong file", "ann")
     assert attempt._amount(Plan(1, 0, None, 0, (), "", "", rerun=asked)) == asked.title
 
@@ -144,7 +144,7 @@ def test_tables_that_hold_other_rows_than_the_ledger_counted_stop_a_batch(
 
 
 class Stopped(Exception):
-    """Where a test stops a run."""
+    """Ends a run at the place that a test chooses."""
 
 
 def stop(*_: object, **__: object) -> None:
@@ -154,7 +154,7 @@ def stop(*_: object, **__: object) -> None:
 # -- what is left -----------------------------------------------------------------------------------------------------
 
 
-def test_nothing_that_was_staged_is_left(definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_finished_batch_leaves_no_staged_file(definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
     computing(monkeypatch, staging)
     advance(definition, simple_batches.no_spark)
     assert not staging_folder(definition.root).exists()
@@ -165,7 +165,7 @@ def staging(inputs: Inputs) -> None:
     (inputs.staging / "part.parquet").write_text("rows")
 
 
-def test_what_another_attempt_has_staged_stays(definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_staged_files_of_another_attempt_stay(definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
     def next_to_another(inputs: Inputs) -> None:
         staging(inputs)
         (inputs.staging.parent / "other").mkdir()
@@ -176,7 +176,7 @@ def test_what_another_attempt_has_staged_stays(definition: Definition, monkeypat
 
 
 def test_each_attempt_has_a_folder_of_its_own(definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An engine that is taken for lost may still write to that of the attempt before."""
+    """An engine that is taken for lost may still write to the folder of the attempt before."""
     folders: list[Path] = []
 
     def lost(inputs: Inputs) -> None:
@@ -193,7 +193,7 @@ def test_each_attempt_has_a_folder_of_its_own(definition: Definition, monkeypatc
     assert not staging_folder(definition.root).exists()
 
 
-def test_what_a_killed_attempt_has_staged_is_removed(definition: Definition) -> None:
+def test_staged_files_of_a_killed_attempt_are_removed(definition: Definition) -> None:
     (staging_folder(definition.root) / "1-1-0123abcd").mkdir(parents=True)
     advance(definition, simple_batches.no_spark)
     assert not staging_folder(definition.root).exists()
@@ -249,9 +249,7 @@ def test_a_file_that_changes_while_it_is_read_is_planned_again(
     assert ["is planned again" in note for note in notes] == [True]
 
 
-def test_an_engine_that_fails_at_a_file_that_has_changed_is_not_to_blame(
-    definition: Definition, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_changed_file_explains_an_engine_error(definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
     def failing() -> None:
         replaced(definition)
         raise Stopped
@@ -261,7 +259,7 @@ def test_an_engine_that_fails_at_a_file_that_has_changed_is_not_to_blame(
     assert values(definition) == [70, 71, 72]
 
 
-def test_an_engine_that_fails_by_itself_says_why(definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_error_of_its_own_is_raised(definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
     computing(monkeypatch, once(stop))
     with pytest.raises(Stopped):
         advance(definition, simple_batches.no_spark)
@@ -270,7 +268,7 @@ def test_an_engine_that_fails_by_itself_says_why(definition: Definition, monkeyp
 def test_a_file_that_changed_before_the_batch_began_is_not_read(
     definition: Definition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is looked at once more after the plan was found to hold."""
+    """It is checked once more after the plan was found to hold."""
     began: list[int] = []
     computing(monkeypatch, lambda inputs: began.append(1))
     begin = attempt.standing

@@ -1,4 +1,6 @@
-"""What hangs is ended: waits of every kind, a job of the engine, one of several pipelines, a whole process."""
+"""Time limits end whatever hangs: waits of every kind, a job of the engine, one of several pipelines, a whole
+process.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +109,7 @@ def test_a_batch_that_is_ended_leaves_no_files(tmp_path: Path, monkeypatch: pyte
         time.sleep(LONG_S)
 
     def over_once_written(watch: Any, timeout_ms: int) -> None:
-        """The time runs from the moment at which the files are written, however slow the machine is."""
+        """Starts the time limit when the files are written, so that a slow machine does not matter."""
         written.wait(LONG_S)
         over(watch, timeout_ms)
 
@@ -175,7 +177,7 @@ def test_a_roll_forward_that_hangs_leaves_the_others_alone(tmp_path: Path, monke
 
 
 def hanging(spark: SparkSession, release: Path) -> None:
-    """A job of the engine that does not end until `release` is there."""
+    """A job of the engine that does not end until `release` exists."""
 
     def wait(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         while not Path(str(release)).exists():
@@ -187,7 +189,7 @@ def hanging(spark: SparkSession, release: Path) -> None:
 
 @pytest.fixture
 def hangs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[set[str]]:
-    """The names of pipelines whose batches hang in a job; the jobs end after the test."""
+    """Names of pipelines whose batches hang in a job. The jobs end after the test."""
     names, read, release = {"clicks"}, reading.read, tmp_path / "release"
 
     def reads(inputs: Any) -> Any:

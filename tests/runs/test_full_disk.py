@@ -1,4 +1,4 @@
-"""A disk that takes no more: full at every step of a run, or read-only. Real ones, mounted for the test."""
+"""A disk that refuses writes: full at every step of a run, or read-only. Real disks, mounted for the test."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ def after_one(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def begun(simply: None, after_one: Path, tmp_path: Path) -> Path:
-    """A copy of it, for one test."""
+    """A copy of that folder, for one test."""
     return Path(shutil.copytree(after_one, tmp_path / "begun"))
 
 
 @pytest.fixture
 def small(mounts: None, begun: Path, tmp_path: Path) -> Iterator[Path]:
-    """The same on a small disk."""
+    """The same folder on a small disk."""
     with in_memory(tmp_path / "disk", size_mb=8) as disk:
         yield shutil.copytree(begun, disk / "pipeline")
 
 
 def as_undisturbed(folder: Path) -> None:
-    """The next run finishes what is left, to the tables of a run that nothing disturbed."""
+    """The next run finishes the rest, with the tables of an undisturbed run."""
     advance(pipeline_of(folder), no_spark)
     reader = Reader(folder)
     reader.watch()
@@ -85,7 +85,7 @@ def test_full_at_every_step(mounts: None, begun: Path, tmp_path: Path) -> None:
 
 
 def end_on_a_full_disk(folder: Path) -> str:
-    """How far a run comes, where it must say in one sentence why it came no further."""
+    """Progress of a run that must end with one sentence about the reason."""
     if said := refusal(lambda: advance(pipeline_of(folder), no_spark)):
         assert said.startswith(f"no space is left for {pipeline_of(folder).root} ("), said
         assert said.endswith((": make room, and the next run finishes batch 2", ": make room and run again")), said
@@ -98,7 +98,7 @@ def end_on_a_full_disk(folder: Path) -> str:
 
 
 def refusal(act: Callable[[], object]) -> str | None:
-    """What is said of the disk, in one sentence; None where all is well."""
+    """The sentence about the disk; None if nothing is wrong."""
     said = None
     try:
         act()
@@ -115,13 +115,13 @@ def committed(folder: Path) -> int:
 
 
 @pytest.mark.long("it is said of a run on an engine, too, in make test")
-def test_what_is_needed_is_said(small: Path) -> None:
+def test_the_message_names_the_space_needed(small: Path) -> None:
     with filled(small.parent, leaving_kb=40), pytest.raises(CannotWrite, match=r"needs more than the \d+ KB that were"):
         advance(pipeline_of(small), no_spark)
 
 
 def test_retries_on_a_full_disk_leave_no_files(small: Path) -> None:
-    """Each of them fails while it computes or publishes, and takes no more than the ledger's rows about its claim."""
+    """Each retry fails while it computes or publishes. It adds no file but the ledger's rows about its claim."""
     root, frozen = pipeline_of(small).root, plan(pipeline_of(small))
     before = data_files(root)
     for leaving_kb in (24, 32):
@@ -133,7 +133,7 @@ def test_retries_on_a_full_disk_leave_no_files(small: Path) -> None:
 
 
 def data_files(root: Path) -> set[Path]:
-    """The files of every table but the ledger, whether or not a commit names them, and of whatever is prepared."""
+    """Files of every table but the ledger, committed or not, and of prepared publications."""
     found = (file for file in root.rglob("*") if file.is_file() and "_delta_log" not in file.parts)
     return {file for file in found if file.parent.name != "ledger"}
 
@@ -162,7 +162,7 @@ def test_read_only_at_every_step(mounts: None, begun: Path, tmp_path: Path) -> N
 
 
 def steps_of(folder: Path, at: Callable[[int], None] = lambda step: None) -> int:
-    """Runs; calls `at` before each step with its number, and gives how many there were."""
+    """Runs, and calls `at` with the number of each step before it. Returns the number of steps."""
     steps = 0
 
     def step(what: str) -> None:
@@ -193,7 +193,7 @@ def test_the_traceback_of_an_unforeseen_error_goes_elsewhere(small: Path, capsys
 
 
 def test_what_the_operator_sees(begun: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of any command, whichever library failed to write."""
+    """For every command, whichever library failed to write."""
     pipeline_folder.set(pipeline_of(begun).root)
     java = RuntimeError("Job aborted: java.io.IOException: No space left on device")
     assert print_error(java, "run") == UNEXPECTED
@@ -249,7 +249,7 @@ with pytest.MonkeyPatch.context() as patch:
     "the run names the folder; with the right given, the next run finishes the batch",
 )
 def test_a_folder_of_another_user(less: list[str], begun: Path, tmp_path: Path) -> None:
-    """Of each folder by itself, in one process."""
+    """For each folder separately, in one process."""
     denied = [
         (pipeline_of(Path(shutil.copytree(begun, tmp_path / str(number)))).root, name)
         for number, name in enumerate(("results/_delta_log", "ledger/_delta_log", "_prepared"))
@@ -278,7 +278,7 @@ def test_a_source_that_may_not_be_read_is_not_the_disk_of_the_tables(tmp_path: P
     assert refusal_of(denied, tmp_path / "incoming") is not None
 
 
-def test_a_file_that_may_not_grow_is_the_limits_matter(tmp_path: Path) -> None:
+def test_a_file_size_limit_is_named_as_the_cause(tmp_path: Path) -> None:
     rows = pa.table({"value": list(range(10_000))})
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
@@ -292,6 +292,6 @@ def test_a_file_that_may_not_grow_is_the_limits_matter(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_file_system_that_takes_no_folders() -> None:
+def test_a_file_system_that_allows_no_folders() -> None:
     with pytest.raises(CannotWrite, match="folder /proc/warehouse/clicks cannot be created: its file system allows no"):
         create_folder(Path("/proc/warehouse/clicks"))

@@ -1,4 +1,4 @@
-"""A run that is killed and started again leaves the same tables as one that was not, wherever it was killed."""
+"""A run that is killed anywhere and started again leaves the same tables as an undisturbed run."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ MARKS = {
 
 
 def run(definition: Definition, spark: SparkSession, max_batches: int | None = None) -> list[int]:
-    """Advances; gives the ids of the batches."""
+    """Advances the pipeline and returns the ids of the batches."""
     return [report.batch_id for report in advance(definition, lambda: spark, clock=clock, max_batches=max_batches)]
 
 
@@ -120,9 +120,9 @@ def test_each_attempt_of_a_kind_dies_one_commit_later(spark: SparkSession, tmp_p
 
 
 def die_one_commit_later(undisturbed: Definition, definition: Definition, spark: SparkSession) -> None:
-    """Kills the second batch before its commits in turn; in the end the tables are the undisturbed ones.
-
-    In `make test` before every other one: `tests/world/schedules` kills runs before each step, without an engine.
+    """Kills the second batch before each of its commits in turn. In the end the tables are those of an undisturbed run.
+    `make test` takes every other commit, because `tests/world/schedules` kills runs before each step, without an
+    engine.
     """
     assert run(definition, spark, max_batches=1) == [1]
     frozen = plan(definition, clock)  # killed right after it
@@ -145,7 +145,7 @@ def die_one_commit_later(undisturbed: Definition, definition: Definition, spark:
 
 
 def left_by_attempts(definition: Definition) -> list[Path]:
-    """What no table's log names of all that attempts have written under their names."""
+    """Files named after attempts that no table's log names."""
     root, named = definition.root, set[Path]()
     for table in COMMIT_ORDER:
         for entry in (root / table / "_delta_log").glob("*.json"):

@@ -1,4 +1,4 @@
-"""Files that come after ``--finish``: the run and the status say what became of their events, and how to undo it."""
+"""Files that come after ``--finish``: the run and the status report their events and the way to include them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The time of a plan never falls, and one run by a wrong clock does not move it for good."""
+"""The plan time never falls, and a run by a wrong clock does not move it for good."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OFTEN = CLICKS.replace('allowed_lateness = "2h"', 'time = "processing"')
 
 
 def begun(folder: Path, definition: str, plan_time_ms: int = START_MS) -> Definition:
-    """A pipeline whose newest batch was planned at a time; the next file has arrived long ago, by its date."""
+    """A pipeline whose newest batch was planned at the given time. By its date, the next file arrived long ago."""
     made = clicks(folder, 1, definition)
     commit = {"batch_id": 1, "plan_time_ms": plan_time_ms, "versions": {}, "counts": {}, "to_sequence": 0}
     stored = made.semantics() | {PLACE: place_of(made.source, made.root), "source_types": None}

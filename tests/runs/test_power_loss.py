@@ -1,6 +1,7 @@
-"""Power cuts on a real file system: the disk is copied at many moments of a run, and each copy is mounted and run on.
+"""Power cuts on a real file system. The disk is copied at many moments of a run, and a run continues on each copy.
 
-Nothing is flushed for a copy but what the run itself flushes: a file that it did not make last is empty or not there.
+Nothing is flushed for a copy but what the run itself flushes. A file that the run did not sync is empty or missing in
+the copy.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ COPIES_MB = 500
 
 @dataclass(slots=True)
 class Copy:
-    """What the disk held before a step of the run, and the newest batch that the run had reported as committed."""
+    """Content of the disk before a step of the run, and the newest batch that the run had reported as committed."""
 
     disk: ImageDisk
     step: str
@@ -56,7 +57,7 @@ class Copy:
 
 @dataclass(slots=True)
 class Copies:
-    """Copies of a disk, made before each step of a run that is this many after the last one that was copied."""
+    """Copies of a disk, each made before a step, with this many steps between two copies."""
 
     disk: ImageDisk
     mounted_on: Path
@@ -80,7 +81,7 @@ class Copies:
 
 @pytest.fixture
 def copied(mounts: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[bool], list[Copy]]]:
-    """Runs two batches on a disk; gives its copies."""
+    """Runs two batches on a disk, and returns its copies."""
     compute_simply(monkeypatch)
 
     def made(journal_too: bool) -> list[Copy]:
@@ -103,7 +104,7 @@ def copied(mounts: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 
 def check(copy: Copy, folder: Path, patch: pytest.MonkeyPatch) -> None:
-    """The power is back: what was reported as committed is there, and the next run finishes the rest."""
+    """After the power cut, every reported batch exists, and the next run finishes the rest."""
     patch.setattr(
         Ledger, "_is_free", lambda *_: True
     )  # the machine has started again: the process that made a claim has ended
@@ -168,7 +169,7 @@ def test_without_flushing_something_is_lost(
 def test_the_folders_above_a_new_pipeline_last_before_its_ledger_begins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once: later runs make no folder last that is above the pipeline's own."""
+    """Once: later runs sync no folder above the pipeline's own."""
     compute_simply(monkeypatch)
     flush, lasting = storage_disk.flush, list[Path]()
 
@@ -234,7 +235,7 @@ def test_the_power_fails_while_an_engine_runs(
 
 
 def copies_of_a_process(image: ImageDisk, tmp_path: Path) -> list[Copy]:
-    """Copies of the disk that a run in a process of its own works on, which stands still for each."""
+    """Copies of the disk of a run in a separate process, which stops for each copy."""
     reported, made = tmp_path / "reported", list[Copy]()
     with image.mounted(tmp_path / "disk") as folder, reported.open("w") as output:
         clicks(folder, FILES)

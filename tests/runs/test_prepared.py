@@ -1,4 +1,6 @@
-"""What is prepared is what is published: whatever was edited, refused or done by others meanwhile."""
+"""A prepared batch is published as it was prepared, whatever was edited, refused or done by other programs
+meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,7 @@ def after_one(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="module")
 def undisturbed(spark: SparkSession, after_one: Path, tmp_path_factory: pytest.TempPathFactory) -> Definition:
-    """The same, after its second file."""
+    """The same pipeline after its second file."""
     definition = clicks(Path(shutil.copytree(after_one, tmp_path_factory.mktemp("after") / "two")), files=2)
     advance(definition, lambda: spark, clock=clock)
     return definition
@@ -60,7 +62,7 @@ def undisturbed(spark: SparkSession, after_one: Path, tmp_path_factory: pytest.T
 
 @pytest.fixture
 def begun(after_one: Path, tmp_path: Path) -> Definition:
-    """A copy of it, in the test's own folder."""
+    """A copy of that folder, for one test."""
     shutil.copytree(after_one, tmp_path, dirs_exist_ok=True)
     return clicks(tmp_path, 0)
 
@@ -96,7 +98,7 @@ def test_the_next_attempt_reports_the_batch_as_the_first_would_have(
 
 
 def refused(folder: Path, spark: SparkSession) -> Definition:
-    """A pipeline whose only batch was refused by a check of its own."""
+    """A pipeline whose only batch was refused by a check of the user."""
     folder.mkdir(parents=True)
     (folder / "never.json").write_text(NEVER)
     definition = clicks(
@@ -255,5 +257,5 @@ def test_a_commit_that_loses_rows_and_says_that_it_changes_none_stops_the_run(
 def test_a_kind_of_row_that_is_not_known_stops_the_run(spark: SparkSession, begun: Definition, tmp_path: Path) -> None:
     definition = begun
     ledger_of(definition, clock).write({"kind": "migrate"})
-    with pytest.raises(Exception, match="of a kind that this version of windowlib does not know: migrate"):
+    with pytest.raises(Exception, match="has a kind that this version of windowlib does not know: migrate"):
         ledger_of(definition, clock).state()

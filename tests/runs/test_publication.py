@@ -1,4 +1,4 @@
-"""What a batch that was computed and judged publishes; no engine runs."""
+"""Publication of a batch that was computed and judged. No engine runs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def rows(root: Path, found: Any, table: str) -> list[dict[str, Any]]:
     return [row for file in change.add for row in data_files.read_parquet(root / table / file.path).to_pylist()]
 
 
-def test_the_commit_row_says_what_the_plan_and_the_outcome_say(tmp_path: Path) -> None:
+def test_the_commit_row_holds_plan_and_outcome(tmp_path: Path) -> None:
     found = made(tmp_path)
     assert found.row == {
         "kind": "commit",
@@ -92,7 +92,7 @@ def test_the_commit_row_names_rerun_and_decision(tmp_path: Path) -> None:
 
 
 def test_a_publication_that_cannot_be_made_leaves_no_file(tmp_path: Path) -> None:
-    """The last table has other columns: the rows of those before it are written by then."""
+    """The last table has other columns. By then the rows of the tables before it are written."""
     last, tables = COMMIT_ORDER[-1], Tables(tmp_path)
     there = data_files.write(tmp_path / last, pa.table({"other": [1]}))
     delta_commits.create(tables[last], Schema.from_arrow(pa.schema([("other", pa.int64())])))
@@ -113,7 +113,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_what_the_checks_refuse_waits_and_is_published_when_it_is_approved(folder: Path) -> None:
+def test_a_refused_batch_waits_and_is_published_when_approved(folder: Path) -> None:
     definition = simple_batches.pipeline(folder)
     with pytest.raises(Rejected, match=r"batch 1 was refused by its checks and waits:\n.*x is at most 3"):
         advance(definition, simple_batches.no_spark)

@@ -1,4 +1,4 @@
-"""Several runs of one pipeline at once: one of them does the work, the others leave and have changed nothing."""
+"""Concurrent runs of one pipeline: one of them does the work. The others end and have changed nothing."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SOON_MS = 300  # a lease that ends soon
 
 
 def impatient(definition: Definition) -> Definition:
-    """The same pipeline for a run that soon takes a silent one on another machine for dead."""
+    """The same pipeline for a run that soon takes a silent run on another machine for dead."""
     return definition.model_copy(update={"lease_timeout_ms": SOON_MS})
 
 
@@ -83,7 +83,7 @@ def test_a_claim_of_a_process_that_has_ended_holds_no_run_up(tmp_path: Path) -> 
 
 
 def test_a_claim_from_another_machine_holds_while_heartbeats_come_in(tmp_path: Path) -> None:
-    """Whatever its clock says: it is years behind ours."""
+    """Whatever its clock shows: it is years behind ours."""
     said: list[str] = []
     with dead_owner(host="elsewhere"):
         theirs = Ledger(tmp_path, lambda: 0, SOON_MS)
@@ -177,7 +177,7 @@ def after_two_batches(
 
 
 def copy(pipeline: Path, folder: Path) -> Definition:
-    """The same pipeline, with all it has, in another folder."""
+    """The same pipeline, with all its files, in another folder."""
     shutil.copytree(pipeline, folder)
     return clicks(folder, files=0)
 

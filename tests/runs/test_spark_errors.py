@@ -1,4 +1,4 @@
-"""What of Spark's errors is a user's mistake, and which."""
+"""Errors of Spark that are mistakes of the user."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FILE = Path("visits.toml")
 
 
 def refused(message: str) -> str:
-    """What is said of an error of Spark's."""
+    """Message for an error of Spark."""
     with (
         pytest.raises(InvalidSpec) as said,
         explained(FILE, {"pages": "collect_list(tags)"}, "Sail"),
@@ -29,7 +29,7 @@ def refused(message: str) -> str:
 
 
 def test_a_plan_that_is_shown_with_an_error_is_not_the_error() -> None:
-    """Texts of its own messages are in it."""
+    """It contains the texts of our own messages."""
     shown = f"concat({TOO_MANY}: a window,  of key , coalesce(cast(key#1 as string), null))"
     of_types = '[DATATYPE_MISMATCH.INVALID_ORDERING_TYPE] Cannot resolve "(a < b)": no ordering. SQLSTATE: 42K09;'
     said = refused(f"{of_types}\n'Project [CASE WHEN size(kept) > 10 THEN raise_error({shown})]\n+- Relation")
@@ -46,10 +46,10 @@ def test_a_window_that_keeps_too_many_values_is_named() -> None:
     ("of_a_batch", "then"),
     [
         (True, f"nothing of the batch was committed: run `{to_paste('run', FILE)}` again"),
-        (False, "nothing was changed: give the command again"),
+        (False, "nothing was changed: repeat the command"),
     ],
 )
-def test_an_engine_that_ends_is_named_and_so_is_what_to_do(of_a_batch: bool, then: str) -> None:
+def test_a_lost_engine_is_named_with_advice(of_a_batch: bool, then: str) -> None:
     gone = SparkConnectGrpcException("no answer", grpc_status_code=grpc.StatusCode.UNAVAILABLE)
     with pytest.raises(EngineLost) as said, explained(FILE, {}, "Sail", of_a_batch=of_a_batch):
         raise gone

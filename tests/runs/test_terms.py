@@ -1,4 +1,4 @@
-"""A batch that was planned and not prepared is computed under the terms of its plan, or planned again."""
+"""A batch that was planned but not prepared is computed under the terms of its plan, or planned again."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LONGER = CLICKS.replace('gap = "10m"', 'gap = "20m"')
 
 
 def killed(folder: Path, spark: SparkSession, definition: str = CLICKS, files: int = 2) -> None:
-    """A pipeline whose first batch was planned and computed, and then its run was killed."""
+    """A pipeline whose first batch was planned and computed before its run was killed."""
     made = clicks(folder, files, definition)
     with stopped("write:windows"):
         advance(made, lambda: spark, clock=clock)
@@ -110,7 +110,9 @@ def test_a_definition_that_does_not_fit_the_newest_batch_is_refused(spark: Spark
 
 
 def test_a_definition_that_was_copied_under_the_same_name(tmp_path: Path) -> None:
-    """What an edited one is advised would replace the tables of the other, which is named while it is there."""
+    """The advice for an edited definition would replace the tables of the other one. So the message names the other
+    while it exists.
+    """
     original = clicks(tmp_path, 1)
     frozen, copied = plan(original, clock), tmp_path / "copied.toml"
     copied.write_text(LONGER, encoding="utf-8")
@@ -128,7 +130,7 @@ def test_a_definition_that_was_copied_under_the_same_name(tmp_path: Path) -> Non
 
 
 def refusal(file: Path, found: Plan | None) -> str:
-    """Why what was planned is not continued with the definition in a file."""
+    """Reason why a planned batch is not continued with the definition in a file."""
     definition = load_definition(file)
     with pytest.raises(StateMismatch) as caught:
         check_fingerprint(definition, found)

@@ -1,4 +1,4 @@
-"""Several pipelines in one run: the same tables as each alone makes, for one read of the source."""
+"""Several pipelines in one run give the same tables as separate runs, with one read of the source."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def together(definitions: Sequence[Definition], spark: SparkSession, **options: 
 
 
 def batches(ends: Sequence[RunOutcome]) -> list[list[int]]:
-    """The ids of the batches of each."""
+    """Ids of the batches of each pipeline."""
     assert [end.error for end in ends] == [None] * len(ends)
     return [[report.batch_id for report in end.reports] for end in ends]
 
 
 @contextmanager
 def reads_counted() -> Iterator[list[int]]:
-    """How many files each read of a source was of."""
+    """Number of files of each read of a source."""
     reads: list[int] = []
     rows = source.rows
 
@@ -70,13 +70,13 @@ def reads_counted() -> Iterator[list[int]]:
 
 
 def some(folder: Path) -> list[Definition]:
-    """Sessions and tumbling windows; all of the pipelines in `make test-all`."""
+    """Sessions and tumbling windows; all pipelines in `make test-all`."""
     return pipelines(folder) if ALL else [pipeline(folder, name) for name in ("visits", "hours")]
 
 
 @pytest.fixture(scope="module")
 def alone(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> list[Definition]:
-    """Every pipeline after runs of its own over three files."""
+    """Every pipeline after separate runs over three files."""
     folder = tmp_path_factory.mktemp("alone")
     definitions = some(folder)
     arrives(folder, 1, 2, 3)
@@ -126,7 +126,7 @@ def test_killed_together_and_finished_alone_or_together(
 
 @pytest.mark.fault("a run of several pipelines is killed", "each is finished, alone or together")
 def test_a_group_that_is_killed_is_finished_on_either_engine(spark: SparkSession, tmp_path: Path) -> None:
-    """In `make test` on Sail: what was prepared is published without an engine, and the rest is computed as ever."""
+    """On Sail in `make test`. Prepared batches are published without an engine, and the rest is computed as usual."""
     by_themselves, definitions = pipelines(tmp_path / "alone")[:2], pipelines(tmp_path / "together")[:2]
     for name, group in (("alone", by_themselves), ("together", definitions)):
         arrives(tmp_path / name, 1)
@@ -193,7 +193,7 @@ def test_a_pipeline_one_batch_behind_goes_first(spark: SparkSession, tmp_path: P
 
 
 def others() -> dict[str, str]:
-    """Definitions whose batches share nothing, each for a reason of its own."""
+    """Definitions whose batches share nothing, each for another reason."""
 
     def named(name: str, like: str, replaced: dict[str, str]) -> str:
         return definition_text(like, {f'name = "{like}"': f'name = "{name}"', **replaced})
@@ -282,7 +282,7 @@ def test_plans_made_at_different_times_share_unless_an_event_is_of_the_future(
 
 @pytest.mark.classic  # on Sail nothing is shared
 def test_windows_of_years_refuse_events_that_those_of_hours_admit(spark: SparkSession, tmp_path: Path) -> None:
-    """Of the first days that a window of an hour can hold, those of 366 days would begin too early."""
+    """In the first days that a window of an hour can hold, windows of 366 days would begin too early."""
     years = definition_text("hours", {'"hours"': '"years"', 'size = "1h"': 'size = "366d"'})
     definitions = {"hours": pipeline(tmp_path, "hours"), "years": pipeline(tmp_path, "years", years)}
     arrive(tmp_path, 1, [{"id": "x", "user": "ann", "at_ms": MIN_TIMESTAMP_MS, "value": 1}])
@@ -379,7 +379,7 @@ def test_a_rerun_that_is_given_up_holds_no_pipeline(
     runs = [RunRequest.of(one, clock, note=notes.append) for one in definitions]
     ends = advance_together(runs, lambda: spark, max_batches=1)
     assert batches(ends) == [[3] if number == 1 else [4] for number, _ in enumerate(definitions)]
-    given_up = [note for note in notes if "batch 3, a rerun that an earlier run had left, is given up" in note]
+    given_up = [note for note in notes if "batch 3, a rerun that an earlier run left, is abandoned" in note]
     assert len(given_up) == len(definitions) - 1
     for one, other in zip(definitions, alone, strict=True):
         assert windows(one) == windows(other), one.name
@@ -438,6 +438,6 @@ def test_a_file_that_changes_before_a_batch_begins(
 
 
 def windows(definition: Definition) -> list[str]:
-    """The rows of results and of windows in flight, but for the batch that wrote them."""
+    """Rows of results and of windows in flight, without the batch that wrote them."""
     rows = [row for name in ("results", "open_windows") for row in read_table(definition, name).to_pylist()]
     return sorted(str({name: value for name, value in row.items() if name != "batch_id"}) for row in rows)

@@ -1,4 +1,4 @@
-"""Answers of Sail to plans that it executes, one of which cannot be read: gRPC drops it, the batch is done again."""
+"""Answers of Sail, one of which cannot be read: gRPC drops it, and the batch is done again."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from windowlib.runs.start import run, run_together
 pytestmark = [pytest.mark.spark, pytest.mark.embedded, pytest.mark.sail]
 
 FILES = 2
-AGAIN = "the engine was lost in the middle of a batch: doing that batch again"
+AGAIN = "the engine was lost during a batch: doing that batch again"
 
 
 class Answers:
-    """How many answers to executed plans have come, and which of them arrive as other bytes."""
+    """Number of answers to executed plans, and the numbers of those that arrive as other bytes."""
 
     def __init__(self) -> None:
         self.come, self.unreadable = 0, set[int]()
 
     def deserialize(self, answer: bytes, read: Callable[[bytes], Any]) -> Any:
-        """What gRPC makes of bytes: None where they cannot be read."""
+        """Message that gRPC reads from bytes; None if they cannot be read."""
         if read == proto.ExecutePlanResponse.FromString:
             self.come += 1
             if self.come in self.unreadable:
@@ -52,7 +52,7 @@ def on_sail(folder: Path) -> Definition:
 
 
 def batches_of(definition: Definition, said: list[str]) -> list[int]:
-    """The batches of a run, with what it says."""
+    """Batches of a run, with its notes."""
     asked = RunRequest.of(
         definition, clock, say=lambda doing: said.append(doing if isinstance(doing, str) else doing())
     )
@@ -74,7 +74,7 @@ def test_the_batch_is_done_again(answers: Answers, tmp_path: Path) -> None:
         assert not staging_folder(definition.root).exists()
 
 
-def test_so_is_that_of_one_of_several_pipelines(answers: Answers, tmp_path: Path) -> None:
+def test_the_batch_of_one_of_several_pipelines_is_done_again(answers: Answers, tmp_path: Path) -> None:
     plain, both = on_sail(tmp_path / "plain"), [on_sail(tmp_path / name) for name in ("one", "other")]
     both[1] = both[1].model_copy(update={"name": "other"})
     batches_of(plain, [])
@@ -85,7 +85,7 @@ def test_so_is_that_of_one_of_several_pipelines(answers: Answers, tmp_path: Path
     assert [tables(one, ["results"]) for one in both] == [tables(plain, ["results"])] * 2
 
 
-def test_it_is_not_done_for_ever(answers: Answers, tmp_path: Path) -> None:
+def test_a_batch_is_done_again_only_once(answers: Answers, tmp_path: Path) -> None:
     definition = on_sail(tmp_path)
     answers.unreadable = {*range(1, 1000)}
     with pytest.raises(EngineLost, match="gave an answer that cannot be read, in the middle of the work; nothing of"):

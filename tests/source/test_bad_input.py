@@ -416,7 +416,7 @@ def test_rows_that_cannot_be_read(spark: SparkSession, tmp_path: Path, text: str
     before = read_table(definition, "results").to_pylist()
     damage_rows(broken)
     day_ms = 24 * 60 * MINUTE_MS
-    with refused(SourceError, "cannot be read", str(broken), "Nothing was changed. Repair the file, so that it holds"):
+    with refused(SourceError, "cannot be read", str(broken), "Nothing was changed. Restore the file as it was"):
         advance(definition, lambda: spark, clock=clock, rerun=Rerun(START_MS, START_MS + day_ms, "a test", "ann"))
     with (
         refused(SourceError, "cannot be read", str(broken), "Nothing was changed"),

@@ -18,7 +18,7 @@ from windowlib.delta.tables import Tables
 from windowlib.engines.choice import dialect_of
 from windowlib.model.rerun import TimeRange
 from windowlib.publication import publish
-from windowlib.publication.damage import check_there
+from windowlib.publication.damage import check_exist
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -92,5 +92,5 @@ class Pinned:
         return publish.spark_schema(self.schema(table), partition_by)
 
     def _paths(self, table: str, files: Sequence[DataFile]) -> list[str]:
-        check_there(self.opened[table], files)
+        check_exist(self.opened[table], files)
         return [str(self.folder(table) / file.path) for file in files]

@@ -1,7 +1,6 @@
 """Rules of a definition that concern several keys at once.
 
-They look at the TOML as it was written, and only at what has the right form, so that they can speak even where other
-keys are wrong.
+They read the TOML as written, and only values of the right form. So they apply even if other keys are wrong.
 """
 
 from __future__ import annotations
@@ -22,21 +21,21 @@ from windowlib.definition.toml import spark_types
 from windowlib.definition.toml.masters import mistaken_spark
 from windowlib.plans.names import BESIDE_KEYS, BESIDE_RESULTS, EVENT_TIME, RESERVED, is_reserved, same_but_for_case
 
-NEARLY_THE_SAME = 0.8  # of difflib's ratio: one letter in five
-# Names of columns that windowlib fills, which no key or output may have; in lower case, as Spark ignores case.
+NEARLY_THE_SAME = 0.8  # ratio of difflib: one letter in five differs
+# Names of columns that windowlib fills. No key or output may have them. In lower case, because Spark ignores case.
 RESERVED_OUTPUTS = frozenset({*RESULTS.names, *RESULT_CHANGES.names, *PARTIAL_NAMES, *BESIDE_RESULTS})
 RESERVED_KEYS = RESERVED_OUTPUTS.union(LATE_EVENTS.names, OPEN_WINDOWS.names, STATE_WINDOWS.names, BESIDE_KEYS)
 
 
 def across_keys(raw: dict[str, Any]) -> Iterator[Mistake]:
-    """Every rule over several keys that the TOML breaks."""
+    """Yields the mistakes against rules over several keys."""
     source, window, aggregates = (_table(raw, name) for name in ("source", "window", "aggregates"))
     in_files = {name: kind for name, kind in _table(source, "schema").items() if isinstance(kind, str)}
     rename = {name: to for name, to in _table(source, "rename").items() if isinstance(to, str)}
     nested = {name: path for name, path in _table(source, "nested").items() if isinstance(path, str)}
     schema = {rename.get(name, name): kind for name, kind in in_files.items()}
     schema |= {name: spark_types.field_type(in_files, path) or "" for name, path in nested.items()}
-    whole = source.get("format") in ("json", "csv")  # of other files the schema may name some columns
+    whole = source.get("format") in ("json", "csv")  # for other formats the schema may name only some columns
     yield from _keys(source)
     yield from _columns(in_files, rename, whole=whole)
     yield from _results(source, window, aggregates)
@@ -69,38 +68,38 @@ def _keys(source: dict[str, Any]) -> Iterator[Mistake]:
 
 
 def _columns(in_files: dict[str, str], rename: dict[str, str], *, whole: bool) -> Iterator[Mistake]:
-    """What columns of the source are called, where the definition says it: in the `whole` schema, or some of it."""
+    """Checks the names of source columns that the definition contains. With `whole` the schema has all columns."""
     for name in {**in_files, **rename}:
         if whole and in_files and name not in in_files:
             yield Mistake(f"source.rename.{name}", f"there is no such column in source.schema{nearest(name, in_files)}")
-    for section, called in (("schema", in_files), ("rename", rename.values())):
-        for name in called:
+    for section, names in (("schema", in_files), ("rename", rename.values())):
+        for name in names:
             if is_reserved(name):
-                problem = f"{in_toml(name)} begins with {RESERVED}, which windowlib keeps for columns of its own"
+                problem = f"{in_toml(name)} begins with {RESERVED}, which windowlib keeps for its own columns"
                 yield Mistake(f"source.{section}", f"{problem}; choose another name")
-    if taken := [name for name, to in rename.items() if to != name and to in in_files and to not in rename]:
-        yield Mistake(f"source.rename.{taken[0]}", called_as_another(taken[0], rename[taken[0]]))
+    if occupied := [name for name, to in rename.items() if to != name and to in in_files and to not in rename]:
+        yield Mistake(f"source.rename.{occupied[0]}", called_as_another(occupied[0], rename[occupied[0]]))
         return
-    known = [rename.get(name, name) for name in in_files] if in_files else [*rename.values()]
-    if alike := same_but_for_case(known):
-        problem = f"the columns {listed(alike)} differ in case only, which Spark ignores"
-        yield Mistake("source.schema" if in_files else "source.rename", f"{problem}; {renaming(alike[-1])}")
+    columns = [rename.get(name, name) for name in in_files] if in_files else [*rename.values()]
+    if same := same_but_for_case(columns):
+        problem = f"the columns {listed(same)} differ in case only, which Spark ignores"
+        yield Mistake("source.schema" if in_files else "source.rename", f"{problem}; {renaming(same[-1])}")
 
 
 def _results(source: dict[str, Any], window: dict[str, Any], aggregates: dict[str, Any]) -> Iterator[Mistake]:
-    """The columns that a definition gives its results: those of the function, or else of [aggregates]."""
+    """Checks the columns that a definition adds to results: those of the function, or else of [aggregates]."""
     keys = [key.casefold() for key in _texts(source.get("key"))]
     section, names = ("window.output", _table(window, "output")) if "function" in window else ("aggregates", aggregates)
-    seen: dict[str, str] = {}
+    by_lower_case: dict[str, str] = {}
     for name in names:
-        output, where = name.casefold(), f"{section}.{name}"
+        output, key = name.casefold(), f"{section}.{name}"
         if output in RESERVED_OUTPUTS or _is_partial(output):
-            yield Mistake(where, f"{in_toml(name)} is a column that windowlib adds itself; choose another name")
+            yield Mistake(key, f"{in_toml(name)} is a column that windowlib adds itself; choose another name")
         if output in keys:
-            yield Mistake(where, f"{in_toml(name)} is a key column already; choose another name")
-        if output in seen:
-            yield Mistake(where, f"differs from {in_toml(seen[output])} in case only, which Spark ignores")
-        seen.setdefault(output, name)
+            yield Mistake(key, f"{in_toml(name)} is a key column already; choose another name")
+        if output in by_lower_case:
+            yield Mistake(key, f"differs from {in_toml(by_lower_case[output])} in case only, which Spark ignores")
+        by_lower_case.setdefault(output, name)
 
 
 def _duplicates(source: dict[str, Any]) -> Iterator[Mistake]:
@@ -116,7 +115,7 @@ def _gap(window: dict[str, Any]) -> Iterator[Mistake]:
 
 
 def _function(window: dict[str, Any], aggregates: dict[str, Any], raw: dict[str, Any]) -> Iterator[Mistake]:
-    """Code of the user's own gives columns that must be declared, and takes the place of [aggregates]."""
+    """Checks that the user's own code declares its output columns and replaces [aggregates]."""
     output = _table(window, "output")
     if "function" in window and not output and isinstance(window.get("output", {}), dict):
         yield Mistake("window.output", 'missing, and needed with function; allowed: column = "spark type"')
@@ -159,20 +158,20 @@ def _types(section: str, columns: dict[str, Any]) -> Iterator[Mistake]:
 
 
 def _nested(source: dict[str, Any], in_files: dict[str, str], nested: dict[str, str]) -> Iterator[Mistake]:
-    """Columns that are taken out of objects."""
+    """Checks columns that are read from inside objects."""
     if nested and source.get("format") != "json":
         yield Mistake("source.nested", "has a meaning for json alone; leave it out")
         return
-    taken = {name.casefold() for name in in_files}
+    used = {name.casefold() for name in in_files}
     for name, path in nested.items():
-        if name.casefold() in taken:
+        if name.casefold() in used:
             yield Mistake(f"source.nested.{name}", "is a column of source.schema; give it another name")
         elif is_reserved(name):
             yield Mistake(f"source.nested.{name}", f"begins with {RESERVED}, which windowlib keeps for its own columns")
         elif "." not in path or spark_types.field_type(in_files, path) is None:
             problem = f'given {in_toml(path)}; need a path into a struct of source.schema, such as "actor.login"'
             yield Mistake(f"source.nested.{name}", problem)
-        taken.add(name.casefold())
+        used.add(name.casefold())
 
 
 def _columns_in_schema(
@@ -186,7 +185,7 @@ def _columns_in_schema(
 
 
 def _named(source: dict[str, Any], window: dict[str, Any], aggregates: dict[str, Any]) -> list[tuple[str, str]]:
-    """The columns of the source that are named, each with the key that does."""
+    """Source columns that the definition names, each with the key that names it."""
     used = [("source.key", name) for name in _texts(source.get("key"))]
     used += [("source.timestamp", name) for name in _texts([source.get("timestamp")])]
     used += [("source.event_id", name) for name in _texts([source.get("event_id")])]
@@ -198,19 +197,21 @@ def _named(source: dict[str, Any], window: dict[str, Any], aggregates: dict[str,
     return used
 
 
-def _hidden(hide: Sequence[str], known: Collection[str], rename: dict[str, str], *, whole: bool) -> Iterator[Mistake]:
-    """Columns to hide that are not columns here: the values of those that were meant would be shown.
+def _hidden(hide: Sequence[str], columns: Collection[str], rename: dict[str, str], *, whole: bool) -> Iterator[Mistake]:
+    """Checks that hidden columns exist, because the values of a misspelled column would be shown.
 
-    Unless the `whole` schema is known, there may be others, which no page shows: then only one that is nearly a column.
+    Unless the `whole` schema is known, there may be other columns, which no page shows. Then only names that are nearly
+    a column are mistakes.
     """
-    folded, called = {name.casefold() for name in known}, {name.casefold(): to for name, to in rename.items()}
+    folded = {name.casefold() for name in columns}
+    renamed = {name.casefold(): name_here for name, name_here in rename.items()}
     for name in hide:
         if name.casefold() in folded:
             continue
-        if to := called.get(name.casefold()):
-            yield Mistake("pages.hide", f"column {in_toml(name)} is called {in_toml(to)} here, by source.rename")
-        elif whole or nearest(name, known, cutoff=NEARLY_THE_SAME):
-            yield Mistake("pages.hide", f"there is no column {in_toml(name)}{nearest(name, known)}")
+        if name_here := renamed.get(name.casefold()):
+            yield Mistake("pages.hide", f"column {in_toml(name)} is called {in_toml(name_here)} here, by source.rename")
+        elif whole or nearest(name, columns, cutoff=NEARLY_THE_SAME):
+            yield Mistake("pages.hide", f"there is no column {in_toml(name)}{nearest(name, columns)}")
 
 
 def _types_fit(source: dict[str, Any], window: dict[str, Any], schema: dict[str, str]) -> Iterator[Mistake]:
@@ -250,21 +251,21 @@ def _types_of_expressions_fit(aggregates: dict[str, Any], schema: dict[str, str]
 
 
 def _compared(window: dict[str, Any]) -> list[tuple[str, str]]:
-    """The keys that name a column whose values a trigger or an evictor subtracts, and the columns."""
-    found: list[tuple[str, str]] = []
-    for name, known in (("trigger", TRIGGERS), ("evictor", EVICTORS)):
+    """Columns whose values a trigger or an evictor subtracts, each with the key that names it."""
+    compared: list[tuple[str, str]] = []
+    for name, registry in (("trigger", TRIGGERS), ("evictor", EVICTORS)):
         section, key = window.get(name), f"window.{name}"
         while isinstance(section, dict):
-            kind = known.get(str(section.get("type")))
+            kind = registry.get(str(section.get("type")))
             for column in kind.columns if kind else ():
-                found += [(f"{key}.{column}", value) for value in _texts([section.get(column)])]
+                compared += [(f"{key}.{column}", value) for value in _texts([section.get(column)])]
             section, key = section.get("of"), f"{key}.of"
-    return found
+    return compared
 
 
 def _table(raw: dict[str, Any], key: str) -> dict[str, Any]:
-    found = raw.get(key)
-    return found if isinstance(found, dict) else {}
+    table = raw.get(key)
+    return table if isinstance(table, dict) else {}
 
 
 def _texts(values: Any) -> list[str]:
@@ -285,7 +286,7 @@ C = TypeVar("C")
 
 
 def columns_of(find: Callable[[str], Sequence[C]], expression: Any) -> Sequence[C]:
-    """What `find` finds in an expression; nothing in one that cannot be read, which is reported already."""
+    """Result of `find` for an expression; empty if the expression cannot be parsed, which is reported elsewhere."""
     try:
         return find(expression) if isinstance(expression, str) else []
     except ValueError:

@@ -30,7 +30,7 @@ from windowlib.inspection.lineage.key_events import raw_row
 from windowlib.ledger.prepare import TableChange
 from windowlib.migrations.files import PipelineSnapshot
 from windowlib.publication import publish
-from windowlib.publication.damage import check_there
+from windowlib.publication.damage import check_exist
 from windowlib.publication.key import Key
 
 KEYED = tuple(name for name, table in TABLES.items() if any(column.name == "<key>" for column in table.described))
@@ -133,7 +133,7 @@ def _look(
     here: PipelineSnapshot, name: str, sought: ErasureQuery, rule: ErasureRule, attempt: str | None, found: TableErasure
 ) -> None:
     folder, files = here.tables[name].folder, here.files(name)
-    check_there(here.tables[name], files)
+    check_exist(here.tables[name], files)
     for file in files:
         with pq.ParquetFile(folder / file.path) as source:
             if not sought.may_be_in(name, file, source.schema_arrow):

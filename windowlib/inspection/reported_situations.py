@@ -8,7 +8,7 @@ from pathlib import Path
 
 from windowlib.definition.instants import instant, time_of
 from windowlib.delta.tables import Tables
-from windowlib.ledger.acknowledgements import acknowledged, quiet
+from windowlib.ledger.acknowledgements import acknowledged, acknowledgement_of
 from windowlib.ledger.notices import reported
 
 
@@ -46,6 +46,6 @@ def _situations(root: Path, tables: Tables, now_ms: int) -> Iterator[ReportedSit
     for key in sorted({*holding, *calm}):
         one = holding.get(key)
         sentence, since_ms = (one.sentence, time_of(one.since)) if one else (None, None)
-        by = quiet(calm, key)
+        by = acknowledgement_of(calm, key)
         until_ms, who, reason = (by.until_ms, by.who, by.reason) if by else (None, None, None)
         yield ReportedSituation(key, sentence, since_ms, until_ms, who, reason)

@@ -164,7 +164,7 @@ def status(definition: Definition, now_ms: int, ledger: Ledger | None = None, *,
         listing=words(definition.source, since) if since else None,
         to_come=columns_to_add(definition, commit),
         erasure=erasure_begun(definition, ledger) if whole else None,
-        error=last_error.standing(definition.root, commit.at_ms if commit else None),
+        error=last_error.unresolved(definition.root, commit.at_ms if commit else None),
     )
 
 

@@ -1,5 +1,6 @@
 """Ledger of a pipeline: the Delta table that records claims, plans, commits and decisions, and the records beside it.
-Whoever holds the newest claim may change the pipeline.
+
+Only the holder of the newest claim may change the pipeline.
 
 Ledger:
 
@@ -8,19 +9,19 @@ Ledger:
     reading.py           reading of the ledger: its end, or the rows of some kinds
     history.py           earlier batches and decisions
     lease.py             heartbeat of a claim while a run works, and its release
-    owner.py             process behind a claim, and signs of its life
+    owner.py             process behind a claim, and test if it is still at work
 
 Entries:
 
     prepare.py           publication of a batch, fixed before the first table changes
-    decision.py          an operator's decision, as a batch of the ledger keeps it
+    decision.py          an operator's decision, as a row of the ledger stores it
     rerun_request.py     request of a rerun, and the checks of its range
     late_bound.py        late bound of a batch
     migration.py         migration in progress, and the folder of its new tables
 
 Records beside the batches:
 
-    acknowledgements.py  situations that an operator keeps quiet for a time
+    acknowledgements.py  situations that an operator has silenced for a time
     erasures.py          erased keys, each with the rows removed
     last_error.py        error that the last command of a pipeline ended with
     maintenances.py      record of each maintenance

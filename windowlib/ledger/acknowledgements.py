@@ -1,8 +1,9 @@
-"""Situations that an operator has acknowledged: they are kept quiet until a time.
+"""Situations that an operator has acknowledged. They are silenced until a given time.
 
     acknowledge   `decision` is JSON of `situation` and `until_ms`; who and why
 
-A row of the ledger, which concerns no batch. Of several rows about one situation the newest counts.
+An acknowledgement is a row of the ledger that belongs to no batch. If several rows name the same situation, the newest
+counts.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ KIND = "acknowledge"
 
 @dataclass(frozen=True, slots=True)
 class Acknowledged:
-    """A situation that is kept quiet before `until_ms`."""
+    """A situation that is silenced before `until_ms`."""
 
     situation: str
     until_ms: int
@@ -33,24 +34,24 @@ class Acknowledged:
 
 
 def acknowledge(ledger: Ledger, situation: str, until_ms: int, who: str, reason: str) -> None:
-    """Keeps a situation quiet before `until_ms`. A plan in progress goes on."""
+    """Silences a situation before `until_ms`. A plan in progress is not affected."""
     decision = json.dumps({"situation": situation, "until_ms": until_ms}, sort_keys=True)
     ledger.write({"kind": KIND, "decision": decision, "who": who, "reason": reason})
 
 
 def acknowledged(tables: Tables, now_ms: int) -> dict[str, Acknowledged]:
-    """By situation, what is kept quiet at a time. Reads of the ledger only what may hold such a row."""
+    """Situations that are silenced at `now_ms`, by name. Reads only the row groups that may hold such rows."""
     table = tables[LEDGER.name]
     rows = rows_of_kinds(table, table.version(), {KIND}, ("sequence", "at", "decision", "who", "reason"))
-    newest = {one.situation: one for one in map(_of_row, sorted(rows, key=lambda row: row["sequence"]))}
-    return {situation: one for situation, one in newest.items() if one.until_ms > now_ms}
+    newest = {entry.situation: entry for entry in map(_of_row, sorted(rows, key=lambda row: row["sequence"]))}
+    return {situation: entry for situation, entry in newest.items() if entry.until_ms > now_ms}
 
 
-def quiet(found: Mapping[str, Acknowledged], situation: str) -> Acknowledged | None:
-    """What keeps a situation quiet: that it was acknowledged, or all of its kind (`warning` of `warning.…`)."""
-    return found.get(situation) or found.get(situation.partition(".")[0])
+def acknowledgement_of(entries: Mapping[str, Acknowledged], situation: str) -> Acknowledged | None:
+    """Acknowledgement of a situation, or of its whole kind (`warning` of `warning.…`); None without one."""
+    return entries.get(situation) or entries.get(situation.partition(".")[0])
 
 
 def _of_row(row: Mapping[str, Any]) -> Acknowledged:
-    said = json.loads(row["decision"])
-    return Acknowledged(said["situation"], said["until_ms"], at_ms_of(row), row["who"], row["reason"])
+    values = json.loads(row["decision"])
+    return Acknowledged(values["situation"], values["until_ms"], at_ms_of(row), row["who"], row["reason"])

@@ -1,4 +1,4 @@
-"""What an operator decided about a pipeline's tables, as the ledger keeps it in the batch that does it."""
+"""Decision of an operator about a pipeline's tables. The ledger stores it in the batch that carries it out."""
 
 from __future__ import annotations
 
@@ -17,12 +17,16 @@ NEWER = "A newer version has written it: use that one"
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`adopt`: changes that another program made to the tables are kept. `rollback`: the tables are again as batch
-    `to_batch_id` left them. `maintain`: the same rows lie in fewer files. `advance_watermark`: nothing at or below
-    `to_ms` is expected any more; of these the only one that computes. `migrate`: the tables are those that the
-    migration `migration` has built under another definition, in as many batches as it has `cuts`; `changed` says in
-    words what differs. `migrate_undo`: they are again those of batch `to_batch_id`, before it. `forget`: the same rows
-    without those of the key with the `digest` (`windowlib.plans.erased`).
+    """A decision of one of these kinds:
+
+    - `adopt`: keeps the changes that another program made to the tables.
+    - `rollback`: returns the tables to the state after batch `to_batch_id`.
+    - `maintain`: rewrites the same rows into fewer files.
+    - `advance_watermark`: declares that no event at or below `to_ms` is expected any more. The only kind that computes.
+    - `migrate`: switches to the tables that migration `migration` built under another definition, with one batch for
+      each of its `cuts`. `changed` describes the difference in words.
+    - `migrate_undo`: returns to the tables of batch `to_batch_id`, before the migration.
+    - `forget`: removes the rows of the key with the `digest` (`windowlib.plans.erased`).
     """
 
     kind: Kind
@@ -37,12 +41,12 @@ class Decision:
 
     @property
     def switches(self) -> bool:
-        """Whether the tables are of another definition from it on."""
+        """Tests if the tables belong to another definition from this batch on."""
         return self.kind in ("migrate", "migrate_undo")
 
     @property
     def title(self) -> str:
-        """What is done, in words.
+        """The decision in words.
 
         >>> Decision("rollback", "ann", "a wrong file", to_batch_id=3).title
         'roll back to batch 3'
@@ -62,19 +66,17 @@ class Decision:
         return f"roll back to batch {self.to_batch_id}"
 
     def to_json(self) -> str:
-        """For the ledger."""
+        """Returns the JSON that the ledger stores."""
         return json.dumps(asdict(self), sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> Decision:
-        """What `to_json` wrote. Raises `StateMismatch` where a newer version did."""
+        """Reads the JSON of `to_json`. Raises `StateMismatch` if a newer version wrote it."""
         values = json.loads(text)
-        if unknown := sorted(values.keys() - {one.name for one in fields(cls)}):
-            raise StateMismatch(f"a decision in the ledger says {', '.join(unknown)}, which is not known here. {NEWER}")
+        if unknown := sorted(values.keys() - {field.name for field in fields(cls)}):
+            raise StateMismatch(f"a decision in the ledger has the unknown fields {', '.join(unknown)}. {NEWER}")
         if values["kind"] not in KINDS:
-            raise StateMismatch(
-                f"a decision in the ledger is of a kind that is not known here: {values['kind']}. {NEWER}"
-            )
+            raise StateMismatch(f"a decision in the ledger has the unknown kind {values['kind']}. {NEWER}")
         return cls(**{**values, "cuts": tuple(values["cuts"])})
 
 

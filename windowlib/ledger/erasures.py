@@ -1,7 +1,7 @@
-"""The keys of a pipeline that were erased, each with what was removed of it. Only `windowlib forget` adds to them.
+"""Erased keys of a pipeline, each with the number of rows removed. Only `windowlib forget` adds to them.
 
-Its row is written before anything is removed: from then on no batch brings the key back, whatever is killed. It
-is the certificate, too. The key itself is not in it (`windowlib.plans.erased`).
+The row of an erasure is written before anything is removed. From then on no batch brings the key back, even if
+processes are killed. The row is also the certificate. It does not contain the key itself (`windowlib.plans.erased`).
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ SECRET_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """One erasure: of events up to `up_to_ms`, and of those at `later_ms`.
+    """One erasure, of events up to `up_to_ms` and of those at `later_ms`.
 
-    `removed` are rows by table; `source` the rows of the key that each file of the source still holds. `batch_id` is
-    the batch that took the rows out of the tables.
+    `removed` counts removed rows by table. `source` counts the rows of the key that each source file still holds.
+    `batch_id` is the batch that removed the rows from the tables.
     """
 
     at: datetime
@@ -47,59 +47,62 @@ class Erasure:
     not_looked_at: Sequence[str]
 
 
-def keep(root: Path, made: Erasure) -> None:
-    """Adds an erasure: from then on the key's events are read no more.
+def keep(root: Path, erasure: Erasure) -> None:
+    """Adds an erasure. From then on the key's events are no longer read.
 
-    Raises `DecidedMeanwhile` where the first of a pipeline came meanwhile: its secret is another, and holds for all.
+    Raises `DecidedMeanwhile` if another process added the pipeline's first erasure meanwhile. All erasures share the
+    secret of the first.
     """
 
     def check() -> None:
-        if (known := erasures(root)) and secret_of(known) != made.secret:
-            raise DecidedMeanwhile("another erasure of this pipeline came first: give the command again")
+        if (earlier := erasures(root)) and secret_of(earlier) != erasure.secret:
+            raise DecidedMeanwhile("another erasure of this pipeline came first: repeat the command")
 
-    small.add_row(root, ERASURES, asdict(made), check)
+    small.add_row(root, ERASURES, asdict(erasure), check)
 
 
 def erasures(root: Path) -> list[Erasure]:
-    """Every erasure of the pipeline whose tables are in a folder, or are built for, oldest first."""
+    """Every erasure of a pipeline, oldest first. `root` is its folder, or that of tables being built for it."""
     return [_erasure(row) for row in small.numbered_rows(pipeline_of(root), ERASURES)]
 
 
-def unpublished(made: Sequence[Erasure], decisions: Mapping[int, Decision | None]) -> list[Erasure]:
-    """Erasures whose batch was not committed: the key is read no more, but still there.
+def unpublished(erasures: Sequence[Erasure], decisions: Mapping[int, Decision | None]) -> list[Erasure]:
+    """Erasures whose batch was not committed: the key is no longer read, but its rows are still in the tables.
 
     `decisions` are those of the committed batches, by batch.
     """
     done = {(number, decision.digest) for number, decision in decisions.items() if decision}
-    return [one for one in made if (one.batch_id, one.digest) not in done]
+    return [erasure for erasure in erasures if (erasure.batch_id, erasure.digest) not in done]
 
 
-def secret_of(known: Sequence[Erasure]) -> str:
-    """The secret of a pipeline's hashes: that of the erasures before, or a new one."""
-    return known[0].secret if known else secrets.token_hex(SECRET_BYTES)
+def secret_of(earlier: Sequence[Erasure]) -> str:
+    """The secret of a pipeline's hashes: the one of earlier erasures, or a new one."""
+    return earlier[0].secret if earlier else secrets.token_hex(SECRET_BYTES)
 
 
 def erased(root: Path, files: Sequence[SourceFile] = ()) -> ErasedKeys | None:
-    """Which events are not read; None without any.
+    """Events that are not read; None without erasures.
 
-    `files` are those that are read, where they are known: where all of them came after the newest erasure, lines that
+    `files` are the files that are read, if they are known. If all of them are newer than the newest erasure, lines that
     cannot be parsed keep their text.
     """
-    if not (known := erasures(root)):
+    if not (known_erasures := erasures(root)):
         return None
     by_columns: dict[tuple[str, ...], dict[str, int]] = {}
     later: dict[tuple[str, ...], set[tuple[str, int]]] = {}
-    for one in known:
-        of = by_columns.setdefault(tuple(one.columns), {})
-        of[one.digest] = max(of.get(one.digest, one.up_to_ms), one.up_to_ms)
-        later.setdefault(tuple(one.columns), set()).update((one.digest, time_ms) for time_ms in one.later_ms)
-    newest_ms = max(time_of(one.at) for one in known)
+    for erasure in known_erasures:
+        digests = by_columns.setdefault(tuple(erasure.columns), {})
+        digests[erasure.digest] = max(digests.get(erasure.digest, erasure.up_to_ms), erasure.up_to_ms)
+        later.setdefault(tuple(erasure.columns), set()).update(
+            (erasure.digest, time_ms) for time_ms in erasure.later_ms
+        )
+    newest_ms = max(time_of(erasure.at) for erasure in known_erasures)
     is_new = bool(files) and all(file.modified_ns // 1_000_000 > newest_ms for file in files)
     keys = tuple(
-        ErasedDigests(columns, tuple(sorted(of.items())), tuple(sorted(later[columns])))
-        for columns, of in sorted(by_columns.items())
+        ErasedDigests(columns, tuple(sorted(digests.items())), tuple(sorted(later[columns])))
+        for columns, digests in sorted(by_columns.items())
     )
-    return ErasedKeys(secret_of(known), keys, hides_lines=not is_new)
+    return ErasedKeys(secret_of(known_erasures), keys, hides_lines=not is_new)
 
 
 def _erasure(row: Mapping[str, Any]) -> Erasure:

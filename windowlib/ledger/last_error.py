@@ -1,8 +1,10 @@
-"""The error that the last `run` of a pipeline ended with, or the last `plan` by a scheduler, for its status and pages.
+"""The last error of `run`, or of `plan` by a scheduler, for the pipeline's status and pages.
 
-It is kept until one succeeds. A `plan` in a shell neither keeps an error nor clears one (`windowlib.cli.notifying`).
-A file next to the tables and not a row of one: a pipeline that cannot be planned may have no ledger yet, and a mistake
-that every plan meets, every five minutes for a week, would be two thousand commits. Of two processes the later counts.
+The error is kept until a command succeeds. A `plan` in a shell neither keeps an error nor clears one
+(`windowlib.cli.notifying`). Of two processes that write at the same time, the later one wins.
+
+The error is in a file next to the tables, not in a row of a table, for two reasons. A pipeline that cannot be planned
+may have no ledger yet. A mistake that fails every plan for a week, one in five minutes, would add two thousand commits.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ Command = Literal["plan", "run"]
 
 @dataclass(frozen=True, slots=True)
 class LastError:
-    """Error of a command in a sentence, with its time and the absolute path of the definition."""
+    """Error of a command in one sentence, with its time and the absolute path of the definition."""
 
     command: Command
     sentence: str
@@ -42,7 +44,7 @@ class LastError:
         return f"the last {self.command} of {self.file} ended at {at} with: {self.sentence}"
 
     def is_over(self, commit_ms: int | None) -> bool:
-        """Whether a batch was committed since, by a program that does not clear what the commands keep.
+        """Tests if a batch was committed after the error, by a program that does not clear errors.
 
         >>> error = LastError("run", "no space left", 5, "clicks.toml")
         >>> error.is_over(5), error.is_over(6)
@@ -52,26 +54,26 @@ class LastError:
 
 
 def keep(root: Path, error: LastError) -> None:
-    """Keeps an error, in place of an earlier one; of several lines the first. Raises OSError."""
+    """Keeps an error in place of an earlier one. Only the first line of its text is kept. Raises OSError."""
     first = error.sentence.splitlines()[0] if error.sentence else "an error without a message"
     disk.put(root / FILE, json.dumps({**asdict(error), "sentence": first[:LONGEST]}))
 
 
 def clear(root: Path, commands: Collection[Command]) -> None:
-    """Forgets the error, if it is one of these commands'. Raises OSError."""
+    """Deletes the kept error if one of these commands ended with it. Raises OSError."""
     if (error := last(root)) and error.command in commands:
         (root / FILE).unlink(missing_ok=True)
 
 
 def last(root: Path) -> LastError | None:
-    """The error that is kept; None without any."""
+    """The kept error; None without one."""
     try:
         return LastError(**json.loads((root / FILE).read_text(encoding="utf-8")))
     except FileNotFoundError:
         return None
 
 
-def standing(root: Path, commit_ms: int | None) -> LastError | None:
-    """The error that is kept, unless it is over; `commit_ms` is when the newest batch was committed."""
+def unresolved(root: Path, commit_ms: int | None) -> LastError | None:
+    """The kept error, unless it is over. `commit_ms` is the time of the newest commit."""
     error = last(root)
     return None if error is None or error.is_over(commit_ms) else error

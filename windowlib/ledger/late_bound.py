@@ -1,8 +1,8 @@
 """Late bound of a batch, as the ledger records it.
 
-The *late bound* is the greatest max_timestamp_ms of a window that is late. From batch to batch it never falls, so what
-has been cleaned up stays late where a definition allows another lateness; a rollback, a migration and its undoing take
-that of the batch whose tables they bring.
+The *late bound* is the greatest max_timestamp_ms of a window that is late. It never falls from batch to batch. A window
+that has been cleaned up therefore stays late after the allowed lateness is changed. A rollback, a migration and its
+undo take the late bound of the batch whose tables they restore.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from windowlib.model.watermark import MIN_WATERMARK
 
 
 def allowed_lateness_ms(definition_json: str) -> int:
-    """The allowed lateness of a definition as a row of the ledger keeps it; 0 for windows that have none.
+    """Allowed lateness of a definition as the ledger stores it; 0 for windows that have none.
 
     >>> allowed_lateness_ms('{"window": {"type": "session", "allowed_lateness_ms": 5}}'), allowed_lateness_ms("{}")
     (5, 0)
     """
-    found: int = json.loads(definition_json).get("window", {}).get("allowed_lateness_ms", 0)
-    return found
+    lateness_ms: int = json.loads(definition_json).get("window", {}).get("allowed_lateness_ms", 0)
+    return lateness_ms
 
 
 def bound_ms(definition_json: str, watermark_ms: int | None, before_ms: int | None = None) -> int:
-    """The late bound at a watermark (None: before the first event), where it was ``before_ms``.
+    """Late bound at a watermark (None: before the first event), at least ``before_ms``, the bound before.
 
     >>> definition = '{"window": {"allowed_lateness_ms": 5}}'
     >>> bound_ms(definition, 14), bound_ms(definition, 14, before_ms=7), bound_ms(definition, 14, before_ms=12)

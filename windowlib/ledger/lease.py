@@ -1,4 +1,4 @@
-"""Holding a pipeline while a run works: a heartbeat keeps the claim alive, the end of the run releases it."""
+"""Lease of a pipeline while a run works: a heartbeat keeps the claim alive, and the end of the run releases it."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from windowlib.ledger.ledger import DecidedMeanwhile, Ledger, Superseded
 from windowlib.ledger.rows import Claim
 from windowlib.model.errors import TryAgain
 
-TRIES = 5  # where another program is faster with a table
+TRIES = 5  # attempts of a step while other programs commit to a table first
 T = TypeVar("T")
 
 
 class Overtaken(TryAgain):
-    """Another program was faster with a table, again and again, although no other run holds the pipeline."""
+    """Other programs committed to a table first in every attempt, although no other run holds the pipeline."""
 
 
 @contextmanager
 def lease(ledger: Ledger, claim: Claim) -> Iterator[None]:
-    """Keeps the claim alive by a heartbeat while the block runs, and releases it at its end.
+    """Keeps the claim alive by a heartbeat while the block runs, and releases it at the end.
 
-    A heartbeat that cannot be written is tried again at the next, so one I/O error does not lose the claim.
+    If a heartbeat cannot be written, the next one is tried as usual, so one I/O error does not lose the claim.
     """
     stop = threading.Event()
 
@@ -36,9 +36,9 @@ def lease(ledger: Ledger, claim: Claim) -> Iterator[None]:
             try:
                 ledger.write({"kind": "heartbeat"}, claim.epoch)
             except Superseded:
-                return  # the next write of the run itself will say so
+                return  # the next write of the run raises it, too
             except Exception:
-                continue  # storage that fails for a moment; where it fails for good, the run's own writes say so
+                continue  # storage may fail for a moment; if it fails for good, the run's own writes raise it
 
     thread = threading.Thread(target=beat, name="windowlib-lease", daemon=True)
     thread.start()
@@ -52,7 +52,7 @@ def lease(ledger: Ledger, claim: Claim) -> Iterator[None]:
 
 @contextmanager
 def superseded_explains(ledger: Ledger, claim: Claim) -> Iterator[None]:
-    """Raises `Superseded` for any error of a run that was taken over: its files were removed while it worked."""
+    """Turns any error of a run that was taken over into `Superseded`: its files were removed while it worked."""
     try:
         yield
     except (Superseded, DecidedMeanwhile):
@@ -60,30 +60,31 @@ def superseded_explains(ledger: Ledger, claim: Claim) -> Iterator[None]:
     except Exception as error:
         current = ledger.state().claim
         if current is not None and current.epoch != claim.epoch:
-            raise Superseded(
-                "another run took this pipeline over while this one was working; this one leaves"
-            ) from error
+            raise Superseded("another run took this pipeline over while this one was working; this one ends") from error
         raise
 
 
 @contextmanager
 def conflicts_explained(ledger: Ledger, claim: Claim) -> Iterator[None]:
-    """Raises for a `Conflict` of the block `Superseded`, where another run holds the pipeline by now, else `Overtaken`.
+    """Turns a `Conflict` of the block into `Superseded` if another run holds the pipeline now, else into `Overtaken`.
 
-    The other program may be done already: then nothing but this process is at work, and it is to be started again.
+    After `Overtaken` the other program may already be done, and the command can be started again.
     """
     try:
         yield
     except Conflict as error:
         ledger.check(claim.epoch)
-        raise Overtaken(f"another program has changed a table meanwhile ({error}): look, and start again") from error
+        raise Overtaken(
+            f"another program has changed a table meanwhile ({error}): check the table, then start again"
+        ) from error
 
 
-def again_while_ours(ledger: Ledger, claim: Claim, step: Callable[[], T]) -> T:
-    """What `step` gives, which looks at the tables each time: again after a `Conflict`, while the claim holds.
+def retry_while_claimed(ledger: Ledger, claim: Claim, step: Callable[[], T]) -> T:
+    """Returns the result of `step`, which reads the tables anew in each attempt. Repeats it after a `Conflict` while
+    the claim holds.
 
-    So a compaction by another program, or a run that slept and was taken over, costs a second look, not the batch.
-    Raises `Superseded`, and `Overtaken` after `TRIES`.
+    So a compaction by another program, or a run that slept and was taken over, costs another attempt instead of the
+    batch. Raises `Superseded`, and `Overtaken` after `TRIES` attempts.
     """
     for _ in range(TRIES - 1):
         try:
@@ -95,9 +96,9 @@ def again_while_ours(ledger: Ledger, claim: Claim, step: Callable[[], T]) -> T:
 
 
 @contextmanager
-def deciding(ledger: Ledger, claim: Claim) -> Iterator[None]:
-    """As `lease`, for an operator's command: raises `Superseded` where another run was faster, `Overtaken` where
-    another program was.
+def explained_lease(ledger: Ledger, claim: Claim) -> Iterator[None]:
+    """Lease for an operator's command. Raises `Superseded` if another run was faster, `Overtaken` if another program
+    was.
     """
     with lease(ledger, claim), superseded_explains(ledger, claim), conflicts_explained(ledger, claim):
         yield
@@ -107,6 +108,6 @@ def _release(ledger: Ledger, claim: Claim) -> None:
     try:
         ledger.write({"kind": "release"}, claim.epoch)
     except Superseded:
-        return  # the run that took over holds it now
+        return  # the run that took over holds the pipeline now
     except (OSError, DeltaError, CannotWrite):
-        ledger.forgo(claim)  # how the run itself ended must not be hidden
+        ledger.mark_forgone(claim)  # the error of the run itself must not be hidden by this one

@@ -1,15 +1,15 @@
-"""The control plane: who may run, what a run will read, and which runs exist.
+"""Control plane of a pipeline: claims, plans, commits and decisions.
 
-The ledger is one append-only Delta table whose every append is a compare-and-set, so that its rows are totally
-ordered, on a local disk too. Two rules make a run safe to kill and safe to start twice:
+The ledger is one append-only Delta table. Every append is a compare-and-set, so its rows are totally ordered, also on a
+local disk. Two rules make it safe to kill a run and to start it twice:
 
-* **A plan is frozen.** Before any work a `plan` row fixes the batch: files, watermark, plan time, and the terms under
-  which it is computed. A retry finds that row and does the same work again, or, under other terms, replaces it.
-* **A claim fences.** A `claim` row names its owner and raises the epoch; a writer whose epoch is not the highest any
-  more is refused its next row (`Superseded`). A claim lives while its process is at work, or, where that cannot be
-  seen, while heartbeats come in (`windowlib.ledger.owner`).
+* **A plan is frozen.** Before any work, a `plan` row fixes the files, watermark, plan time and terms of the batch. A
+  retry finds that row and repeats the same work. If the terms have changed, it replaces the plan.
+* **A claim fences.** A `claim` row names its owner and raises the epoch. A writer whose epoch is not the highest any
+  more cannot append (`Superseded`). A claim lives while its process is at work. If the process cannot be seen, the
+  claim lives while heartbeats arrive (`windowlib.ledger.owner`).
 
-A `commit` row, written last, names the version of every table: from then on the run exists.
+A `commit` row is written last and names the version of every table. From then on the batch exists.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from windowlib.model.errors import ExpectationsFailed, TryAgain, WindowError
 Clock = Callable[[], int]  # milliseconds since the epoch
 Rows = Sequence[Mapping[str, Any]]
 T = TypeVar("T")
-_FORGONE: set[tuple[Path, int]] = set()  # claims of this process, by their epoch, whose end could not be written
+_FORGONE: set[tuple[Path, int]] = set()  # claims of this process (folder, epoch) whose release could not be written
 
 
 def wall_clock_ms() -> int:
-    """The clock of the control plane. A run's own time is its plan's."""
+    """Current time of the control plane, in ms since the epoch. A run uses the time of its plan instead."""
     return time.time_ns() // 1_000_000
 
 
@@ -52,19 +52,19 @@ class Superseded(WindowError):
 
 
 class DecidedMeanwhile(TryAgain):
-    """Another command, which may be over by now, has planned or decided something since this one looked."""
+    """Another command has planned or decided something since this one read the ledger. It may have ended already."""
 
 
 class NothingToDecide(WindowError):
-    """`approve` or `abandon`, but no batch waits for it."""
+    """`approve` or `abandon` was called, but no batch waits for a decision."""
 
 
 class Rejected(ExpectationsFailed):
-    """The checks refused this batch; it waits for `windowlib approve` or `windowlib abandon`."""
+    """The checks refused this batch. It waits for `windowlib approve` or `windowlib abandon`."""
 
 
 class ApprovalPending(Rejected):
-    """The checks refused a batch in an earlier run, and it still waits: nothing was done."""
+    """A batch that the checks refused in an earlier run still waits. Nothing was done."""
 
     def __init__(self, sentence: str, batch_id: int) -> None:
         super().__init__(sentence)
@@ -73,9 +73,9 @@ class ApprovalPending(Rejected):
 
 @dataclass(slots=True)
 class Ledger:
-    """The ledger of one pipeline, and its `tables`, which a run opens once and passes on.
+    """The ledger of one pipeline, with its `tables`, which a run opens once and passes on.
 
-    `root` is the pipeline's folder; `clock` stamps rows and judges leases. Several threads may write to one ledger.
+    `root` is the pipeline's folder. `clock` stamps rows and judges leases. Several threads may write to one ledger.
     """
 
     root: Path
@@ -89,7 +89,7 @@ class Ledger:
         self.tables = Tables(self.root)
 
     def state(self) -> LedgerState:
-        """What holds now."""
+        """Current state of the ledger."""
         with self._lock:
             table = self.tables[LEDGER.name]
             if table.version() != self._state.version:
@@ -97,10 +97,10 @@ class Ledger:
             return self._state
 
     def settled(self, look: Callable[[LedgerState], T]) -> T:
-        """What `look` makes of what holds now, without a claim.
+        """Returns `look(state)` for the current state, without a claim.
 
-        Made again where others have gone on meanwhile and have deleted the prepared publication that the state names,
-        or shortened a log past a version that it names.
+        Repeats it if other processes have meanwhile deleted a prepared publication of the state, or shortened a log
+        past one of its versions.
         """
         while True:
             state = self.state()
@@ -111,15 +111,15 @@ class Ledger:
                     raise
 
     def claim(self, note: Callable[[str], None] = lambda what: None) -> tuple[LedgerState, Claim]:
-        """Claims the pipeline; gives the state before. Raises `Superseded` when a run that is at work holds it.
+        """Claims the pipeline and returns the state before. Raises `Superseded` if a run that is at work holds it.
 
-        Where that run cannot be seen from here, this waits for a heartbeat of it, at most `lease_timeout`.
+        If that run cannot be seen from here, waits for a heartbeat of it, at most `lease_timeout`.
         """
 
         def claimed() -> tuple[LedgerState, Claim]:
             state = self.state()
             while state.claim and not state.claim.released and not self._is_free(state.claim, note):
-                state = self.state()  # released meanwhile
+                state = self.state()  # the claim was released meanwhile
             epoch = (state.claim.epoch if state.claim else 0) + 1
             mine = replace(owner.this_process(), lease_timeout_ms=self.lease_timeout_ms).to_json()
             self._append(state, {"kind": "claim", "epoch": epoch, "owner": mine})
@@ -127,16 +127,18 @@ class Ledger:
 
         return delta_commits.again_on_conflict(claimed)
 
-    def forgo(self, claim: Claim) -> None:
-        """Frees a claim whose release cannot be written: in this process at once, in others when it ends."""
+    def mark_forgone(self, claim: Claim) -> None:
+        """Frees a claim whose release cannot be written: in this process at once, for other processes when this one
+        ends.
+        """
         _FORGONE.add((self.root, claim.epoch))
 
     def write(self, row: Mapping[str, Any], epoch: int | None = None) -> None:
-        """Appends a row. With `epoch`, only while no later claim exists: else raises `Superseded`."""
+        """Appends a row. With `epoch`, raises `Superseded` if a later claim exists."""
         self.decide(lambda state: row, epoch)
 
     def decide(self, make: Callable[[LedgerState], Mapping[str, Any]], epoch: int | None = None) -> None:
-        """Appends the row that `make` gives for exactly the state that the row then follows. Raises as `write`."""
+        """Appends the row that `make` returns for the state directly before that row. Raises the errors of `write`."""
 
         def decided(state: LedgerState) -> tuple[Rows, None]:
             if epoch is not None:
@@ -146,8 +148,10 @@ class Ledger:
         self._follow(decided)
 
     def write_together(self, rows: Rows, after: LedgerState, epoch: int) -> None:
-        """Appends all of some rows or none, if nothing but heartbeats and plans of what is new came after a state, else
-        `DecidedMeanwhile`.
+        """Appends all rows in one commit, or none.
+
+        Raises `DecidedMeanwhile` if anything but heartbeats and plans of new files was appended since the state
+        `after`.
         """
 
         def unless_decided(state: LedgerState) -> tuple[Rows, None]:
@@ -167,11 +171,13 @@ class Ledger:
             )
 
     def alone(self) -> AbstractContextManager[object]:
-        """No other thread of this process writes to the ledger in the block."""
+        """Keeps the other threads of this process from writing to the ledger during the block."""
         return self._lock
 
     def freeze(self, make: Callable[[LedgerState], Plan | None]) -> tuple[LedgerState, Plan | None]:
-        """The plan to work on: the frozen one, or what `make` gives, frozen now; None when there is nothing to do."""
+        """Returns the frozen plan. If there is none, freezes the plan that `make` returns; None if there is nothing to
+        do.
+        """
 
         def frozen(state: LedgerState) -> tuple[Rows, tuple[LedgerState, Plan | None]]:
             if state.plan:
@@ -184,10 +190,9 @@ class Ledger:
     def replace_plan(
         self, stale: Plan, make: Callable[[LedgerState], Plan | None], epoch: int
     ) -> tuple[LedgerState, Plan | None]:
-        """Freezes what `make` gives in the place of a plan that is not prepared, under the same batch id.
+        """Replaces an unprepared plan by the plan that `make` returns, under the same batch id.
 
-        Where `make` finds nothing to do any more, the batch is abandoned. Raises `Superseded` when a later claim
-        exists.
+        Abandons the batch if `make` finds nothing to do any more. Raises `Superseded` if a later claim exists.
         """
 
         def replaced(state: LedgerState) -> tuple[Rows, tuple[LedgerState, Plan | None]]:
@@ -196,41 +201,45 @@ class Ledger:
                 return [], (state, state.plan)
             before = replace(state, plan=None, rejection=None, approved_by=None, last_batch_id=stale.batch_id - 1)
             plan = make(before)
-            why = "planned under other terms; under those of now there is nothing to do"
+            why = "planned under other terms; under the current terms there is nothing to do"
             row = plan_row(plan) if plan else abandon_row(stale.batch_id, BY_ITSELF, why)
             return [row], (replace(before, plan=plan), plan)
 
         return self._follow(replaced)
 
     def _follow(self, make: Callable[[LedgerState], tuple[Rows, T]]) -> T:
-        """Appends the rows that `make` gives for exactly the state that they follow; gives what it makes next to them.
+        """Appends the rows that `make` returns for the state directly before them. Returns the second value of `make`.
 
-        An operator, a planner or a heartbeat may be faster: then `make` looks again.
+        If an operator, a planner or a heartbeat is faster, calls `make` again with the new state.
         """
 
         def step() -> T:
             with self._lock:
                 state = self.state()
-                rows, made = make(state)
+                rows, outcome = make(state)
                 if rows:
                     self._append(state, *rows)
-                return made
+                return outcome
 
         return delta_commits.again_on_conflict(step)
 
     def _append(self, state: LedgerState, *rows: Mapping[str, Any]) -> None:
-        """Appends rows in one commit, under the newest claim or their own. Raises `Conflict`, `disk.CannotWrite`."""
+        """Appends rows in one commit, under the newest claim or their own epoch. Raises `Conflict` and
+        `disk.CannotWrite`.
+        """
         table, version = self.tables[LEDGER.name], state.version
         with disk.refusals_named(self.root):
             if version is None:
-                disk.create_folder(table.folder)  # before the ledger is there: later runs need not ask
+                disk.create_folder(table.folder)  # before the ledger exists, so later runs need not check
                 version = delta_commits.create(table, LEDGER.schema())
             common = {"epoch": state.claim.epoch if state.claim else 0, "at": utc(self.clock())}
             numbered = [{**common, "sequence": state.sequence + n, **with_format(row)} for n, row in enumerate(rows, 1)]
             small.append_rows(table, version, numbered)
 
     def holder(self, claim: Claim) -> str | None:
-        """Who holds the claim, in words, or None when no run does any more. By the clocks: only to be shown."""
+        """The process that holds the claim, in words; None if no process does any more. Judged by clocks, so only for
+        display.
+        """
         by = Owner.of_json(claim.owner)
         match by.life():
             case ProcessState.AT_WORK:
@@ -241,12 +250,15 @@ class Ledger:
         return None if age_ms >= by.lease_ms(self.lease_timeout_ms) else f"{by}, last heard of {age_ms // 1000} s ago"
 
     def longest_lease_ms(self) -> int:
-        """For how long a claim may have to wait for a sign of the run that holds the pipeline."""
+        """The longest wait for a sign of life of the run that holds the pipeline."""
         claim = self.state().claim
         return Owner.of_json(claim.owner).lease_ms(self.lease_timeout_ms) if claim else self.lease_timeout_ms
 
     def _is_free(self, claim: Claim, note: Callable[[str], None]) -> bool:
-        """Whether the run that made the claim has ended; False once it is released. Raises `Superseded`."""
+        """Tests if the run that made the claim has ended. Returns False if the claim was released meanwhile.
+
+        Raises `Superseded` if the run is still at work.
+        """
         by = Owner.of_json(claim.owner)
         if by.is_same(owner.this_process()) and (self.root, claim.epoch) in _FORGONE:
             return True
@@ -259,14 +271,15 @@ class Ledger:
                     return False
                 life = ProcessState.AT_WORK
         if life is ProcessState.AT_WORK:
-            raise Superseded(f"another run holds this pipeline ({by}); it continues, this one leaves")
+            raise Superseded(f"another run holds this pipeline ({by}); it continues, this one ends")
         return True
 
 
 def _without_new_plan(state: LedgerState, after: LedgerState) -> LedgerState:
-    """A state without the plan of what is new that came after another one: no run begins on it while a claim holds.
+    """Returns `state` without a plan of new files that was frozen after the state `after`.
 
-    A run plans before it claims, so where runs are scheduled every minute there is always such a plan.
+    No run starts such a plan while the claim holds. A run plans before it claims, so a pipeline that is scheduled every
+    minute always has one.
     """
     plan = state.plan
     if plan is None or after.plan or state.prepared or plan.rerun or plan.decision:
@@ -275,5 +288,7 @@ def _without_new_plan(state: LedgerState, after: LedgerState) -> LedgerState:
 
 
 def _decides(state: LedgerState) -> tuple[object, ...]:
-    """What of a state a decision about the tables depends on. What a commit row says may lose an erased key."""
+    """The parts of a state that a decision about the tables depends on. Of the commit only its batch counts, because an
+    erasure may rewrite the rest.
+    """
     return state.plan, state.prepared, state.commit and state.commit.batch_id, state.kept_migration

@@ -1,4 +1,6 @@
-"""What `windowlib maintain` has done, each time. Before it deletes a file it says from which batch on cuts are kept."""
+"""Record of each `windowlib maintain`. It is written before files are deleted, and names the oldest batch whose cut is
+kept.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,10 @@ from windowlib.delta import small_tables as small
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceRecord:
-    """One maintenance. `batch_id` is the batch that put small files together, None where there was nothing to put.
+    """One maintenance. `batch_id` is the batch that compacted small files, None if there were none.
 
-    `kept_from` is the oldest batch whose cut stays readable by the rule `cuts`; `compacted` are the files that others
-    have taken the place of and `deleted` those that went, by table.
+    `kept_from` is the oldest batch whose cut stays readable by the rule `cuts`. `compacted` counts the files that were
+    replaced and `deleted` the files that were deleted, by table.
     """
 
     at: datetime
@@ -29,13 +31,13 @@ class MaintenanceRecord:
     bytes_deleted: int
 
 
-def keep(root: Path, made: MaintenanceRecord) -> None:
-    """Adds a maintenance to those that are kept."""
-    small.add_row(root, MAINTENANCE, asdict(made))
+def keep(root: Path, maintenance: MaintenanceRecord) -> None:
+    """Adds the record of a maintenance."""
+    small.add_row(root, MAINTENANCE, asdict(maintenance))
 
 
 def last(root: Path) -> MaintenanceRecord | None:
-    """The newest maintenance of a pipeline; None without any."""
+    """The newest maintenance of a pipeline; None without one."""
     row = small.newest_row(root, MAINTENANCE)
     if row is None:
         return None
@@ -45,6 +47,6 @@ def last(root: Path) -> MaintenanceRecord | None:
 
 
 def kept_from(root: Path) -> int:
-    """The oldest batch whose cut stays readable; 0 where nothing was maintained."""
-    made = last(root)
-    return made.kept_from if made else 0
+    """The oldest batch whose cut stays readable; 0 if there was no maintenance."""
+    maintenance = last(root)
+    return maintenance.kept_from if maintenance else 0

@@ -1,8 +1,8 @@
-"""A migration as it is kept: where a pipeline's new tables are built while the old definition goes on.
+"""Record of a migration: it builds a pipeline's new tables while the old definition still runs.
 
-`_migration/<id>/` in a pipeline's folder has `migration.json` and the tables of a pipeline of its own, with its ledger.
-Once they are switched, the tables lie in the pipeline's own folders, and only `migration.json` stays: as long as it
-does, and the ledger has no row that keeps the migration for good, it can be undone.
+`_migration/<id>/` in the pipeline's folder has `migration.json` and the tables of a separate pipeline, with its own
+ledger. After the switch the tables lie in the pipeline's own folders, and only `migration.json` stays. The migration
+can be undone while that file exists and the ledger has no `migrate_finish` row for it.
 
     migrate_finish   `batch_id` of the migration, `decision` is JSON of its id; who and why
 """
@@ -26,31 +26,31 @@ from windowlib.ledger.rows import Commit, LedgerState
 from windowlib.model.errors import WindowError
 
 FOLDER = "_migration"
-MIGRATED = "migrated"  # in what a commit keeps of the definition: the batch of the migration that led to it
+MIGRATED = "migrated"  # field of a commit's stored definition: the batch of the migration that introduced it
 ABOUT = "migration.json"
-TRIES = 10  # to delete what others write into
-FINISHED = "migrate_finish"  # the kind of row
+TRIES = 10  # attempts to delete a folder that other commands write into
+FINISHED = "migrate_finish"  # kind of the ledger's row
 
 
 class DamagedMigration(WindowError):
-    """What is kept of a migration cannot be read. Nothing was changed."""
+    """The record of a migration cannot be read. Nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """A migration that was begun: `changed` says how the definitions differ, `at_ms` when it began."""
+    """A migration in progress. `changed` describes the difference between the definitions, `at_ms` is its start."""
 
     id: str
     changed: str
     at_ms: int
 
     def folder(self, root: Path) -> Path:
-        """Where its tables are built; `root` is the pipeline's folder."""
+        """Folder in which its tables are built; `root` is the pipeline's folder."""
         return root / FOLDER / self.id
 
 
 def begin(root: Path, migration: Migration) -> None:
-    """Writes down that a migration has begun, once."""
+    """Writes the record of a migration, unless it exists."""
     folder = migration.folder(root)
     folder.mkdir(parents=True, exist_ok=True)
     if (folder / ABOUT).exists():
@@ -62,8 +62,9 @@ def begin(root: Path, migration: Migration) -> None:
 
 
 def mark(folder: Path) -> tuple[int, int] | None:
-    """Distinguishes tables that are built in a folder from those built there once these were dropped; None: there is
-    nothing begun.
+    """Identity of the tables being built in a folder; None if no migration has begun there.
+
+    Tables that are built again after a drop get another identity.
     """
     try:
         about = (folder / ABOUT).stat()
@@ -73,7 +74,7 @@ def mark(folder: Path) -> tuple[int, int] | None:
 
 
 def _mark_again(folder: Path) -> None:
-    """A command that builds there sees that these are no longer the tables that it has begun with."""
+    """Changes the identity of the tables in a folder, so that a command that is building them notices."""
     new = folder / f"{ABOUT}.new"
     with suppress(FileNotFoundError):
         new.write_bytes((folder / ABOUT).read_bytes())
@@ -85,115 +86,118 @@ def _read(file: Path) -> Migration:
         return Migration(**json.loads(file.read_text(encoding="utf-8")))
     except (ValueError, TypeError) as error:
         raise DamagedMigration(
-            f"{file} is damaged: restore it from a backup of the warehouse. Without one delete {file.parent}: a"
-            " migration that is not switched is built again then, and one that is switched cannot be undone any more"
+            f"{file} is damaged: restore it from a backup of the warehouse. Without a backup, delete {file.parent}:"
+            " a migration before its switch is then built again, and one after its switch can no longer be undone"
         ) from error
 
 
 def migrations(root: Path) -> list[Migration]:
-    """Those that were begun and neither finished nor undone, oldest first. Raises `DamagedMigration`."""
-    found = []
+    """Migrations that were begun and neither finished nor undone, oldest first. Raises `DamagedMigration`."""
+    begun = []
     for file in (root / FOLDER).glob(f"*/{ABOUT}"):
-        with suppress(FileNotFoundError):  # another command has given it up since
-            found.append(_read(file))
-    return sorted(found, key=lambda one: (one.at_ms, one.id))
+        with suppress(FileNotFoundError):  # another command has abandoned it meanwhile
+            begun.append(_read(file))
+    return sorted(begun, key=lambda migration: (migration.at_ms, migration.id))
 
 
 def given_up(root: Path) -> list[Path]:
-    """What commands have written of migrations that were given up meanwhile: folders without `migration.json`."""
+    """Folders without `migration.json`: left by commands that worked on a migration while it was abandoned."""
     return [folder for folder in (root / FOLDER).glob("*") if folder.is_dir() and mark(folder) is None]
 
 
 def drop_tables(root: Path, migration: Migration) -> None:
-    """Deletes what was built of a migration, or is left of it; that it was begun stays known."""
+    """Deletes the tables of a migration, or their remains. Its record stays."""
     folder = migration.folder(root)
     _mark_again(folder)
-    with suppress(FileNotFoundError):  # another command has forgotten all of it
+    with suppress(FileNotFoundError):  # another command has deleted the whole folder
         for path in [path for path in folder.iterdir() if path.name != ABOUT]:
             _delete(path)
-    _mark_again(folder)  # who has begun between may have lost files
+    _mark_again(folder)  # a command that began meanwhile may have lost files
 
 
 def _delete(path: Path) -> None:
-    """Deletes a file or a folder, which another command may delete at the same time, or still write into."""
-    for left in reversed(range(TRIES)):
+    """Deletes a file or a folder. Another command may delete it at the same time, or still write into it."""
+    for tries_left in reversed(range(TRIES)):
         try:
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
         except OSError as error:
-            if error.errno not in (errno.ENOENT, errno.ENOTEMPTY) or not left:
+            if error.errno not in (errno.ENOENT, errno.ENOTEMPTY) or not tries_left:
                 raise
         else:
             return
 
 
 def forget(root: Path, migration: Migration) -> None:
-    """Deletes all of a migration; `migration.json` goes last."""
+    """Deletes a migration. `migration.json` is deleted last."""
     drop_tables(root, migration)
     (migration.folder(root) / ABOUT).unlink(missing_ok=True)
     shutil.rmtree(migration.folder(root), ignore_errors=True)
-    with suppress(OSError):  # there are others
+    with suppress(OSError):  # the folder has other migrations
         (root / FOLDER).rmdir()
 
 
 def switched(ledger: Ledger) -> tuple[int, Migration] | None:
-    """The batch of a migration that is done and can be undone, and the migration; None without one."""
-    known = {one.id: one for one in migrations(ledger.root)}
-    if not known:
+    """The migration that is switched and can be undone, with its batch; None without one."""
+    unfinished = {migration.id: migration for migration in migrations(ledger.root)}
+    if not unfinished:
         return None
-    for one in finished(ledger):
-        del known[one.id]
-    found = None
+    for migration in finished(ledger):
+        del unfinished[migration.id]
+    newest = None
     for commit in commits_of(ledger.tables):
-        if commit.decision and commit.decision.kind == "migrate" and commit.decision.migration in known:
-            found = commit.batch_id, known[commit.decision.migration]
+        if commit.decision and commit.decision.kind == "migrate" and commit.decision.migration in unfinished:
+            newest = commit.batch_id, unfinished[commit.decision.migration]
         elif commit.decision and commit.decision.kind == "migrate_undo":
-            found = None
-    return found
+            newest = None
+    return newest
 
 
 def finished(ledger: Ledger) -> list[Migration]:
-    """Those that were kept for good, of which something still lies in the pipeline's folder."""
-    left = migrations(ledger.root)
-    if not left:
+    """Finished migrations of which files still lie in the pipeline's folder."""
+    remaining = migrations(ledger.root)
+    if not remaining:
         return []
     table = ledger.tables[LEDGER.name]
     rows = rows_of_kinds(table, table.version(), {FINISHED}, ("decision",))
     kept = {json.loads(row["decision"])["migration"] for row in rows}
-    return [one for one in left if one.id in kept]
+    return [migration for migration in remaining if migration.id in kept]
 
 
 def finish(ledger: Ledger, who: str, reason: str) -> int | None:
-    """Keeps the newest migration for good, by a row of the ledger; gives its batch, None where none can be undone.
+    """Finishes the newest migration by a row of the ledger, so that it can no longer be undone. Returns its batch, or
+    None if none can be undone.
 
-    Then deletes what is left of it. Killed before that, the next call of `finished` finds it. Raises
-    `DecidedMeanwhile` where one back is prepared.
+    Then deletes the remaining files of the migration. If the process is killed before that, `finished` lists the
+    migration. Raises `DecidedMeanwhile` if its undo is already planned.
     """
-    found = list[tuple[int, Migration]]()
+    targets = list[tuple[int, Migration]]()
 
     def row(state: LedgerState) -> dict[str, object]:
-        if (done := switched(ledger)) is None or (state.plan and state.plan.decision and state.plan.decision.switches):
+        if (target := switched(ledger)) is None or (
+            state.plan and state.plan.decision and state.plan.decision.switches
+        ):
             raise DecidedMeanwhile("the migration has been undone, or finished, meanwhile: look again")
-        found[:] = [done]
-        decision = json.dumps({"migration": done[1].id})
-        return {"kind": FINISHED, "batch_id": done[0], "decision": decision, "who": who, "reason": reason}
+        targets[:] = [target]
+        decision = json.dumps({"migration": target[1].id})
+        return {"kind": FINISHED, "batch_id": target[0], "decision": decision, "who": who, "reason": reason}
 
     if switched(ledger) is None:
         return None
     ledger.decide(row)
-    number, migration = found[0]
+    number, migration = targets[0]
     forget(ledger.root, migration)
     return number
 
 
 def migrated_by(commit: Commit | None) -> int:
-    """The batch of the migration since which a pipeline has the definition of a commit; 0 without one."""
+    """Batch of the migration that introduced the definition of a commit; 0 without one."""
     if commit is None or MIGRATED not in commit.definition:
         return 0
     return int(commit.stored.get(MIGRATED, 0))
 
 
 def pipeline_of(root: Path) -> Path:
-    """The folder of the pipeline that tables in `root` are, or are built for.
+    """Folder of the pipeline that the tables in `root` belong to, or are built for.
 
     >>> str(pipeline_of(Path("/w/clicks/_migration/1f"))), str(pipeline_of(Path("/w/clicks")))
     ('/w/clicks', '/w/clicks')

@@ -1,9 +1,11 @@
-"""The notices of a pipeline: which situations began, changed and were over, and whether that was delivered.
+"""Notices of a pipeline: situations that began, changed or ended, and the delivery of each notice.
 
-The table is appended to outside of any batch. Of the rows about one situation that with the greatest number counts; so
-what is reported once is known to every later run, on whatever machine. A row without `delivered` is written before a
-notice is sent, by compare-and-set: of two runs at once one sends it. A process that dies in between leaves such a row,
-and after `DYING_MS` the notice is sent again: once, or at worst twice.
+The table is appended to outside of any batch. Of several rows about one situation, the one with the greatest number
+counts. Every later run on any machine therefore knows the notices already sent.
+
+A row without `delivered` is written by compare-and-set before a notice is sent, so only one of two concurrent runs
+sends it. A process that dies between leaves such a row. After `DYING_MS` the notice is sent again, so it arrives once
+or, at worst, twice.
 """
 
 from __future__ import annotations
@@ -21,12 +23,14 @@ from windowlib.delta import small_tables as small
 from windowlib.delta.tables import Table
 
 What = Literal["began", "changed", "over"]
-DYING_MS = 10 * 60_000  # a notice that is being sent for longer was not sent
+DYING_MS = 10 * 60_000  # a notice without an outcome after this time counts as not sent
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A step of a situation. `signature` changes with it; `delivered` is None while it is being sent."""
+    """A notice about a situation. `signature` changes with the situation. `delivered` is None while the notice is being
+    sent.
+    """
 
     at: datetime
     since: datetime  # when the situation began
@@ -39,7 +43,7 @@ class Notice:
     error: str | None = None
 
     def is_settled(self, now_ms: int) -> bool:
-        """Whether it need not be sent any more."""
+        """Tests if the notice need not be sent any more."""
         if self.delivered is None:
             return now_ms - time_of(self.at) < DYING_MS
         return self.delivered
@@ -47,19 +51,19 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class ReportedNotices:
-    """The newest notice of each situation, as of a version of the table; None: there is no table yet."""
+    """The newest notice of each situation, as of a version of the table; None if there is no table yet."""
 
     version: int | None
     newest: dict[str, Notice]
 
     @property
     def open(self) -> dict[str, Notice]:
-        """Those that are not over."""
-        return {key: one for key, one in self.newest.items() if one.what != "over"}
+        """Notices of situations that are not over."""
+        return {key: notice for key, notice in self.newest.items() if notice.what != "over"}
 
 
 def reported(root: Path) -> ReportedNotices:
-    """What was reported so far."""
+    """Reads the newest notice of each situation."""
     table = Table(root / NOTICES.name)
     version = table.version()
     rows = table.rows(table.files(version), NOTICES.columns)
@@ -68,11 +72,11 @@ def reported(root: Path) -> ReportedNotices:
 
 
 def add(root: Path, after: ReportedNotices, notices: Sequence[Notice]) -> bool:
-    """Adds notices in one commit, if none was added since; False where one was."""
+    """Adds notices in one commit. Returns False, and adds none, if another process has added one since."""
     table = Table(root / NOTICES.name)
     try:
         expected = delta_commits.create(table, NOTICES.schema()) if after.version is None else after.version
-        numbered = [{"number": expected * 1000 + n, **asdict(one)} for n, one in enumerate(notices)]
+        numbered = [{"number": expected * 1000 + n, **asdict(notice)} for n, notice in enumerate(notices)]
         small.append_rows(table, expected, numbered)
     except delta_commits.Conflict:
         return False

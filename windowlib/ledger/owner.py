@@ -1,12 +1,13 @@
-"""The process behind a claim: who it is, and whether it can still be at work.
+"""The process behind a claim: its identity, and a test if it can still be at work.
 
-A process is *in sight* where its number means the same process to us: the same boot of the same machine and, as two
-containers may share both, the same PID namespace. Of one in sight the kernel says whether it runs. One that is defunct,
-or stopped by a signal, is not at work: its claim is free, and should it wake, the ledger refuses its rows.
+A process is *in sight* if its process id means the same process here. That needs the same boot of the same machine and
+the same PID namespace, because two containers may share a boot. The kernel tells if a process in sight is running. A
+process that is defunct or stopped by a signal is not at work: its claim is free. If it wakes up, the ledger refuses its
+rows.
 
-Of any other process only its heartbeats are known. Clocks of two machines differ, so their times say nothing; it
-counts as ended when no heartbeat of it came in for `lease_timeout` (the longer one, of its definition and ours) by *our
-own* monotonic clock.
+Of any other process only the heartbeats are known. The clocks of two machines differ, so the times in its rows prove
+nothing. It counts as ended if no heartbeat arrives for `lease_timeout` by the monotonic clock *of this process*. If its
+definition and ours state different timeouts, the longer one counts.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from pathlib import Path
 
 import psutil
 
-CLOCK_STEP_S = 2  # by so much the same boot and the same start may differ after the machine's clock was corrected
+CLOCK_STEP_S = 2  # times of the same boot or start may differ by this after the machine's clock was corrected
 START_FIELD = 19  # of /proc/PID/stat after the name: field 22 as `man proc` counts
-DAG_RUN = "WINDOWLIB_DAG_RUN"  # the environment variable in which a task names its run: JSON of [dag_id, run_id]
-LOOKS = 40  # at the ledger in one `lease_timeout`
+DAG_RUN = "WINDOWLIB_DAG_RUN"  # environment variable in which a task names its run: JSON of [dag_id, run_id]
+LOOKS = 40  # readings of the ledger in one `lease_timeout`
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class ProcessState(Enum):
-    """What can be said about a process."""
+    """State of a process, as far as it can be seen."""
 
     AT_WORK = "at work"
     ENDED = "ended"
@@ -41,10 +42,10 @@ class ProcessState(Enum):
 class Owner:
     """A process. `boot` and `started` are in seconds since the epoch by its machine's clock.
 
-    `boot_id` and `namespace` are what Linux calls this boot and the PID namespace, `ticks` the start in the kernel's
-    ticks since that boot, which no correction of the clock moves; None where there are none.
-    `lease_timeout_ms` is how often it promises a heartbeat. `dag_id` and `run_id` name the run of Airflow
-    that started it; None where none did.
+    `boot_id` and `namespace` are the names that Linux gives this boot and the PID namespace. `ticks` is the start in
+    the kernel's ticks since the boot, which no correction of the clock changes. They are None on other systems. The
+    process promises a heartbeat within `lease_timeout_ms`. `dag_id` and `run_id` name the Airflow run that started it;
+    None without one.
 
     >>> Owner.of_json(this_process().to_json()).life()
     <ProcessState.AT_WORK: 'at work'>
@@ -63,16 +64,16 @@ class Owner:
 
     @classmethod
     def of_json(cls, text: str) -> Owner:
-        """The owner that a claim row names; what a newer release has added is left out."""
-        known = {one.name for one in fields(cls)}
-        return cls(**{name: value for name, value in json.loads(text).items() if name in known})
+        """Reads the owner that a claim row names. Ignores fields that a newer release has added."""
+        names = {field.name for field in fields(cls)}
+        return cls(**{name: value for name, value in json.loads(text).items() if name in names})
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
 
     @property
     def dag_run(self) -> tuple[str, str] | None:
-        """The run of Airflow that started it: the ids of its DAG and of the run."""
+        """The Airflow run that started the process, as (DAG id, run id)."""
         return (self.dag_id, self.run_id) if self.dag_id and self.run_id else None
 
     def __str__(self) -> str:
@@ -80,7 +81,7 @@ class Owner:
         return f"process {self.pid} on {here}"
 
     def life(self) -> ProcessState:
-        """Whether the process can be at work, as far as this one sees."""
+        """State of the process, as seen from this one."""
         if not self._in_sight(this_process()):
             return ProcessState.OUT_OF_SIGHT
         try:
@@ -94,11 +95,11 @@ class Owner:
         return ProcessState.AT_WORK if working else ProcessState.ENDED
 
     def lease_ms(self, ours_ms: int) -> int:
-        """How long a sign of it is waited for: an edited definition makes no run impatient with another."""
+        """Time to wait for a sign of life: the longer of its own lease and `ours_ms`."""
         return max(ours_ms, self.lease_timeout_ms or 0)
 
     def is_same(self, other: Owner) -> bool:
-        """Whether both are one process, whatever was done to the clock between."""
+        """Tests if both are one process, even if the clock was corrected between."""
         if not self._in_sight(other) or self.pid != other.pid:
             return False
         if self.boot_id and self.ticks is not None and other.ticks is not None:
@@ -106,7 +107,7 @@ class Owner:
         return abs(self.started - other.started) <= CLOCK_STEP_S
 
     def _is(self, process: psutil.Process) -> bool:
-        """Whether a process that runs now, of that number, is this one."""
+        """Tests if a running process with the same process id is this one."""
         if self.boot_id and self.ticks is not None and (ticks := _ticks(self.pid)) is not None:
             return ticks == self.ticks
         return bool(abs(process.create_time() - self.started) <= CLOCK_STEP_S)
@@ -118,7 +119,7 @@ class Owner:
 
 
 def this_process() -> Owner:
-    """The process that runs this."""
+    """The current process."""
     process = psutil.Process()
     boot, started = int(psutil.boot_time()), process.create_time()
     kernel = _boot_id(), _namespace(), _ticks(process.pid)
@@ -127,7 +128,7 @@ def this_process() -> Owner:
 
 
 def shows_life(sign: Callable[[], object], timeout_ms: int) -> bool:
-    """Whether `sign` changes within `timeout_ms` of now; waits until it does, or until they have passed.
+    """Tests if `sign` changes within `timeout_ms` from now. Waits until it does, or until the time has passed.
 
     >>> shows_life(lambda: 7, timeout_ms=20), shows_life(time.monotonic, timeout_ms=20)
     (False, True)
@@ -141,7 +142,7 @@ def shows_life(sign: Callable[[], object], timeout_ms: int) -> bool:
 
 
 def _ticks(pid: int) -> int | None:
-    """When a process started, in ticks since the boot; None where the kernel does not say."""
+    """Start of a process in ticks since the boot; None if the kernel does not provide it."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -150,14 +151,14 @@ def _ticks(pid: int) -> int | None:
 
 
 def _is_hidden(pid: int) -> bool:
-    """Whether there is a process that `/proc` does not show to this user (mounted with hidepid)."""
+    """Tests if a process exists that `/proc` does not show to this user (mounted with hidepid)."""
     try:
         os.kill(pid, 0)
     except PermissionError:
         return True
     except (ProcessLookupError, OverflowError):
         return False
-    return False  # it began just now, or is our own and ending
+    return False  # the process began just now, or is our own child and ends
 
 
 def _boot_id() -> str | None:
@@ -168,7 +169,7 @@ def _boot_id() -> str | None:
 
 
 def _namespace() -> str | None:
-    """What distinguishes our PID namespace from others; None where `/proc` shows another one than ours."""
+    """Name of our PID namespace; None if `/proc` shows another namespace than ours."""
     try:
         return os.readlink("/proc/self/ns/pid") if os.readlink("/proc/self") == str(os.getpid()) else None
     except OSError:

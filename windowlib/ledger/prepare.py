@@ -1,9 +1,11 @@
-"""A publication, fixed before the first table changes: what is written down of it, and read again.
+"""Prepared publication of a batch, written before the first table changes.
 
-What a batch publishes is decided once. Before its first commit a synced file lists, for every table, the version it
-starts from and every file to add and to remove; the ledger's `prepare` row names that file and its checksum. From then
-on nothing is computed: the run itself, a retry, another run that takes over, or an operator's approval all roll exactly
-that forward (`windowlib.publication.roll_forward`), so two attempts cannot be mixed, whatever was edited between them.
+The outcome of a batch is decided once. Before its first commit a synced file lists, for every table, the version it
+starts from and every file to add and to remove. The `prepare` row of the ledger names that file and its checksum.
+
+From then on nothing is computed. The run itself, a retry, a run that takes over and an operator's approval all roll
+exactly that publication forward (`windowlib.publication.roll_forward`). Two attempts therefore cannot mix, even if
+files are edited between them.
 """
 
 from __future__ import annotations
@@ -27,15 +29,15 @@ APP_ID = "windowlib"  # names our transactions in the tables' logs
 
 
 class Unreadable(WindowError):
-    """The file of a prepared publication is not there, or is not what the ledger says."""
+    """The file of a prepared publication is missing, or its checksum differs from the ledger's."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableChange:
-    """What happens to one table. `start` is the version it was computed from, None where there is no table yet.
+    """Change of one table. `start` is the version it was computed from, None if there is no table yet.
 
-    `schema` is the Delta schema, as JSON, of a table to create; `columns` that of one which is there and changes it.
-    `quiet` are the paths, of those to add and to remove, that readers of changes skip.
+    `schema` is the Delta schema, as JSON, of a table to create. `columns` is the new Delta schema of an existing table,
+    None if it keeps its own. `quiet` are the paths of added and removed files that readers of changes skip.
     """
 
     name: str
@@ -50,10 +52,10 @@ class TableChange:
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """All that one batch publishes, in commit order; `row` is the ledger's commit row but for `versions`.
+    """Everything that one batch publishes, in commit order. `row` is the ledger's commit row without `versions`.
 
-    Where nothing was `computed`, the files to add are those of earlier versions. `checks` are the outcomes that it was
-    judged by, for the report on the batch. `of_rows` is false where no row changes: the same ones in other files.
+    If nothing was `computed`, the files to add are those of earlier versions. `checks` are the outcomes of the batch's
+    checks, for its report. `of_rows` is False if no row changes and only the files differ.
     """
 
     identity: str
@@ -67,40 +69,40 @@ class Publication:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Where a publication is written down: a path relative to the pipeline's folder, and the sha256 of the file."""
+    """File of a prepared publication: its path relative to the pipeline's folder, and its sha256."""
 
     path: str
     sha256: str
 
 
 def write(root: Path, publication: Publication) -> Prepared:
-    """Writes a publication down and makes it, and every file that it adds, last.
+    """Writes a publication, and syncs it and every file that it adds.
 
-    Raises OSError where the disk refuses; then the files that were written for it are deleted.
+    Raises OSError if the disk refuses a write. The files written for the publication are then deleted.
     """
     text = json.dumps({"format": FORMAT, **asdict(publication)}, sort_keys=True).encode()
     file = _file(root, publication)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        disk.sync((root / one.name / added.path for one in publication.changes for added in one.add), root)
+        disk.sync((root / change.name / file.path for change in publication.changes for file in change.add), root)
         file.write_bytes(text)
         disk.sync([file], root)
     except OSError:
-        with suppress(OSError):  # a disk that is read-only keeps them
+        with suppress(OSError):  # they stay on a read-only disk
             drop(root, publication)
         raise
     return Prepared(str(file.relative_to(root)), checksum(text))
 
 
 def read(root: Path, prepared: Prepared) -> Publication:
-    """The publication that a `prepare` row names. Raises `Unreadable`, `StateMismatch` for one of a newer version."""
+    """Reads the publication that a `prepare` row names. Raises `Unreadable`, and `StateMismatch` for another format."""
     file = root / prepared.path
     try:
         text = file.read_bytes()
     except OSError as error:
         raise Unreadable(f"{file}, which the ledger's prepare row names, cannot be read: {error}") from error
-    if (found := checksum(text)) != prepared.sha256:
-        raise Unreadable(f"{file} has sha256 {found}, but the ledger's prepare row says {prepared.sha256}")
+    if (sha256 := checksum(text)) != prepared.sha256:
+        raise Unreadable(f"{file} has sha256 {sha256}, but the ledger's prepare row says {prepared.sha256}")
     values = json.loads(text)
     if values["format"] != FORMAT:
         raise StateMismatch(
@@ -113,17 +115,17 @@ def read(root: Path, prepared: Prepared) -> Publication:
 
 
 def checksum(text: bytes) -> str:
-    """The sha256 of a prepare file."""
+    """Returns the sha256 of a prepare file."""
     return hashlib.sha256(text).hexdigest()
 
 
 def forget(root: Path, publication: Publication) -> None:
-    """Deletes the file of a publication that is committed. Its folder stays: another run may be writing there."""
+    """Deletes the file of a committed publication. Its folder stays, because another run may be writing there."""
     _file(root, publication).unlink(missing_ok=True)
 
 
 def drop(root: Path, publication: Publication) -> None:
-    """Deletes a publication that was given up, with every file that it would have added."""
+    """Deletes an abandoned publication and every file that it would have added."""
     for change in publication.changes if publication.computed else ():
         for file in change.add:
             (root / change.name / file.path).unlink(missing_ok=True)
@@ -135,7 +137,7 @@ def _file(root: Path, publication: Publication) -> Path:
 
 
 def _change(values: Mapping[str, Any]) -> TableChange:
-    add, remove = (tuple(LoggedFile(**one) for one in values[name]) for name in ("add", "remove"))
+    add, remove = (tuple(LoggedFile(**file) for file in values[name]) for name in ("add", "remove"))
     partition_by, quiet = tuple(values["partition_by"]), tuple(values["quiet"])
     return TableChange(
         values["name"], values["start"], values["schema"], partition_by, add, remove, values["columns"], quiet

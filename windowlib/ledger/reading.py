@@ -1,4 +1,4 @@
-"""How the ledger is read: its end for what stands now, rows of some kinds for its history."""
+"""Reading of the ledger: its newest rows for the current state, rows of some kinds for its history."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from windowlib.delta import data_files, row_groups
 from windowlib.delta.data_files import DataFile
 from windowlib.delta.log import DamagedLog
 from windowlib.delta.tables import Table
-from windowlib.ledger.rows import KINDS, OF_CLAIMS, LedgerState, applied
+from windowlib.ledger.rows import CLAIM_KINDS, KINDS, LedgerState, applied
 
 
 def fold(table: Table) -> LedgerState:
@@ -30,24 +30,24 @@ def fold(table: Table) -> LedgerState:
 
 
 def _check_whole(table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Raises `DamagedLog` where a row is gone from the newest commit row on: a batch might be done twice."""
+    """Raises `DamagedLog` if a row is missing since the newest commit row, because a batch might then run twice."""
     first = max((row["sequence"] for row in rows if row["kind"] == "commit"), default=1)
-    there = [row["sequence"] for row in rows if row["sequence"] >= first]
-    missing = next((number for number, one in enumerate(there, first) if one != number), None)
+    sequences = [row["sequence"] for row in rows if row["sequence"] >= first]
+    missing = next((number for number, sequence in enumerate(sequences, first) if sequence != number), None)
     if missing is not None:
         raise DamagedLog(
             f"row {missing} of the ledger is gone: another program has deleted it, such as a DELETE on"
-            f" {table.folder}, or its files are damaged. No run begins on it. Take that back: RESTORE TABLE"
+            f" {table.folder}, or its files are damaged. No run starts before the row is back. Run RESTORE TABLE"
             f" delta.`{table.folder}` TO VERSION AS OF the version before (DESCRIBE HISTORY names it), or restore the"
             " warehouse from a backup"
         )
 
 
 def _tail(table: Table, version: int) -> Sequence[Mapping[str, Any]]:
-    """The rows from the newest commit row on, and those about the newest claim, oldest first.
+    """Rows from the newest commit row on, and those about the newest claim, oldest first.
 
-    Files are read newest first and only as far as needed, so the ledger's length does not matter; nor do the batches
-    that a long run has made since its claim.
+    Files are read newest first and only as far as needed. The time therefore depends neither on the ledger's length nor
+    on the number of batches since the claim.
     """
     rows, newest = list[Mapping[str, Any]](), dict[str, int]()
     for file in sorted(table.files(version), key=lambda f: -f.high["sequence"]):
@@ -63,16 +63,17 @@ def _tail(table: Table, version: int) -> Sequence[Mapping[str, Any]]:
 
 
 def _counts(kind: str, sequence: int, newest: Mapping[str, int]) -> bool:
-    """Whether a row says what no later one, the `newest` of their kinds, has made history."""
+    """Tests if a row still matters: no later row replaces it. `newest` are the newest sequences by kind."""
     if sequence >= newest.get("commit", 0) or kind not in KINDS:
         return True
     since = max(newest.get("claim", 0), newest["heartbeat"] if kind == "heartbeat" else 0)
-    return kind in OF_CLAIMS and sequence >= since
+    return kind in CLAIM_KINDS and sequence >= since
 
 
 def _is_silent_about_claims(file: DataFile, newer: Set[str]) -> bool:
-    """Whether a file says nothing of claims that rows of `newer` kinds do not: by the order of kinds as texts, in which
-    a heartbeat, of which the newest counts, is between a commit and a plan.
+    """Tests if a file adds nothing about claims to the rows of `newer` kinds that are already read.
+
+    Kinds compare as texts: "heartbeat" lies between "commit" and "plan", and only the newest heartbeat counts.
     """
     between = file.low.get("kind", "") > "claim" and file.high.get("kind", "release") < "release"
     return between and "heartbeat" in newer
@@ -80,11 +81,10 @@ def _is_silent_about_claims(file: DataFile, newer: Set[str]) -> bool:
 
 @lru_cache(maxsize=256)
 def _end_of_file(file: Path) -> Sequence[Mapping[str, Any]]:
-    """The rows of one of the ledger's files without those that a later commit row in it has made history.
+    """Rows of one ledger file, without those that a later commit row of the file has replaced.
 
-    A file into which small ones were folded has thousands of rows, and a few that count: the last of its row groups
-    are read. They are looked for without pyarrow's functions, which would import pandas: half a second of a run with
-    nothing new.
+    A compacted file has thousands of rows, and only a few matter. They are in its last row groups, so only those are
+    read. pyarrow's compute functions are avoided, because they import pandas: half a second in a run without new files.
     """
     parts, newest = list[pa.Table](), dict[str, int]()
     for part, left in row_groups.newest_first(file, "sequence", LEDGER.columns):
@@ -102,10 +102,10 @@ def _end_of_file(file: Path) -> Sequence[Mapping[str, Any]]:
 def rows_of_kinds(
     table: Table, version: int | None, kinds: Collection[str], columns: Collection[str], since_batch: int = 0
 ) -> Iterator[dict[str, Any]]:
-    """The ledger's rows of some kinds as of a version, each file's in the order in which they lie there.
+    """Rows of the given kinds as of a version, in the order of each file.
 
-    `columns` are those that they are asked for; others than those and `kind` are not read. Rows of batches before
-    `since_batch` may be left out: row groups of nothing else are not read.
+    Only `columns` and `kind` are read. Rows of batches before `since_batch` may be missing, because row groups that
+    hold only such rows are skipped.
     """
     assert LEDGER.columns is not None, "they are the same for every pipeline"
     schema = pa.schema([field for field in LEDGER.columns if field.name == "kind" or field.name in columns])
@@ -122,9 +122,9 @@ def rows_of_kinds(
 def newest_of_batches(
     table: Table, version: int | None, kinds: Collection[str], columns: Collection[str]
 ) -> dict[str, dict[int, dict[str, Any]]]:
-    """By kind and batch, the newest row; of a batch that was planned again, or refused again, there are several."""
-    found: dict[str, dict[int, dict[str, Any]]] = {kind: {} for kind in kinds}
+    """The newest row by kind and batch. A batch that was planned again or refused again has several rows of a kind."""
+    newest: dict[str, dict[int, dict[str, Any]]] = {kind: {} for kind in kinds}
     rows = rows_of_kinds(table, version, kinds, {*columns, "sequence", "batch_id"})
     for row in sorted(rows, key=lambda row: row["sequence"]):
-        found[row["kind"]][row["batch_id"]] = row
-    return found
+        newest[row["kind"]][row["batch_id"]] = row
+    return newest

@@ -1,4 +1,4 @@
-"""What a rerun is asked to do, as the ledger keeps it; and the range of time that it is asked for, checked."""
+"""Request of a rerun as the ledger stores it, and the checks of its time range."""
 
 from __future__ import annotations
 
@@ -22,24 +22,25 @@ LONGEST_DAYS = 400
 
 
 class RerunRefused(WindowError):
-    """A rerun that cannot be done as asked. Nothing was changed."""
+    """The requested rerun is impossible. Nothing was changed."""
 
 
 class RerunAlreadyDone(WindowError):
-    """The rerun that a dry run said is done."""
+    """The rerun of this preview is already done."""
 
     def __init__(self, preview_id: str, batch_id: int) -> None:
-        super().__init__(f"done already: batch {batch_id} did what preview {preview_id} said")
+        super().__init__(f"already done: batch {batch_id} has applied preview {preview_id}")
         self.batch_id = batch_id
 
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """A rerun of the windows that meet `[from_ms, to_ms)`, or, with `late_only`, of those that late events missed.
+    """A rerun of the windows that meet `[from_ms, to_ms)`.
 
-    `late_only` readmits the late events with an event time in the range, of `key` alone where that is given (a text
-    for each key column; none of a key that was erased since). `accept_gap`: source files that are gone are left out.
-    `preview_id` names the dry run whose rows, and no others, may come out.
+    With `late_only` it readmits late events with an event time in the range, and recomputes the windows that they
+    missed. `key` limits this to the events of one key: one text per key column, empty for a key that was erased since.
+    With `accept_gap` missing source files are left out. `preview_id` names the dry run whose rows, and no others, may
+    be published.
     """
 
     from_ms: int
@@ -57,51 +58,53 @@ class Rerun:
 
     @property
     def title(self) -> str:
-        """What is done, in words."""
+        """The rerun in words."""
         return self.titled("" if self.key is None else ", ".join(self.key))
 
     def titled(self, key: str) -> str:
-        """The same, with other words for the values of its key, if it is of one."""
+        """The rerun in words, with `key` as the text of its key values, if it has a key."""
         what = "readmit late events of" if self.late_only else "rerun"
         whose = "" if self.key is None else f", key {key if self.key else 'erased since'}"
         return f"{what} {instant(self.from_ms)} to {instant(self.to_ms)}{whose}"
 
     def to_json(self) -> str:
-        """For the ledger."""
+        """Returns the JSON that the ledger stores."""
         return json.dumps(asdict(self), sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str) -> Rerun:
-        """What `to_json` wrote."""
+        """Reads the JSON of `to_json`."""
         raw = json.loads(text)
         return cls(**{**raw, "key": None if raw["key"] is None else tuple(raw["key"])})
 
-    def is_that_of(self, other: Rerun | None) -> bool:
-        """Whether the other does the same: the outcome of one dry run, or all that was asked for."""
+    def is_same_as(self, other: Rerun | None) -> bool:
+        """Tests if the other rerun is the same: by preview id if this one has one, else by all fields."""
         if other is not None and self.preview_id is not None:
             return self.preview_id == other.preview_id
         return self == other
 
     def expecting(self, preview_id: str) -> Rerun:
-        """The same, with the outcome of a dry run."""
+        """The same rerun, limited to the outcome of a dry run."""
         return replace(self, preview_id=preview_id)
 
 
 def check_can_rerun(source: Source, never: str | None, rerun: Rerun) -> None:
-    """Raises `RerunRefused` where the keys that are named cannot be rerun; where no window can be, `never` says why."""
+    """Raises `RerunRefused` if the key of the rerun is wrong, or if `never` states why no window can be rerun."""
     if never:
         raise RerunRefused(
             f"{source.pipeline} cannot be rerun in part: {never}. Recompute all of it: run a copy of the definition"
             " under another name over the same source"
         )
     if rerun.key is not None and len(rerun.key) != len(source.key):
-        given, wanted = ", ".join(rerun.key), ", ".join(source.key) or "no column: it has no key"
-        raise RerunRefused(f"key {given!r}: this pipeline's key is {wanted}; give one value for each column")
+        values, columns = ", ".join(rerun.key), ", ".join(source.key) or "no column: it has no key"
+        raise RerunRefused(f"key {values!r}: this pipeline's key is {columns}; give one value for each column")
 
 
 def time_range(from_text: str, to_text: str, now_ms: int, ahead_ms: int = 0) -> TimeRange:
-    """The range between two texts; raises `RerunRefused` for one that is naive, inverted, more than `ahead_ms` in the
-    future or longer than `LONGEST_DAYS`.
+    """Time range between two texts.
+
+    Raises `RerunRefused` if a time has no zone, or if the range is inverted or longer than `LONGEST_DAYS`. The end may
+    be at most `ahead_ms` in the future.
 
     >>> time_range("2026-03-03T00:00Z", "2026-03-04 01:00 +01:00", 1_800_000_000_000)
     TimeRange(from_ms=1772496000000, to_ms=1772582400000)
@@ -123,7 +126,7 @@ def time_range(from_text: str, to_text: str, now_ms: int, ahead_ms: int = 0) -> 
 
 
 def is_too_long(span: TimeRange) -> bool:
-    """Whether a range is longer than one rerun that an operator asks for can be."""
+    """Tests if a range is longer than an operator may rerun at once."""
     return span.to_ms - span.from_ms > LONGEST_DAYS * DAY_MS
 
 
@@ -131,18 +134,19 @@ _TEXT = re.compile(r"(?P<moment>\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1
 
 
 def time_ms(name: str, text: str) -> int:
-    """A point in time with its zone, in ms, floored: "2026-03-03T10:00Z", "2026-03-03 10:00 UTC", "… +01:00",
-    "… Europe/Berlin". Raises `RerunRefused`.
+    """Time with its zone, in ms, rounded down. Raises `RerunRefused`.
+
+    Accepts "2026-03-03T10:00Z", "2026-03-03 10:00 UTC", "… +01:00" and "… Europe/Berlin".
     """
     example = 'such as "2026-03-03T00:00Z" or "2026-03-03 00:00 Europe/Berlin"'
-    found = _TEXT.fullmatch(text.strip())
-    if not found:
+    match = _TEXT.fullmatch(text.strip())
+    if not match:
         raise RerunRefused(f'{name} = "{text}" is not a time: need date, time and zone {example}')
-    if not found["zone"]:
+    if not match["zone"]:
         raise RerunRefused(f'{name} = "{text}" has no time zone: add Z for UTC, an offset or a zone\'s name, {example}')
     try:
-        moment = datetime.fromisoformat(found["moment"])
-        zone = found["zone"].strip()
+        moment = datetime.fromisoformat(match["moment"])
+        zone = match["zone"].strip()
         if re.fullmatch(r"Z|UTC|[+-]\d\d:?[0-5]\d", zone):
             with_zone = datetime.fromisoformat(moment.isoformat() + zone.replace("UTC", "Z"))
         else:
@@ -153,7 +157,7 @@ def time_ms(name: str, text: str) -> int:
 
 
 def _in_zone(name: str, text: str, moment: datetime, zone: ZoneInfo) -> datetime:
-    """A local time that happens exactly once."""
+    """Local time with its zone. Raises `RerunRefused` if it happens twice or not at all."""
     first, second = (moment.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
     if first.utcoffset() != second.utcoffset():
         raise RerunRefused(

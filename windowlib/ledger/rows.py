@@ -1,6 +1,6 @@
-"""The ledger's rows, and the state they make: who runs, what is planned, which batches exist.
+"""Rows of the ledger, and the state that they add up to: claim, plan and committed batches.
 
-How they are read: `windowlib.ledger.reading`.
+`windowlib.ledger.reading` reads them.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from windowlib.model.errors import StateMismatch
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.plans.partitions import values_of
 
-OF_CLAIMS = ("claim", "heartbeat", "release")
+CLAIM_KINDS = ("claim", "heartbeat", "release")
 KINDS = (
-    *(*OF_CLAIMS, "plan", "prepare", "approve", "abandon", "commit"),
+    *(*CLAIM_KINDS, "plan", "prepare", "approve", "abandon", "commit"),
     *("restore", "clock", "acknowledge", "migrate_finish"),
 )
-"""The kinds of rows that this version knows."""
+"""Kinds of rows that this version knows."""
 FORMAT = 4
-"""Format of a warehouse, kept in its plan, prepare and commit rows. Each change of what is stored raises it."""
-OF_A_FORMAT = ("plan", "prepare", "commit")
-OF_COMMITS = (
+"""Format of a warehouse, stored in its plan, prepare and commit rows. Each change of a stored format raises it."""
+KINDS_WITH_FORMAT = ("plan", "prepare", "commit")
+COMMIT_COLUMNS = (
     *("batch_id", "versions", "watermark_out_ms", "to_sequence", "fingerprint", "definition", "counts", "at"),
     *("rerun", "plan_time_ms", "decision", "late_out_ms"),
 )
-"""The columns that a `Commit` is made of."""
-BY_ITSELF = "windowlib"  # who has abandoned a batch where no person has: the reason is what a run has failed at
+"""Columns of a `Commit`."""
+BY_ITSELF = "windowlib"  # `who` of a batch that windowlib abandoned by itself; the reason is the error of the run
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file of the source at its place in arrival order (`sequence` from 1).
+    """A source file at its place in arrival order (`sequence` from 1).
 
-    `partition_values`: of a Delta source the values that its log has for the file, as JSON.
+    `partition_values` are the values in the log of a Delta source, as JSON; None for other sources.
     """
 
     path: str
@@ -51,12 +51,12 @@ class SourceFile:
 
     @property
     def values(self) -> dict[str, str | None]:
-        """The texts of its partition columns, by column."""
+        """Texts of its partition columns, by column."""
         return values_of(self.path, self.partition_values)
 
 
 class _OfADefinition:
-    """What is planned or committed with a definition: `definition` is the JSON of what is kept of that."""
+    """A plan or commit with its definition. `definition` is the JSON of the stored part of it."""
 
     __slots__ = ()
     definition: str
@@ -68,7 +68,7 @@ class _OfADefinition:
 
 @dataclass(frozen=True, slots=True)
 class Plan(_OfADefinition):
-    """What one batch will do, frozen before any work. The source range is `(from_sequence, to_sequence]`."""
+    """Content of one batch, frozen before any work. The source range is `(from_sequence, to_sequence]`."""
 
     batch_id: int
     plan_time_ms: int
@@ -78,10 +78,10 @@ class Plan(_OfADefinition):
     fingerprint: str
     definition: str
     finished: bool = False  # no more events will come: every window fires
-    rerun: Rerun | None = None  # a rerun: its files are those that a removal has put in the place of others
-    terms: str = "{}"  # JSON of what else decides its outcome
-    decision: Decision | None = None  # an operator's: no new file is read
-    replaces: tuple[str, ...] = ()  # by a rerun that takes a removal: the files that were read and are gone for good
+    rerun: Rerun | None = None  # of a rerun, whose files replace those that a removal has rewritten
+    terms: str = "{}"  # JSON of the other values that decide the outcome
+    decision: Decision | None = None  # of an operator; no new file is read then
+    replaces: tuple[str, ...] = ()  # of a rerun after a removal: files that were read and are gone for good
     late_in_ms: int = MIN_WATERMARK  # the greatest max_timestamp_ms of a window that is late when the batch begins
 
     @property
@@ -89,13 +89,13 @@ class Plan(_OfADefinition):
         return self.from_sequence + len(self.files)
 
     def late_after_ms(self, watermark_out_ms: int | None) -> int:
-        """Returns the greatest max_timestamp_ms of a window that is late when the batch ends with this watermark."""
+        """Returns the late bound after the batch, if it ends with this watermark."""
         return bound_ms(self.definition, watermark_out_ms, self.late_in_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class Commit(_OfADefinition):
-    """A run that exists: the versions of all tables, the watermark and the source position it left."""
+    """A committed batch: the versions of all tables, the watermark and the source position after it."""
 
     batch_id: int
     versions: Mapping[str, int]
@@ -107,16 +107,16 @@ class Commit(_OfADefinition):
     at_ms: int
     plan_time_ms: int
     late_out_ms: int  # the greatest max_timestamp_ms of a window that is late after the batch
-    rerun: Rerun | None = None  # of a rerun
-    decision: Decision | None = None  # of what an operator decided
+    rerun: Rerun | None = None  # set if the batch is a rerun
+    decision: Decision | None = None  # set if an operator decided the batch
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Who runs now, or ran last.
+    """Claim of the run that works now, or worked last.
 
-    `alive_at_ms` is the time of the claim's row or of its newest heartbeat's by its own machine's clock, `sign` that
-    row's place in the ledger.
+    `alive_at_ms` is the time of its claim row or newest heartbeat, by its own machine's clock. `sign` is the sequence
+    of that row.
     """
 
     epoch: int
@@ -128,43 +128,43 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class LedgerState:
-    """The ledger's tail, read back to its newest commit row."""
+    """State of the ledger, read back to its newest commit row."""
 
     version: int | None = None
     sequence: int = 0
     last_batch_id: int = 0
     commit: Commit | None = None
-    time_ms: int | None = None  # when the newest batch was planned, or what an operator has accepted as right since
+    time_ms: int | None = None  # plan time of the newest batch, or the clock that an operator has accepted since
     claim: Claim | None = None
     plan: Plan | None = None  # frozen, not committed, not abandoned
-    prepared: Prepared | None = None  # what that plan led to, fixed before the first table changes
-    rejection: str | None = None  # why the checks refused it
+    prepared: Prepared | None = None  # publication of that plan, fixed before the first table changes
+    rejection: str | None = None  # reason why the checks refused it
     approved_by: str | None = None
-    is_begun: bool = False  # a run has held the pipeline since the plan was frozen, or approved
-    kept_migration: int | None = None  # the batch of one that an operator has kept for good since the newest commit
+    is_begun: bool = False  # a run has held the pipeline since the plan was frozen or approved
+    kept_migration: int | None = None  # batch of a migration that an operator has finished since the newest commit
 
     def pinned(self, table: str) -> int | None:
-        """The version of a table that the newest commit row names; None where it names none."""
+        """Version of a table that the newest commit row names; None if it names none."""
         return self.versions.get(table)
 
     @property
     def versions(self) -> Mapping[str, int]:
-        """The version of each table that the newest commit row names."""
+        """Version of each table that the newest commit row names."""
         return self.commit.versions if self.commit else {}
 
     @property
     def is_refused(self) -> bool:
-        """Whether the checks refuse the batch that is planned, and no operator has approved it."""
+        """Tests if the checks refused the planned batch and no operator has approved it."""
         return bool(self.rejection) and not self.approved_by
 
     @property
     def left_by_a_dead_run(self) -> bool:
-        """Whether the run that claimed last did not release: it may be dead, or only slow."""
+        """Tests if the newest claim was not released: its run may be dead, or only slow."""
         return self.claim is not None and not self.claim.released
 
 
 def plan_row(plan: Plan) -> dict[str, Any]:
-    """The row that freezes a plan."""
+    """Row that freezes a plan."""
     return {
         "kind": "plan",
         "batch_id": plan.batch_id,
@@ -185,15 +185,15 @@ def plan_row(plan: Plan) -> dict[str, Any]:
 
 
 def commit_row(plan: Plan, watermark_out_ms: int | None, late_out_ms: int, counts: Mapping[str, int]) -> dict[str, Any]:
-    """The row by which a batch exists, but for the `versions` of the tables; `counts` are its figures."""
+    """Row that commits a batch, without the `versions` of the tables. `counts` are its figures."""
     of_plan = {name: value for name, value in plan_row(plan).items() if name not in ("files", "replaces", "finished")}
     about = {"kind": "commit", "watermark_out_ms": watermark_out_ms, "late_out_ms": late_out_ms, "counts": counts}
     return {**of_plan, **about}
 
 
 def with_format(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A row, with the format that it is written in where it has one."""
-    return {**row, "format": FORMAT} if row["kind"] in OF_A_FORMAT else row
+    """The row with its format, if its kind has one."""
+    return {**row, "format": FORMAT} if row["kind"] in KINDS_WITH_FORMAT else row
 
 
 def abandon_row(batch_id: int, who: str, reason: str) -> dict[str, Any]:
@@ -201,7 +201,9 @@ def abandon_row(batch_id: int, who: str, reason: str) -> dict[str, Any]:
 
 
 def prepare_row(batch_id: int, prepared: Prepared, refused: str | None = None) -> dict[str, Any]:
-    """The row that names a publication; `refused` says why the checks hold it back until an operator approves it."""
+    """Row that names a publication. `refused` is the reason of the checks; the batch then waits for an operator's
+    approval.
+    """
     about = {"kind": "prepare", "batch_id": batch_id, "reason": refused}
     return {**about, "prepared": prepared.path, "sha256": prepared.sha256}
 
@@ -232,24 +234,22 @@ def applied(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:
             commit = commit_of(row, at_ms)
             state = replace(state, commit=commit, time_ms=row["plan_time_ms"], kept_migration=None)
             return _without_plan(state)
-        case (
-            "restore" | "acknowledge"
-        ):  # about no batch: in the tables' logs, and in `windowlib.ledger.acknowledgements`
+        case "restore" | "acknowledge":  # of no batch: see the tables' logs and `windowlib.ledger.acknowledgements`
             return state
         case "migrate_finish":
             return replace(state, kept_migration=row["batch_id"])
         case "clock":
             return replace(state, time_ms=row["plan_time_ms"])
         case "heartbeat" | "release":
-            return state  # the claim itself is further back than was read
+            return state  # the row of the claim is older than the rows that were read
     raise StateMismatch(
-        f"row {row['sequence']} of the ledger is of a kind that this version of windowlib does not know:"
+        f"row {row['sequence']} of the ledger has a kind that this version of windowlib does not know:"
         f" {row['kind']}. {NEWER}"
     )
 
 
 def _check_format(row: Mapping[str, Any]) -> None:
-    if row["kind"] in OF_A_FORMAT and (written := row.get("format") or 0) != FORMAT:
+    if row["kind"] in KINDS_WITH_FORMAT and (written := row.get("format") or 0) != FORMAT:
         raise StateMismatch(
             f"the warehouse has format {written} (row {row['sequence']} of the ledger, {row['kind']}), this version"
             f" reads format {FORMAT}: use the version that wrote it, or compute the pipeline again under"

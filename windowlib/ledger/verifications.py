@@ -1,6 +1,6 @@
-"""What `windowlib verify` has found, each time it compared a pipeline's windows with its source.
+"""Outcome of each `windowlib verify`, which compares a pipeline's windows with its source.
 
-The table is appended to outside of any batch; the row with the greatest number is the last.
+The table is appended to outside of any batch. The row with the greatest number is the newest.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from windowlib.contract.record_tables import VERIFICATIONS
 from windowlib.delta import small_tables as small
 
 Outcome = Literal["equal", "different", "nothing compared"]
-MOST_DIFFERENCES = 50  # that are kept of one
+MOST_DIFFERENCES = 50  # kept of one verification
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """One comparison, of the windows that meet `[from_ms, to_ms)` (None: all) of a `sample` of keys.
+    """One comparison of the windows that meet `[from_ms, to_ms)` (None: all), of a `sample` of keys.
 
-    `batch_id` is the newest batch then; `compared` and `differing` count rows by table. `differences` are the first of
-    them as JSON with the fields of `windowlib.inspection.verify.report.VerifyFinding`, `not_compared` sentences.
+    `batch_id` is the newest batch at that time. `compared` and `differing` count rows by table. `differences` are the
+    first differing rows, as JSON with the fields of `windowlib.inspection.verify.report.VerifyFinding`. `not_compared`
+    are sentences.
     """
 
     at: datetime
@@ -42,13 +43,13 @@ class Verification:
     not_compared: Sequence[str]
 
 
-def keep(root: Path, made: Verification) -> None:
-    """Adds a verification to those that are kept. Raises OSError, `DeltaError` where the disk refuses."""
-    small.add_row(root, VERIFICATIONS, _row(made))
+def keep(root: Path, verification: Verification) -> None:
+    """Adds a verification. Raises OSError, `DeltaError` if the disk refuses the write."""
+    small.add_row(root, VERIFICATIONS, _row(verification))
 
 
 def last(root: Path) -> Verification | None:
-    """The newest verification of a pipeline; None without any."""
+    """The newest verification of a pipeline; None without one."""
     row = small.newest_row(root, VERIFICATIONS)
     if row is None:
         return None
@@ -56,9 +57,9 @@ def last(root: Path) -> Verification | None:
     return small.of_row(Verification, {**row, **counts, "differences": json.loads(row["differences"])})
 
 
-def _row(made: Verification) -> dict[str, Any]:
+def _row(verification: Verification) -> dict[str, Any]:
     return {
-        **asdict(made),
-        "differences": json.dumps([*made.differences[:MOST_DIFFERENCES]]),
-        "not_compared": list(made.not_compared),
+        **asdict(verification),
+        "differences": json.dumps([*verification.differences[:MOST_DIFFERENCES]]),
+        "not_compared": list(verification.not_compared),
     }

@@ -72,7 +72,7 @@ def look(
     """Looks at every table of a pipeline that has committed a batch; changes nothing."""
     tables, waiting = ledger.tables, prepare.read(ledger.root, state.prepared) if state.prepared else None
     assert state.commit is not None, "there is a batch"
-    now_ms = kept.vouched_ms(state.time_ms, now_ms)
+    now_ms = kept.trusted_now_ms(state.time_ms, now_ms)
     kept_from = state.commit if only_newest else _kept_from(definition.retention.cuts, ledger, now_ms)
     worth = 1 if erasures.erasures(ledger.root) else checkpoints.ENTRIES  # statistics of entries name keys
     there = [name for name in COMMIT_ORDER if name in versions]
@@ -111,7 +111,7 @@ def _kept_from(cuts: RetentionPeriod, ledger: Ledger, now_ms: int) -> Commit:
     """The oldest batch whose cut stays: never one before that which an earlier maintenance, or a log, has left."""
     commits = commits_of(ledger.tables, maintained.kept_from(ledger.root))
     chosen = kept.first_kept(commits, cuts, now_ms)
-    if (done := switched(ledger)) and (base := kept.undone_to(commits, done[0], now_ms)):
+    if (done := switched(ledger)) and (base := kept.undo_target(commits, done[0], now_ms)):
         chosen = min(chosen, base, key=lambda one: one.batch_id)
     for one in commits[commits.index(chosen) :]:
         if all(checkpoints.can_open(ledger.root / name, version) for name, version in one.versions.items()):

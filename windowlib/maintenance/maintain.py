@@ -36,7 +36,7 @@ from windowlib.ledger.rows import LedgerState
 from windowlib.maintenance import compaction, sweep
 from windowlib.maintenance.candidates import MaintenancePlan, look
 from windowlib.maintenance.ledger_compaction import put_together
-from windowlib.publication.damage import check_there, losses_named
+from windowlib.publication.damage import check_exist, losses_named
 from windowlib.publication.start_versions import COUNTED
 from windowlib.runs.operation import HeldPipeline, held
 
@@ -148,7 +148,7 @@ def _compacted(pipeline: HeldPipeline, found: MaintenancePlan, versions: Mapping
     """Writes the larger files, and gives the batch that puts them in the place of the small ones."""
     ledger, commit, attempt = pipeline.ledger, pipeline.commit, _attempt(pipeline)
     for name, chosen in found.groups.items():
-        check_there(ledger.tables[name], [file for files in chosen for file in files])
+        check_exist(ledger.tables[name], [file for files in chosen for file in files])
     changes = tuple(
         compaction.change(ledger.tables[name], versions[name], found.groups.get(name, ()), attempt)
         if name in versions

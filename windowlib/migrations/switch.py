@@ -56,7 +56,7 @@ from windowlib.migrations.shadow import (
     still_there,
 )
 from windowlib.model.watermark import MIN_WATERMARK
-from windowlib.publication.damage import check_there
+from windowlib.publication.damage import check_exist
 from windowlib.publication.publish import with_all_columns
 from windowlib.runs.deadline import bounded
 from windowlib.runs.operation import HeldPipeline, Settlement, held
@@ -156,7 +156,7 @@ def _switched(
             found = difference(definition, side, _side(shadow, spark), staging, batch_id)
             new = PipelineSnapshot(shadow.ledger.tables, built.versions)
             changes = [_from_shadow(name, here, new, staging, ledger.tables, after) for name in COMMIT_ORDER]
-            check_there(new.tables[RESULTS.name], new.files(RESULTS.name))  # an engine may pass over one that has gone
+            check_exist(new.tables[RESULTS.name], new.files(RESULTS.name))  # an engine may pass over one that has gone
         cuts = tuple(_cuts(shadow, after))
         migration = shadow.migration
         decision = Decision(

@@ -18,7 +18,7 @@ from windowlib.definition.definition import Definition
 from windowlib.definition.instants import iso_instant, time_of, utc
 from windowlib.definition.toml.file import Notify
 from windowlib.delta.tables import Tables
-from windowlib.ledger.acknowledgements import Acknowledged, acknowledged, quiet
+from windowlib.ledger.acknowledgements import Acknowledged, acknowledged, acknowledgement_of
 from windowlib.ledger.notices import Notice, ReportedNotices, add, reported
 from windowlib.notices.situations import Situation, failure, situations
 from windowlib.notices.webhook import Undelivered, post
@@ -113,7 +113,7 @@ def _steps(
     holding = {key: situation for key, situation in holding.items() if situation.kind in definition.notify.about}
     acknowledgements = acknowledged(Tables(definition.root), now_ms) if holding or before.open else {}
     for key, situation in holding.items():
-        if not quiet(acknowledgements, key):
+        if not acknowledgement_of(acknowledgements, key):
             yield from _notice_of_situation(situation, before.open.get(key), now_ms)
     for key, last in before.newest.items():
         unknown = key == "failure" and not ended.is_well and last.what != "over"
@@ -144,7 +144,7 @@ def _notice_of_end(last: Notice, acknowledgements: Mapping[str, Acknowledged], n
             yield PendingNotice(replace(last, at=utc(now_ms), delivered=None, error=None))
         return
     was_never_reported = last.what == "began" and not last.delivered
-    is_settled = True if was_never_reported or quiet(acknowledgements, last.situation) else None
+    is_settled = True if was_never_reported or acknowledgement_of(acknowledgements, last.situation) else None
     yield PendingNotice(replace(last, at=utc(now_ms), what="over", delivered=is_settled, error=None))
 
 

@@ -1,10 +1,11 @@
-"""Publication of a batch: files become changes of tables, the changes are fixed, judged and committed, and readers see
-them from the commit entry on.
+"""Publication of a batch: files become changes of tables, and the changes are fixed, judged and committed.
+
+Readers see a change from its commit on.
 
 Writing:
 
     publish.py          files that an engine wrote, as changes of tables
-    roll_forward.py     judging of all tables, then their commits
+    roll_forward.py     judgement of all tables, then their commits
     start_versions.py   version of each table when a batch begins, and fencing
 
 Other programs:
@@ -14,7 +15,7 @@ Other programs:
 
 Readers:
 
-    key.py              a key by one text for each key column, and its values in files and tables
+    key.py              a key as one text for each key column, and its values in files and tables
     readers.py          tables at the versions that the newest commit names
-    data_range.py       range of time that published results cover
+    data_range.py       time range that published results cover
 """

@@ -1,9 +1,10 @@
-"""Data files that a table's log names and that are gone, deleted by VACUUM with a short retention or by hand, or that
-are not as they were written: cut, or overwritten.
+"""Checks for data files that a table's log names but that are missing or damaged.
 
-Delta's log does not know that a file is gone, and an engine may pass over it in silence (Sail does), so its rows would
-be missing from everything that is computed from them. Files are looked for before an engine is given their names. Of
-one that is damaged it fails, and may not say of which: then sizes are compared with the log, and files are read.
+A file goes missing by VACUUM with a short retention or by hand. A damaged file was cut or overwritten.
+
+Delta's log does not know that a file is missing, and an engine may skip it silently (Sail does). Its rows would then be
+missing from every result. Therefore files are checked before an engine gets their names. An engine fails on a damaged
+file, but may not name it. Then file sizes are compared with the log, and files are read.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ if TYPE_CHECKING:
     from windowlib.delta.data_files import DataFile
 
 
-ROWS_OF_BYTES = 1 << 28  # after a failure that may come from rows: a second or two
+ROWS_OF_BYTES = 1 << 28  # bytes of files whose rows are read after a failure: a second or two
 
 
 @contextmanager
 def losses_named(tables: Tables, *mistaken: type[WindowError]) -> Iterator[None]:
-    """Raises `LostFiles` where the block fails, and a file that a table names is gone or damaged.
+    """Raises `LostFiles` if the block fails and a file that a table names is missing or damaged.
 
-    Not for an error that says itself what is wrong, but for those that may have been `mistaken` about it.
+    Errors of windowlib already state their cause and are raised unchanged, except the classes in `mistaken`.
     """
     try:
         yield
@@ -50,9 +51,10 @@ def losses_named(tables: Tables, *mistaken: type[WindowError]) -> Iterator[None]
 
 
 def loss_behind(error: Exception, tables: Tables) -> LostFiles | None:
-    """The files that are gone or damaged, from which an error may come; one of Arrow or an engine says not which.
+    """Missing or damaged files that may have caused an error; None if there are none.
 
-    One of ours names the file: then no other is opened.
+    Errors of Arrow or an engine do not name the file, so files are opened. An error of windowlib names it, so no other
+    is.
     """
     by_arrow = isinstance(error, (pa.ArrowException, OSError)) and not is_of_storage(error)
     by_engine = not isinstance(error, WindowError) and "parquet" in str(error).lower()
@@ -60,26 +62,28 @@ def loss_behind(error: Exception, tables: Tables) -> LostFiles | None:
         check_all(tables, InspectionDepth(by_arrow or by_engine, str(error)))
     except LostFiles as lost:
         return lost
-    except Exception:  # logs that cannot be read, for example: `error` says more than this one
+    except Exception:  # for example an unreadable log: `error` explains more than this exception
         return None
     return None
 
 
 @dataclass(slots=True)
 class InspectionDepth:
-    """How closely files are looked at: sizes, with `footers` these, too, and the rows of the files that an error names
-    (`said`), and of others as long as they have no more bytes than are `left`.
+    """Extent of the checks on a file.
+
+    Sizes are always compared. With `footers` the footers are read, too. Rows are read of files that the error's `text`
+    names, and of other files until their sizes have used up the bytes `left`.
     """
 
     footers: bool = False
-    said: str = ""
+    text: str = ""
     left: int = ROWS_OF_BYTES
 
     def damage(self, path: Path, file: DataFile) -> str | None:
-        """Why a file, which is there, cannot be read; None where nothing was found."""
+        """Reason why an existing file cannot be read; None if no damage was found."""
         if (size_bytes := path.stat().st_size) != file.size_bytes:
             return f"it has {size_bytes:,} bytes, and had {file.size_bytes:,} when it was written"
-        if path.name in self.said:
+        if path.name in self.text:
             return _unreadable(path, rows=True)
         if not self.footers:
             return None
@@ -87,29 +91,29 @@ class InspectionDepth:
         return _unreadable(path, rows=self.left >= 0)
 
 
-def check_all(tables: Tables, closely: InspectionDepth) -> None:
-    """As `check_there` and `check_whole`, of all files that the newest versions of all tables name."""
+def check_all(tables: Tables, depth: InspectionDepth) -> None:
+    """Does `check_exist` and `check_undamaged` for all files that the newest versions of all tables name."""
     for name in TABLES:
         files = tables[name].files(tables[name].version())
-        check_there(tables[name], files)
-        check_whole(tables[name], files, closely)
+        check_exist(tables[name], files)
+        check_undamaged(tables[name], files, depth)
 
 
-def check_there(table: Table, files: Iterable[DataFile]) -> None:
-    """Raises `LostFiles` unless all of some files of a table are there."""
+def check_exist(table: Table, files: Iterable[DataFile]) -> None:
+    """Raises `LostFiles` unless all of these files exist."""
     if gone := sorted(file.path for file in files if not (table.folder / file.path).exists()):
         raise LostFiles(_sentence(table, gone, "gone"))
 
 
-def check_whole(table: Table, files: Iterable[DataFile], closely: InspectionDepth) -> None:
-    """Raises `LostFiles` unless some files of a table, which are there, are as they were written."""
-    damaged = {file.path: why for file in files if (why := closely.damage(table.folder / file.path, file))}
+def check_undamaged(table: Table, files: Iterable[DataFile], depth: InspectionDepth) -> None:
+    """Raises `LostFiles` if one of these existing files is damaged."""
+    damaged = {file.path: why for file in files if (why := depth.damage(table.folder / file.path, file))}
     if damaged:
         raise LostFiles(_sentence(table, sorted(damaged), "damaged", damaged[min(damaged)]))
 
 
 def _unreadable(path: Path, *, rows: bool) -> str | None:
-    """Why the footer of a file, or with `rows` anything of it, cannot be read."""
+    """Reason why the footer of a file, or with `rows` any part of it, cannot be read; None if it can."""
     part = "footer"
     try:
         file = pq.ParquetFile(path)
@@ -124,12 +128,14 @@ def _unreadable(path: Path, *, rows: bool) -> str | None:
 
 
 def _sentence(table: Table, files: list[str], how: str, why: str = "") -> str:
-    """That some files of a table are gone, or damaged (and of the first of them why), and what to do."""
+    """Message about missing or damaged files, with the repair. `how` is "gone" or "damaged", `why` the damage of the
+    first file.
+    """
     newest = table.version()
     assert newest is not None, "a table that names files exists"
     entries = list(_newest_first(table, newest))
-    vacuum = next((one for one in entries if one.operation.startswith("VACUUM")), None)
-    added = next((one for one in reversed(entries) if files[0] in one.added), None)
+    vacuum = next((entry for entry in entries if entry.operation.startswith("VACUUM")), None)
+    added = next((entry for entry in reversed(entries) if files[0] in entry.added), None)
     by = why or "no VACUUM is in its log, so another program deleted it"
     if vacuum and not why:
         at = f" at {iso_instant(vacuum.at_ms)}" if vacuum.at_ms is not None else ""
@@ -138,13 +144,13 @@ def _sentence(table: Table, files: list[str], how: str, why: str = "") -> str:
     such = f"{len(files)} such {'file' if len(files) == 1 else 'files'}"
     return (
         f"a file of table {table.folder.name} is {how}: {files[0]}{since} is named by version {newest} ({such}; {by})."
-        f" Nothing was touched. Restore it to {table.folder} from a backup of the warehouse"
+        f" Nothing was changed. Restore it to {table.folder} from a backup of the warehouse"
         f"{_without_backup(table, added)}"
     )
 
 
 def _without_backup(table: Table, added: log.LogEntry | None) -> str:
-    """How to continue without a backup, where the file was added by a batch that others came before."""
+    """Repair without a backup, if a batch that has predecessors added the file."""
     batch_id = added.transactions.get(APP_ID) if added else None
     try:
         before = None if batch_id is None else committed_before(Tables(table.folder.parent), batch_id)
@@ -154,13 +160,13 @@ def _without_backup(table: Table, added: log.LogEntry | None) -> str:
         return ""
     return (
         f"; or go back to a batch before {batch_id}, which wrote it, with"
-        f" `{to_paste('rollback', THIS, '--to-batch', str(before), *WHY)}`: the next run reads again what came"
-        " since"
+        f" `{to_paste('rollback', THIS, '--to-batch', str(before), *WHY)}`: the next run reads the later"
+        " files again"
     )
 
 
 def _newest_first(table: Table, newest: int) -> Iterator[log.LogEntry]:
-    """The entries of a table's log, as far as they are there."""
+    """Existing entries of a table's log, newest first."""
     for version in range(newest, -1, -1):
         if not log.file_of(table.folder, version).exists():
             return

@@ -1,7 +1,8 @@
-"""The data's range: from the start of the first window that has a published result to the end of the last one.
+"""Time range of a pipeline's data: from the start of the first window with a published result to the end of the last
+one.
 
-By the statistics of the files of `results` as of the newest commit; no file is read. A rerun whose from or to is empty
-takes its end of the range.
+The range comes from the file statistics of `results` as of the newest commit. No file is read. A rerun without "from"
+or "to" takes that end of the range.
 """
 
 from __future__ import annotations
@@ -20,20 +21,20 @@ from windowlib.model.rerun import TimeRange
 
 @dataclass(frozen=True, slots=True)
 class RequestedRange:
-    """The range that a rerun is asked for, and a sentence for each end that was empty."""
+    """Requested range of a rerun, and a sentence for each end that was empty."""
 
     range: TimeRange
     proposed: tuple[str, ...] = ()
 
 
 def data_range(tables: Tables, commit: Commit | None) -> TimeRange | None:
-    """The range of all published results; None without any, or where windows have no bounds in time."""
+    """Range of all published results; None without results, or if windows have no bounds in time."""
     version = commit.versions.get(RESULTS.name) if commit else None
     return range_of(tables[RESULTS.name].files(version))
 
 
 def range_of(files: Iterable[DataFile]) -> TimeRange | None:
-    """The range of the results in some files; None where one with rows does not say its own.
+    """Range of the results in some files; None if a file with rows has no statistics of its bounds.
 
     >>> from windowlib.definition.instants import utc
     >>> def results(start_ms, end_ms):
@@ -48,10 +49,10 @@ def range_of(files: Iterable[DataFile]) -> TimeRange | None:
 
 
 def asked_range(from_text: str, to_text: str, data: TimeRange | None, now_ms: int, ahead_ms: int = 0) -> RequestedRange:
-    """The range between two texts, of which an empty one stands for the data's; raises `RerunRefused`.
+    """Range between two texts. An empty text stands for that end of the data. Raises `RerunRefused`.
 
-    An end that is left empty is never in the future: windows that end there may have results, once the watermark was
-    moved. One that is given may be, by `ahead_ms`.
+    An empty end is never in the future, although a moved watermark may have published windows that end later. A given
+    end may be in the future by `ahead_ms`.
 
     >>> asked_range("", "2026-03-04T00:00Z", TimeRange(1_772_496_000_000, 1_772_600_000_000), 1_800_000_000_000)
     ... # doctest: +NORMALIZE_WHITESPACE
@@ -64,7 +65,7 @@ def asked_range(from_text: str, to_text: str, data: TimeRange | None, now_ms: in
     if data is None:
         raise RerunRefused(
             f"{' and '.join(empty)} must be given, each a time with its zone such as 2026-03-03T00:00Z: there are no"
-            " results yet whose first or last window could stand for it"
+            " results yet whose range could be used instead"
         )
     proposed = []
     if "from" in empty:

@@ -1,8 +1,8 @@
-"""What other programs did to a pipeline's tables since its newest batch, and how it is taken back or kept.
+"""Changes that other programs made to a pipeline's tables since its newest batch, and how to undo or keep them.
 
-A table's log says who made which commit. Those of others that change rows (`ForeignChange`) stop every run until an
-operator decides: `restore` brings the table back to what windowlib left there, `adopt` makes what it holds now the
-table. Between them may lie commits of a batch that was never finished; those are never part of what is adopted.
+A table's log names the author of each commit. Commits of other programs that change rows (`ForeignChange`) stop every
+run until an operator decides. `restore` returns the table to the state that windowlib left. `adopt` keeps its current
+state. Commits of a batch that was never finished may lie between; they are never adopted.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from windowlib.delta.data_files import DataFile, without
 from windowlib.delta.tables import Table, Tables
 from windowlib.ledger.prepare import APP_ID, Publication
 from windowlib.model.errors import WindowError
-from windowlib.publication.roll_forward import is_ours, takes_back
+from windowlib.publication.roll_forward import is_ours, restore_command
 from windowlib.publication.start_versions import Versions, changes_since
 
 MOST_ROWS_COMPARED = 2_000_000
 
 
 class CannotUndo(WindowError):
-    """What another program did to a table cannot be taken back, or not be kept, by windowlib."""
+    """windowlib can neither undo nor keep the change of another program."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedTable:
-    """A table that other programs changed: their commits, and what it holds at `newest`.
+    """A table that other programs changed: their commits, and its version `newest`.
 
-    `ours` is the version at which windowlib left it: that of the newest batch, or of a prepared one that was committed
-    here already; None where it had left no table.
+    `ours` is the version at which windowlib left it: that of the newest batch, or that of a prepared batch already
+    committed to this table. It is None if windowlib had left no table.
     """
 
     table: Table
@@ -49,15 +49,16 @@ class ChangedTable:
 
     @property
     def in_words(self) -> list[str]:
-        """Who changed it, a line for each commit."""
+        """Author of each commit, one line per commit."""
         return [
-            f"{self.name}: version {one.version}, {one.operation}, by {one.user or 'unknown'}" for one in self.entries
+            f"{self.name}: version {entry.version}, {entry.operation}, by {entry.user or 'unknown'}"
+            for entry in self.entries
         ]
 
 
 @dataclass(frozen=True, slots=True)
 class RowChange:
-    """How many rows of a table go and come; `exact` is false where only their numbers could be compared."""
+    """Number of rows added to and removed from a table. `exact` is False if only row counts could be compared."""
 
     table: str
     added: int
@@ -66,9 +67,9 @@ class RowChange:
 
 
 def foreign_changes(tables: Tables, pinned: Versions, prepared: Publication | None) -> list[ChangedTable]:
-    """The tables that others changed, in commit order. Raises `log.DamagedLog`."""
-    found = (_foreign(tables[name], pinned.get(name), prepared) for name in COMMIT_ORDER)
-    return [one for one in found if one is not None]
+    """Tables that other programs changed, in commit order. Raises `log.DamagedLog`."""
+    changes = (_foreign(tables[name], pinned.get(name), prepared) for name in COMMIT_ORDER)
+    return [change for change in changes if change is not None]
 
 
 def _foreign(table: Table, pinned: int | None, prepared: Publication | None) -> ChangedTable | None:
@@ -77,62 +78,62 @@ def _foreign(table: Table, pinned: int | None, prepared: Publication | None) -> 
         return None
     since = changes_since(table, pinned, newest)
     ours = pinned
-    for one in since:
-        if prepared and one.identity == prepared.identity and APP_ID in one.transactions:
-            ours = one.version
+    for entry in since:
+        if prepared and entry.identity == prepared.identity and APP_ID in entry.transactions:
+            ours = entry.version
     if ours != pinned:
         since = changes_since(table, ours, newest)
-    theirs = tuple(one for one in since if not is_ours(one) and (one.changes_data or one.changes_columns))
+    theirs = tuple(entry for entry in since if not is_ours(entry) and (entry.changes_data or entry.changes_columns))
     return ChangedTable(table, newest, ours, theirs, tuple(since)) if theirs else None
 
 
 def files_before(change: ChangedTable) -> list[DataFile]:
-    """The files that windowlib left in a table. Raises `CannotUndo` where they, or its columns, cannot come back."""
-    for one in change.entries:
-        if one.beyond_files:
+    """Files that windowlib left in a table. Raises `CannotUndo` if they, or its columns, cannot be restored."""
+    for entry in change.entries:
+        if entry.beyond_files:
             raise CannotUndo(
-                f"version {one.version} of table {change.name} ({one.operation}) changed its {one.beyond_files}, which"
-                f" windowlib cannot take back. {takes_back(change.table.folder, one.version - 1)}"
+                f"version {entry.version} of table {change.name} ({entry.operation}) changed its {entry.beyond_files},"
+                f" which windowlib cannot undo. {restore_command(change.table.folder, entry.version - 1)}"
             )
-    wanted = change.table.files(change.ours)
-    check_files_exist(change.table, wanted, f"no way back to version {change.ours} of table {change.name}")
-    return wanted
+    files = change.table.files(change.ours)
+    check_files_exist(change.table, files, f"no way back to version {change.ours} of table {change.name}")
+    return files
 
 
 def files_kept(change: ChangedTable, pinned: int | None) -> list[DataFile]:
-    """The files that a table holds with the changes of others and without those of a batch that was not finished.
+    """Files that a table holds with the changes of other programs, and without those of an unfinished batch.
 
-    Raises `CannotUndo` where the two cannot be separated, or the table could not be continued.
+    Raises `CannotUndo` if the two cannot be separated, or if the table could not be continued.
     """
-    known = {f.path: f for version in (pinned, change.newest) for f in change.table.files(version)}
+    by_path = {f.path: f for version in (pinned, change.newest) for f in change.table.files(version)}
     live = {f.path for f in change.table.files(pinned)}
-    for one in changes_since(change.table, pinned, change.newest):
-        if one.beyond_files:
+    for entry in changes_since(change.table, pinned, change.newest):
+        if entry.beyond_files:
             raise CannotUndo(
-                f"version {one.version} of table {change.name} ({one.operation}) changed its {one.beyond_files}: it"
-                " cannot be adopted, only restored"
+                f"version {entry.version} of table {change.name} ({entry.operation}) changed its {entry.beyond_files}:"
+                " it cannot be adopted, only restored"
             )
-        if not is_ours(one):
-            if one.removed - live:
+        if not is_ours(entry):
+            if entry.removed - live:
                 raise CannotUndo(
-                    f"version {one.version} of table {change.name} ({one.operation}) rewrote rows of a batch that is"
-                    f" not finished: run `{to_paste('restore', THIS, *WHY)}` and"
-                    f" `{to_paste('run', THIS)}`, then make the change again"
+                    f"version {entry.version} of table {change.name} ({entry.operation}) rewrote rows of an unfinished"
+                    f" batch: run `{to_paste('restore', THIS, *WHY)}` and `{to_paste('run', THIS)}`, then make the"
+                    " change again"
                 )
-            live = (live - one.removed) | one.added
-        elif one.identity == delta_commits.RESTORED and not one.is_empty:
+            live = (live - entry.removed) | entry.added
+        elif entry.identity == delta_commits.RESTORED and not entry.is_empty:
             raise CannotUndo(
                 f"table {change.name} was restored and changed again: run `{to_paste('restore', THIS, *WHY)}` first,"
                 " then make the change again"
             )
-    return [known[path] for path in sorted(live) if path in known]
+    return [by_path[path] for path in sorted(live) if path in by_path]
 
 
-def check_files_exist(table: Table, wanted: Iterable[DataFile], so_that: str) -> None:
-    """Raises `CannotUndo` where files are deleted; `so_that` says what is impossible then."""
+def check_files_exist(table: Table, wanted: Iterable[DataFile], cannot: str) -> None:
+    """Raises `CannotUndo` if files are deleted. `so_that` names the action that is now impossible."""
     if gone := [f.path for f in wanted if not (table.folder / f.path).exists()]:
         raise CannotUndo(
-            f"{so_that}: {gone[0]} is deleted ({len(gone)} such files), as VACUUM does once the table's"
+            f"{cannot}: {gone[0]} is deleted ({len(gone)} such files), as VACUUM does once the table's"
             " delta.deletedFileRetentionDuration has passed. Restore the files from a backup of the warehouse"
         )
 
@@ -140,8 +141,9 @@ def check_files_exist(table: Table, wanted: Iterable[DataFile], so_that: str) ->
 def rows_changed(
     table: Table, before: Sequence[DataFile], after: Sequence[DataFile], at_most: int = MOST_ROWS_COMPARED
 ) -> RowChange:
-    """The rows that come and go between two sets of a table's files; only files that differ are read, of no more than
-    `at_most` rows.
+    """Rows added and removed between two sets of a table's files.
+
+    Reads only files that differ. Compares counts alone if they hold more than `at_most` rows, or if a file is missing.
     """
     name, gone, come = table.folder.name, without(before, after), without(after, before)
     rows_gone, rows_come = (sum(f.rows for f in files) for files in (gone, come))
@@ -153,14 +155,16 @@ def rows_changed(
 
 
 def _rows(table: Table, files: Iterable[DataFile]) -> Counter[str]:
-    """How often each row is in some files, by the table's own columns: a file may hold more."""
-    newest, found = table.newest(), Counter[str]()
-    names = {one.name for one in newest.schema().fields} if newest else set()
+    """Number of occurrences of each row in some files, by the table's columns. Other columns of the files are
+    ignored.
+    """
+    newest, counts = table.newest(), Counter[str]()
+    names = {field.name for field in newest.schema().fields} if newest else set()
     for file in files:
         read = data_files.read_parquet(table.folder / file.path)
         rows = data_files.rows_of(read.select([name for name in read.column_names if name in names]))
-        found.update(_text({**row, **file.partition}) for row in rows)
-    return found
+        counts.update(_text({**row, **file.partition}) for row in rows)
+    return counts
 
 
 def _text(row: Mapping[str, object]) -> str:

@@ -21,7 +21,7 @@ class CannotLook(WindowError, LookupError):
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One value for each key column: of these names; `texts` as given, `types` as in tables."""
+    """One value for each key column. `texts` are as given, `types` as in the tables."""
 
     columns: tuple[str, ...]
     texts: tuple[str, ...]
@@ -31,14 +31,14 @@ class Key:
         return ", ".join(self.texts) if self.columns else "all events"
 
     def values(self, schema: pa.Schema) -> dict[str, pa.Scalar]:
-        """The values in the types of a file's columns; raises `CannotLook` where a text is not such a value."""
+        """Values in the types of a file's columns. Raises `CannotLook` if a text is not a value of its column."""
         return {
             name: _typed(name, text, schema.field(name).type)
             for name, text in zip(self.columns, self.texts, strict=True)
         }
 
     def python_values(self) -> dict[str, Any]:
-        """The values in the types of the tables; raises `CannotLook` where a text is not such a value."""
+        """Values in the types of the tables. Raises `CannotLook` if a text is not a value of its column."""
         parts = zip(self.columns, self.texts, self.types, strict=True)
         return {name: _typed(name, text, kind).as_py() for name, text, kind in parts}
 
@@ -61,7 +61,7 @@ class Key:
         return True
 
     def where(self, schema: pa.Schema) -> pc.Expression:
-        """The rows of a file that have this key."""
+        """Condition for the rows of a file that have this key."""
         condition = pc.scalar(True)
         for name, value in self.values(schema).items():
             condition = condition & (pc.field(name) == value)
@@ -81,14 +81,14 @@ class Key:
 def check_key(columns: Sequence[str], texts: Sequence[str]) -> None:
     """Raises `CannotLook` unless there is one text for each key column."""
     if len(texts) != len(columns):
-        wanted = (
+        columns_text = (
             f"{', '.join(columns)}: give --key once for each, in this order" if columns else "nothing: give no --key"
         )
-        raise CannotLook(f"this pipeline's key is {wanted}; got {len(texts)}")
+        raise CannotLook(f"this pipeline's key is {columns_text}; got {len(texts)}")
 
 
 def key_of(columns: Sequence[str], texts: Sequence[str], schema: pa.Schema) -> Key:
-    """The key with these texts, in the types that the schema has for its columns.
+    """Key with these texts, in the types that the schema has for its columns.
 
     Raises `CannotLook` for a text that is not a value of its column.
     """
@@ -102,17 +102,17 @@ def _typed(name: str, text: str, kind: pa.DataType) -> pa.Scalar:
     try:
         return pa.scalar(text).cast(kind)
     except pa.ArrowInvalid as error:
-        raise CannotLook(f"key {text!r}: column {name} is {kind}, which this value is not") from error
+        raise CannotLook(f"key {text!r} is not a value of column {name}, which is {kind}") from error
 
 
 def _of_json(name: str, value: Any, kind: pa.DataType) -> pa.Scalar:
-    """A value that a table keeps as JSON, in the type of its column: bytes in base 64."""
+    """A value that a table stores as JSON, in the type of its column. Bytes are in base 64."""
     text = key_text(value)
     try:
         if pa.types.is_binary(kind):
             return pa.scalar(b64decode(text, validate=True), kind)
     except ValueError as error:
-        raise CannotLook(f"{text!r} is not in base 64") from error
+        raise CannotLook(f"{text!r} is not valid base 64") from error
     return _typed(name, text, kind)
 
 

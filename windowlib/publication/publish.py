@@ -1,8 +1,8 @@
-"""From files that Spark wrote to files that tables hold.
+"""Files that Spark wrote, as changes of tables.
 
-Spark writes everything a batch makes into a staging folder of the attempt, split by partition columns. Here those
-files are moved into the folders of their tables, under names that no other attempt uses, and described for a commit.
-Until the commit no reader sees them.
+Spark writes all output of a batch into a staging folder of the attempt, split by partition columns. This module moves
+the files into the folders of their tables, under names that no other attempt uses, and describes them for a commit. No
+reader sees them before the commit.
 """
 
 from __future__ import annotations
@@ -38,12 +38,14 @@ _KEEPS_ITS_TYPE = (
 
 
 class ColumnTypeChanged(WindowError):
-    """A column has another type, or spelling, under the new definition than rows of `result_changes` have."""
+    """A column has another type or spelling under the new definition than in the rows of `result_changes`."""
 
 
 @dataclass(frozen=True, slots=True)
 class StagedChanges:
-    """What one batch will commit to one table; `schema` is for a table that may not exist yet, or `adds_columns`."""
+    """Changes that one batch will commit to one table. `schema` is set if the table may not exist yet, or with
+    `adds_columns`.
+    """
 
     add: Sequence[DataFile] = ()
     remove: Sequence[DataFile] = ()
@@ -61,28 +63,28 @@ class StagedChanges:
 
 
 def joined(parts: Iterable[Mapping[str, StagedChanges]]) -> dict[str, StagedChanges]:
-    """The changes of several steps, table by table."""
-    found: dict[str, StagedChanges] = {}
+    """Changes of several steps, by table."""
+    joined_changes: dict[str, StagedChanges] = {}
     for part in parts:
         for table, more in part.items():
-            so_far = found.get(table, StagedChanges())
-            found[table] = StagedChanges(
+            so_far = joined_changes.get(table, StagedChanges())
+            joined_changes[table] = StagedChanges(
                 (*so_far.add, *more.add),
                 (*so_far.remove, *more.remove),
                 so_far.rows if more.rows is None else more.rows,
                 more.schema or so_far.schema,
                 more.adds_columns or so_far.adds_columns,
             )
-    return found
+    return joined_changes
 
 
 def staging_folder(root: Path) -> Path:
-    """Where the attempts of a pipeline's batches write before their files are moved into tables."""
+    """Folder in which the attempts of a pipeline's batches write, before their files are moved into tables."""
     return root / "_staging"
 
 
 def staged(folder: Path) -> Iterator[tuple[Path, dict[str, str]]]:
-    """The Parquet files below `folder` with the partition values of their path."""
+    """Parquet files below `folder`, with the partition values of their path."""
     for path in sorted(folder.rglob("*.parquet")):
         parts = path.relative_to(folder).parts[:-1]
         yield path, dict(part.split("=", 1) for part in parts if "=" in part)
@@ -96,9 +98,9 @@ def move(path: Path, table: Path, name: str, partition: Mapping[str, Any]) -> Da
 
 
 def link(file: DataFile, table: Path, other: Path, name: str, partition: Mapping[str, Any]) -> DataFile:
-    """Gives a file of `table` to the table `other` too: a hard link where the disk can, else a copy.
+    """Gives a file of `table` to the table `other` too: by a hard link if the disk supports it, else by a copy.
 
-    Columns that only `other` has must be partition columns there; those it lacks are not seen.
+    Columns that only `other` has must be partition columns there. Readers of `other` ignore columns that it lacks.
     """
     there = target(other, name, partition)
     try:
@@ -109,100 +111,103 @@ def link(file: DataFile, table: Path, other: Path, name: str, partition: Mapping
 
 
 def target(table: Path, name: str, partition: Mapping[str, Any]) -> str:
-    """Where a file of a partition lies in its table's folder, which is made."""
+    """Path of a file in its table's folder. Creates the folder of its partition."""
     folder = "/".join(f"{key}={value}" for key, value in partition.items())
     (table / folder).mkdir(parents=True, exist_ok=True)
     return f"{folder}/{name}" if folder else name
 
 
 def table_schema(schema: StructType, columns: list[str], partition: Mapping[str, str]) -> Schema:
-    """A Delta schema: `columns` of a Spark schema, all nullable, then partition columns (name → Delta type)."""
-    known = {f["name"]: f for f in map(_nullable, json.loads(schema.json())["fields"])}
-    fields = [{**known[name], "nullable": True, "metadata": {}} for name in columns]
+    """Delta schema with `columns` of a Spark schema, all nullable, then partition columns (name → Delta type)."""
+    by_name = {f["name"]: f for f in map(_nullable, json.loads(schema.json())["fields"])}
+    fields = [{**by_name[name], "nullable": True, "metadata": {}} for name in columns]
     fields += [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in partition.items()]
     return Schema.from_json(json.dumps({"type": "struct", "fields": fields}))
 
 
 def _nullable(kind: Any) -> Any:
-    """A type, or a field, in which all may be null: whether an engine knows better differs from batch to batch."""
+    """A type or field in which every value may be null, because engines infer nullability differently from batch to
+    batch.
+    """
     if not isinstance(kind, dict):
-        return [_nullable(one) for one in kind] if isinstance(kind, list) else kind
+        return [_nullable(part) for part in kind] if isinstance(kind, list) else kind
     always = {"nullable": True, "containsNull": True, "valueContainsNull": True}
     return {name: always.get(name, _nullable(value)) for name, value in kind.items()}
 
 
 def changes_schema(results: Schema) -> Schema:
-    """The schema of `result_changes`: that of `results`, with change and cause."""
+    """Schema of `result_changes`: that of `results`, with change and cause."""
     fields = json.loads(results.to_json())["fields"]
     fields += [{"name": name, "type": "string", "nullable": True, "metadata": {}} for name in ("change", "cause")]
     return Schema.from_json(json.dumps({"type": "struct", "fields": fields}))
 
 
 def with_schema(changes: Mapping[str, StagedChanges], results: Schema) -> dict[str, StagedChanges]:
-    """Changes with the schemas of `results`, and of `result_changes` from it, where they change those tables."""
+    """Changes of `results` and `result_changes` with the schemas of these tables. Other changes stay as they are."""
     schemas = {"results": results, "result_changes": changes_schema(results)}
-    return {table: replace(one, schema=schemas.get(table, one.schema)) for table, one in changes.items()}
+    return {table: replace(change, schema=schemas.get(table, change.schema)) for table, change in changes.items()}
 
 
-def with_all_columns(known: Schema, more: Schema) -> Schema:
-    """The columns of one schema, then those that only the other has. Raises `ColumnTypeChanged`."""
-    columns = fields(known)
-    names = {one["name"]: one for one in columns}
-    check_spelling(map(str, names), (str(one["name"]) for one in fields(more)))
-    for one in fields(more):
-        if one["name"] not in names:
-            columns.append(one)
-        elif one["type"] != names[one["name"]]["type"]:
+def with_all_columns(present: Schema, more: Schema) -> Schema:
+    """Schema with the columns of `present`, then those that only `more` has. Raises `ColumnTypeChanged`."""
+    columns = fields(present)
+    by_name = {column["name"]: column for column in columns}
+    check_spelling(map(str, by_name), (str(column["name"]) for column in fields(more)))
+    for column in fields(more):
+        name = column["name"]
+        if name not in by_name:
+            columns.append(column)
+        elif column["type"] != by_name[name]["type"]:
             raise ColumnTypeChanged(
-                f"column {one['name']} was {names[one['name']]['type']}, and is {one['type']} under the new definition:"
+                f"column {name} was {by_name[name]['type']}, and is {column['type']} under the new definition:"
                 " result_changes keeps the earlier rows, and a column has one type. Give the new one another name"
             )
     return Schema.from_json(json.dumps({"type": "struct", "fields": columns}))
 
 
-def check_spelling(known: Iterable[str], names: Iterable[str]) -> None:
-    """Raises `ColumnTypeChanged` where one of `names` differs in case only from a column that `result_changes` has."""
-    spelled = {name.casefold(): name for name in known}
+def check_spelling(present: Iterable[str], names: Iterable[str]) -> None:
+    """Raises `ColumnTypeChanged` if one of `names` differs in case only from a column of `result_changes`."""
+    spelled = {name.casefold(): name for name in present}
     for name in names:
         before = spelled.get(name.casefold(), name)
         if name != before:
             raise ColumnTypeChanged(
-                f"column {name} differs in case only from {before}, which result_changes has from before;"
+                f"column {name} differs in case only from {before}, which result_changes has from earlier batches;"
                 " give it that spelling, or another name"
             )
 
 
 def fields(schema: Schema) -> list[dict[str, object]]:
-    """The columns as a log describes them, all nullable and without comments."""
-    found: list[dict[str, object]] = json.loads(schema.to_json())["fields"]
-    return [{**one, "nullable": True, "metadata": {}} for one in found]
+    """Columns as a log describes them, all nullable and without comments."""
+    columns: list[dict[str, object]] = json.loads(schema.to_json())["fields"]
+    return [{**column, "nullable": True, "metadata": {}} for column in columns]
 
 
 def spark_schema(schema: Schema, partition_by: Collection[str]) -> StructType:
-    """The columns of a table as Spark reads its files: without the partition columns."""
+    """Columns of a table's files as Spark reads them, without the partition columns."""
     from pyspark.sql.types import StructType
 
-    own = [one for one in json.loads(schema.to_json())["fields"] if one["name"] not in partition_by]
-    return StructType.fromJson({"type": "struct", "fields": own})
+    fields = [field for field in json.loads(schema.to_json())["fields"] if field["name"] not in partition_by]
+    return StructType.fromJson({"type": "struct", "fields": fields})
 
 
 def table_change(tables: Tables, name: str, changes: StagedChanges, start: int | None) -> TableChange:
-    """What becomes of one table that stands at version `start`; rows are written as a file.
+    """Change of one table at version `start`. Rows are written as a file.
 
-    Raises `StateMismatch` when the table has other columns than this batch.
+    Raises `StateMismatch` if the table has other columns than this batch.
     """
     if not (changes.add or changes.remove or changes.rows or changes.adds_columns):
         return TableChange(name, start)
     table, spec = tables[name], TABLES[name]
     schema, columns = changes.schema or (spec.schema() if start is None else None), None
     if start is not None and schema is not None:
-        known = table.schema(start)
-        have, want = _columns(known), _columns(schema)
+        present = table.schema(start)
+        have, want = _columns(present), _columns(schema)
         may_change = have != want and (not changes.remove or _may_be_added(name, have, want))
         if may_change and not data_files.without(table.files(start), changes.remove):
             columns = schema.to_json()  # of an empty table, or with all its files
         elif changes.adds_columns:
-            columns = with_all_columns(known, schema).to_json()
+            columns = with_all_columns(present, schema).to_json()
         else:
             _same_columns(table, start, schema)
     add, remove = changes.add, changes.remove
@@ -219,13 +224,13 @@ def table_change(tables: Tables, name: str, changes: StagedChanges, start: int |
     )
 
 
-def _columns(of: Schema) -> dict[str, str]:
-    """The type of each column, by name."""
-    return {f["name"]: json.dumps(_nullable(f["type"])) for f in json.loads(of.to_json())["fields"]}
+def _columns(schema: Schema) -> dict[str, str]:
+    """Type of each column, by name."""
+    return {f["name"]: json.dumps(_nullable(f["type"])) for f in json.loads(schema.to_json())["fields"]}
 
 
 def _may_be_added(table: str, have: Mapping[str, str], want: Mapping[str, str]) -> bool:
-    """Whether the table lacks nothing but columns that a change of the definition adds, null in the earlier rows."""
+    """Tests if the table lacks only columns that a change of the definition may add, with null in earlier rows."""
     added = want.keys() - have.keys()
     return added <= {*TABLES[table].may_be_added} and all(want.get(name) == kind for name, kind in have.items())
 

@@ -1,4 +1,4 @@
-"""Tables as of one run: every table at the version that the newest commit row names."""
+"""Tables for readers: each at the version that the newest commit row names."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
 
 
 class UnknownTable(WindowError, LookupError):
-    """No table of that name, or nothing committed to it yet."""
+    """There is no table of that name, or nothing is committed to it yet."""
 
 
 def read_table(definition: Definition, table: str) -> pa.Table:
-    """The rows of a table as of the newest commit; those of `OUTSIDE` as they are now.
+    """Rows of a table as of the newest commit. Tables of `OUTSIDE` are read as they are now.
 
-    Raises `UnknownTable` when there is no such table, or no run has committed yet. A table that no batch has had rows
-    for gives no rows and no columns unless its columns are the same for every pipeline.
+    Raises `UnknownTable` if there is no such table, or if no run has committed yet. A table without rows of any batch
+    gives no rows. It has columns only if they are the same for every pipeline.
     """
     if table not in TABLES:
         raise UnknownTable(f"no table {table!r}; the tables are {', '.join(TABLES)}")
     ledger = Ledger(definition.root, wall_clock_ms)
     state = ledger.state()
-    found = ledger.tables[table]
+    opened = ledger.tables[table]
     if table == "ledger" and state.version is not None:
-        return snapshot(found, state.version)
+        return snapshot(opened, state.version)
     if table in OUTSIDE and table != "ledger":
-        newest = found.version()
-        return TABLES[table].empty() if newest is None else snapshot(found, newest)
+        newest = opened.version()
+        return TABLES[table].empty() if newest is None else snapshot(opened, newest)
     if state.commit is None:
         raise UnknownTable(
             f"nothing is committed in {definition.root} yet; run `{to_paste('run', definition.file)}` first"
@@ -46,19 +46,19 @@ def read_table(definition: Definition, table: str) -> pa.Table:
     version = state.commit.versions.get(table)
     if version is None:
         return TABLES[table].empty()
-    return snapshot(found, version)
+    return snapshot(opened, version)
 
 
 def table_versions(definition: Definition) -> dict[str, int]:
-    """The version of each table as of the newest commit."""
+    """Version of each table as of the newest commit."""
     commit = Ledger(definition.root, wall_clock_ms).state().commit
     return dict(commit.versions) if commit else {}
 
 
 def duckdb_views(connection: DuckDBPyConnection, definition: Definition) -> list[str]:
-    """Registers the published tables, all as of the newest commit, under their names; gives the names.
+    """Registers the published tables, all as of the newest commit, under their names. Returns the names.
 
-    DuckDB reads files when it is asked, and only those that a query needs. Later commits are seen after another call.
+    DuckDB reads files when a query needs them. Another call is needed to see later commits.
     """
     from windowlib.delta.datasets import dataset  # imports pandas
 
@@ -71,7 +71,9 @@ def duckdb_views(connection: DuckDBPyConnection, definition: Definition) -> list
 
 
 def spark_views(spark: SparkSession, definition: Definition) -> list[str]:
-    """The same as temporary views of a Spark session that reads Delta tables (`spark_session(with_delta=True)`)."""
+    """Registers the published tables as temporary views of a Spark session that reads Delta tables
+    (`spark_session(with_delta=True)`). Returns the names.
+    """
     versions = table_versions(definition)
     for name, version in versions.items():
         reader = spark.read.format("delta").option("versionAsOf", version)
@@ -80,13 +82,13 @@ def spark_views(spark: SparkSession, definition: Definition) -> list[str]:
 
 
 def snapshot(table: Table, version: int) -> pa.Table:
-    """The rows of a table at a version."""
+    """Rows of a table at a version."""
     return table.at(version).to_pyarrow_table(filesystem=_files_of(table))
 
 
 def _files_of(table: Table) -> fs.FileSystem:
-    """What Arrow reads a table's files with.
+    """File system with which Arrow reads a table's files.
 
-    deltalake's own file system is called from Arrow's threads, which now and then abort the process when it ends.
+    deltalake's own file system runs in Arrow's threads. They sometimes abort the process when it ends.
     """
     return fs.SubTreeFileSystem(str(table.folder.absolute()), fs.LocalFileSystem())

@@ -1,14 +1,15 @@
-"""Rolls a prepared publication forward: every table is judged first, then committed.
+"""Roll-forward of a prepared publication: every table is judged first, then committed.
 
 ============  ==========================================================================================================
 `AT_START`    at its start version: commit
-`DONE`        it holds this publication's commit, known by its identity
-`MOVED_ON`    moved by commits that changed no row, all files to remove still in it: commit on top
-`COMPACTED`   a file to remove was compacted away: the compaction is undone, if the old files exist
+`DONE`        it already holds this publication's commit, known by its identity
+`MOVED_ON`    later commits changed no row, and all files to remove are still in it: commit on top
+`COMPACTED`   a file to remove was compacted away: undo the compaction, if the old files exist
 ============  ==========================================================================================================
 
-Anything else is a change by another program (`ForeignChange`), and nothing is touched. Every commit is a
-compare-and-set, so of several that roll one publication forward each finds the others' commits, and accepts them.
+Anything else is a change by another program (`ForeignChange`), and no table is changed. Every commit is a
+compare-and-set. If several processes roll the same publication forward, each finds the commits of the others and
+accepts them.
 """
 
 from __future__ import annotations
@@ -32,15 +33,15 @@ from windowlib.model.errors import WindowError
 
 
 class ForeignChange(WindowError):
-    """A table was changed by another program than windowlib since the newest run."""
+    """Another program changed a table since the newest run."""
 
 
 class LostRows(WindowError):
-    """A table does not hold as many rows as the newest batch left there."""
+    """A table does not hold as many rows as the newest batch left in it."""
 
 
 class PublicationState(Enum):
-    """Where a table stands with regard to a publication."""
+    """State of a table in a publication."""
 
     AT_START = "at its start version"
     DONE = "published"
@@ -50,16 +51,16 @@ class PublicationState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TablePublication:
-    """One table: where it stands, and the version of its commit (`DONE`) or at which that was seen."""
+    """One table and its state. `version` is that of its commit (`DONE`), else the version that was judged."""
 
     change: TableChange
-    standing: PublicationState
+    state: PublicationState
     version: int | None
 
 
 def judge(tables: Tables, publication: Publication) -> list[TablePublication]:
-    """Where every table stands. Touches none of them. Raises `ForeignChange`, `LostRows`, `log.DamagedLog`."""
-    return [_judge(tables[one.name], one, publication.identity) for one in publication.changes]
+    """State of every table. Changes none of them. Raises `ForeignChange`, `LostRows`, `log.DamagedLog`."""
+    return [_judge(tables[change.name], change, publication.identity) for change in publication.changes]
 
 
 def _judge(table: Table, change: TableChange, identity: str) -> TablePublication:
@@ -71,24 +72,24 @@ def _judge(table: Table, change: TableChange, identity: str) -> TablePublication
         return TablePublication(change, PublicationState.AT_START, newest)
     since = list(log.entries(folder, -1 if change.start is None else change.start, newest))
     if change.start is None:
-        since = since[1:]  # its creation: by this publication or by another that rolls it forward
-    ours = [one for one in since if one.identity == identity]
-    if done := [one.version for one in ours if APP_ID in one.transactions]:
-        return TablePublication(change, PublicationState.DONE, done[-1])
+        since = since[1:]  # without the creation, by this process or another that rolls the publication forward
+    ours = [entry for entry in since if entry.identity == identity]
+    if versions := [entry.version for entry in ours if APP_ID in entry.transactions]:
+        return TablePublication(change, PublicationState.DONE, versions[-1])
     _check_there(folder, change)
     check_can_write(table.description(newest), table.folder.name)
     changed = changed_since(table, change.start, since)
-    others = [one for one in changed if one not in ours]
+    others = [entry for entry in changed if entry not in ours]
     _check_not_given_up(folder, others)
     check_adoptable(folder, others)
     if changed and not ours and change.start is not None:
         check_same_count(table, change.start, newest)
     live = frozenset(file.path for file in table.files(newest))
-    lost = frozenset(one.path for one in change.remove) - live
+    lost = frozenset(file.path for file in change.remove) - live
     if not lost:
-        standing = PublicationState.AT_START if not since else PublicationState.MOVED_ON
-        return TablePublication(change, standing, newest)
-    old = frozenset(file.path for file in table.files(change.start)) - live  # all of which must come back
+        state = PublicationState.AT_START if not since else PublicationState.MOVED_ON
+        return TablePublication(change, state, newest)
+    old = frozenset(file.path for file in table.files(change.start)) - live  # all of them must be restored
     if missing := sorted(path for path in old if not (folder / path).exists()):
         raise ForeignChange(
             f"table {folder.name} was compacted while a batch was waiting to be published, and {missing[0]} is deleted"
@@ -99,9 +100,9 @@ def _judge(table: Table, change: TableChange, identity: str) -> TablePublication
 
 
 def _check_there(folder: Path, change: TableChange) -> None:
-    """Raises `Unreadable` where a file to be published is deleted: no log names it yet, so VACUUM may."""
-    within = str(folder)  # of ten thousand files, paths as objects would take longer than the disk's answers
-    if gone := [one.path for one in change.add if not os.path.exists(os.path.join(within, one.path))]:
+    """Raises `Unreadable` if a file to publish is deleted. No log names it yet, so VACUUM may delete it."""
+    within = str(folder)  # texts: with ten thousand files, `Path` objects would cost more time than the disk
+    if gone := [file.path for file in change.add if not os.path.exists(os.path.join(within, file.path))]:
         raise Unreadable(
             f"{folder / gone[0]}, which the prepared batch would publish, is deleted ({len(gone)} such files):"
             " VACUUM with a short retention does that. Restore it from a backup, or drop the batch with"
@@ -110,101 +111,100 @@ def _check_there(folder: Path, change: TableChange) -> None:
 
 
 def is_ours(entry: log.LogEntry) -> bool:
-    """Whether windowlib made a commit."""
+    """Tests if windowlib made a commit."""
     return entry.identity is not None or APP_ID in entry.transactions
 
 
 def _check_not_given_up(folder: Path, since: Iterable[log.LogEntry]) -> None:
-    """Raises `ForeignChange` where windowlib itself has changed rows, as when another command gave a batch up."""
-    if taken_back := [one.version for one in since if one.changes_data and is_ours(one)]:
+    """Raises `ForeignChange` if windowlib itself has changed rows since, as when another command abandoned a batch."""
+    if versions := [entry.version for entry in since if entry.changes_data and is_ours(entry)]:
         raise ForeignChange(
-            f"table {folder.name} was changed by windowlib itself, version {taken_back[-1]}, since the waiting batch"
-            " was prepared: another run or command has taken a batch back meanwhile. Nothing was touched."
+            f"table {folder.name} was changed by windowlib itself, version {versions[-1]}, since the waiting batch"
+            " was prepared: another run or command has undone a batch meanwhile. Nothing was changed."
             f" `{to_paste('abandon', THIS, *WHY)}` drops the batch, and the next run computes it again"
         )
 
 
 def changed_since(table: Table, start: int | None, since: Sequence[log.LogEntry]) -> list[log.LogEntry]:
-    """Those of the commits `since` version `start` that were not taken back, of the table's files or of its columns.
+    """Commits `since` version `start` that changed the table's files or columns and were not undone.
 
-    A change of its settings, or one of columns that was taken back, changes no columns here.
+    A commit counts as no change of columns if it changes settings only, or if the columns are the same again.
     """
-    if any(one.changes_columns for one in since) and table.columns(start or 0) == table.columns(since[-1].version):
-        since = [replace(one, changes_columns=False) for one in since]
+    if any(entry.changes_columns for entry in since) and table.columns(start or 0) == table.columns(since[-1].version):
+        since = [replace(entry, changes_columns=False) for entry in since]
     return _not_taken_back((file.path for file in table.files(start)), since)
 
 
-_Files = frozenset[tuple[str, int | None]]  # paths, and which version gave a file its deletion vector
+_Files = frozenset[tuple[str, int | None]]  # path, and the version that gave the file its deletion vector
 
 
 def _not_taken_back(paths: Iterable[str], since: Iterable[log.LogEntry]) -> list[log.LogEntry]:
-    """Those of some commits after which the table never held exactly the files again that it held before them.
+    """Commits whose effect on the table's files was not undone later.
 
-    `paths` are its files before the first. What was changed and taken back counts no more, whether it came to these
-    files or to those of a commit since; of changes of columns only the caller knows whether they were.
+    `paths` are the table's files before the first commit. If the table later holds exactly the files again that it held
+    before a commit, the commits between are dropped. Commits that change columns stay, because files do not show if
+    that was undone.
     """
-    live, kept = (
-        _Files((path, None) for path in paths),
-        list[tuple[_Files, log.LogEntry]](),
-    )  # with the files before each
-    for one in since:
-        kept.append((live, one))
-        live = _Files(file for file in live if file[0] not in one.removed)
-        live |= {(path, one.version if path in one.vectors else None) for path in one.added}
+    live = _Files((path, None) for path in paths)
+    kept = list[tuple[_Files, log.LogEntry]]()  # each commit with the files before it
+    for entry in since:
+        kept.append((live, entry))
+        live = _Files(file for file in live if file[0] not in entry.removed)
+        live |= {(path, entry.version if path in entry.vectors else None) for path in entry.added}
         back = next((at for at, (before, _) in enumerate(kept) if before == live), len(kept))
-        kept[back:] = [(live, that) for _, that in kept[back:] if that.changes_columns]
-    return [one for _, one in kept]
+        kept[back:] = [(live, later) for _, later in kept[back:] if later.changes_columns]
+    return [entry for _, entry in kept]
 
 
 def check_adoptable(folder: Path, since: Iterable[log.LogEntry]) -> None:
     """Raises `ForeignChange` unless the commits changed no row and no column."""
-    for one in since:
-        if one.changes_data or one.changes_columns:
+    for entry in since:
+        if entry.changes_data or entry.changes_columns:
             way_back = (
-                f"Its {one.beyond_files} changed. {takes_back(folder, one.version - 1)}"
-                if one.beyond_files
-                else f"`{to_paste('restore', THIS, *WHY)}` takes that back, `{to_paste('adopt', THIS, *WHY)}` keeps it;"
-                " with --dry-run in the place of the reason each shows what it would do"
+                f"Its {entry.beyond_files} changed. {restore_command(folder, entry.version - 1)}"
+                if entry.beyond_files
+                else f"`{to_paste('restore', THIS, *WHY)}` undoes that, `{to_paste('adopt', THIS, *WHY)}` keeps it;"
+                " with --dry-run instead of the reason each shows its effect"
             )
             raise ForeignChange(
-                f"table {folder.name} was changed by another program: version {one.version}, {one.operation}, by"
-                f" {one.user or 'unknown'}. Nothing was touched. {way_back}"
+                f"table {folder.name} was changed by another program: version {entry.version}, {entry.operation}, by"
+                f" {entry.user or 'unknown'}. Nothing was changed. {way_back}"
             )
 
 
 def check_same_count(table: Table, pinned: int, newest: int) -> None:
-    """Raises `LostRows` where another program's commits, which say that they change no row, lose some or add some."""
+    """Raises `LostRows` if commits of other programs claim to change no row, but the row count differs."""
     before, after = (table.row_count(version) for version in (pinned, newest))
     if before != after:
         raise LostRows(
-            f"table {table.folder.name} holds {after} rows at version {newest}, but {before} at version {pinned}, as"
-            " the newest batch left it: a commit of another program says that it changes no row, and does. Nothing was"
-            f" touched. {takes_back(table.folder, pinned)}"
+            f"table {table.folder.name} holds {after} rows at version {newest}, but the newest batch left {before} at"
+            f" version {pinned}: a commit of another program changed rows, although it claims not to. Nothing was"
+            f" changed. {restore_command(table.folder, pinned)}"
         )
 
 
-def takes_back(folder: Path, version: int) -> str:
-    """How another program brings a table back to a version."""
-    return f"Spark can take that back: RESTORE TABLE delta.`{folder}` TO VERSION AS OF {version}"
+def restore_command(folder: Path, version: int) -> str:
+    """Sentence with the Spark command that restores a table to a version."""
+    return f"Spark can undo that: RESTORE TABLE delta.`{folder}` TO VERSION AS OF {version}"
 
 
 # -- rolling forward --------------------------------------------------------------------------------------------------
 
 
 def roll_forward(tables: Tables, publication: Publication, judged: Sequence[TablePublication]) -> dict[str, int]:
-    """Commits what is not committed yet, table by table, and returns the version of every table.
+    """Commits every table that is not committed yet. Returns the version of every table.
 
-    `judged` is the result of `judge` just before. A commit that another run of the same publication made meanwhile
-    counts as ours. All log entries since the start versions are on the disk when this returns. Raises
-    `delta_commits.Conflict` if any other writer moved a table, and `ForeignChange`.
+    `judged` is the result of `judge` directly before. A commit of the same publication by another run counts as ours.
+    All log entries since the start versions are on the disk when this returns. Raises `ForeignChange`, and
+    `delta_commits.Conflict` if another program commits to a table meanwhile.
     """
     versions, own = dict[str, int](), dict[str, int]()
-    for table in judged:
-        name, change = table.change.name, table.change
-        if table.standing is PublicationState.DONE or not (change.add or change.remove or change.columns):
-            version = table.version
+    for table_publication in judged:
+        name, change = table_publication.change.name, table_publication.change
+        if table_publication.state is PublicationState.DONE or not (change.add or change.remove or change.columns):
+            version = table_publication.version
         else:
-            version, is_own = _publish(tables[name], table, publication)
+            version, is_own = _publish(tables[name], table_publication, publication)
             own |= {name: version} if is_own else {}
         if version is not None:
             versions[name] = version
@@ -234,25 +234,25 @@ def _publish(table: Table, judged: TablePublication, publication: Publication) -
         return delta_commits.commit_logged(table, version, moved, publication.identity, transaction), True
     except delta_commits.Conflict:
         again = _judge(table, change, publication.identity)
-        if again.standing is PublicationState.DONE and again.version is not None:
+        if again.state is PublicationState.DONE and again.version is not None:
             return again.version, False
         raise
 
 
-def created(table: Table, change: TableChange) -> int:
-    """The version of the empty table that this makes. Raises `delta_commits.Conflict`."""
+def create_table(table: Table, change: TableChange) -> int:
+    """Creates the empty table and returns its version. Raises `delta_commits.Conflict`."""
     assert change.schema is not None, "a table to create has a schema"
     return delta_commits.create(table, Schema.from_json(change.schema), change.partition_by)
 
 
 def _ready(table: Table, judged: TablePublication) -> int:
-    """The version to commit on: the table exists, and holds the files that are to be removed."""
+    """Version to commit on. At that version the table exists and holds the files to remove."""
     change, version = judged.change, judged.version
     if version is None:
-        version = created(table, change)
-    if judged.standing in (PublicationState.MOVED_ON, PublicationState.COMPACTED):
+        version = create_table(table, change)
+    if judged.state in (PublicationState.MOVED_ON, PublicationState.COMPACTED):
         delta_commits.sync_commits(table, change.start, version)
-    if judged.standing is PublicationState.COMPACTED:
+    if judged.state is PublicationState.COMPACTED:
         assert change.start is not None, "only what existed can have been compacted"
         restored = delta_commits.restore(table, version, change.start, of_rows=False)
         assert restored is not None, "the table exists"

@@ -1,11 +1,11 @@
-"""Where every table of a pipeline stands when a batch begins: as the newest commit row names it.
+"""Version of each table when a batch begins: with the rows that the newest commit row names.
 
-A table may have moved on since that row. A batch of this pipeline that was given up is taken back, in a commit of its
-own. Commits that change no row, such as a compaction, are adopted: the batch builds on them. Any other change was made
-on purpose by another program: nothing is touched, and the run stops (`ForeignChange`).
+A table may have moved on since that row. A batch of this pipeline that was abandoned is undone, in a separate commit.
+Commits that change no row, such as a compaction, are adopted: the batch builds on them. Any other change is a
+deliberate change by another program. Then no table is changed and the run stops (`ForeignChange`).
 
-All versions are read first; then the caller makes sure that it still holds the pipeline; then tables are taken back, by
-compare-and-set from the versions that were read. So a run that slept through a takeover takes nothing back.
+All versions are read first. Then the caller checks that it still holds the pipeline. Then tables are restored, by
+compare-and-set from the versions that were read. So a run that slept while another took over restores nothing.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from windowlib.publication.roll_forward import (
     changed_since,
     check_adoptable,
     check_same_count,
-    created,
+    create_table,
     is_ours,
 )
 
 Versions = Mapping[str, int]
-GIVE_UP_TRIES = 50  # a run that rolls forward commits each table once
-COUNTED = {"results": "results_rows_after", "open_windows": "windows_open"}  # by the figures of each batch
+GIVE_UP_TRIES = 50  # enough, because a run that rolls forward commits each table once
+COUNTED = {"results": "results_rows_after", "open_windows": "windows_open"}  # table → figure with its row count
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """A table at its newest version, what came to it since the newest run, and whether that must be taken back."""
+class _NewestVersion:
+    """A table's newest version, the commits since the newest run, and the need to restore the table."""
 
     newest: int | None
     since: Sequence[log.LogEntry] = ()
@@ -46,36 +46,38 @@ class _Seen:
 
 
 def standing(tables: Tables, pinned: Versions, still_ours: Callable[[], None]) -> dict[str, int]:
-    """The version of each table that there is, holding the rows that it held at `pinned`.
+    """Versions of all existing tables, with the rows that they held at `pinned`.
 
-    `still_ours` raises `Superseded` when another run has taken the pipeline over. Raises `ForeignChange`,
-    `delta_commits.LostFiles`, `log.DamagedLog`, and `Conflict` when a table is moved meanwhile.
+    `still_ours` raises `Superseded` if another run has taken the pipeline over. Raises `ForeignChange`,
+    `delta_commits.LostFiles`, `log.DamagedLog`, and `Conflict` if another program commits to a table meanwhile.
     """
-    seen = {name: _seen(tables[name], pinned.get(name)) for name in COMMIT_ORDER}
+    tables_now = {name: _newest(tables[name], pinned.get(name)) for name in COMMIT_ORDER}
     still_ours()
-    built_on = ((tables[name].folder, one.since) for name, one in seen.items())  # perhaps not on the disk yet
+    built_on = ((tables[name].folder, table_now.since) for name, table_now in tables_now.items())  # perhaps not synced
     disk.sync((path for folder, since in built_on for path in log.files_of(folder, since)), tables.root)
     versions = {
-        name: delta_commits.restore(tables[name], one.newest, pinned.get(name)) if one.restore else one.newest
-        for name, one in seen.items()
+        name: delta_commits.restore(tables[name], table_now.newest, pinned.get(name))
+        if table_now.restore
+        else table_now.newest
+        for name, table_now in tables_now.items()
     }
     return {name: version for name, version in versions.items() if version is not None}
 
 
 def check_counts(tables: Tables, versions: Versions, commit: Commit) -> None:
-    """Raises `LostRows` unless the tables hold, at these versions, as many rows as the newest batch has counted."""
+    """Raises `LostRows` unless the tables hold, at these versions, as many rows as the newest batch counted."""
     for name, figure in COUNTED.items():
         rows = tables[name].row_count(versions.get(name))
         if (left := commit.counts.get(figure, rows)) != rows:
             raise LostRows(
                 f"table {name} holds {rows} rows at version {versions.get(name)}, but batch {commit.batch_id} left"
-                f" {left}: its log was damaged, or another program has lost rows, such as a compaction."
+                f" {left}: its log was damaged, or another program lost rows, for example in a compaction."
                 f" {from_backup(tables[name].folder)}"
             )
 
 
 def fence(tables: Tables, pinned: Versions) -> None:
-    """Moves every table on by an empty commit: what was prepared on the versions before can no longer be committed.
+    """Adds an empty commit to every table, so that nothing prepared on earlier versions can be committed any more.
 
     `pinned` are the versions of the newest batch.
     """
@@ -85,55 +87,55 @@ def fence(tables: Tables, pinned: Versions) -> None:
             delta_commits.sync_commits(table, after, version)
             delta_commits.commit(table, version, identity=RESTORED)
 
-    for name in COMMIT_ORDER:  # where the other attempt is faster once more, its next table is fenced, or this one then
+    for name in COMMIT_ORDER:  # if the other attempt still commits to one table, it fails at the next
         delta_commits.again_on_conflict(partial(moved_on, tables[name], pinned.get(name)))
 
 
 def check_own(tables: Tables, pinned: Versions) -> None:
-    """Raises `ForeignChange` where another program has changed a table since `pinned`; touches none."""
+    """Raises `ForeignChange` if another program has changed a table since `pinned`. Changes none."""
     for name in COMMIT_ORDER:
-        _seen(tables[name], pinned.get(name))
+        _newest(tables[name], pinned.get(name))
 
 
 def give_up(tables: Tables, pinned: Versions, publication: Publication | None, still_ours: Callable[[], None]) -> None:
-    """Brings every table back to what it held at `pinned`, and moves each of them on by a commit in any case.
+    """Restores every table to its rows at `pinned`, and adds a commit to each in any case.
 
-    So a run that still rolls forward what was given up fails at its next commit. A table that there is not yet is
-    created empty, for the same reason; where it is not known any more what the `publication` was, it stays absent.
-    All versions are read first, then `still_ours` is asked, as in `standing`: a command that slept through a takeover
-    gives up nothing of others. Raises `ForeignChange`, `delta_commits.LostFiles` before any table is touched.
+    So a run that still rolls the abandoned publication forward fails at its next commit. For the same reason a missing
+    table is created empty. It stays absent if the `publication` is no longer known. As in `standing`, all versions are
+    read before `still_ours` is called, so a command that slept while another took over abandons nothing. Raises
+    `ForeignChange` and `delta_commits.LostFiles` before any table is changed.
     """
     left: dict[str, TableChange | None] = dict.fromkeys(COMMIT_ORDER)
     if publication:
         left = {change.name: change for change in publication.changes}
 
     def step() -> None:
-        seen = {name: _seen(tables[name], pinned.get(name)) for name in left}
+        tables_now = {name: _newest(tables[name], pinned.get(name)) for name in left}
         still_ours()
-        for name, one in seen.items():
-            _give_up(tables[name], left[name], one, pinned.get(name))
+        for name, table_now in tables_now.items():
+            _give_up(tables[name], left[name], table_now, pinned.get(name))
             del left[name]
 
-    delta_commits.again_on_conflict(step, GIVE_UP_TRIES)  # that run was faster once more, or another has taken over
+    delta_commits.again_on_conflict(step, GIVE_UP_TRIES)  # that run commits one more table, or another run took over
 
 
-def _give_up(table: Table, change: TableChange | None, seen: _Seen, pinned: int | None) -> None:
-    newest = seen.newest
+def _give_up(table: Table, change: TableChange | None, table_now: _NewestVersion, pinned: int | None) -> None:
+    newest = table_now.newest
     if newest is None:
         if change is None or change.schema is None:
-            return  # nothing was to become of it
-        newest = created(table, change)
-    disk.sync(log.files_of(table.folder, seen.since), table.folder)
-    if not seen.restore or delta_commits.restore(table, newest, pinned) == newest:
+            return  # the publication would not have created it
+        newest = create_table(table, change)
+    disk.sync(log.files_of(table.folder, table_now.since), table.folder)
+    if not table_now.restore or delta_commits.restore(table, newest, pinned) == newest:
         delta_commits.commit(table, newest, identity=RESTORED)
 
 
-def _seen(table: Table, pinned: int | None) -> _Seen:
+def _newest(table: Table, pinned: int | None) -> _NewestVersion:
     newest = table.version()
     if newest is not None:
-        log.entry(table.folder, newest)  # an empty one is accepted in silence by every reader of the table
+        log.entry(table.folder, newest)  # raises for an empty entry, which readers of the table accept silently
     if newest == pinned:
-        return _Seen(newest)
+        return _NewestVersion(newest)
     if newest is None:
         raise log.DamagedLog(
             f"table {table.folder.name} does not exist: the newest run left it at version {pinned}."
@@ -142,15 +144,17 @@ def _seen(table: Table, pinned: int | None) -> _Seen:
     check_can_write(table.description(newest), table.folder.name)
     since = list(log.entries(table.folder, 0 if pinned is None else pinned, newest))
     changed = changed_since(table, pinned, since)
-    check_adoptable(table.folder, (one for one in changed if not is_ours(one)))
+    check_adoptable(table.folder, (entry for entry in changed if not is_ours(entry)))
     restore = any(map(is_ours, changed))
     if restore:
         delta_commits.check_can_restore(table, newest, pinned)
     elif pinned is not None and changed:
         check_same_count(table, pinned, newest)
-    return _Seen(newest, since, restore)
+    return _NewestVersion(newest, since, restore)
 
 
 def changes_since(table: Table, pinned: int | None, newest: int) -> list[log.LogEntry]:
-    """The commits since `pinned`, up to `newest`, that were not taken back; None: an empty table."""
+    """Commits after `pinned`, up to `newest`, that changed the table and were not undone. `pinned` is None for an empty
+    table.
+    """
     return changed_since(table, pinned, list(log.entries(table.folder, 0 if pinned is None else pinned, newest)))

@@ -1,23 +1,25 @@
-"""Reruns of a time range, and readmission of late events. A rerun recomputes a closure of windows from the source and
-replaces them in a batch. A dry run keeps its preview; applying it gives exactly the same or is refused.
+"""Reruns of a time range, and readmission of late events.
+
+A rerun recomputes a closure of windows from the source and replaces them in a batch. A dry run keeps its preview.
+Applying the preview gives exactly the same outcome or is refused.
 
 Computing:
 
     batch.py           a rerun as a batch
-    source.py          files of the source that a rerun reads
+    source.py          source files that a rerun reads
     events.py          rows of those files that count
-    rejudged_rows.py   rows of changed files, judged again
+    rejudged_rows.py   rows that are judged again after files have changed
     row_positions.py   rows by file and row number
     closure.py         windows to recompute: by time, or by chains of touching windows
     findings.py        windows of the closure, and their difference to published results
-    ids.py             event ids remembered and forgotten
+    ids.py             event ids that a rerun adds and removes
     publish.py         changes of each table
 
 Previews:
 
     dry_run.py         dry runs, computed and kept
-    previews.py        previews as files
-    expected.py        check that an apply equals its preview
+    previews.py        kept previews
+    expected.py        test that applying a preview gives its outcome
     summary.py         summary of a rerun's changes
     changes.py         changes by kind, and the largest
     totals.py          totals before and after, also by day

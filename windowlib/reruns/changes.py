@@ -1,7 +1,7 @@
-"""The changes that a rerun makes, each with all windows that take the place of one another, the largest first.
+"""Changes of a rerun, the largest first. One change holds all windows that replace one another.
 
-A change of windows that do not merge is one row of the difference. Sessions of one key that overlap, old and new, are
-one change: a session that grew is `extended`, not one that was removed and one that was added.
+A change of windows that do not merge is one row of the difference. Old and new sessions of one key that overlap are one
+change: a session that grew is `extended`, not one removed and one added.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
     from windowlib.plans.dialect import Dialect
 
-OF_ALL = ("added", "removed", "changed")  # the kinds of change of every window
-OF_SESSIONS = ("extended", "shortened", "moved", "merged", "split", "regrouped")  # those of windows that merge
+OF_ALL = ("added", "removed", "changed")  # kinds of change of all windows
+OF_SESSIONS = ("extended", "shortened", "moved", "merged", "split", "regrouped")  # further kinds, of merging windows
 LARGEST = 10
-GREATEST = "cast('1.7976931348623157E308' AS double)"  # of all numbers; infinity and NaN are above it
+GREATEST = "cast('1.7976931348623157E308' AS double)"  # greatest finite double; infinity and NaN are above it
 NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
 NEW, OLD = f"part <> '{REMOVED}'", f"part <> '{ADDED}'"
-BOUNDS = ("old_from", "old_to", "new_from", "new_to")  # of the old and of the new windows of a change, in ms
+BOUNDS = ("old_from", "old_to", "new_from", "new_to")  # bounds of a change's old and new windows, in ms
 KIND = """case
  when news = 0 then 'removed' when olds = 0 then 'added'
  when olds = 1 and news = 1 then case
@@ -41,7 +41,7 @@ KIND = """case
 
 @dataclass(frozen=True, slots=True)
 class RerunChanges:
-    """How many changes there are of each kind, and the largest."""
+    """Number of changes by kind, and the largest changes."""
 
     counts: dict[str, int]
     largest: list[dict[str, Any]]
@@ -50,11 +50,11 @@ class RerunChanges:
 def changes_of(
     rows: DataFrame, keys: Sequence[str], outputs: Sequence[str], additive: Sequence[str], merging: Dialect | None
 ) -> RerunChanges:
-    """The changes in the rows of a difference, by two Spark jobs.
+    """Changes in the rows of a difference, by two Spark jobs.
 
-    `merging` is the dialect for windows that merge, None for others. A change is ranked by the greatest difference of
-    its additive outputs, each as a share of the greatest difference of that output, then by its other numbers in the
-    same way. One that is infinite or NaN comes before all others. Equal ones stand by key and time.
+    `merging` is the dialect for windows that merge, None for others. Changes are ranked by their largest additive
+    difference, as a share of the largest difference of that output. Ties are ranked in the same way by the other
+    numeric outputs, then by key and time. Infinite and NaN differences come first.
     """
     numeric = _numeric(rows.schema, outputs)
     changes = _grouped(rows, keys, outputs, numeric, additive, merging)
@@ -75,7 +75,7 @@ def _numeric(schema: StructType, outputs: Sequence[str]) -> list[str]:
 
 
 def _share(numbers: Sequence[int], most: Sequence[float]) -> str:
-    """The greatest difference of some outputs, each as a share of its greatest in any change; as SQL."""
+    """SQL for the greatest difference of some outputs, each as a share of its greatest difference in any change."""
     shares = [f"if(c{i} > {GREATEST}, 2, c{i} / cast('{most[i]!r}' AS double))" for i in numbers]
     return f"greatest(0, 0, {', '.join(shares)})"
 
@@ -105,7 +105,7 @@ def _grouped(
                 F.collect_list("member").alias("members"),
             )
         )
-    alone = "olds <= 1 AND news <= 1"  # values of several windows that do not add up cannot be compared
+    alone = "olds <= 1 AND news <= 1"  # values of several windows can be compared only if they add up
     differences = (
         f"if({'true' if name in additive else alone}, abs(a{i} - b{i}), 0D) AS c{i}" for i, name in enumerate(numeric)
     )
@@ -113,8 +113,11 @@ def _grouped(
 
 
 def _members(rows: DataFrame, keys: Sequence[str], outputs: Sequence[str], numeric: Sequence[str]) -> DataFrame:
-    """One row per window that differs: key, window_start_ms, window_end_ms, olds and news (0 or 1), `BOUNDS`, b0, a0,
-    b1, a1, … (each numeric output before and after, 0 where there is none), member.
+    """One row per window that differs.
+
+    Columns: key, window_start_ms, window_end_ms, olds and news (0 or 1), `BOUNDS`, member, and b0, a0, b1, a1, …
+
+    The last are the numeric outputs before (b) and after (a), 0 if there is none.
     """
     after = ", ".join(f"{quoted(name)} AS v{i}" for i, name in enumerate(outputs))
     before = ", ".join(f"{names.BEFORE}.{quoted(name)} AS v{i}" for i, name in enumerate(outputs))
@@ -140,9 +143,9 @@ def _members(rows: DataFrame, keys: Sequence[str], outputs: Sequence[str], numer
 def _entry(
     row: Mapping[str, Any], keys: Sequence[str], outputs: Sequence[str], additive: Sequence[str]
 ) -> dict[str, Any]:
-    """A change as a preview keeps it: old and new bounds, and the values before and after.
+    """A change as a preview stores it: old and new bounds, and the values before and after.
 
-    Of several windows, values are the sums of additive outputs.
+    If a side has several windows, its values are the sums of additive outputs.
     """
     members = sorted(row["members"], key=lambda member: (member["window_start"], member["part"]))
     sides: dict[str, Any] = {}
@@ -156,12 +159,12 @@ def _entry(
 
 
 def _together(values: Sequence[Mapping[str, Any]], additive: Sequence[str]) -> dict[str, Any] | None:
-    """The values of one side of a change; None without a window.
+    """Values of one side of a change; None without a window.
 
     >>> _together([{"n": 1, "mean": 2.5}, {"n": 2, "mean": None}], ["n"])
     {'n': 3}
     """
     if len(values) < 2:
         return dict(values[0]) if values else None
-    found = {name: [value[name] for value in values if value[name] is not None] for name in additive}
-    return {name: sum(parts[1:], parts[0]) if parts else None for name, parts in found.items()}
+    by_name = {name: [value[name] for value in values if value[name] is not None] for name in additive}
+    return {name: sum(parts[1:], parts[0]) if parts else None for name, parts in by_name.items()}

@@ -1,6 +1,6 @@
-"""Which windows a rerun recomputes: by time alone, or every chain of touching windows that meets what is asked for.
+"""Windows that a rerun recomputes: by time alone, or every chain of touching windows that meets the requested range.
 
-A chain may reach further than what has been read: then more is read.
+A chain may extend beyond the events that were read. Then more events are read.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from windowlib.model.rerun import TimeRange, first_slack_ms, needed, readmitted,
 from windowlib.plans import reruns
 from windowlib.plans.functions import F
 from windowlib.plans.step import Step
-from windowlib.reruns.events import CHOSEN, RerunEvents, asked_of, read_events, rules_of
+from windowlib.reruns.events import CHOSEN, RerunEvents, read_events, requested_range, rules_of
 from windowlib.reruns.rejudged_rows import with_repeats
 from windowlib.reruns.source import KnownFile, reading
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-START_MS, END_MS = "unix_millis(window_start)", "unix_millis(window_end)"  # the bounds of a row of `results`
+START_MS, END_MS = "unix_millis(window_start)", "unix_millis(window_end)"  # bounds of a row of `results`
 
 
 @dataclass(frozen=True, slots=True)
 class Closure:
-    """All windows that meet `windows`, or, `by_chains`, those in `chains` (None: there are none).
+    """All windows that meet `windows`, or, with `by_chains`, those in `chains` (None: there are none).
 
-    `bounds` are the columns of `open_windows` that bound a window, or a slice.
+    `bounds` are the columns of `open_windows` that bound a window or a slice.
     """
 
     windows: TimeRange
@@ -42,56 +42,58 @@ class Closure:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no window is concerned."""
+        """Tests if the closure has no window."""
         return self.by_chains and self.chains is None
 
     def inside(self, rows: DataFrame, step: Step, start: str, end: str) -> DataFrame:
-        """The rows whose interval (SQL, in ms) belongs to the closure."""
+        """Rows whose interval (SQL, in ms) belongs to the closure."""
         if self.chains is not None:
             return reruns.in_chains(rows, self.chains, step, start, end)
         return rows.where(f"{start} < {self.windows.to_ms} AND {end} > {self.windows.from_ms}")
 
     def others(self, in_flight: DataFrame, step: Step) -> DataFrame:
-        """The windows, or slices, in flight that do not belong to the closure."""
+        """Windows or slices in flight that do not belong to the closure."""
         start, end = self.bounds
         if self.chains is not None:
             return reruns.in_chains(in_flight, self.chains, step, start, end, inside=False)
         return in_flight.where(f"{start} >= {self.windows.to_ms} OR {end} <= {self.windows.from_ms}")
 
-    def made(self, rows: DataFrame, step: Step) -> DataFrame:
-        """The rows of a plan, state and results alike, that belong to the closure."""
+    def recomputed(self, rows: DataFrame, step: Step) -> DataFrame:
+        """Rows of a plan, state and results alike, that belong to the closure."""
         start, end = self.bounds
         return self.inside(rows, step, f"coalesce({start}, {START_MS})", f"coalesce({end}, {END_MS})")
 
     def state_files(self, tables: Pinned) -> list[DataFile]:
-        """The files of windows, or slices, in flight that lie in the closure or touch it."""
+        """Files of windows or slices in flight that lie in the closure or touch it."""
         return overlapping_ms(tables.files("open_windows"), self.bounds, self.windows)
 
 
-def find(inputs: Inputs, known: Sequence[KnownFile]) -> tuple[Closure, RerunEvents]:
+def find_closure(inputs: Inputs, files: Sequence[KnownFile]) -> tuple[Closure, RerunEvents]:
     """The closure of a rerun, and the events that count for it."""
-    asked = asked_of(inputs)
-    return _by_chains(inputs, known, asked) if rules_of(inputs).by_chains else _by_time(inputs, known, asked)
+    requested = requested_range(inputs)
+    return _by_chains(inputs, files, requested) if rules_of(inputs).by_chains else _by_time(inputs, files, requested)
 
 
-def _by_time(inputs: Inputs, known: Sequence[KnownFile], asked: TimeRange) -> tuple[Closure, RerunEvents]:
+def _by_time(inputs: Inputs, files: Sequence[KnownFile], requested: TimeRange) -> tuple[Closure, RerunEvents]:
     assigner = inputs.definition.spec.assigner
     assert isinstance(assigner, Tumbling | Sliding)
-    covered = readmitted(assigner, asked)
-    known = with_repeats(inputs, known, covered)
-    files = reading(inputs.source, assigner, known, needed(assigner, asked))
+    covered = readmitted(assigner, requested)
+    files = with_repeats(inputs, files, covered)
+    files = reading(inputs.source, assigner, files, needed(assigner, requested))
     return Closure(covered, inputs.kind.bounds), read_events(inputs, files, covered)
 
 
-def _by_chains(inputs: Inputs, known: Sequence[KnownFile], asked: TimeRange) -> tuple[Closure, RerunEvents]:
-    """Reads around the range until no chain reaches further than what has been read; gives slices for events."""
-    assigner, known = inputs.definition.spec.assigner, with_repeats(inputs, known, asked)
+def _by_chains(inputs: Inputs, files: Sequence[KnownFile], requested: TimeRange) -> tuple[Closure, RerunEvents]:
+    """Reads around the range until no chain extends beyond the events that were read. Returns slices if the plan has
+    them.
+    """
+    assigner, files = inputs.definition.spec.assigner, with_repeats(inputs, files, requested)
     slack_ms = first_slack_ms(assigner)
-    span = TimeRange(asked.from_ms - slack_ms, asked.to_ms + slack_ms)
+    span = TimeRange(requested.from_ms - slack_ms, requested.to_ms + slack_ms)
     while True:
-        read = read_events(inputs, reading(inputs.source, assigner, known, span), asked)
+        read = read_events(inputs, reading(inputs.source, assigner, files, span), requested)
         sliced = _sliced(inputs, read)
-        closure = _chains(inputs, sliced, read.rows, asked, span)
+        closure = _chains(inputs, sliced, read.rows, requested, span)
         reached = closure.windows
         if closure.is_empty or span.holds(touching(assigner, reached)):
             return closure, sliced
@@ -107,32 +109,33 @@ def _sliced(inputs: Inputs, read: RerunEvents) -> RerunEvents:
 
 
 def _chains(
-    inputs: Inputs, sliced: RerunEvents, events: DataFrame | None, asked: TimeRange, span: TimeRange
+    inputs: Inputs, sliced: RerunEvents, events: DataFrame | None, requested: TimeRange, span: TimeRange
 ) -> Closure:
-    """The chains, as far as they follow from what has been read."""
+    """The chains, as far as the events that were read determine them."""
     step, late_only = sliced.step, inputs.rerun.late_only
     bounds = inputs.kind.bounds
-    nothing = Closure(asked, bounds, by_chains=True)
+    nothing = Closure(requested, bounds, by_chains=True)
     intervals = [
-        one.withColumn(reruns.CHOSEN, F.lit(False)) for one in _known(inputs.tables, bounds, sliced.rows, step, span)
+        frame.withColumn(reruns.CHOSEN, F.lit(False))
+        for frame in _intervals(inputs.tables, bounds, sliced.rows, step, span)
     ]
     if late_only and events is not None:
         own = reruns.own_windows(events.where(CHOSEN), step)
         intervals.append(own.withColumn(reruns.CHOSEN, F.lit(True)))
     if not intervals:
         return nothing
-    found = reruns.chains(intervals, None if late_only else asked, step)
-    chains = inputs.staged.write_and_read(found, inputs.staged.unused("chains"))
+    in_chains = reruns.chains(intervals, None if late_only else requested, step)
+    chains = inputs.staged.write_and_read(in_chains, inputs.staged.unused("chains"))
     reached = chains.agg(F.min(reruns.CHAIN_START_MS), F.max(reruns.CHAIN_END_MS)).first()
     if reached is None or reached[0] is None:
         return nothing
     return Closure(TimeRange(reached[0], reached[1]), bounds, by_chains=True, chains=chains)
 
 
-def _known(
+def _intervals(
     tables: Pinned, bounds: tuple[str, str], slices: DataFrame | None, step: Step, span: TimeRange
 ) -> list[DataFrame]:
-    """All that may touch: sessions of the events that are there, and the windows that are known."""
+    """Intervals that may touch: sessions of the events that were read, published windows, and windows in flight."""
     columns = [*step.key_columns, *map(F.col, bounds)]
     of_results = [F.expr(sql).alias(name) for sql, name in zip((START_MS, END_MS), bounds, strict=True)]
     published = tables.rows("results", tables.files_in("results", span))

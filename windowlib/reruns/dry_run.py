@@ -1,4 +1,4 @@
-"""Dry runs of reruns: computed, summed up and kept. A preview changes no table that a reader sees."""
+"""Dry runs of reruns: computed, summed up and kept. A dry run changes no published table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from windowlib.delta.tables import Tables
 from windowlib.ledger.ledger import Clock
 from windowlib.ledger.rerun_request import Rerun
 from windowlib.ledger.rows import Commit, Plan
-from windowlib.reruns.findings import DIFFERENCE, look
+from windowlib.reruns.findings import DIFFERENCE, find_changes
 from windowlib.reruns.page import PAGE, preview_page
 from windowlib.reruns.previews import FOLDER, Preview, keep
 from windowlib.reruns.summary import summary_of
@@ -27,41 +27,41 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """A rerun that was planned and is not done: needs an engine from here on."""
+    """A planned dry run. `preview` computes it on an engine."""
 
     definition: Definition
     plan: Plan
     before: Commit
 
     def preview(self, spark: SparkSession) -> Preview:
-        """Computes what the rerun would change, and keeps it. Raises `RerunRefused`."""
+        """Computes the changes of the rerun, and keeps the preview. Raises `RerunRefused`."""
         definition, planned = self.definition, self.plan
         assert planned.rerun is not None, "it is the plan of a rerun"
         preview_id = f"{utc(planned.plan_time_ms):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
         place = definition.root / FOLDER / preview_id
         inputs = Inputs(definition, planned, self.before, spark, Tables(definition.root), preview_id, place)
         try:
-            summary = summary_of(inputs, look(inputs))
+            summary = summary_of(inputs, find_changes(inputs))
         except BaseException:
             shutil.rmtree(place, ignore_errors=True)
             raise
         for part in place.iterdir() if place.is_dir() else ():
             if part.name != DIFFERENCE:
                 shutil.rmtree(part)
-        made = Preview(
+        preview = Preview(
             preview_id, planned.plan_time_ms, planned.rerun, self.before.batch_id, planned.watermark_in_ms, summary
         )
         place.mkdir(parents=True, exist_ok=True)
-        (place / PAGE).write_text(preview_page(definition, made), encoding="utf-8")
-        keep(definition.root, made)
-        return made
+        (place / PAGE).write_text(preview_page(definition, preview), encoding="utf-8")
+        keep(definition.root, preview)
+        return preview
 
 
 def dry_run(definition: Definition, rerun: Rerun, clock: Clock) -> DryRun:
-    """Plans a dry run, without an engine. Raises `RerunRefused`, and as `plan` does."""
+    """Plans a dry run, without an engine. Raises `RerunRefused`, and the errors of `plan`."""
     ledger = ledger_of(definition, clock)
     state = ledger.state()
     check_may_run(definition, state)
     plan = rerun_plan(definition, ledger.tables, state, rerun, clock)
-    assert state.commit is not None, "`rerun_plan` raises where nothing has been run"
+    assert state.commit is not None, "`rerun_plan` raises if nothing has been run"
     return DryRun(definition, plan, state.commit)

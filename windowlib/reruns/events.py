@@ -1,4 +1,4 @@
-"""Rows of the source that a rerun counts: rows admitted before, chosen late rows, and rows of changed files."""
+"""Source rows that a rerun counts: rows admitted before, chosen late rows, and rows of changed files."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 
 EVENT_MS = "unix_millis(event_time)"
 CHOSEN = names.internal("chosen")
-BY_NUMBER = {"duplicate", "future"}  # reasons for which a row, known by its number, stays refused
+BY_NUMBER = {"duplicate", "future"}  # rows refused for these reasons stay refused, and are known by their number
 
 
 @dataclass(frozen=True, slots=True)
 class RerunEvents:
-    """The files that a rerun reads, and what of them counts: `rows` are events, or slices of them (None: no row).
+    """Files that a rerun reads, and their rows that count: `rows` are events, or slices of them (None: no row).
 
-    `step` is the plan's view, with the types that the rows give; `judged` is None where all files are as they were.
-    `again` are the places (source_file, source_row) of late events that are there once more, and stay late.
+    `step` is the plan's view, with the types of the rows. `judged` is None if no file has changed. `again` are the
+    places (source_file, source_row) of late events that stay late because the same event is there once more.
     """
 
     files: Sequence[KnownFile]
@@ -54,42 +54,42 @@ class RerunEvents:
         return sum(file.now.size_bytes for file in self.files if file.now)
 
     def with_rows(self, rows: DataFrame) -> RerunEvents:
-        """The same with other rows."""
+        """The same events with other rows."""
         return replace(self, rows=rows)
 
 
-def with_times(inputs: Inputs, known: list[KnownFile]) -> list[KnownFile]:
-    """The files, rewritten ones with the span of their events as they are now."""
-    rewritten = [file for file in known if file.rewritten]
+def with_times(inputs: Inputs, files: list[KnownFile]) -> list[KnownFile]:
+    """The files. Rewritten ones get the span of their current events."""
+    rewritten = [file for file in files if file.rewritten]
     if not rewritten:
-        return known
-    spans = _spans(_look(inputs, rewritten))
-    return [replace(file, events_now=spans.get(file.path)) if file.rewritten else file for file in known]
-
-
-def _read_otherwise(inputs: Inputs, files: Sequence[KnownFile]) -> Sequence[KnownFile]:
-    """The files, with the span of their events where they would be read otherwise than they were.
-
-    Where nothing but other columns are read, no row is malformed for that, and none is known by its number, they are
-    read as they were: rows of text with the same time are numbered by all of their columns.
-    """
-    otherwise = [file for file in files if file.otherwise and not file.rewritten and file.now]
-    if not otherwise:
         return files
-    seen, paths = _look(inputs, otherwise), {file.path for file in otherwise}
-    if all(file.otherwise and file.otherwise.columns_alone for file in otherwise):
+    spans = _spans(_intake_of(inputs, rewritten))
+    return [replace(file, events_now=spans.get(file.path)) if file.rewritten else file for file in files]
+
+
+def _with_reading_differences(inputs: Inputs, files: Sequence[KnownFile]) -> Sequence[KnownFile]:
+    """The files, with the span of their events if the definition now reads them differently than before.
+
+    They count as unchanged if only the columns to read differ, no row is malformed for that, and no row is known by its
+    number. The number of a row depends on all its columns: text rows of the same time are numbered by them.
+    """
+    differing = [file for file in files if file.otherwise and not file.rewritten and file.now]
+    if not differing:
+        return files
+    current, paths = _intake_of(inputs, differing), {file.path for file in differing}
+    if all(file.otherwise and file.otherwise.columns_alone for file in differing):
         refused, late = (of_files(inputs, table, sorted(paths)) for table in ("quarantine", "late_events"))
         kind = F.substring_index("reason", ":", 1)
         reasons = {} if refused is None else {row[0]: row[1] for row in refused.groupBy(kind).count().collect()}
         numbered = BY_NUMBER & reasons.keys() or (late is not None and late.count())
-        if not numbered and seen.reasons.get("malformed", 0) == reasons.get("malformed", 0):
+        if not numbered and current.reasons.get("malformed", 0) == reasons.get("malformed", 0):
             return [replace(file, otherwise=None) for file in files]
-    spans = _spans(seen)
+    spans = _spans(current)
     return [replace(file, events_now=spans.get(file.path)) if file.path in paths else file for file in files]
 
 
-def _look(inputs: Inputs, files: Sequence[KnownFile]) -> BatchIntake:
-    """What files hold that are read again."""
+def _intake_of(inputs: Inputs, files: Sequence[KnownFile]) -> BatchIntake:
+    """Current contents of files that are read again."""
     assert inputs.before is not None
     pinned = inputs.before.stored.get("source_types")
     now = [file.now for file in files if file.now]
@@ -101,37 +101,37 @@ def _look(inputs: Inputs, files: Sequence[KnownFile]) -> BatchIntake:
     return intake.look(rows, judge, inputs.definition.storage.state_partition_ms, raw.paths)
 
 
-def _spans(seen: BatchIntake) -> dict[str, TimeRange]:
-    """From the first admitted event to the last of each file that has any."""
+def _spans(current: BatchIntake) -> dict[str, TimeRange]:
+    """Time range from the first admitted event to the last, of each file that has any."""
     return {
         path: TimeRange(figures.min_timestamp_ms, figures.max_timestamp_ms + 1)
-        for path, figures in seen.files.items()
+        for path, figures in current.files.items()
         if figures.min_timestamp_ms is not None and figures.max_timestamp_ms is not None
     }
 
 
-def asked_of(inputs: Inputs) -> TimeRange:
-    """The times that a rerun is asked for; with `late_only` from the first to the last event that it readmits."""
+def requested_range(inputs: Inputs) -> TimeRange:
+    """Time range of the request. With `late_only` it runs from the first to the last event that the rerun readmits."""
     rerun = inputs.rerun
     if not rerun.late_only:
         return rerun.range
     rows = inputs.tables.rows("late_events", inputs.tables.files_in("late_events", rerun.range))
-    found = None
+    bounds = None
     if rows is not None:
         chosen = rows.where("readmitted_by IS NULL").where(is_chosen(inputs, rerun.range))
-        found = chosen.agg(F.expr(f"min({EVENT_MS})"), F.expr(f"max({EVENT_MS})")).first()
-    if found is None or found[0] is None:
+        bounds = chosen.agg(F.expr(f"min({EVENT_MS})"), F.expr(f"max({EVENT_MS})")).first()
+    if bounds is None or bounds[0] is None:
         raise RerunRefused(f"cannot {rerun.title}: no such late event is without a window")
-    return TimeRange(found[0], found[1] + 1)
+    return TimeRange(bounds[0], bounds[1] + 1)
 
 
 def read_events(inputs: Inputs, files: Sequence[KnownFile], covered: TimeRange) -> RerunEvents:
-    """The events of the files that count.
+    """Events of the files that count.
 
-    Rows that were refused as too far in the future stay refused; so do duplicates, unless a file has changed or is
-    gone. Late ones that the rerun does not choose stay late. With `late_only` the chosen ones are marked by CHOSEN.
+    Rows refused as too far in the future stay refused. Duplicates stay refused unless a file has changed or is missing.
+    Late rows that the rerun does not choose stay late. With `late_only` the chosen ones are marked by CHOSEN.
     """
-    files = _read_otherwise(inputs, files)
+    files = _with_reading_differences(inputs, files)
     if inputs.rerun.late_only and (first := next((file for file in files if file.changed), None)):
         raise RerunRefused(f"{first.place} {first.how_changed}: rerun its time range before readmitting late events")
     check_files(inputs.source, files, covered, inputs.rerun)
@@ -156,22 +156,22 @@ def read_events(inputs: Inputs, files: Sequence[KnownFile], covered: TimeRange) 
         again = _there_again(inputs, events, placed(inputs, late.where(CHOSEN), raw))
         rows = rows.join(again, PLACE, "left_anti")
         again = source.with_path(inputs.spark, again, raw.paths).withColumnRenamed(names.SOURCE_ROW, "source_row")
-    found = None
+    rejudged = None
     if judges_again:
         rows = judge(inputs, rows, files, raw, covered)
-        found = judged(inputs, rows, files, raw, _judge(inputs), covered)
-    return RerunEvents(files, step, rows.where(f"{names.REASON} IS NULL"), found, again)
+        rejudged = judged(inputs, rows, files, raw, _judge(inputs), covered)
+    return RerunEvents(files, step, rows.where(f"{names.REASON} IS NULL"), rejudged, again)
 
 
 def rules_of(inputs: Inputs) -> RerunRules:
-    """How the pipeline's windows are recomputed."""
+    """Rules to recompute the pipeline's windows."""
     rules = inputs.kind.rerun
     assert not isinstance(rules, str), "a pipeline that cannot be rerun is refused before"
     return rules
 
 
 def scratch(inputs: Inputs) -> Step:
-    """The plan's view of a rerun: everything in one batch, and the watermark that the newest batch left."""
+    """The plan's view of a rerun: all events in one batch, with the watermark of the newest batch."""
     return steps.scratch(inputs, inputs.watermark_in_ms)
 
 
@@ -187,11 +187,11 @@ def _without_excluded(
     late: DataFrame | None,
     refused: str,
 ) -> DataFrame:
-    """Rows without those that stay refused, for these reasons (SQL), or late; with `late_only` also CHOSEN."""
+    """Rows without those that stay late, or refused for the reasons `refused` (SQL). With `late_only` also CHOSEN."""
     unchanged = [file.path for file in files if file.unchanged]
     excluded = [] if late is None else [late.where(f"NOT {CHOSEN}").select(*PLACE_IN_TABLES)]
-    if (known := of_files(inputs, "quarantine", unchanged)) is not None:
-        excluded.append(known.where(f"reason IN ({refused})").select(*PLACE_IN_TABLES))
+    if (quarantined := of_files(inputs, "quarantine", unchanged)) is not None:
+        excluded.append(quarantined.where(f"reason IN ({refused})").select(*PLACE_IN_TABLES))
     if excluded:
         rows = rows.join(placed(inputs, dialect_of(inputs.spark).union(excluded), raw), PLACE, "left_anti")
     if not inputs.rerun.late_only:
@@ -202,9 +202,9 @@ def _without_excluded(
 
 
 def _there_again(inputs: Inputs, rows: DataFrame, late: DataFrame) -> DataFrame:
-    """The places of late events whose id another row has with the same time: one that is counted, or came before.
+    """Places of late events that are the same event as another row: one that counts, or one that came before.
 
-    When they came, the id was forgotten already, so neither was found to be a duplicate.
+    The rows have the same id and time. Neither was refused as a duplicate, because the id was already forgotten.
     """
     is_late, first, identifier = map(names.internal, ("is_late", "first", "id"))
     time = names.TIMESTAMP_MS
@@ -221,7 +221,7 @@ def _there_again(inputs: Inputs, rows: DataFrame, late: DataFrame) -> DataFrame:
 
 
 def _late(inputs: Inputs, paths: Sequence[str], covered: TimeRange) -> DataFrame | None:
-    """Late events of these files that are in no window, with CHOSEN (bool): whether the rerun brings them into one."""
+    """Late events of these files that are in no window, with CHOSEN (bool): true if the rerun puts them into one."""
     rows = of_files(inputs, "late_events", paths)
     if rows is None:
         return None
@@ -229,15 +229,15 @@ def _late(inputs: Inputs, paths: Sequence[str], covered: TimeRange) -> DataFrame
 
 
 def is_chosen(inputs: Inputs, covered: TimeRange) -> str:
-    """Whether a rerun brings a late event into a window, as SQL."""
+    """SQL condition: true if the rerun puts a late event into a window."""
     if not inputs.rerun.late_only:
         return (
             "true"
             if rules_of(inputs).by_chains
             else f"{EVENT_MS} >= {covered.from_ms} AND {EVENT_MS} < {covered.to_ms}"
         )
-    asked = inputs.rerun.range
-    conditions = [f"{EVENT_MS} >= {asked.from_ms}", f"{EVENT_MS} < {asked.to_ms}"]
+    requested = inputs.rerun.range
+    conditions = [f"{EVENT_MS} >= {requested.from_ms}", f"{EVENT_MS} < {requested.to_ms}"]
     for name, value in zip(inputs.source.key, inputs.rerun.key or (), strict=False):
         text = value.replace("\\", "\\\\").replace("'", "\\'")
         conditions.append(f"cast({quoted(name)} AS string) = '{text}'")

@@ -1,4 +1,4 @@
-"""Whether a rerun comes out as its preview said: every row that would be added, changed or removed must be the same."""
+"""Test that a rerun gives the outcome of its preview: the same rows added, changed and removed."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def check_expected(inputs: Inputs, found: Findings) -> None:
-    """Raises `RerunRefused` where a rerun that names a preview would not come out as that said."""
+def check_expected(inputs: Inputs, findings: Findings) -> None:
+    """Raises `RerunRefused` if a rerun that names a preview would give another outcome."""
     if not inputs.rerun.preview_id:
         return
     expected = load(inputs.definition.root, inputs.rerun.preview_id)
     folder = inputs.definition.root / FOLDER / expected.preview_id / DIFFERENCE
-    said = inputs.spark.read.parquet(str(folder)) if any(staged(folder)) else None
-    if said is None and any(expected.summary.windows.values()):
-        raise RerunRefused(f"the rows of preview {expected.preview_id} are no longer there: make a new one")
+    previewed = inputs.spark.read.parquet(str(folder)) if any(staged(folder)) else None
+    if previewed is None and any(expected.summary.windows.values()):
+        raise RerunRefused(f"the rows of preview {expected.preview_id} no longer exist: make a new preview")
     head = f"preview {expected.preview_id} is of {instant(expected.at_ms)}, after batch {expected.base_batch_id};"
-    if said is not None and not _has_the_columns(said, inputs.source.key, found):
+    if previewed is not None and not _has_the_columns(previewed, inputs.source.key, findings):
         raise RerunRefused(
-            f"{head} results have another key or other columns by now. Nothing was changed. Make a new preview"
+            f"{head} results have another key or other columns now. Nothing was changed. Make a new preview"
         )
     now = difference_rows(inputs)
-    moved = _moved(said, now, inputs.source.key, found)
+    moved = _moved(previewed, now, inputs.source.key, findings)
     in_flight = windows_opened(inputs)
     if not moved and in_flight == expected.summary.in_flight[1]:
         return
     differing = (
-        "\n".join(f"  {one}" for one in moved)
+        "\n".join(f"  {window}" for window in moved)
         or f"  {in_flight} windows in flight, not {expected.summary.in_flight[1]}"
     )
     raise RerunRefused(
@@ -50,32 +50,32 @@ def check_expected(inputs: Inputs, found: Findings) -> None:
     )
 
 
-def _has_the_columns(said: DataFrame, keys: Sequence[str], found: Findings) -> bool:
-    """Whether the rows of a preview have the key and the values that results have now."""
-    had: Any = said.schema[names.BEFORE].dataType
-    return {*keys} <= {*said.columns} and {*had.names} == {*found.step.value_names}
+def _has_the_columns(previewed: DataFrame, keys: Sequence[str], findings: Findings) -> bool:
+    """Tests if the rows of a preview have the current key and values of results."""
+    before: Any = previewed.schema[names.BEFORE].dataType
+    return {*keys} <= {*previewed.columns} and {*before.names} == {*findings.step.value_names}
 
 
-def _moved(said: DataFrame | None, now: DataFrame | None, keys: Sequence[str], found: Findings) -> list[str]:
-    """Windows, five at most, that do not come out as it was said."""
-    identity, values = [*keys, "window_start", "window_end"], found.step.value_names
+def _moved(previewed: DataFrame | None, now: DataFrame | None, keys: Sequence[str], findings: Findings) -> list[str]:
+    """Windows, five at most, whose outcome differs from the preview."""
+    identity, values = [*keys, "window_start", "window_end"], findings.step.value_names
     shown = [*map(quoted, identity)]
-    if said is None or now is None:
-        some = said if said is not None else now
+    if previewed is None or now is None:
+        some = previewed if previewed is not None else now
         return [] if some is None else [_named(row, keys) for row in collected(some.select(*shown).limit(5))]
-    types, exact = {field.name: field.dataType for field in now.schema}, found.step.aggregates.exact
+    types, exact = {field.name: field.dataType for field in now.schema}, findings.step.aggregates.exact
 
     def side(rows: DataFrame, name: str) -> DataFrame:
         held = F.struct(*map(quoted, values))
         described = F.struct("part", held.alias("after"), F.col(names.BEFORE).alias("before")).alias(name)
         return rows.select(*shown, described)
 
-    both = side(said, "_said").join(side(now, "_now"), identity, "full_outer")
+    both = side(previewed, "_said").join(side(now, "_now"), identity, "full_outer")
     same = F.col("_said.part").eqNullSafe(F.col("_now.part"))
     for value in (name for name in values if name not in UNCOMPARED):
         for when in ("after", "before"):
-            one, other = (F.col(f"{of}.{when}.{quoted(value)}") for of in ("_said", "_now"))
-            same = same & equal(one, other, types[value], exact=value in exact)
+            left, right = (F.col(f"{alias}.{when}.{quoted(value)}") for alias in ("_said", "_now"))
+            same = same & equal(left, right, types[value], exact=value in exact)
     return [_named(row, keys) for row in collected(both.where(~same).select(*shown).limit(5))]
 
 

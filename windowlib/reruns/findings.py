@@ -1,10 +1,10 @@
-"""What a rerun would change: its windows computed by the ordinary plan, and how they differ from what is published.
+"""Changes of a rerun: its windows, computed by the ordinary plan, and their difference to published results.
 
-1. *closure*: which windows (`windowlib.reruns.closure`).
-2. *windows*: the ordinary plan over all events of the closure as one batch, with nothing in flight before it.
-3. *difference* to what `results` shows. Rows with equal values stay where they are.
+1. *closure*: the windows to recompute (`windowlib.reruns.closure`). 2. *windows*: the ordinary plan over all events of
+the closure as one batch, with nothing in flight before it. 3. *difference* to `results`. Rows with equal values stay in
+their files.
 
-Nothing but files in the attempt's own folder is written: it is all of a dry run.
+Files are written to the attempt's own folder only. A dry run consists of exactly these steps.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from windowlib.delta import data_files
 from windowlib.plans import names, reruns
 from windowlib.plans.partitions import PARTITION
 from windowlib.plans.step import FIRED_EVENTS, ON_TIME, OPEN, Step
-from windowlib.reruns.closure import END_MS, START_MS, Closure, find
+from windowlib.reruns.closure import END_MS, START_MS, Closure, find_closure
 from windowlib.reruns.events import RerunEvents, is_chosen, rules_of, with_times
 from windowlib.reruns.row_positions import PLACE_IN_TABLES
 from windowlib.reruns.source import files_of
@@ -29,18 +29,20 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-WINDOWS, DIFFERENCE = "rerun", "difference"  # folders of the attempt: new windows, and how results differ
+WINDOWS, DIFFERENCE = "rerun", "difference"  # folders of the attempt: new windows, and their difference to results
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What a rerun has found. The new windows (columns `made`; None without any) and the difference lie in the
-    attempt's folder; `differing` counts the rows of the difference by kind.
+    """Changes that a rerun has computed.
+
+    The new windows and the difference lie in the attempt's folder. `columns` are the columns of the new windows; None
+    without any. `differing` counts the rows of the difference by kind.
     """
 
     read: RerunEvents
     closure: Closure
-    made: StructType | None = None
+    columns: StructType | None = None
     differing: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -48,7 +50,7 @@ class Findings:
         return self.read.step
 
     def readmitted(self, inputs: Inputs, late: DataFrame) -> DataFrame:
-        """The late events that the rerun brings into a window."""
+        """Late events that the rerun puts into a window."""
         if self.closure.is_empty:
             return late.where("false")
         if self.read.again is not None:
@@ -60,50 +62,50 @@ class Findings:
         return chosen
 
 
-def look(inputs: Inputs) -> Findings:
-    """Computes the closure, its windows, and how they differ from what is there. Raises `RerunRefused`."""
+def find_changes(inputs: Inputs) -> Findings:
+    """Computes the closure, its windows, and their difference to the results. Raises `RerunRefused`."""
     assert inputs.before is not None, "a pipeline without a batch has nothing to rerun"
-    known = with_times(
+    files = with_times(
         inputs, files_of(inputs.source, inputs.definition.uses, inputs.opened, inputs.before, inputs.plan)
     )
-    closure, read = find(inputs, known)
+    closure, read = find_closure(inputs, files)
     if closure.is_empty:
         return Findings(read, closure)
     rows = sum(file.rows for file in read.files)
     read.step.dialect.size_tasks(inputs.spark, rows, inputs.definition.spark.conf)
-    made = _windows(inputs, closure, read)
-    return Findings(read, closure, made, _difference(inputs, closure, read.step, made))
+    columns = _windows(inputs, closure, read)
+    return Findings(read, closure, columns, _difference(inputs, closure, read.step, columns))
 
 
 def opened(inputs: Inputs) -> list[tuple[Path, dict[str, str]]]:
-    """The staged files of windows that the rerun leaves in flight."""
+    """Staged files of windows that the rerun leaves in flight."""
     return [(path, partition) for path, partition in inputs.staged.written(WINDOWS) if partition["part"] == OPEN]
 
 
 def published(inputs: Inputs, closure: Closure, step: Step) -> DataFrame | None:
-    """The results of the closure as they are, with FILE; None without any."""
+    """Current results of the closure, with FILE; None without any."""
     rows = inputs.tables.rows_with_file("results", inputs.tables.files_in("results", closure.windows))
     return None if rows is None else closure.inside(rows, step, START_MS, END_MS)
 
 
 def rows_of(path: Path) -> int:
-    """The number of rows of a staged file."""
+    """Number of rows of a staged file."""
     return data_files.data_file(path.parent, path.name).rows
 
 
 def _windows(inputs: Inputs, closure: Closure, read: RerunEvents) -> StructType | None:
-    """Writes the windows of the closure; gives their columns, None without any event."""
+    """Writes the windows of the closure. Returns their columns; None without any event."""
     if read.rows is None:
         return None
     step, counters = read.step, read.step.dialect.counters()
-    made = rules_of(inputs).recomputed(read.rows, step, closure.windows.from_ms, counters)
-    inputs.staged.write(closure.made(made, step).drop(FIRED_EVENTS), WINDOWS, "part", PARTITION)
-    return made.schema
+    windows = rules_of(inputs).recomputed(read.rows, step, closure.windows.from_ms, counters)
+    inputs.staged.write(closure.recomputed(windows, step).drop(FIRED_EVENTS), WINDOWS, "part", PARTITION)
+    return windows.schema
 
 
-def _difference(inputs: Inputs, closure: Closure, step: Step, made: StructType | None) -> dict[str, int]:
-    """Writes how results differ; gives the number of rows by kind."""
-    new, old = _new(inputs, step, made), published(inputs, closure, step)
+def _difference(inputs: Inputs, closure: Closure, step: Step, columns: StructType | None) -> dict[str, int]:
+    """Writes the difference to results. Returns the number of its rows by kind."""
+    new, old = _new(inputs, step, columns), published(inputs, closure, step)
     if new is None and old is None:
         return {}
     if new is None and old is not None:
@@ -119,12 +121,12 @@ def _difference(inputs: Inputs, closure: Closure, step: Step, made: StructType |
     return dict(counted)
 
 
-def _new(inputs: Inputs, step: Step, made: StructType | None) -> DataFrame | None:
-    """The results of the closure as they should be; None without any."""
+def _new(inputs: Inputs, step: Step, columns: StructType | None) -> DataFrame | None:
+    """Recomputed results of the closure; None without any."""
     from pyspark.sql.types import StructType
 
     paths = [str(path) for path, partition in inputs.staged.written(WINDOWS) if partition["part"] == ON_TIME]
-    if made is None or not paths:
+    if columns is None or not paths:
         return None
-    schema = StructType([made[name] for name in step.result_names])
+    schema = StructType([columns[name] for name in step.result_names])
     return inputs.spark.read.schema(schema).parquet(*paths)

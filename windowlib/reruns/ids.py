@@ -1,7 +1,8 @@
-"""The event ids that a rerun remembers and forgets where files have changed or are gone.
+"""Event ids that a rerun adds to and removes from `seen_ids` if files have changed or are missing.
 
-Inside of what it covers there are those of the events that count now. So an event that is deleted from a Delta source,
-or repaired away, and comes again in a later file is not a duplicate; one whose time was repaired is not one of itself.
+In the covered range, `seen_ids` gets exactly the ids of the events that count now. An event that was deleted from a
+Delta source, or repaired away, may therefore come again in a later file: it is no duplicate. An event whose time was
+repaired is no duplicate of itself.
 """
 
 from __future__ import annotations
@@ -16,19 +17,19 @@ from windowlib.reruns.rejudged_rows import RejudgedRows
 
 
 def seen_ids(inputs: Inputs, judged: RejudgedRows | None, step: Step) -> StagedChanges:
-    """What becomes of `seen_ids`."""
+    """Change of `seen_ids`."""
     if judged is None or not inputs.source.event_id:
         return StagedChanges()
     covered, files = judged.covered, inputs.tables.files("seen_ids")
     remove = overlapping_ms(files, ("timestamp_ms", "timestamp_ms"), covered)
     outside = f"timestamp_ms < {covered.from_ms} OR timestamp_ms >= {covered.to_ms}"
-    seen, touched = (inputs.tables.rows("seen_ids", some) for some in (files, remove))
+    all_ids, touched = (inputs.tables.rows("seen_ids", some) for some in (files, remove))
     added = stays = None if touched is None else touched.where(outside)
     if judged.ids is not None:
         forgotten_ms = forgotten_up_to(inputs, step, StagedChanges())
         new = judged.ids.groupBy("event_id").agg(F.max("timestamp_ms").alias("timestamp_ms"))
         new = new.where(f"timestamp_ms > {forgotten_ms}")
-        if seen is not None:
-            new = new.join(seen.where(outside).select("event_id"), "event_id", "left_anti")
+        if all_ids is not None:
+            new = new.join(all_ids.where(outside).select("event_id"), "event_id", "left_anti")
         added = new if stays is None else stays.unionByName(new)
     return StagedChanges([] if added is None else inputs.staged.append(added, "seen_ids"), remove)

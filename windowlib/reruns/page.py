@@ -1,4 +1,4 @@
-"""The page of a preview: one self-contained HTML file next to the preview's rows."""
+"""Page of a preview: one self-contained HTML file next to the preview's rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 TEMPLATE = Path(__file__).with_name("page.html.jinja")
 PAGE = "index.html"
 UNCHANGED = "Nothing has been changed."
-BEGIN, END = "<!-- to apply -->", "<!-- end -->"  # in the template, around what is left out once it was applied
+BEGIN, END = "<!-- to apply -->", "<!-- end -->"  # in the template, around the part that an applied preview lacks
 
 
 def preview_page(definition: Definition, preview: Preview) -> str:
@@ -45,7 +45,7 @@ def preview_page(definition: Definition, preview: Preview) -> str:
 
 
 def applied_by(page: str, batch_id: int) -> str:
-    """The page of a preview that a batch has applied since it was made.
+    """Page of a preview after a batch has applied it.
 
     >>> applied_by(f"<p>{UNCHANGED}</p>{BEGIN}how to{END}", 7)
     '<p>Batch 7 has applied it.</p>'

@@ -1,4 +1,4 @@
-"""A preview in words: lines for a terminal, Markdown for Airflow. Both say the same."""
+"""A preview as text: lines for a terminal, Markdown for Airflow. Both have the same content."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 Cells = tuple[list[str], list[list[str]]]  # names of columns, and rows
 
-HIDDEN = "hidden"  # in place of a value that the definition hides
+HIDDEN = "hidden"  # shown instead of a value that the definition hides
 ARROW = " \u2192 "
 NO_TOTAL = "no total"
-DAYS = 31  # that a table shows
-LISTED = 3  # windows of one change
-# Addresses become links by themselves.
+DAYS = 31  # days that a table shows
+LISTED = 3  # windows that are listed for one change
+# The last alternatives break web and mail addresses, which would become links.
 _MARKUP = re.compile(r"[\\`*_{}\[\]#|~]|^[-+]|(?<=http):|(?<=https):|(?<=www)\.|@")
 NOTHING = "no published window would change: the windows of this range already agree with the source"
 
 
 def facts(preview: Preview) -> Iterator[tuple[str, str]]:
-    """What would change: a name, and the sentence about it."""
+    """Yields facts about the changes: a name, and a sentence."""
     summary = preview.summary
     read = f"{counted(summary.files_read, 'file')}, {size(summary.bytes_read)}"
     if summary.files_missing:
@@ -50,25 +50,25 @@ def facts(preview: Preview) -> Iterator[tuple[str, str]]:
 
 
 def title(rerun: Rerun, keys: Sequence[str], hide: Collection[str] = ()) -> str:
-    """What a rerun does; without the values of its key where a key column is in `hide`."""
+    """Title of a rerun. Hides the values of its key if a key column is in `hide`."""
     return rerun.titled(HIDDEN) if {*keys} & {*hide} else rerun.title
 
 
 def notes(preview: Preview) -> list[str]:
-    """What the operator should know before applying it."""
-    summary, said = preview.summary, []
+    """Notes for the operator before applying the preview."""
+    summary, sentences = preview.summary, []
     if any(None in (total.before, total.after) for total in summary.totals.values()):
-        said.append(f'"{NO_TOTAL}": a value is NaN or infinite, or the total is too large')
+        sentences.append(f'"{NO_TOTAL}": a value is NaN or infinite, or the total is too large')
     if summary.files_waiting is None:
-        said.append("the source could not be listed: there may be new files, which this rerun does not read")
+        sentences.append("the source could not be listed: there may be new files, which this rerun does not read")
     elif summary.files_waiting:
         wait, them = ("files are waiting", "them") if summary.files_waiting > 1 else ("file is waiting", "it")
-        said.append(f"{summary.files_waiting:,} new {wait} for an ordinary run; this rerun does not read {them}")
-    return said
+        sentences.append(f"{summary.files_waiting:,} new {wait} for an ordinary run; this rerun does not read {them}")
+    return sentences
 
 
 def totals(preview: Preview, hide: Collection[str] = ()) -> Cells:
-    """The totals of the range as a table; no rows where no result would change."""
+    """Totals of the range as a table; no rows if no result would change."""
     summary = preview.summary
     names = ["total of the range", "before", "after", "difference", "percent"]
     shown = [("results", summary.results)] if summary.results else []
@@ -79,7 +79,9 @@ def totals(preview: Preview, hide: Collection[str] = ()) -> Cells:
 
 
 def days(preview: Preview, hide: Collection[str] = (), most: int = DAYS) -> Cells:
-    """The differences by day as a table; of more than `most` days, those with the most results that differ."""
+    """Differences by day as a table. If there are more than `most` days, it has those with the most differing
+    results.
+    """
     summary = preview.summary
     names = ["day (UTC)", "results that differ", "results", *(f"sum of {name}" for name in summary.totals)]
     chosen = sorted(sorted(summary.days, key=lambda day: -day.differing)[:most], key=lambda day: day.day)
@@ -92,13 +94,13 @@ def _day(day: DayTotals, totals: Collection[str], hide: Collection[str]) -> list
 
 
 def left_out(preview: Preview, most: int = DAYS) -> str:
-    """The sentence about the days that the table lacks; an empty text where it has all."""
+    """Sentence about the days that the table lacks; empty if it has all."""
     more = len(preview.summary.days) - most
     return f"{counted(more, 'day')} with fewer results that differ left out; --json has all" if more > 0 else ""
 
 
 def largest(preview: Preview, keys: Sequence[str], hide: Collection[str] = ()) -> Cells:
-    """The largest changes as a table: names of columns, and cells. Values of columns in `hide` are not in it."""
+    """Largest changes as a table: names of columns, and cells. Values of columns in `hide` are hidden."""
     rows = preview.summary.largest
     outputs = list(max((row[side] or {} for row in rows for side in ("after", "before")), key=len, default={}))
     names = ["change", *keys, "window (UTC)", *outputs]
@@ -115,7 +117,7 @@ def largest(preview: Preview, keys: Sequence[str], hide: Collection[str] = ()) -
 
 
 def markdown(preview: Preview, keys: Sequence[str], hide: Collection[str] = ()) -> str:
-    """A preview as a page; without values of columns in `hide`."""
+    """A preview in Markdown. Values of columns in `hide` are hidden."""
     rerun, what = preview.rerun, title(preview.rerun, keys, hide)
     lines = [
         f"## {what[0].upper()}{what[1:]}",
@@ -145,7 +147,7 @@ def _table(heading: str, cells: Cells) -> list[str]:
 
 
 def size(count: int) -> str:
-    """Bytes for people.
+    """Number of bytes as text for people.
 
     >>> size(1), size(999), size(1_000), size(10_292), size(3_100_000), size(2_500_000_000_000)
     ('1 byte', '999 bytes', '1.0 kB', '10.3 kB', '3.1 MB', '2,500.0 GB')
@@ -165,7 +167,7 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def escaped(text: str) -> str:
-    r"""Text of others in Markdown, on one line: it shows as it is, and is neither markup nor HTML nor a link.
+    r"""Foreign text in Markdown, on one line. It is shown unchanged: not as markup, HTML or a link.
 
     >>> print(escaped("a|b\n<script> [x](y) **c**"))
     a\|b &lt;script&gt; \[x\](y) \*\*c\*\*
@@ -192,7 +194,7 @@ def _signed(difference: Any) -> str:
 
 
 def _percent(total: Total) -> str:
-    """A difference in percent of the value before; an empty text where there is no difference, or nothing before.
+    """Difference in percent of the value before; empty without a difference, or if the value before is 0.
 
     >>> from windowlib.reruns.totals import Total
     >>> _percent(Total(8, 10, 2, 25.0)), _percent(Total(9, 1, -8, -88.8889))
@@ -227,7 +229,7 @@ def _bounds(before: Sequence[str], after: Sequence[str]) -> str:
 
 
 def _short(bounds: str) -> str:
-    """Bounds of a window without the date of its end where that is the date of its start.
+    """Bounds of a window. The date of the end is left out if it equals that of the start.
 
     >>> _short("2026-03-02 10:00:00 to 2026-03-02 11:00:00"), _short("2026-03-02 23:00:00 to 2026-03-03 00:00:00")
     ('2026-03-02 10:00:00 to 11:00:00', '2026-03-02 23:00:00 to 2026-03-03 00:00:00')
@@ -238,9 +240,9 @@ def _short(bounds: str) -> str:
 
 
 def _from_to(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None, name: str, adds_up: bool) -> str:
-    """A value before and after, with its difference where it adds up.
+    """A value before and after, with its difference if it adds up.
 
-    Windows that took the place of one another have none of a value that does not add up.
+    Merged or split windows have no common value if it does not add up.
     """
     shown = [_value(side[name], adds_up) if side and name in side else "" for side in (before, after)]
     if before is None:
@@ -258,7 +260,7 @@ def _from_to(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None, 
 
 
 def _floats(before: float, after: float) -> list[str]:
-    """Two values that differ, in six digits where these differ, too.
+    """Two values that differ, in six digits if these differ, too.
 
     >>> _floats(145 / 3, 4885.25), _floats(1.0, 1.00000001)
     (['48.3333', '4885.25'], ['1.0', '1.00000001'])

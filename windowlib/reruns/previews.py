@@ -1,6 +1,6 @@
-"""Dry runs of reruns as they are kept, so that exactly they can be applied later, or refused.
+"""Kept dry runs of reruns. Each can be applied later with exactly its outcome, or is refused.
 
-The rows of one lie in `_previews/<id>/difference`, its page next to them, its summary in the table `previews`.
+The rows of a preview lie in `_previews/<id>/difference`, next to its page. Its summary is in the table `previews`.
 """
 
 from __future__ import annotations
@@ -22,19 +22,21 @@ from windowlib.reruns.totals import DayTotals, Total
 
 FOLDER = "_previews"
 KEPT_DAYS = 30
-FORMAT = 2  # of a summary
+FORMAT = 2  # format of a summary
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a rerun would change. `windows` counts changes by kind, `largest` holds the largest (`reruns.changes`).
+    """Changes that a rerun would make. `windows` counts changes by kind, `largest` holds the largest
+    (`reruns.changes`).
 
-    `results`, `totals` and `days` are of all windows of the rerun (`reruns.totals`); none where no result would change.
+    `results`, `totals` and `days` cover all windows of the rerun (`reruns.totals`). They are empty if no result would
+    change.
     """
 
-    windows: dict[str, int]  # by kind (`changes.OF_ALL`; of sessions also `changes.OF_SESSIONS`)
+    windows: dict[str, int]  # by kind (`changes.OF_ALL`; for sessions also `changes.OF_SESSIONS`)
     totals: dict[str, Total]
-    in_flight: list[int]  # windows (aligned: slices) in flight of the closure: before, after
+    in_flight: list[int]  # windows (aligned: slices) of the closure in flight: before, after
     late_readmitted: int
     rows_to_write: dict[str, int]  # by table
     reaches_ms: list[int]  # from the start of the first window of the closure to the end of the last
@@ -42,41 +44,43 @@ class Summary:
     bytes_read: int
     files_missing: list[str]
     files_changed: int
-    files_waiting: int | None  # new ones that no run has read; None: the source cannot be listed
+    files_waiting: int | None  # new files that no run has read; None: the source cannot be listed
     largest: list[dict[str, Any]]
-    results: Total | None = None  # how many there are
+    results: Total | None = None  # number of results
     days: list[DayTotals] = field(default_factory=list)
     format: int = FORMAT
 
     @staticmethod
-    def of_json(kept: Mapping[str, Any]) -> Summary:
-        """The summary that was kept as JSON, in the format of this version."""
+    def of_json(values: Mapping[str, Any]) -> Summary:
+        """Reads a summary stored as JSON in the format of this version."""
         return Summary(
             **{
-                **kept,
-                "totals": _totals(kept["totals"]),
-                "results": kept["results"] and Total(**kept["results"]),
+                **values,
+                "totals": _totals(values["totals"]),
+                "results": values["results"] and Total(**values["results"]),
                 "days": [
                     DayTotals(**{**day, "results": Total(**day["results"]), "totals": _totals(day["totals"])})
-                    for day in kept["days"]
+                    for day in values["days"]
                 ],
             }
         )
 
     @property
     def is_empty(self) -> bool:
-        """Whether no published window would change."""
+        """Tests if no published window would change."""
         return not any(self.windows.values())
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether there is nothing to apply: windows in flight and what is kept of the source stay as they are, too."""
+        """Tests if there is nothing to apply: results, windows in flight and the records about the source all stay the
+        same.
+        """
         return self.is_empty and not (self.late_readmitted or self.files_missing or self.files_changed)
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """A dry run as it is kept. `base_batch_id` is the newest batch then, `watermark_ms` its watermark."""
+    """A kept dry run. `base_batch_id` is the newest batch at that time, `watermark_ms` its watermark."""
 
     preview_id: str
     at_ms: int
@@ -87,14 +91,14 @@ class Preview:
 
 
 def load(root: Path, preview_id: str) -> Preview:
-    """A preview that was kept; raises `RerunRefused` when there is none of that id, or its format is an earlier one."""
+    """Reads a kept preview. Raises `RerunRefused` if there is none with that id, or if its format is older."""
     for row in _rows(root):
         if row["preview_id"] == preview_id:
             summary = json.loads(row["summary"])
             if summary.get("format") != FORMAT:
                 raise RerunRefused(
-                    f"preview {preview_id} has format {summary.get('format', 1)}, and this version reads format"
-                    f" {FORMAT}; make a new one with `windowlib rerun … --dry-run`"
+                    f"preview {preview_id} has format {summary.get('format', 1)}, but this version reads format"
+                    f" {FORMAT}; make a new preview with `windowlib rerun … --dry-run`"
                 )
             return _preview(row, summary)
     raise RerunRefused(f"no preview {preview_id!r} here; `windowlib rerun … --dry-run` makes one and prints its id")
@@ -102,8 +106,8 @@ def load(root: Path, preview_id: str) -> Preview:
 
 def previews(root: Path) -> list[Preview]:
     """Every preview in the format of this version, newest first."""
-    found = [(row, json.loads(row["summary"])) for row in _rows(root)]
-    kept = [_preview(row, summary) for row, summary in found if summary.get("format") == FORMAT]
+    all_previews = [(row, json.loads(row["summary"])) for row in _rows(root)]
+    kept = [_preview(row, summary) for row, summary in all_previews if summary.get("format") == FORMAT]
     return sorted(kept, key=lambda preview: (-preview.at_ms, preview.preview_id))
 
 
@@ -123,22 +127,22 @@ def _preview(row: Mapping[str, Any], summary: Mapping[str, Any]) -> Preview:
     )
 
 
-def _totals(kept: Mapping[str, Any]) -> dict[str, Total]:
-    return {name: Total(**total) for name, total in kept.items()}
+def _totals(values: Mapping[str, Any]) -> dict[str, Total]:
+    return {name: Total(**total) for name, total in values.items()}
 
 
-def keep(root: Path, made: Preview) -> None:
-    """Adds a preview to those that are kept, and removes the folders of old ones."""
+def keep(root: Path, preview: Preview) -> None:
+    """Keeps a preview, and removes the folders of old ones."""
     row = {
-        "preview_id": made.preview_id,
-        "at": utc(made.at_ms),
-        "rerun": made.rerun.to_json(),
-        "base_batch_id": made.base_batch_id,
-        "watermark_ms": made.watermark_ms,
-        "summary": json.dumps(asdict(made.summary), default=str),
+        "preview_id": preview.preview_id,
+        "at": utc(preview.at_ms),
+        "rerun": preview.rerun.to_json(),
+        "base_batch_id": preview.base_batch_id,
+        "watermark_ms": preview.watermark_ms,
+        "summary": json.dumps(asdict(preview.summary), default=str),
     }
     small.add_row(root, PREVIEWS, row)
-    oldest_ms = made.at_ms - KEPT_DAYS * DAY_MS
+    oldest_ms = preview.at_ms - KEPT_DAYS * DAY_MS
     for old in _rows(root):
         if time_of(old["at"]) < oldest_ms:
             shutil.rmtree(root / FOLDER / old["preview_id"], ignore_errors=True)

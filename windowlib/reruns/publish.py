@@ -1,4 +1,4 @@
-"""From what a rerun has found to the changes of each table: results, windows in flight, late events, files."""
+"""Changes of each table by a rerun: results, windows in flight, late events, and records of source files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CAUSE = "rerun"
 
 @dataclass(frozen=True, slots=True)
 class LateChanges:
-    """What becomes of late events: so many are in a window now, so many are not in the source any more."""
+    """Change of `late_events`: `readmitted` are in a window now, `gone` are no longer in the source."""
 
     changes: StagedChanges
     readmitted: int = 0
@@ -42,38 +42,38 @@ class LateChanges:
 
 @dataclass(frozen=True, slots=True)
 class RerunPublication:
-    """What a rerun is to commit, and what it did to late events."""
+    """Changes that a rerun commits, with its numbers of late events."""
 
     changes: Mapping[str, StagedChanges]
     late_readmitted: int
     late_gone: int
 
 
-def publish(inputs: Inputs, found: Findings) -> RerunPublication:
-    """Moves what was found into tables."""
+def publish(inputs: Inputs, findings: Findings) -> RerunPublication:
+    """Moves the findings into tables."""
     results, in_flight, late = dict[str, StagedChanges](), StagedChanges(), LateChanges(StagedChanges())
-    if not found.closure.is_empty:
-        results = _results(inputs, found)
-    if not found.closure.is_empty or found.step.lateness_changed:
-        in_flight = _in_flight(inputs, found)
+    if not findings.closure.is_empty:
+        results = _results(inputs, findings)
+    if not findings.closure.is_empty or findings.step.lateness_changed:
+        in_flight = _in_flight(inputs, findings)
     sources = {}
-    if found.read.judged or inputs.plan.replaces:
-        sources = _changed_files(inputs, found)
-    if sources or not found.closure.is_empty:
-        late = _late_events(inputs, found)
+    if findings.read.judged or inputs.plan.replaces:
+        sources = _changed_files(inputs, findings)
+    if sources or not findings.closure.is_empty:
+        late = _late_events(inputs, findings)
     changes = joined([results, {"open_windows": in_flight, "late_events": late.changes}, sources])
     return RerunPublication(changes, late.readmitted, late.gone)
 
 
-def _results(inputs: Inputs, found: Findings) -> dict[str, StagedChanges]:
-    """Changed and removed rows out of the files that hold them; changed and new ones in."""
+def _results(inputs: Inputs, findings: Findings) -> dict[str, StagedChanges]:
+    """Rewrites the files that hold changed or removed rows, and adds changed and new rows."""
     staged = inputs.staged.written(DIFFERENCE)
     if not staged:
         return {}
     gone = [str(path) for path, partition in staged if partition["part"] != ADDED]
     touched = _without(inputs, gone) if gone else []
-    if found.made:
-        schema = files.table_schema(found.made, found.step.result_names, {"window_day": "date"})
+    if findings.columns:
+        schema = files.table_schema(findings.columns, findings.step.result_names, {"window_day": "date"})
     else:
         schema = inputs.tables.schema("results")
     changes = joined([{"results": StagedChanges(remove=touched)}, *_moved(inputs)])
@@ -81,7 +81,7 @@ def _results(inputs: Inputs, found: Findings) -> dict[str, StagedChanges]:
 
 
 def _without(inputs: Inputs, gone: list[str]) -> list[data_files.DataFile]:
-    """Writes the rows of `results` that stay in the files that hold rows which do not; gives those files."""
+    """Writes the remaining rows of the `results` files that hold rows to remove. Returns these files."""
     replaced = inputs.spark.read.parquet(*gone)
     names = {Path(row[FILE]).name for row in replaced.select(FILE).distinct().collect()}
     touched = [file for file in inputs.tables.files("results") if Path(file.path).name in names]
@@ -95,7 +95,7 @@ def _without(inputs: Inputs, gone: list[str]) -> list[data_files.DataFile]:
 
 
 def _moved(inputs: Inputs) -> Iterator[dict[str, StagedChanges]]:
-    """Moves the rows that stay, and the difference."""
+    """Moves the remaining rows and the difference into tables."""
     staged = inputs.staged
     for path, partition in staged.written("kept"):
         yield staged.result(path, day_of(partition[PARTITION]), None, None)
@@ -110,19 +110,19 @@ def _moved(inputs: Inputs) -> Iterator[dict[str, StagedChanges]]:
                 yield staged.removed(path, day, CAUSE)
 
 
-def _in_flight(inputs: Inputs, found: Findings) -> StagedChanges:
-    """Windows in flight of the closure out, the new ones in; slices count as windows do.
+def _in_flight(inputs: Inputs, findings: Findings) -> StagedChanges:
+    """Replaces the windows in flight of the closure by the new ones. Slices count as windows.
 
-    Those that are late by another allowed lateness than the batch before had go, too.
+    If the allowed lateness has changed, also removes windows that are late by the new value.
     """
-    staged, step, new = inputs.staged, found.step, opened(inputs)
-    touched = [] if found.closure.is_empty else found.closure.state_files(inputs.tables)
+    staged, step, new = inputs.staged, findings.step, opened(inputs)
+    touched = [] if findings.closure.is_empty else findings.closure.state_files(inputs.tables)
     if step.lateness_changed or step.rewrites_state:
         touched = inputs.tables.files("open_windows")
     rows = inputs.tables.rows("open_windows", touched)
     if rows is not None:
         stays = rules_of(inputs).last_ms(step) > step.late_out_ms
-        kept = rows if found.closure.is_empty else found.closure.others(rows, step)
+        kept = rows if findings.closure.is_empty else findings.closure.others(rows, step)
         others = kept.where(stays).withColumn(PARTITION, rules_of(inputs).end_partition(step))
         staged.write(others, "kept_open", PARTITION)
     moved = [
@@ -130,33 +130,35 @@ def _in_flight(inputs: Inputs, found: Findings) -> StagedChanges:
         for path, partition in [*new, *staged.written("kept_open")]
     ]
     schema = None
-    if new and found.made is not None:
+    if new and findings.columns is not None:
         columns = inputs.kind.state_columns(step)
-        schema = files.table_schema(found.made, columns, {PARTITION: "long"})
+        schema = files.table_schema(findings.columns, columns, {PARTITION: "long"})
     return StagedChanges([file for file in moved if file.rows], touched, schema=schema)
 
 
-def _late_events(inputs: Inputs, found: Findings) -> LateChanges:
-    """Late events that are in a window now are marked; those of changed files are not in the source any more."""
-    windows, asked = found.closure.windows, inputs.rerun.range
-    # Late events of a changed file may lie before and after all windows; in the range they lie in any case.
-    span = TimeRange(min(windows.from_ms, asked.from_ms), max(windows.to_ms, asked.to_ms))
+def _late_events(inputs: Inputs, findings: Findings) -> LateChanges:
+    """Marks late events that are now in a window. Removes those of changed files, because they are no longer in the
+    source.
+    """
+    windows, requested = findings.closure.windows, inputs.rerun.range
+    # Late events of a changed file may lie outside of all windows, but always in the requested range.
+    span = TimeRange(min(windows.from_ms, requested.from_ms), max(windows.to_ms, requested.to_ms))
     looked = inputs.tables.files_in("late_events", span)
     rows = inputs.tables.rows_with_file("late_events", looked)
-    present = [(file.path, file.changed or file.replaced) for file in found.read.files if file.now or file.replaced]
+    present = [(file.path, file.changed or file.replaced) for file in findings.read.files if file.now or file.replaced]
     if rows is None or not present:
         return LateChanges(StagedChanges())
     named = F.broadcast(inputs.spark.createDataFrame(present, "source_file string, _changed boolean"))
-    known = rows.join(named, "source_file", "left")
-    waiting = known.where("readmitted_by IS NULL AND NOT _changed")
-    readmitted = found.readmitted(inputs, waiting).select(*PLACE_IN_TABLES, F.lit(True).alias("_readmitted"))
-    marked = known.join(readmitted, PLACE_IN_TABLES, "left")
+    with_files = rows.join(named, "source_file", "left")
+    waiting = with_files.where("readmitted_by IS NULL AND NOT _changed")
+    readmitted = findings.readmitted(inputs, waiting).select(*PLACE_IN_TABLES, F.lit(True).alias("_readmitted"))
+    marked = with_files.join(readmitted, PLACE_IN_TABLES, "left")
     concerned = marked.where("_readmitted OR _changed").select(FILE).distinct().collect()
     names = {Path(row[FILE]).name for row in concerned}
     touched = [file for file in looked if Path(file.path).name in names]
     if not touched:
         return LateChanges(StagedChanges())
-    counters = found.step.dialect.counters()
+    counters = findings.step.dialect.counters()
     counted = counters.over(
         marked.where(F.regexp_extract(FILE, r"[^/]+$", 0).isin(names)),
         {"readmitted": "if(_readmitted, 1, 0)", "gone": "if(_changed, 1, 0)"},
@@ -168,33 +170,33 @@ def _late_events(inputs: Inputs, found: Findings) -> LateChanges:
     return LateChanges(StagedChanges(added, touched), **counters.values())
 
 
-def _changed_files(inputs: Inputs, found: Findings) -> dict[str, StagedChanges]:
-    """What is kept of changed files: their size and times, the rows they have refused, the ids they have brought.
+def _changed_files(inputs: Inputs, findings: Findings) -> dict[str, StagedChanges]:
+    """Records about changed files: their size and times, their refused rows, and their event ids.
 
-    Of those that others have replaced nothing is kept. Rows of other files that are no longer duplicates are events.
+    Records of replaced files are removed. Rows of other files that are no longer duplicates become events.
     """
-    spans = found.read.judged.spans_released() if found.read.judged else {}
+    spans = findings.read.judged.spans_released() if findings.read.judged else {}
     return {
-        "source_files": _source_files(inputs, found, spans),
-        "quarantine": _quarantine(inputs, found, [*spans]),
-        "seen_ids": seen_ids(inputs, found.read.judged, found.step),
+        "source_files": _source_files(inputs, findings, spans),
+        "quarantine": _quarantine(inputs, findings, [*spans]),
+        "seen_ids": seen_ids(inputs, findings.read.judged, findings.step),
     }
 
 
-def _source_files(inputs: Inputs, found: Findings, released: Mapping[str, TimeRange]) -> StagedChanges:
-    table, known = inputs.opened[SOURCE_FILES.name], inputs.tables.files(SOURCE_FILES.name)
-    now = {file.path: file.now for file in found.read.files if file.changed}
+def _source_files(inputs: Inputs, findings: Findings, released: Mapping[str, TimeRange]) -> StagedChanges:
+    table, record_files = inputs.opened[SOURCE_FILES.name], inputs.tables.files(SOURCE_FILES.name)
+    now = {file.path: file.now for file in findings.read.files if file.changed}
     if not (now or released or inputs.plan.replaces):
         return StagedChanges()
     rows, gone = [], {*inputs.plan.replaces}
-    taken = (
+    added_files = (
         {name: getattr(file, name) for name in ("path", "sequence", "partition_values")}
         | {"batch_id": inputs.plan.batch_id}
         for file in inputs.plan.files
     )
-    for row in (*table.rows(known, SOURCE_FILES.columns), *taken):
-        if (file := now.get(row["path"])) and found.read.judged:
-            figures = found.read.judged.seen.files.get(row["path"], FileFigures())
+    for row in (*table.rows(record_files, SOURCE_FILES.columns), *added_files):
+        if (file := now.get(row["path"])) and findings.read.judged:
+            figures = findings.read.judged.intake.files.get(row["path"], FileFigures())
             row |= {"size_bytes": file.size_bytes, "modified_ns": file.modified_ns, "rows": figures.rows}
             row |= {"sha256": _checksum(inputs, file.path)}
             row |= {"min_timestamp_ms": figures.min_timestamp_ms, "max_timestamp_ms": figures.max_timestamp_ms}
@@ -206,7 +208,7 @@ def _source_files(inputs: Inputs, found: Findings, released: Mapping[str, TimeRa
         if row["path"] not in gone:
             rows.append(row)
     added = [data_files.write(table.folder, pa.Table.from_pylist(rows, schema=SOURCE_FILES.columns))] if rows else []
-    return StagedChanges(added, known)
+    return StagedChanges(added, record_files)
 
 
 def _checksum(inputs: Inputs, path: str) -> str | None:
@@ -214,12 +216,14 @@ def _checksum(inputs: Inputs, path: str) -> str | None:
     return None if source.format == "delta" else checksum(source.path / path)
 
 
-def _quarantine(inputs: Inputs, found: Findings, released: Sequence[str]) -> StagedChanges:
-    """Rows of changed and replaced files out, and of others (`released`) those that count; what is refused now in."""
-    judged, paths = found.read.judged, [file.path for file in found.read.files if file.changed or file.replaced]
+def _quarantine(inputs: Inputs, findings: Findings, released: Sequence[str]) -> StagedChanges:
+    """Removes the rows of changed and replaced files, and rows of other files (`released`) that count now. Adds the
+    rows that are refused now.
+    """
+    judged, paths = findings.read.judged, [file.path for file in findings.read.files if file.changed or file.replaced]
     touched = of_sources(inputs.tables.files("quarantine"), [*paths, *released])
     stays = inputs.tables.rows("quarantine", touched)
-    refused = judged.refused if judged and any(judged.seen.reasons.values()) else None
+    refused = judged.refused if judged and any(judged.intake.reasons.values()) else None
     if stays is not None:
         named = inputs.spark.createDataFrame([(path,) for path in paths], "source_file string")
         others = stays.join(F.broadcast(named), "source_file", "left_anti")

@@ -1,8 +1,9 @@
-"""What a rerun judges again where files have changed or are gone: their rows, and those refused for an id of theirs.
+"""Rows that a rerun judges again if files have changed or are missing: their rows, and rows refused for one of their
+ids.
 
-An id counts once. Events of other files stay counted, and `seen_ids` has the ids of those outside of what is covered;
-of the rows that are judged again the first in the order of arrival counts, unless one of these has its id. Where an id
-is forgotten already, as many rows of it stay refused as were.
+An id counts once. Events of other files still count, and `seen_ids` has their ids outside of the covered range. Of the
+rows that are judged again, the first in arrival order counts, unless one of those events has its id. If an id is
+already forgotten, as many of its rows stay refused as were refused before.
 """
 
 from __future__ import annotations
@@ -29,51 +30,51 @@ from windowlib.source.intake import BatchIntake
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-REPEATED = names.internal("was_repeated")  # whether a row of a file that is as it was has been refused as a duplicate
+REPEATED = names.internal("was_repeated")  # true if a row of an unchanged file was refused as a duplicate
 
 
 @dataclass(frozen=True, slots=True)
 class RejudgedRows:
-    """What was judged again, with the events in `covered`.
+    """Rows that were judged again, and the events in `covered`.
 
-    seen, refused: of changed files figures, and the rows that reach no window
-    released:      of other files, rows that were refused as duplicates and count now    source_file, source_row, time
-    ids:           of all events that count, in `covered`                                event_id, timestamp_ms
+    intake, refused: of changed files, figures and the rows that reach no window
+    released:        of other files, rows refused as duplicates that count now     source_file, source_row, time
+    ids:             of all events that count, in `covered`                        event_id, timestamp_ms
     """
 
     covered: TimeRange
-    seen: BatchIntake = field(default_factory=BatchIntake)
+    intake: BatchIntake = field(default_factory=BatchIntake)
     refused: DataFrame | None = None
     released: DataFrame | None = None
     ids: DataFrame | None = None
 
     def spans_released(self) -> dict[str, TimeRange]:
-        """From the first released row to the last, of each file that has any."""
+        """Time range from the first released row to the last, of each file that has any."""
         return {} if self.released is None else _spans(self.released)
 
 
-def with_repeats(inputs: Inputs, known: Sequence[KnownFile], covered: TimeRange) -> Sequence[KnownFile]:
+def with_repeats(inputs: Inputs, files: Sequence[KnownFile], covered: TimeRange) -> Sequence[KnownFile]:
     """The files, with the span of their rows in `covered` that were refused as duplicates and are judged again."""
-    if not are_judged_again(inputs, [file for file in known if file.meets(covered)]):
-        return known
-    files = overlapping(inputs.tables.files("quarantine"), "event_time", "event_time", covered)
-    refused = inputs.tables.rows("quarantine", files)
+    if not are_judged_again(inputs, [file for file in files if file.meets(covered)]):
+        return files
+    quarantine = overlapping(inputs.tables.files("quarantine"), "event_time", "event_time", covered)
+    refused = inputs.tables.rows("quarantine", quarantine)
     if refused is None:
-        return known
+        return files
     timed = refused.where("reason = 'duplicate'").withColumn(names.TIMESTAMP_MS, F.expr("unix_millis(event_time)"))
     spans = _spans(timed.where(_inside(covered)))
-    return [replace(file, repeats=spans.get(file.path)) for file in known]
+    return [replace(file, repeats=spans.get(file.path)) for file in files]
 
 
 def are_judged_again(inputs: Inputs, files: Sequence[KnownFile]) -> bool:
-    """Whether one of the files is not what it was."""
+    """Tests if one of the files has changed or is missing."""
     return not inputs.rerun.late_only and any(file.changed or file.now is None for file in files)
 
 
 def with_repeated(
     inputs: Inputs, rows: DataFrame, files: Sequence[KnownFile], raw: source.SourceRows, covered: TimeRange
 ) -> DataFrame:
-    """`rows` with REPEATED; without those that were refused as duplicates and lie outside of what is covered."""
+    """`rows` with REPEATED, without rows that were refused as duplicates and lie outside of the covered range."""
     refused = of_files(inputs, "quarantine", [file.path for file in files if file.unchanged])
     if refused is None:
         return rows.withColumn(REPEATED, F.lit(False))
@@ -85,19 +86,21 @@ def with_repeated(
 def judge(
     inputs: Inputs, rows: DataFrame, files: Sequence[KnownFile], raw: source.SourceRows, covered: TimeRange
 ) -> DataFrame:
-    """`rows` with REASON = duplicate on those judged again whose id another row has."""
+    """`rows` with REASON = duplicate on rows judged again whose id another row has."""
     event_id = inputs.source.event_id
     if not event_id:
         return rows
     again = F.col(REPEATED) | _of_changed(files, raw)
-    taken, refused = [_ids(rows.where(~again), event_id)], _refused_as_often(inputs, rows.where(again), files)
-    if (seen := inputs.tables.rows("seen_ids")) is not None:
+    counted, refused = [_ids(rows.where(~again), event_id)], _refused_as_often(inputs, rows.where(again), files)
+    if (seen_ids := inputs.tables.rows("seen_ids")) is not None:
         inside = _inside(covered, "timestamp_ms")
-        taken.append(seen.where(~inside))
-        refused = refused.join(seen.where(inside).select("event_id"), "event_id", "left_anti")
-    known = dialect_of(inputs.spark).union([one.select("event_id") for one in (*taken, refused)]).distinct()
+        counted.append(seen_ids.where(~inside))
+        refused = refused.join(seen_ids.where(inside).select("event_id"), "event_id", "left_anti")
+    ids_in_use = dialect_of(inputs.spark).union([frame.select("event_id") for frame in (*counted, refused)]).distinct()
     name = inputs.staged.unused("repeated")
-    marked = mark_duplicates(rows.where(again), event_id, known, lambda ids: inputs.staged.write_and_read(ids, name))
+    marked = mark_duplicates(
+        rows.where(again), event_id, ids_in_use, lambda ids: inputs.staged.write_and_read(ids, name)
+    )
     return rows.where(~again).unionByName(marked)
 
 
@@ -109,7 +112,7 @@ def judged(
     like: Admission,
     covered: TimeRange,
 ) -> RejudgedRows:
-    """What has come of it; looks at the rows of changed files as a batch would, by `like`."""
+    """Result of judging again. Checks the rows of changed files as a batch would, by `like`."""
     changed = {file.path for file in files if file.changed}
     released, ids, event_id = None, None, inputs.source.event_id
     if event_id:
@@ -123,8 +126,8 @@ def judged(
     of_changed = rows.where(_of_changed(files, raw))
     refused = quarantined(of_changed, raw.columns, inputs.plan.batch_id, dialect_of(inputs.spark))
     refused = source.with_path(inputs.spark, refused, raw.paths)
-    seen = intake.look(of_changed, like, inputs.definition.storage.state_partition_ms, paths)
-    return RejudgedRows(covered, seen, refused, released, ids)
+    intake_of_changed = intake.look(of_changed, like, inputs.definition.storage.state_partition_ms, paths)
+    return RejudgedRows(covered, intake_of_changed, refused, released, ids)
 
 
 def _of_changed(files: Sequence[KnownFile], raw: source.SourceRows) -> Column:
@@ -135,28 +138,33 @@ def _of_changed(files: Sequence[KnownFile], raw: source.SourceRows) -> Column:
 
 def _spans(rows: DataFrame) -> dict[str, TimeRange]:
     time = F.col(names.TIMESTAMP_MS)
-    found = rows.groupBy("source_file").agg(F.min(time), F.max(time)).collect()
-    return {path: TimeRange(first_ms, last_ms + 1) for path, first_ms, last_ms in found}
+    bounds = rows.groupBy("source_file").agg(F.min(time), F.max(time)).collect()
+    return {path: TimeRange(first_ms, last_ms + 1) for path, first_ms, last_ms in bounds}
 
 
 def _refused_as_often(inputs: Inputs, rows: DataFrame, files: Sequence[KnownFile]) -> DataFrame:
-    """The ids that no more of these rows have than were refused as duplicates: event_id."""
+    """Ids that have no more of these rows than were refused as duplicates: event_id."""
     event_id = inputs.source.event_id or ""
-    there = _ids(rows, event_id, F.col(REPEATED).cast("long").alias("refused"))
-    there = there.groupBy("event_id").agg(F.count(F.lit(1)).alias("rows"), F.sum("refused").alias("refused"))
-    known = of_files(inputs, "quarantine", [file.path for file in files if file.changed])
-    if known is not None:
-        said = F.from_json("raw", f"{quoted(event_id)} string")[event_id].alias("event_id")
-        before = known.where("reason = 'duplicate'").select(said).groupBy("event_id").agg(F.count("*").alias("before"))
-        there = there.join(before, "event_id", "left").withColumn("refused", F.expr("refused + coalesce(before, 0)"))
-    return there.where("rows <= refused").select("event_id")
+    counts = _ids(rows, event_id, F.col(REPEATED).cast("long").alias("refused"))
+    counts = counts.groupBy("event_id").agg(F.count(F.lit(1)).alias("rows"), F.sum("refused").alias("refused"))
+    quarantine = of_files(inputs, "quarantine", [file.path for file in files if file.changed])
+    if quarantine is not None:
+        stored_id = F.from_json("raw", f"{quoted(event_id)} string")[event_id].alias("event_id")
+        before = (
+            quarantine.where("reason = 'duplicate'")
+            .select(stored_id)
+            .groupBy("event_id")
+            .agg(F.count("*").alias("before"))
+        )
+        counts = counts.join(before, "event_id", "left").withColumn("refused", F.expr("refused + coalesce(before, 0)"))
+    return counts.where("rows <= refused").select("event_id")
 
 
 def _ids(rows: DataFrame, event_id: str, *more: Column) -> DataFrame:
-    """The ids of the rows that are not refused: event_id, timestamp_ms, and more."""
+    """Ids of the rows that are not refused: event_id, timestamp_ms, and more."""
     identifier, time = id_of(event_id).alias("event_id"), F.col(names.TIMESTAMP_MS).alias("timestamp_ms")
-    found = rows.where(f"{names.REASON} IS NULL").select(identifier, time, *more)
-    return found.where("event_id IS NOT NULL")
+    accepted = rows.where(f"{names.REASON} IS NULL").select(identifier, time, *more)
+    return accepted.where("event_id IS NOT NULL")
 
 
 def _inside(covered: TimeRange, time: str = names.TIMESTAMP_MS) -> Column:

@@ -1,6 +1,6 @@
 """Rows by their place in the source, file and row, as `quarantine` and `late_events` name them.
 
-A file that was renamed is read where it lies now, and known by the name under which it was read: all tables have that.
+A renamed file is read under its new name. All tables know it by the name under which it was first read.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ PLACE, PLACE_IN_TABLES = [names.SOURCE_FILE, names.SOURCE_ROW], ["source_file", 
 
 
 def rows_of(inputs: Inputs, files: Sequence[KnownFile], types: Mapping[str, str] | None) -> source.SourceRows:
-    """The rows of the files that are there; `types` are those that the columns in use keep."""
+    """Rows of the existing files. `types` are the stored types of the columns in use."""
     folder = inputs.staging / inputs.staged.unused("read")
     raw = source.rows(inputs.spark, inputs.source, [f.now for f in files if f.now], folder, types)
     known_as = {file.now.path: file.path for file in files if file.now}
     return replace(raw, paths={uri: known_as[path] for uri, path in raw.paths.items()})
 
 
-def placed(inputs: Inputs, these: DataFrame, raw: source.SourceRows) -> DataFrame:
-    """The places of rows of a table (source_file, source_row), as the rows of the source have them."""
+def placed(inputs: Inputs, rows: DataFrame, raw: source.SourceRows) -> DataFrame:
+    """Places of a table's rows (source_file, source_row), in the form that source rows have."""
     uris = inputs.spark.createDataFrame(list(raw.paths.items()), f"{names.SOURCE_FILE} string, source_file string")
-    return uris.join(these, "source_file").select(names.SOURCE_FILE, F.col("source_row").alias(names.SOURCE_ROW))
+    return uris.join(rows, "source_file").select(names.SOURCE_FILE, F.col("source_row").alias(names.SOURCE_ROW))
 
 
 def with_mark(rows: DataFrame, places: DataFrame, mark: str) -> DataFrame:
-    """`rows` with a column (bool) that says whether a row's place is among some, each of which is there once."""
+    """`rows` with a column (bool) that is true if the row's place is in `places`, which has each place once."""
     listed = names.internal("listed")
     marked = rows.join(places.withColumn(listed, F.lit(True)), PLACE, "left")
     return marked.withColumn(mark, F.coalesce(listed, F.lit(False))).drop(listed)
 
 
 def of_files(inputs: Inputs, table: str, paths: Sequence[str]) -> DataFrame | None:
-    """The rows of `late_events` or `quarantine` that came from these files of the source."""
+    """Rows of `late_events` or `quarantine` that came from these source files."""
     rows = inputs.tables.rows(table, of_sources(inputs.tables.files(table), paths))
     if rows is None:
         return None

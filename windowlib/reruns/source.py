@@ -1,7 +1,7 @@
-"""What a rerun reads: the files of the source that were read before, found by the event times kept at their admission.
+"""Source files that a rerun reads: files that were read before, found by the event times kept at their admission.
 
-A rerun reads no new file: what has arrived since is for an ordinary run. A file that is gone, or that is not the
-one that was read, is an error that names it, unless the rerun says that it may be missing, or covers all its events.
+A rerun reads no new file: those wait for an ordinary run. A file that is missing or has changed is an error that names
+it. It is allowed if the rerun accepts gaps, or if it covers all events of a changed file.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from windowlib.ledger.rows import Commit, Plan, SourceFile
 from windowlib.ledger.set_aside_files import files_set_aside
 from windowlib.model.assigners import Assigner, DynamicSession
 from windowlib.model.rerun import TimeRange
-from windowlib.source import listing as source
+from windowlib.source import listing
 from windowlib.source.contents import Contents, FileState
 from windowlib.source.folder import is_chosen
 from windowlib.source.listed import ListedFile
 from windowlib.source.read_before import completed, renamed
 from windowlib.source.read_before import known_files as known_paths
 
-NAMED = 5  # files that a message names
+NAMED = 5  # most files that a message names
 
 
 @dataclass(frozen=True, slots=True)
 class KnownFile:
-    """A file that was read: as it was, and as it is now (None: gone). Times are those of its admitted events.
+    """A file that was read: as it was, and as it is now (None: missing). Times are those of its admitted events.
 
-    Renamed, it keeps the `path` under which all tables know it; `now` has the other. A removal `replaced` it: it is
-    gone for good, and others are in its place. Those were empty before.
+    A renamed file keeps the `path` under which all tables know it; `now` has its new path. A file that a removal
+    `replaced` is gone for good, and other files replace it. Those count as files that were empty before.
     """
 
     then: SourceFile
@@ -48,11 +48,11 @@ class KnownFile:
     rows: int
     min_timestamp_ms: int | None
     max_timestamp_ms: int | None
-    events_now: TimeRange | None = None  # of a changed file, once it has been looked at
-    repeats: TimeRange | None = None  # of rows that were refused as duplicates, where these are judged again
+    events_now: TimeRange | None = None  # of a changed file, once it has been read again
+    repeats: TimeRange | None = None  # of rows refused as duplicates, if these are judged again
     replaced: bool = False
-    read_as: str | None = None  # how its rows were read (`windowlib.definition.terms`); None: not known
-    otherwise: ReadingDifference | None = None  # how they are read now, where that is another way
+    read_as: str | None = None  # terms under which its rows were read (`windowlib.definition.terms`); None: unknown
+    otherwise: ReadingDifference | None = None  # difference to the terms under which they would be read now
 
     @property
     def path(self) -> str:
@@ -60,163 +60,165 @@ class KnownFile:
 
     @property
     def place(self) -> str:
-        """Where it is now; of one that is gone, where it was."""
+        """Its current path, or its last path if it is missing."""
         return (self.now or self.then).path
 
     @property
     def rewritten(self) -> bool:
-        """Whether it is there, and not the one that was read; renamed, it is the same."""
+        """Tests if the file exists but is not the one that was read. A renamed file is the same."""
         return self.now is not None and replace(self.now, path=self.path) != self.then
 
     @property
     def changed(self) -> bool:
-        """Whether it may hold other rows now, or with other times."""
+        """Tests if it may hold other rows now, or rows with other times."""
         return self.now is not None and (self.rewritten or self.otherwise is not None)
 
     @property
     def unchanged(self) -> bool:
-        """Whether it is there, and has the rows that it had."""
+        """Tests if it exists and has the same rows as before."""
         return self.now is not None and not self.changed
 
     @property
     def how_changed(self) -> str:
-        """What to say of one that has changed."""
+        """Description of the change, for a message."""
         if self.rewritten or self.otherwise is None:
             return "has changed since it was read"
-        return f"would be read otherwise than it was ({self.otherwise.words})"
+        return f"would be read differently than before ({self.otherwise.words})"
 
     @property
     def events_then(self) -> TimeRange | None:
-        """From its first admitted event to its last, as it was read; None without any."""
+        """Time range from its first admitted event to its last, as it was read; None without any."""
         if self.min_timestamp_ms is None or self.max_timestamp_ms is None:
             return None
         return TimeRange(self.min_timestamp_ms, self.max_timestamp_ms + 1)
 
     @property
     def events(self) -> TimeRange | None:
-        """From its first event to its last, as it was and as it is."""
-        known = [events for events in (self.events_then, self.events_now) if events]
-        return TimeRange(min(e.from_ms for e in known), max(e.to_ms for e in known)) if known else None
+        """Time range from its first event to its last, as it was read and as it is now."""
+        ranges = [events for events in (self.events_then, self.events_now) if events]
+        return TimeRange(min(part.from_ms for part in ranges), max(part.to_ms for part in ranges)) if ranges else None
 
     def meets(self, span: TimeRange, reach_ms: int = 0) -> bool:
-        """Whether it has or had an event in the span, or up to `reach_ms` before it; or may have one by now."""
-        known = (self.events_then, self.events_now, self.repeats)
-        return any(e.from_ms < span.to_ms and e.to_ms - 1 + reach_ms >= span.from_ms for e in known if e)
+        """Tests if it has or had an event in the span, or up to `reach_ms` before it, or may have one now."""
+        ranges = (self.events_then, self.events_now, self.repeats)
+        return any(part.from_ms < span.to_ms and part.to_ms - 1 + reach_ms >= span.from_ms for part in ranges if part)
 
 
-def files_of(of: Source, uses: Uses, tables: Tables, commit: Commit, plan: Plan) -> list[KnownFile]:
-    """The files that a rerun may read, in arrival order: those that were read, and those that its plan adds."""
+def files_of(source: Source, uses: Uses, tables: Tables, commit: Commit, plan: Plan) -> list[KnownFile]:
+    """Files that a rerun may read, in arrival order: those read before, and those that its plan adds."""
     gone = {*plan.replaces}
-    known = [
+    files = [
         replace(file, now=None, replaced=True) if file.path in gone else file
-        for file in known_files(of, uses, tables, commit.versions)
+        for file in known_files(source, uses, tables, commit.versions)
     ]
     return [
-        *known,
+        *files,
         *(KnownFile(replace(file, size_bytes=0, modified_ns=0), file, 0, None, None) for file in plan.files),
     ]
 
 
-def known_files(of: Source, uses: Uses, tables: Tables, versions: Mapping[str, int]) -> list[KnownFile]:
+def known_files(source: Source, uses: Uses, tables: Tables, versions: Mapping[str, int]) -> list[KnownFile]:
     """Every file that was read up to these versions of the tables, in arrival order.
 
-    One that was unpacked again is as it is there now.
+    A file that was unpacked again counts as the unpacked file.
     """
     table, at = tables[SOURCE_FILES.name], versions.get(SOURCE_FILES.name)
     before = known_paths(tables, at)
-    there = _there(of, before)
-    known = []
-    with Contents.of(of, uses, tables.root) as contents:
+    existing = _there(source, before)
+    files = []
+    with Contents.of(source, uses, tables.root) as contents:
         complete = completed(contents, before, files_set_aside(tables.root))
-        taken = {file.path for file in complete.values()}
-        moved = renamed(contents, [file for file in there if file.path not in taken], before.values())
-        found_as = {found.path: found for found in there} | moved | complete
+        unpacked = {file.path for file in complete.values()}
+        moved = renamed(contents, [file for file in existing if file.path not in unpacked], before.values())
+        found_as = {current.path: current for current in existing} | moved | complete
         for row in table.rows(table.files(at), SOURCE_FILES.columns):
-            found, then = found_as.get(row["path"]), before[row["path"]]
-            if found is not None and found.state != then and contents.same(found.state, then):
-                then = replace(found.state, path=then.path)
+            current, then = found_as.get(row["path"]), before[row["path"]]
+            if current is not None and current.state != then and contents.same(current.state, then):
+                then = replace(current.state, path=then.path)
             about = row["sequence"], row["partition_values"]
             was = SourceFile(*then.identity, *about)
-            now = None if found is None else SourceFile(*found.state.identity, *about)
+            now = None if current is None else SourceFile(*current.state.identity, *about)
             times = row["min_timestamp_ms"], row["max_timestamp_ms"]
-            otherwise = read_otherwise(of, row["read_as"])
-            known.append(KnownFile(was, now, row["rows"], *times, read_as=row["read_as"], otherwise=otherwise))
-    return sorted(known, key=lambda file: file.then.sequence)
+            otherwise = read_otherwise(source, row["read_as"])
+            files.append(KnownFile(was, now, row["rows"], *times, read_as=row["read_as"], otherwise=otherwise))
+    return sorted(files, key=lambda file: file.then.sequence)
 
 
-def _there(of: Source, known: Mapping[str, FileState]) -> Sequence[ListedFile]:
-    """The files that are there now, with those that were read before a pattern left them out.
+def _there(source: Source, states: Mapping[str, FileState]) -> Sequence[ListedFile]:
+    """Existing files, including those that were read before a pattern excluded them.
 
-    A Delta table's never change, and its log need not reach back to those read.
+    Data files of a Delta table never change, and its log may not reach back to them.
     """
-    if of.format == "delta":
-        there = (file for file in known.values() if (of.path / file.path).is_file())
+    if source.format == "delta":
+        there = (file for file in states.values() if (source.path / file.path).is_file())
         return [ListedFile(*file.identity, (0, file.path)) for file in there]
-    left_out = [path for path in known if not is_chosen(of, path) and (of.path / path).is_file()]
-    return [*source.found_files(of).files, *(ListedFile.there(of.path, path) for path in left_out)]
+    left_out = [path for path in states if not is_chosen(source, path) and (source.path / path).is_file()]
+    return [*listing.found_files(source).files, *(ListedFile.there(source.path, path) for path in left_out)]
 
 
-def reading(of: Source, assigner: Assigner, known: Sequence[KnownFile], span: TimeRange) -> list[KnownFile]:
-    """The files that may hold an event of the span, or, with a gap per element, one whose session reaches into it.
+def reading(source: Source, assigner: Assigner, files: Sequence[KnownFile], span: TimeRange) -> list[KnownFile]:
+    """Files that may hold an event of the span. With a gap per element also files with a session that extends into it.
 
-    One that would be read otherwise now stays as it was read, unless it had an event there, or rows but no event.
+    A file that would be read differently now is kept as it was read, unless it had an event there, or rows but no
+    event.
     """
-    gap_column = of.in_files(assigner.gap_column) if isinstance(assigner, DynamicSession) else None
+    gap_column = source.in_files(assigner.gap_column) if isinstance(assigner, DynamicSession) else None
     chosen = []
-    for file in known:
+    for file in files:
         reach_ms = 0
         if gap_column and file.events and file.events.from_ms < span.to_ms:
-            reach_ms = _longest_gap_ms(of, file, file.events, gap_column, span)
+            reach_ms = _longest_gap_ms(source, file, file.events, gap_column, span)
         may_have = file.rewritten or file.replaced or (file.otherwise is not None and file.rows > 0)
         if (may_have and file.events is None) or file.meets(span, reach_ms):
             chosen.append(file)
     return chosen
 
 
-def check_files(of: Source, files: Sequence[KnownFile], covered: TimeRange, rerun: Rerun) -> None:
-    """Raises `RerunRefused` where one of the files is gone, or has changed but had events outside of `covered`."""
+def check_files(source: Source, files: Sequence[KnownFile], covered: TimeRange, rerun: Rerun) -> None:
+    """Raises `RerunRefused` if a file is missing, or has changed and had events outside of `covered`."""
     gone = [file for file in files if file.now is None and not file.replaced]
     if gone and not rerun.accept_gap:
         rows = counted(sum(file.rows for file in gone), "row")
         raise RerunRefused(
             f"the source has a gap: {count(gone)} with {rows}, which this rerun needs, can no longer be read"
-            f" in {of.path}:\n{listed(gone)}\nRestore them; or {_without_them(of, rerun)}, and the ledger records it"
+            f" in {source.path}:\n{listed(gone)}\nRestore them, or {_without_them(source, rerun)}"
         )
     for file in files:
         if file.changed and file.events and not covered.holds(file.events):
             first, last = instant(file.events.from_ms), instant(file.events.to_ms - 1)
-            enough = f"Rerun all of it: --from {iso_instant(file.events.from_ms)} --to {iso_instant(file.events.to_ms)}"
+            repair = f"Rerun all of it: --from {iso_instant(file.events.from_ms)} --to {iso_instant(file.events.to_ms)}"
             if is_too_long(file.events):
-                back = source.back_before(of, file.events)
-                enough = f"{back[0].upper()}{back[1:]}"
+                back = listing.back_before(source, file.events)
+                repair = f"{back[0].upper()}{back[1:]}"
             raise RerunRefused(
-                f"{of.path / file.place} {file.how_changed}, and has or had events from"
-                f" {first} to {last}, outside of what this rerun recomputes ({instant(covered.from_ms)} to"
-                f" {instant(covered.to_ms)}). {enough}, or restore the"
-                f" {'file' if file.otherwise is None else 'definition'}"
+                f"{source.path / file.place} {file.how_changed}. It has or had events from {first} to {last}, outside"
+                f" of the range that this rerun recomputes ({instant(covered.from_ms)} to {instant(covered.to_ms)})."
+                f" {repair}, or restore the {'file' if file.otherwise is None else 'definition'}"
             )
 
 
-def _without_them(of: Source, rerun: Rerun) -> str:
-    """How to go on without files that are gone; late events alone are not readmitted into windows that lose others."""
+def _without_them(source: Source, rerun: Rerun) -> str:
+    """Advice to go on without missing files. With `late_only` it is another rerun, because the windows would lose
+    events.
+    """
     if not rerun.late_only:
-        return "say --accept-gap: then their events are taken out of the windows"
+        return "add --accept-gap: it removes their events from the windows, and the ledger records it"
     span = "--from", iso_instant(rerun.from_ms) or OPEN, "--to", iso_instant(rerun.to_ms) or OPEN
     return (
-        f"rerun the time range without them: `{to_paste('rerun', of.file, *span, '--accept-gap', '--dry-run')}` shows"
-        " what that would change. Then their events are taken out of the windows, all late events of the range are"
-        " readmitted"
+        f"rerun the time range without them: `{to_paste('rerun', source.file, *span, '--accept-gap', '--dry-run')}`"
+        " shows the changes. Such a rerun removes their events from the windows, readmits all late events of the"
+        " range, and the ledger records it"
     )
 
 
-def _longest_gap_ms(of: Source, file: KnownFile, events: TimeRange, column: str, span: TimeRange) -> int:
-    """The longest gap of its elements, by the file's footer; where that has none, one that reaches the span.
+def _longest_gap_ms(source: Source, file: KnownFile, events: TimeRange, column: str, span: TimeRange) -> int:
+    """Longest gap of a file's elements, by its footer. Without statistics, a gap that extends into the span.
 
-    None has that of a partition column.
+    Partition columns have no statistics.
     """
     unknown = span.to_ms - events.from_ms
-    path = of.path / file.place
-    if of.is_text or column in file.then.values or not path.is_file():
+    path = source.path / file.place
+    if source.is_text or column in file.then.values or not path.is_file():
         return unknown
     footer = pq.ParquetFile(path).metadata
     longest = 0
@@ -230,7 +232,7 @@ def _longest_gap_ms(of: Source, file: KnownFile, events: TimeRange, column: str,
 
 
 def count(files: Sequence[KnownFile]) -> str:
-    """How many files, in words."""
+    """Number of files, in words."""
     return counted(len(files), "file")
 
 

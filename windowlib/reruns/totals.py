@@ -1,7 +1,7 @@
 """Totals of a rerun's windows before and after: the number of results, and the sums of aggregates, also by day.
 
-An aggregate has a total where its sum over windows means something (`AggregateSet.additive`): counts and sums do,
-averages, extremes and distinct counts do not. A day is that of a result: the UTC day in which its window ends.
+An aggregate has a total if its sum over windows has a meaning (`AggregateSet.additive`): counts and sums do, averages,
+extremes and distinct counts do not. A result belongs to the UTC day in which its window ends.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Number = int | float | Decimal
 WHOLE = ("tinyint", "smallint", "int", "bigint")
 FLOATS = ("float", "double")
-DIGITS = 38  # of the widest decimal
+DIGITS = 38  # digits of the widest decimal
 EXACT = Context(prec=4 * DIGITS)
 
 
@@ -37,7 +37,7 @@ EXACT = Context(prec=4 * DIGITS)
 class Total:
     """A number before and after a rerun. None: a value is not finite, or the total is too large.
 
-    Decimals are texts. `percent` is the difference as a share of the value before; None where that is 0.
+    Decimals are texts. `percent` is the difference in percent of the value before; None if that is 0.
     """
 
     before: Any
@@ -62,7 +62,7 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class DayTotals:
-    """The differences of one day: how many results differ, and the totals."""
+    """Differences of one day: the number of differing results, and the totals."""
 
     day: str  # UTC, as 2026-03-02
     differing: int
@@ -72,7 +72,7 @@ class DayTotals:
 
 @dataclass(frozen=True, slots=True)
 class RangeTotals:
-    """The totals of all windows of a rerun, and of each day in which results differ."""
+    """Totals of all windows of a rerun, and of each day in which results differ."""
 
     results: Total
     totals: dict[str, Total]
@@ -80,19 +80,19 @@ class RangeTotals:
 
 
 def with_totals(schema: StructType, additive: Sequence[str]) -> dict[str, str]:
-    """The columns that have a total, and their types.
+    """Columns that have a total, and their types.
 
-    Others that are additive are no numbers, such as intervals.
+    Other additive columns are not numbers, for example intervals.
     """
     types = {field.name: field.dataType.simpleString() for field in schema}
     return {name: types[name] for name in additive if types[name].partition("(")[0] in (*WHOLE, *FLOATS, "decimal")}
 
 
 def range_totals(old: DataFrame | None, differing: DataFrame, columns: Mapping[str, str]) -> RangeTotals:
-    """The totals of the range, in one Spark job.
+    """Totals of the range, in one Spark job.
 
-    old:       the columns of `results`              what the windows of the rerun show, None without any
-    differing: see `plans.reruns.difference`         how that changes
+    old:       the columns of `results`              current results of the rerun's windows, None without any
+    differing: see `plans.reruns.difference`         their difference
     columns:   name -> type, see `with_totals`
     """
     rows = differing.selectExpr(*_of_differing(columns))
@@ -132,7 +132,7 @@ def _of_differing(columns: Mapping[str, str]) -> list[str]:
 
 
 def _wide(kind: str) -> str:
-    """A type in which values of another can be added up.
+    """A type in which values of the given type can be added up.
 
     >>> _wide("int"), _wide("float"), _wide("decimal(10,2)")
     ('decimal(38,0)', 'double', 'decimal(38,2)')
@@ -147,9 +147,10 @@ def _scale(kind: str) -> int:
 
 
 def _sums(number: int, kind: str) -> list[tuple[str, str]]:
-    """The sums of a column: `b` published, `g` (gone) and `a` (after) of what differs, `x` what makes each no total.
+    """Sums of a column: `b` of published rows, `g` (gone) and `a` (after) of differing rows. Each has a sum `x…` of its
+    values that allow no total.
 
-    Doubles are subtracted row by row: equal values leave no rounding error, in whatever order they are added.
+    Doubles are subtracted row by row. Equal values then leave no rounding error, in any order of addition.
     """
     sides = [f"{side}{number}" for side in "bga"]
     if kind in FLOATS:
@@ -210,9 +211,9 @@ def _total(rows: Sequence[Mapping[str, Any]], number: int, kind: str) -> Total:
     )
 
 
-def _add(one: Any, other: Any) -> Any:
-    if isinstance(one, Decimal) or isinstance(other, Decimal):
-        return EXACT.add(Decimal(one), Decimal(other))
-    total = one + other
-    assert not math.isnan(total), "what is not finite is counted apart"
+def _add(left: Any, right: Any) -> Any:
+    if isinstance(left, Decimal) or isinstance(right, Decimal):
+        return EXACT.add(Decimal(left), Decimal(right))
+    total = left + right
+    assert not math.isnan(total), "values that are not finite are counted apart"
     return total

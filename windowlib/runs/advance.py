@@ -2,7 +2,7 @@
 
     claim -> (freeze a plan -> begin -> compute -> check -> commit)* -> release
 
-The schedule only says when to look; the frozen plan says what is read. `windowlib run` does this.
+The schedule only starts the run. The frozen plan decides what is read. `windowlib run` uses this module.
 """
 
 from __future__ import annotations
@@ -34,11 +34,12 @@ def advance(
     rerun: Rerun | None = None,
     on_note: Note = silent,
 ) -> list[BatchReport]:
-    """Runs batch after batch until nothing is left, or `max_batches` of them; none when there is nothing to do.
+    """Runs batch after batch until nothing is left, or `max_batches` of them. Returns no report if there is nothing to
+    do.
 
-    With a `rerun` nothing new is read: what is left of a run that died is finished, and then the rerun is done.
-    `spark` is called only when there is work, once for each batch; `on_note` with what an operator should know. Raises
-    as `plan` does, and `Superseded` when another run is at work.
+    With a `rerun` no new file is read. The run finishes the batch of a dead run, then does the rerun. `spark` is called
+    once for each batch that is computed. `on_note` gets sentences for the operator. Raises the errors of `plan`, and
+    `Superseded` if another run is at work.
     """
     run = RunRequest.of(definition, clock, finish=finish, rerun=rerun, note=on_note)
     with closing(batches(run, spark, max_batches)) as reports:
@@ -48,16 +49,16 @@ def advance(
 def batches(
     run: RunRequest, spark: Callable[[], SparkSession], max_batches: int | None = None, on_lost: OnLost = irreplaceable
 ) -> Generator[BatchReport]:
-    """The batches of a run, each when it is committed. Close it to release the pipeline before the last."""
+    """Yields the report of each batch when it is committed. Close the generator to release the pipeline early."""
     if not has_work(run):
         return
     check.preload()
     with at_work(run, spark, on_lost) as work:
-        left = max_batches
-        while left != 0 and work.begins():
+        batches_left = max_batches
+        while batches_left != 0 and work.begins():
             plan = work.plan
             if report := work.completes():
-                left = left and left - 1
+                batches_left = batches_left and batches_left - 1
                 yield report
-                if run.rerun and plan and run.rerun.is_that_of(plan.rerun):
+                if run.rerun and plan and run.rerun.is_same_as(plan.rerun):
                     return

@@ -1,10 +1,11 @@
 """One attempt at one batch: begun, computed, judged, published.
 
-    attempt = begin(run, claim, due, spark)     # where the tables stand
+    attempt = begin(run, claim, due, spark)     # versions of the tables
     report = complete(attempt)                  # files are written and judged, then committed
 
-An attempt that dies before its publication is prepared leaves a frozen plan, and the next one does that work again;
-files that no commit names are ignored. From the prepare row on, the next one only rolls it forward (`roll_forward`).
+An attempt that dies before its publication is prepared leaves a frozen plan. The next attempt does that work again, and
+files that no commit names are ignored. After the prepare row, the next attempt only rolls the publication forward
+(`roll_forward`).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from windowlib.definition.plurals import counted
 from windowlib.delta import commits as delta_commits
 from windowlib.delta import disk
 from windowlib.ledger import prepare
-from windowlib.ledger.lease import again_while_ours, conflicts_explained, superseded_explains
+from windowlib.ledger.lease import conflicts_explained, retry_while_claimed, superseded_explains
 from windowlib.ledger.ledger import Rejected
 from windowlib.ledger.prepare import Publication
 from windowlib.ledger.rerun_request import RerunRefused
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An attempt that has begun: what it computes from, and the version that each table stands at."""
+    """An attempt that has begun, with its inputs and the version of each table."""
 
     run: RunRequest
     claim: Claim
@@ -67,12 +68,12 @@ class Attempt:
 
 
 class RerunAbandoned(WindowError):
-    """A rerun that another run had left cannot be done; its batch is abandoned, and this run goes on."""
+    """A rerun that another run left cannot be done. Its batch is abandoned, and this run goes on."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """What one batch did; `seconds` are those of its own work, `pipeline` is its name where several run together."""
+    """Outcome of one batch. `seconds` counts its own work. `pipeline` is its name if several pipelines run together."""
 
     batch_id: int
     figures: dict[str, int | None]
@@ -82,7 +83,7 @@ class BatchReport:
     pipeline: str | None = None
 
     def json_fields(self) -> dict[str, Any]:
-        """Keys and values of its JSON: the figures by name, and the checks that failed."""
+        """Keys and values of its JSON: the figures by name, and the failed checks."""
         return {
             **({"pipeline": self.pipeline} if self.pipeline else {}),
             **self.figures,
@@ -93,51 +94,51 @@ class BatchReport:
 
 
 def begin(run: RunRequest, claim: Claim, due: DueBatch, spark: SparkSession) -> Attempt:
-    """Brings the tables to where the batch begins, and gives what it computes from."""
+    """Brings the tables to the state in which the batch begins, and returns the attempt."""
     definition, plan, commit = run.definition, due.plan, due.state.commit
     if changed := lateness_changed(plan, commit):
         run.note(f"{definition.name}: {changed}")
     for added in columns_to_add(definition, commit) if plan.rerun else columns_added(plan):
         run.note(f"{definition.name}: {added}")
     ledger = run.ledger
-    versions = again_while_ours(
+    versions = retry_while_claimed(
         ledger, claim, lambda: standing(ledger.tables, due.state.versions, lambda: ledger.check(claim.epoch))
     )
     if commit:
         check_counts(run.ledger.tables, versions, commit)
     source.check_unchanged(definition.source, plan.files)
     name = f"{plan.batch_id}-{claim.epoch}"
-    folder = staging_folder(definition.root) / f"{name}-{secrets.token_hex(4)}"  # an engine may still write to another
+    folder = staging_folder(definition.root) / f"{name}-{secrets.token_hex(4)}"  # an earlier engine may still write
     before = commit and replace(commit, versions=versions)
     inputs = Inputs(definition, plan, before, spark, run.ledger.tables, name, folder)
     return Attempt(run, claim, due, inputs, versions)
 
 
 def complete(attempt: Attempt, shared: SharedInputs | None = None) -> BatchReport:
-    """Computes the batch, judges it, prepares and publishes it. Raises `Rejected` when the checks refuse it.
+    """Computes the batch, judges it, prepares and publishes it. Raises `Rejected` if the checks refuse it.
 
-    One that fails before it is prepared leaves no files: on a full disk each retry would take more of it.
+    A batch that fails before it is prepared leaves no files. Otherwise each retry would fill the disk further.
     """
     started, run, plan = time.monotonic(), attempt.run, attempt.due.plan
     try:
         with saying(run.say, f"{_named(run, plan)}: computing {_amount(plan)}", attempt.inputs.spark):
             outcome = _computed(attempt, shared)
         run.say(f"{_named(run, plan)}: checking")
-        source.check_unchanged(run.definition.source, plan.files)  # nor while Spark read them
+        source.check_unchanged(run.definition.source, plan.files)  # they may have changed while Spark read them
         checks = _judged(attempt, outcome)
-        made = publication(run.ledger.tables, plan, attempt.versions, outcome, checks)
-        prepared = prepare.write(run.ledger.root, made)
+        to_publish = publication(run.ledger.tables, plan, attempt.versions, outcome, checks)
+        prepared = prepare.write(run.ledger.root, to_publish)
     except FAILED:
         _discard(attempt)
         raise
     refused = _refusal(checks, attempt.due.state)
-    fix(run.ledger, attempt.claim, made, prepared, refused)
+    fix(run.ledger, attempt.claim, to_publish, prepared, refused)
     _remove_staging(attempt)
     if refused and (waits := why_it_waits(run.definition.file, run.ledger.state())):
         raise Rejected(waits)
     run.say(f"{_named(run, plan)}: publishing")
-    publish(run.ledger, attempt.claim, made)
-    report = _report(made, started)
+    publish(run.ledger, attempt.claim, to_publish)
+    report = _report(to_publish, started)
     if plan.watermark_in_ms == MAX_WATERMARK and report.figures.get("rows_late"):
         _say_late_after_finish(run)
     return report
@@ -154,7 +155,7 @@ def _named(run: RunRequest, plan: Plan) -> str:
 
 
 def _amount(plan: Plan) -> str:
-    """What a batch reads."""
+    """Amount of data that a batch reads, in words."""
     if plan.rerun:
         return plan.rerun.title
     count = len(plan.files)
@@ -164,7 +165,7 @@ def _amount(plan: Plan) -> str:
 
 def _discard(attempt: Attempt) -> None:
     """Deletes the files of an attempt that no row of the ledger will name."""
-    with suppress(OSError):  # what it failed at is what must be said
+    with suppress(OSError):  # the error of the attempt must not be hidden by this one
         attempt.inputs.staged.discard()
     _remove_staging(attempt)
 
@@ -176,24 +177,26 @@ def _remove_staging(attempt: Attempt) -> None:
 
 
 def roll_forward(run: RunRequest, claim: Claim, due: DueBatch) -> BatchReport:
-    """Publishes the batch that an earlier attempt has prepared; nothing is computed."""
+    """Publishes the batch that an earlier attempt has prepared. Nothing is computed."""
     assert due.state.prepared is not None, "the batch is prepared"
     started = time.monotonic()
-    made = prepare.read(run.ledger.root, due.state.prepared)
-    publish(run.ledger, claim, made)
-    return _report(made, started)
+    prepared = prepare.read(run.ledger.root, due.state.prepared)
+    publish(run.ledger, claim, prepared)
+    return _report(prepared, started)
 
 
-def _report(made: Publication, started: float) -> BatchReport:
-    row, checks = made.row, [CheckResult(**one) for one in made.checks]
-    return BatchReport(made.batch_id, dict(row["counts"]), row["watermark_out_ms"], time.monotonic() - started, checks)
+def _report(published: Publication, started: float) -> BatchReport:
+    row, checks = published.row, [CheckResult(**fields) for fields in published.checks]
+    return BatchReport(
+        published.batch_id, dict(row["counts"]), row["watermark_out_ms"], time.monotonic() - started, checks
+    )
 
 
 def _computed(attempt: Attempt, shared: SharedInputs | None) -> ComputedBatch:
-    """The outcome of a batch. A rerun that cannot be done is given up at once, so that no operator must abandon it.
+    """Outcome of a batch. A rerun that cannot be done is abandoned at once, so that no operator has to do it.
 
-    One that a full disk stops can be done once there is room: the next run does it. Raises `RerunAbandoned` where
-    another run was asked for it.
+    A rerun that a full disk stops is kept: the next run does it once there is room. Raises `RerunAbandoned` if another
+    run was asked for the rerun.
     """
     run, inputs = attempt.run, replace(attempt.inputs, shared=shared)
     if inputs.plan.rerun is None:
@@ -203,17 +206,18 @@ def _computed(attempt: Attempt, shared: SharedInputs | None) -> ComputedBatch:
     except Exception as error:
         if disk.refusal_of(error, run.ledger.root) is None:
             run.ledger.write(abandon_row(inputs.plan.batch_id, BY_ITSELF, str(error)), attempt.claim.epoch)
-        mine = taking.is_by_itself(inputs.plan) or (run.rerun and run.rerun.is_that_of(inputs.plan.rerun))
+        mine = taking.is_by_itself(inputs.plan) or (run.rerun and run.rerun.is_same_as(inputs.plan.rerun))
         if isinstance(error, RerunRefused) and not mine:
-            which = f"{run.definition.name}: batch {inputs.plan.batch_id}, a rerun that an earlier run had left,"
-            note = f"{which} is given up"
+            note = (
+                f"{run.definition.name}: batch {inputs.plan.batch_id}, a rerun that an earlier run left, is abandoned"
+            )
             run.note(f"{note}: {error}")
             raise RerunAbandoned(note) from error
         raise
 
 
 def _judged(attempt: Attempt, outcome: ComputedBatch) -> list[CheckResult]:
-    """The outcome of every check."""
+    """Outcome of every check."""
     definition, ledger, state = attempt.run.definition, attempt.run.ledger, attempt.due.state
     rows = [definition.root / RESULT_CHANGES.name / file.path for file in made_by(outcome.changes)]
     earlier = history(ledger.tables, state, attempt.due.plan.plan_time_ms)
@@ -221,17 +225,17 @@ def _judged(attempt: Attempt, outcome: ComputedBatch) -> list[CheckResult]:
 
 
 def _refusal(checks: Sequence[CheckResult], state: LedgerState) -> str | None:
-    """Why the checks refuse a batch that no operator has approved, or None."""
+    """Reason why the checks refuse a batch that no operator has approved; None if they accept it."""
     failed = check.critical_failures(checks)
     return check.explain(failed) if failed and not state.approved_by else None
 
 
 @contextmanager
 def explaining(run: RunRequest, claim: Claim, due: DueBatch) -> Iterator[None]:
-    """Raises errors of the block as what they mean: a mistake of the user, a lost engine, another run at work."""
-    ledger, of = run.ledger, run.definition
-    waits = due.plan.rerun is None  # a rerun is given up at once
-    explains = explained(of.file, of.expressions, of.computed_by, of_a_batch=waits)
+    """Raises errors of the block as their cause: a mistake of the user, a lost engine, or another run at work."""
+    ledger, definition = run.ledger, run.definition
+    waits = due.plan.rerun is None  # a rerun is abandoned at once
+    explains = explained(definition.file, definition.expressions, definition.computed_by, of_a_batch=waits)
     with explains, superseded_explains(ledger, claim), conflicts_explained(ledger, claim):
         try:
             with disk.refusals_named(ledger.root, due.plan.batch_id):

@@ -2,7 +2,7 @@
 
     has_work -> claim -> (freeze a plan -> begin -> complete)* -> release
 
-A batch whose files change under it is planned again, and one whose engine is lost is done again, on the next engine.
+A batch is planned again if its files change meanwhile, and done again on the next engine if its engine is lost.
 """
 
 from __future__ import annotations
@@ -29,39 +29,39 @@ if TYPE_CHECKING:
 
 
 OnLost = Callable[[], bool]
-"""Called when an engine is lost; whether the next session may be of another one."""
+"""Called when an engine is lost. Returns True if the next session can be of another engine."""
 
 
 def irreplaceable() -> bool:
-    """No other engine: what was lost is for the next run."""
+    """Refuses another engine: the next run does the batch again."""
     return False
 
 
 def has_work(run: RunRequest) -> bool:
-    """Whether there is anything to do. Needs no claim; raises as `plan` does."""
+    """Tests if there is anything to do. Needs no claim. Raises the errors of `plan`."""
     with losses_named(run.ledger.tables), looking(run):
         return first_plan(run) is not None
 
 
 @contextmanager
 def at_work(run: RunRequest, spark: Callable[[], SparkSession], on_lost: OnLost) -> Iterator[BegunBatch]:
-    """Holds the claim of a pipeline within the block. Raises `Superseded` when another run holds it."""
-    with named(run), claimed_in_time(run) as claim:
+    """Holds the claim of a pipeline within the block. Raises `Superseded` if another run holds it."""
+    with causes_named(run), claimed_in_time(run) as claim:
         yield BegunBatch(run, claim, spark, on_lost)
 
 
 @contextmanager
-def named(run: RunRequest) -> Iterator[None]:
-    """Raises what the block fails at by the name of a disk that refuses, or of files that the tables have lost."""
+def causes_named(run: RunRequest) -> Iterator[None]:
+    """Raises errors of the block with their cause: a disk that refuses writes, or lost files of the tables."""
     with disk.refusals_named(run.ledger.root), losses_named(run.ledger.tables, SourceError):
         yield
 
 
 @dataclass(slots=True)
 class BegunBatch:
-    """A pipeline that is claimed, and the batch that it has begun: an attempt, or what an earlier one has prepared.
+    """A claimed pipeline, and the batch that it has begun: an attempt, or one that an earlier attempt has prepared.
 
-    `spark` is asked for a session once for each batch that is computed.
+    `spark` is called for a session once for each batch that is computed.
     """
 
     run: RunRequest
@@ -74,30 +74,30 @@ class BegunBatch:
 
     @property
     def plan(self) -> Plan | None:
-        """The plan of the batch that it has begun."""
+        """Plan of the begun batch."""
         due = self.begun.due if isinstance(self.begun, Attempt) else self.begun
         return None if due is None else due.plan
 
     @property
     def attempt(self) -> Attempt | None:
-        """The attempt that it has begun, if there is anything to compute."""
+        """The begun attempt; None if there is nothing to compute."""
         return self.begun if isinstance(self.begun, Attempt) else None
 
     def begins(self) -> bool:
-        """Whether it begins a batch; False where nothing is left to do."""
+        """Begins the next batch. Returns False if nothing is left to do."""
         while due := due_in_time(self.run, self.claim):
-            used: list[SparkSession] = []
-            with self._step(due, used):
+            engines: list[SparkSession] = []
+            with self._step(due, engines):
                 if due.state.prepared is None:
-                    used.append(self.spark())
-                    self.begun = begin(self.run, self.claim, due, used[0])
+                    engines.append(self.spark())
+                    self.begun = begin(self.run, self.claim, due, engines[0])
                 else:
                     self.begun = due
                 return True
         return False
 
     def completes(self, shared: SharedInputs | None = None) -> BatchReport | None:
-        """The report of the batch that it has begun; None where that is to be begun again."""
+        """Completes the begun batch and returns its report; None if the batch must be begun again."""
         begun, self.begun = self.begun, None
         assert begun is not None, "a batch is begun"
         if isinstance(begun, DueBatch):
@@ -111,7 +111,7 @@ class BegunBatch:
 
     @contextmanager
     def _step(self, due: DueBatch, engines: Sequence[SparkSession] = ()) -> Iterator[None]:
-        """Raises what the block fails at as what it means, unless the batch is to be planned or done once more."""
+        """Raises errors of the block as their cause, unless the batch is to be planned or done once more."""
         limit_ms, what = self.run.definition.batch_timeout_ms, f"batch {due.plan.batch_id}"
         try:
             with explaining(self.run, self.claim, due), within(limit_ms, what, engines):
@@ -126,4 +126,4 @@ class BegunBatch:
             if not (self.replacements_left and self.on_lost()):
                 raise
             self.replacements_left -= 1
-            self.run.say("the engine was lost in the middle of a batch: doing that batch again")
+            self.run.say("the engine was lost during a batch: doing that batch again")

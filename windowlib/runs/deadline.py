@@ -1,9 +1,13 @@
-"""A bound for what may hang: an engine's job, the judge, a member of a group.
+"""Time limit for work that may hang: an engine's job, the check process, or one pipeline of several.
 
-The block runs in the process's main thread. When its time is over, the engine is asked to drop its jobs, so that the
-call that waits for them fails; where that does not help, a signal raises an error in that thread, wherever it waits;
-what waits in code that no signal reaches is ended with the whole process, `GRACE_S` later. Either way the claim is free
-and nothing is published that was not prepared: the next try finishes the batch. In other threads there is no bound.
+The block runs in the main thread of the process. When its time is over, three steps follow, until one of them ends it:
+
+- The engine is asked to drop its jobs, so that the call that waits for them fails.
+- A signal raises an error in the main thread, wherever it waits.
+- After `GRACE_S`, the whole process ends, because code that no signal reaches is waiting.
+
+In each case the claim becomes free and nothing is published that was not prepared. The next attempt finishes the batch.
+In other threads there is no time limit.
 """
 
 from __future__ import annotations
@@ -25,23 +29,23 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 GRACE_S = 60
-DROPPED_S = 10  # for an engine to drop its jobs
-UNEXPECTED = 1  # the exit code of a process that is ended; `windowlib.cli.exits` names it
+DROPPED_S = 10  # time for an engine to drop its jobs
+UNEXPECTED = 1  # exit code of a process that is ended here; `windowlib.cli.exits` names it
 
 
-OF_A_BATCH = "the next run finishes it. Where it is honest work, set batch_timeout higher or max_files_per_run lower"
-OF_A_LOOK = "run again. Where nothing else is wrong, the storage of the source or of the warehouse hangs"
-OF_A_COMMAND = "start it again. Where it is honest work, set batch_timeout higher, or ask for less"
+BATCH_ADVICE = "the next run finishes it. If it needs the time, set batch_timeout higher or max_files_per_run lower"
+LOOKUP_ADVICE = "run again. If it happens again, check if the storage of the source or of the warehouse hangs"
+COMMAND_ADVICE = "start it again. If it needs the time, set batch_timeout higher or narrow the request"
 
 
 class TimedOut(TryAgain):
-    """A batch, or a command's computation, took longer than `batch_timeout`."""
+    """A batch, or the computation of a command, took longer than `batch_timeout`."""
 
 
 class Expired(BaseException):
-    """Raised where the main thread waits; no handler of errors on the way takes it for one of its own.
+    """Raised in the main thread when the time is over. It is no `Exception`, so no handler on the way catches it.
 
-    What must be cleaned up in any case names it (`FAILED`).
+    Code that must clean up in any case names it (`FAILED`).
     """
 
 
@@ -50,12 +54,11 @@ FAILED = (Exception, Expired)
 
 @contextmanager
 def within(
-    timeout_ms: int, what: str, engines: Sequence[SparkSession] = (), advice: str = OF_A_BATCH, *, waits_ms: int = 0
+    timeout_ms: int, what: str, engines: Sequence[SparkSession] = (), advice: str = BATCH_ADVICE, *, waits_ms: int = 0
 ) -> Iterator[None]:
-    """Raises `TimedOut` where the block takes longer than `timeout_ms`; `what` begins the sentence, `advice` ends it.
+    """Raises `TimedOut` if the block takes longer than `timeout_ms`. `what` begins the sentence, `advice` ends it.
 
-    Then `engines` are asked to drop what they still compute. `waits_ms` is how much longer the block may take because
-    it waits for something on purpose.
+    Then `engines` are asked to drop their jobs. `waits_ms` is added to the limit for intended waiting.
 
     >>> with within(60_000, "batch 1"):
     ...     pass
@@ -79,7 +82,7 @@ def within(
 
 
 class _Watch:
-    """What looks over a block of the main thread, from a thread of its own; `sentence` is said if the process ends."""
+    """Watches a block of the main thread from a separate thread. `sentence` is printed if the process ends."""
 
     def __init__(self, sentence: str, engines: Sequence[SparkSession]) -> None:
         self.sentence, self.engines = sentence, engines
@@ -87,7 +90,7 @@ class _Watch:
         self._ending, self._thread = threading.Lock(), threading.get_ident()
 
     def alarm(self, number: int, frame: FrameType | None) -> None:
-        """Where the main thread is when the signal reaches it."""
+        """Handles the signal in the main thread."""
         if not self.done.is_set():
             raise Expired
 
@@ -99,8 +102,8 @@ class _Watch:
         for engine in self.engines:
             threading.Thread(target=_interrupt, args=(engine,), daemon=True).start()
         if self.engines and self.done.wait(DROPPED_S):
-            return  # the engine has dropped its jobs, and the caller that waited for them has seen it
-        for _ in range(GRACE_S):  # again and again: what cleans up on the way may wait, too
+            return  # the engine has dropped its jobs, and the caller that waited for them has failed
+        for _ in range(GRACE_S):  # repeated, because code that cleans up may wait, too
             with self._ending:
                 if self.done.is_set():
                     return
@@ -110,18 +113,18 @@ class _Watch:
         _end(self.sentence)
 
     def end(self) -> None:
-        """The block has ended: from here on no signal is sent."""
+        """Ends the watch. From here on no signal is sent."""
         with self._ending:
             self.done.set()
 
 
 def bounded(limit_ms: int, what: str, spark: SparkSession) -> AbstractContextManager[None]:
-    """What a command computes outside of batches has `batch_timeout` as a batch has; raises `TimedOut`."""
-    return within(limit_ms, what, [spark], OF_A_COMMAND)
+    """Limits a computation outside of batches to `batch_timeout`, passed as `limit_ms`. Raises `TimedOut`."""
+    return within(limit_ms, what, [spark], COMMAND_ADVICE)
 
 
 def _interrupt(spark: SparkSession) -> None:
-    """An engine that cannot drop its jobs, or does not answer, is left alone."""
+    """Asks an engine to drop its jobs. Ignores one that cannot, or that does not answer."""
     with suppress(Exception):
         spark.interruptAll()
 

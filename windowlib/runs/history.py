@@ -1,4 +1,4 @@
-"""The figures of earlier batches, which the checks compare a batch with."""
+"""Figures of earlier batches, for the checks of a batch."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from windowlib.quality.baselines import HOUR_MS, NEEDED, WEEK_MS, WEEKS
 from windowlib.quality.figures import RECENT
 from windowlib.quality.firings import EARLY
 
-LOOKED_AT = 4 * RECENT  # batches of a file: some of them may be reruns
-OF_RERUN = "rerun_from_ms"  # a figure that only reruns have
+LOOKED_AT = 4 * RECENT  # batches read of a file, because some of them may be reruns
+OF_RERUN = "rerun_from_ms"  # figure that only reruns have
 PLANNED = pa.schema(
     [("batch_id", pa.int64()), ("plan_time", pa.timestamp("us", "UTC")), ("figure", pa.string()), ("value", pa.int64())]
 )
@@ -34,15 +34,18 @@ Past = dict[int, dict[str, int | None]]  # by batch
 
 
 def history(tables: Tables, state: LedgerState, plan_time_ms: int) -> list[dict[str, int | None]]:
-    """The figures of the newest `RECENT` batches that are not reruns, and before them the main figures of those planned
-    at the same hour of the week in the `WEEKS` weeks before `plan_time_ms`; oldest first. None from before a
-    migration, which had other windows."""
+    """Figures of earlier batches that are not reruns, oldest first.
+
+    First come the main figures of batches planned at the same hour of the week in the `WEEKS` weeks before
+    `plan_time_ms`. Then come all figures of the newest `RECENT` batches. Batches before a migration are left out,
+    because they had other windows.
+    """
     since = migrated_by(state.commit)
-    newest = {number: one for number, one in _newest(tables, state).items() if number > since}
-    same_hour = sorted(one for one in _same_hour(tables, state, plan_time_ms).items() if one[0] > since)
-    ordinary = [number for number, one in sorted(newest.items()) if OF_RERUN not in one][-RECENT:]
-    same_hour = [(number, one) for number, one in same_hour if OF_RERUN not in one]
-    before = [one for number, one in same_hour if number not in ordinary and {*NEEDED} <= one.keys()]
+    newest = {number: figures for number, figures in _newest(tables, state).items() if number > since}
+    same_hour = sorted(batch for batch in _same_hour(tables, state, plan_time_ms).items() if batch[0] > since)
+    ordinary = [number for number, figures in sorted(newest.items()) if OF_RERUN not in figures][-RECENT:]
+    same_hour = [(number, figures) for number, figures in same_hour if OF_RERUN not in figures]
+    before = [figures for number, figures in same_hour if number not in ordinary and {*NEEDED} <= figures.keys()]
     return [*before, *(newest[number] for number in ordinary)]
 
 
@@ -59,30 +62,30 @@ def _newest(tables: Tables, state: LedgerState) -> Past:
 
 
 def _of_newest_batches(path: Path) -> list[dict[str, Any]]:
-    """The rows of the newest `LOOKED_AT` batches in a file, into which many small ones may have been put together."""
+    """Rows of the newest `LOOKED_AT` batches in a file. A compacted file may have many more."""
     parts = list[pa.Table]()
     for part, left in row_groups.newest_first(path, "batch_id", FIGURES):
         parts.append(part)
-        newest = sorted({number for one in parts for number in one["batch_id"].to_pylist()})[-LOOKED_AT:]
+        newest = sorted({number for rows in parts for number in rows["batch_id"].to_pylist()})[-LOOKED_AT:]
         if left is None or (len(newest) == LOOKED_AT and newest[0] > left):
             break
-    return [row for one in parts for row in data_files.rows_of(one) if row["batch_id"] >= newest[0]]
+    return [row for rows in parts for row in data_files.rows_of(rows) if row["batch_id"] >= newest[0]]
 
 
 def _same_hour(tables: Tables, state: LedgerState, plan_time_ms: int) -> Past:
-    """By batch, the figures that baselines need, of those planned at this hour in the weeks before.
+    """Figures that baselines need, by batch, of batches planned at this hour in the weeks before.
 
-    Read are the row groups, of the files, whose statistics allow such a row, each once: at most `WEEKS` hours, and what
-    lies in a group with them.
+    Reads only row groups whose statistics allow such a row, each once. They hold at most `WEEKS` hours and the other
+    rows of these groups.
     """
     table, spans = tables[RUN_METRICS.name], _same_hours(plan_time_ms)
     files = table.files(state.pinned(RUN_METRICS.name))
-    found = {file.path for span in spans for file in overlapping(files, "plan_time", "plan_time", span)}
+    paths = {file.path for span in spans for file in overlapping(files, "plan_time", "plan_time", span)}
     batches: Past = {}
-    for path in sorted(found):
+    for path in sorted(paths):
         for row in data_files.rows_of(_planned_in(table.folder / path, spans)):
-            one = batches.setdefault(row["batch_id"], {"plan_time_ms": time_of(row["plan_time"])})
-            one[row["figure"]] = row["value"]
+            figures = batches.setdefault(row["batch_id"], {"plan_time_ms": time_of(row["plan_time"])})
+            figures[row["figure"]] = row["value"]
     return batches
 
 
@@ -93,7 +96,7 @@ def _same_hours(plan_time_ms: int) -> list[TimeRange]:
 
 
 def _planned_in(path: Path, spans: Sequence[TimeRange]) -> pa.Table:
-    """The rows of a file, of figures that baselines need, that were planned in one of some spans."""
+    """Rows of a file with figures that baselines need, planned in one of the spans."""
     bounds = sorted((utc(span.from_ms), utc(span.to_ms + 1)) for span in spans)
     ends = [end for _, end in bounds]
 

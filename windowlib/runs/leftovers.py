@@ -1,9 +1,10 @@
-"""What attempts that died have left on disk: it belongs to no attempt that can still publish, so it is removed.
+"""Removal of files that dead attempts left on disk. No attempt can still publish them.
 
-An attempt fails by itself without leaving anything; one that is killed leaves the folder that it wrote to, a
-publication that no row of the ledger names, and files that it had moved into tables already. What was there *before* a
-claim is of earlier claims, and their attempts are over: the ledger takes no row of theirs any more. What the ledger has
-fixed (a `prepare` row) is kept, whichever process wrote it, and so is what a table holds.
+A failed attempt cleans up after itself. A killed one leaves its staging folder, a publication that no row of the ledger
+names, and files that it has already moved into tables.
+
+Everything that existed *before* a claim belongs to earlier claims. Their attempts are over, because the ledger accepts
+no row of theirs any more. Publications with a `prepare` row and files that a table holds are kept.
 """
 
 from __future__ import annotations
@@ -29,19 +30,19 @@ _FOLDER = re.compile(rf"{_ATTEMPT.pattern}-[0-9a-f]{{8}}")
 
 @dataclass(frozen=True, slots=True)
 class Leftovers:
-    """What there was before a claim: folders of attempts, and publications that were written down."""
+    """Folders of attempts, and files of publications, that existed before a claim."""
 
     folders: tuple[Path, ...]
     publications: tuple[Path, ...]
 
     @classmethod
     def before_a_claim(cls, root: Path) -> Leftovers:
-        """Looks; call it before the pipeline is claimed."""
+        """Lists the leftovers. Call it before the pipeline is claimed."""
         folders = (path for path in _in(staging_folder(root)) if _FOLDER.fullmatch(path.name))
         return cls(tuple(folders), tuple(_in(root / prepare.FOLDER)))
 
     def remove(self, ledger: Ledger, claim: Claim, *, also_in_tables: bool) -> None:
-        """Removes what belongs to attempts that are over. What the disk does not let go of is left to the next run."""
+        """Removes files of attempts that are over. Files that the disk does not delete stay for the next run."""
         fixed = ledger.state().prepared
         for folder in self.folders:
             shutil.rmtree(folder, ignore_errors=True)
@@ -58,29 +59,29 @@ def _in(folder: Path) -> list[Path]:
 
 
 def _in_tables(ledger: Ledger, claim: Claim) -> Iterator[Path]:
-    """The files in the tables' folders of earlier claims' attempts that have not come to a prepared publication."""
-    found = list(_of_attempts(ledger, claim))
-    if not found:
+    """Files in the tables' folders that attempts of earlier claims wrote for a publication that was never prepared."""
+    candidates = list(_of_attempts(ledger, claim))
+    if not candidates:
         return
     table = ledger.tables[LEDGER.name]
-    since = min(batch for _, batch, _ in found)
+    since = min(batch for _, batch, _ in candidates)
     rows = list(rows_of_kinds(table, table.version(), {"plan", "prepare"}, ("batch_id", "epoch"), since))
     fixed = {(row["batch_id"], row["epoch"]) for row in rows if row["kind"] == "prepare"}
-    known = {row["batch_id"] for row in rows if row["kind"] == "plan"}
-    for path, batch, epoch in found:
-        if batch in known and (batch, epoch) not in fixed:  # else a name by chance
+    planned = {row["batch_id"] for row in rows if row["kind"] == "plan"}
+    for path, batch, epoch in candidates:
+        if batch in planned and (batch, epoch) not in fixed:  # a batch that was not planned: a name by chance
             yield path
 
 
 def _of_attempts(ledger: Ledger, claim: Claim) -> Iterator[tuple[Path, int, int]]:
-    """The files that no table holds and whose name is that of an earlier claim's attempt, with its batch and epoch."""
+    """Files that no table holds and whose name is that of an earlier claim's attempt, with its batch and epoch."""
     for name in COMMIT_ORDER:
         folder = ledger.root / name
         held = {folder / file.path for file in _files(ledger, name)}
         for path in folder.rglob("*-*-*.parquet"):
-            found = _ATTEMPT.fullmatch("-".join(path.name.split("-")[:2]))
-            if found and path not in held and int(found["epoch"]) < claim.epoch:
-                yield path, int(found["batch"]), int(found["epoch"])
+            match = _ATTEMPT.fullmatch("-".join(path.name.split("-")[:2]))
+            if match and path not in held and int(match["epoch"]) < claim.epoch:
+                yield path, int(match["batch"]), int(match["epoch"])
 
 
 def _files(ledger: Ledger, table: str) -> list[data_files.DataFile]:

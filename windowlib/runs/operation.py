@@ -1,18 +1,20 @@
 """Frame of every operation that changes a pipeline: a run, maintenance, a migration, an erasure, or a decision.
 
     with held(ledger, note) as pipeline:    # claim, fence, settle
-        changes = ...                       # decide: all that is particular to the operation
+        changes = ...                       # decide: the part that differs between operations
         pipeline.publish(publication)       # publish, while no later claim exists
 
-The claim is released at the end, however the operation ends. An older run can be slow instead of dead: then it still
-publishes what was prepared. **Fencing rule**: an empty commit to every table makes its next commit fail, where what it
-publishes is not what this operation goes on from. There are two such cases:
+The claim is released at the end, even if the operation fails. An older run may be slow instead of dead: then it still
+publishes its prepared batch.
 
-* The last run or command did not release its claim. It may have died while it gave up a batch.
-* This operation gives up a batch that is prepared (`Settlement.GIVE_UP`). `abandon` needs no fence for that: it moves
-  every table on as it takes the batch back (`windowlib.publication.start_versions.give_up`).
+**Fencing rule**: an empty commit to every table makes the next commit of an older run fail. Fencing is needed if the
+older run could publish anything that this operation does not build on. There are two such cases:
 
-A batch that stays prepared needs none either, as every run publishes exactly that one.
+* The last run or command did not release its claim. It may have died while it abandoned a batch.
+* This operation abandons a prepared batch (`Settlement.GIVE_UP`). `abandon` needs no fence, because it commits to every
+  table anyway (`windowlib.publication.start_versions.give_up`).
+
+A batch that stays prepared needs no fence either, because every run publishes exactly that batch.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from windowlib.ledger import prepare
-from windowlib.ledger.lease import deciding
+from windowlib.ledger.lease import explained_lease
 from windowlib.ledger.ledger import Ledger
 from windowlib.ledger.prepare import Publication
 from windowlib.ledger.rows import Claim, Commit, LedgerState
@@ -31,27 +33,26 @@ from windowlib.publication.start_versions import check_counts, fence, standing
 from windowlib.runs.leftovers import Leftovers
 from windowlib.runs.publication import publish
 
-Note = Callable[[str], None]  # gets a sentence that an operator should know
+Note = Callable[[str], None]  # receives a sentence for the operator
 
 
 def silent(note: object) -> None:
-    """Drops a note; the ledger holds what it is about."""
+    """Drops a note. The ledger records its subject."""
 
 
 class Settlement(Enum):
-    """Treatment of a batch that was prepared and not published before an operation."""
+    """Treatment of a batch that was prepared but not published before an operation."""
 
     KEEP = "it stays as it was prepared"
     PUBLISH = "it is published first, unless its checks refuse it"
-    GIVE_UP = "it is given up by the operation"
+    GIVE_UP = "it is abandoned by the operation"
 
 
 @dataclass(frozen=True, slots=True)
 class HeldPipeline:
-    """A pipeline that this process has claimed: no older claim can write to its ledger any more.
+    """A pipeline that this process has claimed. No older claim can write to its ledger any more.
 
-    `state` is what the ledger says once the pipeline is fenced and settled; `settled` says that a batch was published
-    for that.
+    `state` is the state of the ledger after fencing and settling. `settled` is True if a batch was published for that.
     """
 
     ledger: Ledger
@@ -62,11 +63,11 @@ class HeldPipeline:
     @property
     def commit(self) -> Commit:
         """The newest batch. The operation has checked before its claim that there is one."""
-        assert self.state.commit is not None, "it was looked for before the claim"
+        assert self.state.commit is not None, "the operation has checked it before the claim"
         return self.state.commit
 
     def check(self) -> None:
-        """Raises `Superseded` where a later claim exists."""
+        """Raises `Superseded` if a later claim exists."""
         self.ledger.check(self.claim.epoch)
 
     def attempt(self, batch_id: int) -> str:
@@ -76,7 +77,7 @@ class HeldPipeline:
     def standing(self) -> dict[str, int]:
         """Version of each table, with the rows that the newest batch left.
 
-        Takes back the commits of batches that were given up. Raises `ForeignChange`, `LostRows`, `Superseded`.
+        Undoes the commits of abandoned batches. Raises `ForeignChange`, `LostRows`, `Superseded`.
         """
         versions = standing(self.ledger.tables, self.commit.versions, self.check)
         check_counts(self.ledger.tables, versions, self.commit)
@@ -89,19 +90,19 @@ class HeldPipeline:
 
 @contextmanager
 def held(ledger: Ledger, note: Note = silent, settlement: Settlement = Settlement.KEEP) -> Iterator[HeldPipeline]:
-    """Claims the pipeline, fences and settles it, holds it while the block works, and releases it.
+    """Claims the pipeline, fences and settles it, holds it during the block, and releases it.
 
-    Removes the files that attempts which are over have left. Raises `Superseded` where another run holds the pipeline
-    or takes it over, `Overtaken` where another program is faster with a table again and again.
+    Removes the files of attempts that are over. Raises `Superseded` if another run holds the pipeline or takes it over,
+    and `Overtaken` if other programs commit to a table first in every attempt.
     """
     leftovers = Leftovers.before_a_claim(ledger.root)
     before, claim = ledger.claim(note)
-    with deciding(ledger, claim):
+    with explained_lease(ledger, claim):
         if before.left_by_a_dead_run or (before.prepared and settlement is Settlement.GIVE_UP):
             fence(ledger.tables, before.versions)
         leftovers.remove(ledger, claim, also_in_tables=before.left_by_a_dead_run)
-        state, settles = ledger.state(), False
+        state, settled = ledger.state(), False
         if settlement is Settlement.PUBLISH and state.prepared and not state.is_refused:
             publish(ledger, claim, prepare.read(ledger.root, state.prepared))
-            state, settles = ledger.state(), True
-        yield HeldPipeline(ledger, claim, state, settles)
+            state, settled = ledger.state(), True
+        yield HeldPipeline(ledger, claim, state, settled)

@@ -1,11 +1,11 @@
-"""What one batch makes visible, and how: prepared once, then rolled forward by the run that finds it.
+"""Publication of one batch: prepared once, then rolled forward by whichever run finds it.
 
-    made = publication(attempt, versions, outcome, checks)     # every file of every table, and the commit row
-    prepared = prepare.write(root, made)                       # all of it on the disk
-    fix(ledger, claim, made, prepared, refused)                # fixed: from here on nothing is computed
-    publish(ledger, claim, made)                               # the tables, then the ledger's commit row
+    to_publish = publication(attempt, versions, outcome, checks)  # every file of every table, and the commit row
+    prepared = prepare.write(root, to_publish)                    # all of it synced
+    fix(ledger, claim, to_publish, prepared, refused)             # fixed: from here on nothing is computed
+    publish(ledger, claim, to_publish)                            # the tables, then the ledger's commit row
 
-The commit row comes last: from then on the batch exists (`windowlib.ledger.prepare`).
+The commit row comes last. From then on the batch exists (`windowlib.ledger.prepare`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from windowlib.definition.instants import utc
 from windowlib.delta import checkpoints
 from windowlib.delta.tables import Tables
 from windowlib.ledger import prepare
-from windowlib.ledger.lease import again_while_ours
+from windowlib.ledger.lease import retry_while_claimed
 from windowlib.ledger.ledger import Ledger
 from windowlib.ledger.prepare import Prepared, Publication
 from windowlib.ledger.rows import Claim, Plan, commit_row, prepare_row
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 def publication(
     tables: Tables, plan: Plan, versions: Mapping[str, int], outcome: ComputedBatch, checks: Sequence[CheckResult]
 ) -> Publication:
-    """What a batch that was computed and judged publishes, from tables at `versions`."""
+    """Publication of a batch that was computed and judged, for tables at `versions`."""
     plan_time = utc(plan.plan_time_ms)
     about = {"batch_id": plan.batch_id, "plan_time": plan_time}
     figures = [{**about, "figure": name, "value": value} for name, value in outcome.figures.items()]
@@ -47,40 +47,40 @@ def publication(
     counts = {name: value for name, value in outcome.figures.items() if value is not None}
     late_out_ms = plan.late_after_ms(outcome.watermark_out_ms)
     row = commit_row(plan, outcome.watermark_out_ms, late_out_ms, counts)
-    made = Publication(f"{plan.batch_id}-{uuid.uuid4()}", plan.batch_id, (), row, tuple(map(asdict, checks)))
+    draft = Publication(f"{plan.batch_id}-{uuid.uuid4()}", plan.batch_id, (), row, tuple(map(asdict, checks)))
     for name in COMMIT_ORDER:
         try:
             change = table_change(tables, name, changed.get(name, StagedChanges()), versions.get(name))
         except Exception:
             with suppress(OSError):
-                prepare.drop(tables.root, made)  # so far
+                prepare.drop(tables.root, draft)  # the files written so far
             raise
-        made = replace(made, changes=(*made.changes, change))
-    return made
+        draft = replace(draft, changes=(*draft.changes, change))
+    return draft
 
 
-def fix(ledger: Ledger, claim: Claim, made: Publication, prepared: Prepared, refused: str | None) -> None:
-    """Names a publication that was written down, so that every later attempt rolls exactly this one forward.
+def fix(ledger: Ledger, claim: Claim, to_publish: Publication, prepared: Prepared, refused: str | None) -> None:
+    """Writes the prepare row, so that every later attempt rolls exactly this publication forward.
 
-    `refused` says why the checks hold it back until an operator approves it. Raises `Superseded`.
+    `refused` is the reason of the checks; the batch then waits for an operator's approval. Raises `Superseded`.
     """
-    ledger.write(prepare_row(made.batch_id, prepared, refused), claim.epoch)
+    ledger.write(prepare_row(to_publish.batch_id, prepared, refused), claim.epoch)
 
 
-def publish(ledger: Ledger, claim: Claim, made: Publication) -> None:
-    """Commits what is not committed yet of a prepared publication, then the batch itself; computes nothing.
+def publish(ledger: Ledger, claim: Claim, to_publish: Publication) -> None:
+    """Commits the parts of a prepared publication that are not committed yet, then the batch itself. Computes nothing.
 
-    A table that another program moved after it was judged, as a compaction does, is judged again: so are all. Raises
-    `Superseded` when another run has taken over, `Overtaken`, and `ForeignChange` before any table is touched.
+    If another program commits to a table after it was judged, as a compaction does, all tables are judged again. Raises
+    `Superseded` if another run has taken over, `Overtaken`, and `ForeignChange` before any table is changed.
     """
-    versions = again_while_ours(ledger, claim, lambda: _rolled_forward(ledger, claim, made))
-    ledger.write({**made.row, "versions": versions}, claim.epoch)
-    prepare.forget(ledger.root, made)
+    versions = retry_while_claimed(ledger, claim, lambda: _rolled_forward(ledger, claim, to_publish))
+    ledger.write({**to_publish.row, "versions": versions}, claim.epoch)
+    prepare.forget(ledger.root, to_publish)
     for name, version in versions.items():
         checkpoints.make_if_due(ledger.tables[name], version)
 
 
-def _rolled_forward(ledger: Ledger, claim: Claim, made: Publication) -> dict[str, int]:
-    judged = roll_forward.judge(ledger.tables, made)
+def _rolled_forward(ledger: Ledger, claim: Claim, to_publish: Publication) -> dict[str, int]:
+    judged = roll_forward.judge(ledger.tables, to_publish)
     ledger.check(claim.epoch)
-    return roll_forward.roll_forward(ledger.tables, made, judged)
+    return roll_forward.roll_forward(ledger.tables, to_publish, judged)

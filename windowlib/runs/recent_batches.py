@@ -1,6 +1,6 @@
-"""What runs have committed lately, as they reported it themselves, or would have.
+"""Reports of recently committed batches, as their runs made them or would have made them.
 
-A run whose caller was killed goes on and reports to no one; what it did is asked for here.
+A run whose caller was killed goes on, but its report is lost. The restarted caller reads it here.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from windowlib.quality.check import CheckResult
 from windowlib.runs.attempt import BatchReport
 
 SECONDS_UNKNOWN = 0.0
-BEGUN = {"claim", "plan"}  # rows of the ledger after which work on a batch begins
+BEGUN = {"claim", "plan"}  # kinds of ledger rows after which work on a batch begins
 
 
 def committed_since(definition: Definition, since_ms: int) -> list[BatchReport]:
-    """The batches that were committed at `since_ms` or later, oldest first, by the clocks of those who wrote them.
+    """Batches committed at `since_ms` or later, oldest first, by the clocks of the runs that committed them.
 
-    Their seconds passed from their plan, or their run's start if that came later, to their commit.
+    `seconds` counts from the plan to the commit, or from the start of the run if that is later than the plan.
     """
     ledger = ledger_of(definition)
     state, table = ledger.state(), ledger.tables[LEDGER.name]
     columns = ("batch_id", "at", "counts", "watermark_out_ms", "sequence")
-    found = rows_of_kinds(table, state.version, {"commit", *BEGUN}, columns)
-    written = sorted(found, key=lambda row: int(row["sequence"]))
+    unsorted = rows_of_kinds(table, state.version, {"commit", *BEGUN}, columns)
+    written = sorted(unsorted, key=lambda row: int(row["sequence"]))
     commits = [row for row in written if row["kind"] == "commit" and at_ms_of(row) >= since_ms]
     rows, seconds = sorted(commits, key=lambda row: int(row["batch_id"])), _seconds(written)
     checks = _checks(ledger, state, rows[0]["batch_id"]) if rows else {}
@@ -48,7 +48,7 @@ def committed_since(definition: Definition, since_ms: int) -> list[BatchReport]:
 
 
 def _seconds(rows: Sequence[Mapping[str, Any]]) -> dict[int, float]:
-    """By batch, how long it took; of rows of the ledger in their order."""
+    """Duration of each batch, from ledger rows in their order."""
     began_ms, seconds = None, dict[int, float]()
     for row in rows:
         if row["kind"] in BEGUN:
@@ -59,11 +59,11 @@ def _seconds(rows: Sequence[Mapping[str, Any]]) -> dict[int, float]:
 
 
 def _checks(ledger: Ledger, state: LedgerState, first_batch_id: int) -> dict[int, list[CheckResult]]:
-    """The outcomes of the checks by batch, from `first_batch_id` on."""
-    table, found = ledger.tables[DQ_RESULTS.name], dict[int, list[CheckResult]]()
+    """Outcomes of the checks by batch, from `first_batch_id` on."""
+    table, checks = ledger.tables[DQ_RESULTS.name], dict[int, list[CheckResult]]()
     files = table.files(state.pinned(DQ_RESULTS.name))
     newer = [file for file in files if file.high.get("batch_id", first_batch_id) >= first_batch_id]
     for row in table.rows(newer, DQ_RESULTS.columns):
         if row["batch_id"] >= first_batch_id:
-            found.setdefault(row["batch_id"], []).append(small.of_row(CheckResult, row))
-    return found
+            checks.setdefault(row["batch_id"], []).append(small.of_row(CheckResult, row))
+    return checks

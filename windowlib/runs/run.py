@@ -1,7 +1,7 @@
-"""A run of one pipeline: what it is asked for, the claim that it holds, and the batch that is due next.
+"""A run of one pipeline: its request, the claim that it holds, and the batch that is due next.
 
-A run claims the pipeline before it works. Another that was taken for dead, and is not, can no longer prepare anything:
-the ledger refuses its rows. What it had prepared, both publish, once.
+A run claims the pipeline before it works. An older run that was taken for dead but still works can no longer prepare
+anything, because the ledger refuses its rows. If it has already prepared a batch, both runs publish that batch, once.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from windowlib.ledger.ledger import Clock, Ledger, wall_clock_ms
 from windowlib.ledger.rerun_request import Rerun, RerunAlreadyDone
 from windowlib.ledger.rows import Claim, LedgerState, Plan
 from windowlib.ledger.set_aside_files import files_set_aside
-from windowlib.runs.deadline import OF_A_LOOK, within
+from windowlib.runs.deadline import LOOKUP_ADVICE, within
 from windowlib.runs.operation import Note, held, silent
 from windowlib.source import listing as source
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Doing = str | Callable[[], str]  # what is being done, or a call that gives it as it is now
-Say = Callable[[Doing], None]  # shows it in a line of progress
-PLANS = 5  # of one batch in one run, as its files change again and again
+Doing = str | Callable[[], str]  # current step in words, or a call that returns it
+Say = Callable[[Doing], None]  # shows the step in a line of progress
+PLANS = 5  # plans of one batch in one run, if its files keep changing
 
 
 @contextmanager
 def saying(say: Say, what: str, spark: SparkSession) -> Iterator[None]:
-    """Says what the block does and how far the engine is with it, where progress is shown."""
+    """Shows the step of the block, with the engine's progress, if progress is shown."""
     if say is silent:
         yield
         return
@@ -45,10 +45,9 @@ def saying(say: Say, what: str, spark: SparkSession) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What a run is asked for: everything new, with `finish` the end of the source, or else one `rerun`.
+    """Request of a run: everything new, with `finish` the end of the source, or one `rerun` instead.
 
-    `look` finds the files of the source that are there; `note` is called with what an operator should know, `say` with
-    what is being done.
+    `look` lists the files of the source. `note` gets sentences for the operator, `say` the current step.
     """
 
     definition: Definition
@@ -70,20 +69,20 @@ class RunRequest:
         note: Note = silent,
         say: Say = silent,
     ) -> RunRequest:
-        """A run of a pipeline by a clock; its tables are opened when they are first read."""
+        """Creates the request of a run that uses `clock`. Tables are opened when they are first read."""
         return cls(definition, ledger_of(definition, clock), finish, rerun, note=note, say=say)
 
 
 @dataclass(frozen=True, slots=True)
 class DueBatch:
-    """A batch to be done: its frozen plan, and what the ledger says."""
+    """A batch to do: its frozen plan and the state of the ledger."""
 
     plan: Plan
     state: LedgerState
 
 
 def first_plan(run: RunRequest) -> Plan | None:
-    """The plan of the first batch; None when there is nothing to do. Needs no claim; raises as `plan` does.
+    """Plan of the first batch; None if there is nothing to do. Needs no claim. Raises the errors of `plan`.
 
     A rerun is not frozen before the run has claimed the pipeline. Raises `RerunAlreadyDone`.
     """
@@ -96,10 +95,10 @@ def first_plan(run: RunRequest) -> Plan | None:
 
 
 def next_due(run: RunRequest, claim: Claim) -> DueBatch | None:
-    """The batch whose plan is frozen, else the next one, frozen now; None when there is nothing to do.
+    """The batch whose plan is frozen, else the next one, which is frozen now; None if there is nothing to do.
 
-    A plan that was made under other terms, or whose files have changed, and led to nothing that is prepared, is
-    replaced, by what is there now: what `look` has kept for several pipelines is as old as the plan may be.
+    A plan is replaced if its terms or files have changed and nothing of it is prepared. The new plan lists the source
+    again, because a listing shared by several pipelines may be as old as the plan.
     """
     due = _frozen(run)
     if due is None or due.state.prepared or (stale := _why_stale(run.definition, due.plan)) is None:
@@ -117,7 +116,7 @@ def next_due(run: RunRequest, claim: Claim) -> DueBatch | None:
 
 
 def _why_stale(definition: Definition, plan: Plan) -> str | None:
-    """Why a plan must be made again, in words; None where it still holds."""
+    """Reason why a plan must be made again; None if it still holds."""
     if changed := other_terms(definition, plan):
         return f"was planned under other terms ({changed})"
     aside = files_set_aside(definition.root)
@@ -139,32 +138,33 @@ def _frozen(run: RunRequest) -> DueBatch | None:
     return DueBatch(plan, state) if plan else None
 
 
-def _rerun(run: RunRequest, asked: Rerun, state: LedgerState) -> Plan:
-    """The plan of a rerun. Raises `RerunAlreadyDone` where a batch has done what its dry run said."""
-    if asked.preview_id is not None and (batch_id := batch_of_preview(run.ledger.tables, asked.preview_id)) is not None:
-        raise RerunAlreadyDone(asked.preview_id, batch_id)
-    return rerun_plan(run.definition, run.ledger.tables, state, asked, run.ledger.clock, run.look)
+def _rerun(run: RunRequest, rerun: Rerun, state: LedgerState) -> Plan:
+    """Plan of a rerun. Raises `RerunAlreadyDone` if a batch has already applied its preview."""
+    if rerun.preview_id is not None and (batch_id := batch_of_preview(run.ledger.tables, rerun.preview_id)) is not None:
+        raise RerunAlreadyDone(rerun.preview_id, batch_id)
+    return rerun_plan(run.definition, run.ledger.tables, state, rerun, run.ledger.clock, run.look)
 
 
 def looking(run: RunRequest) -> AbstractContextManager[None]:
-    """What a run does before its batch has `batch_timeout` as the batch has: listing a source may hang, too."""
-    return within(run.definition.batch_timeout_ms, "looking for the next batch", (), OF_A_LOOK)
+    """Limits the work before a batch to `batch_timeout`, because listing a source may hang, too."""
+    return within(run.definition.batch_timeout_ms, "looking for the next batch", (), LOOKUP_ADVICE)
 
 
 def due_in_time(run: RunRequest, claim: Claim) -> DueBatch | None:
-    """As `next_due`; raises `TimedOut`."""
+    """Returns `next_due` within the time limit. Raises `TimedOut`."""
     with looking(run):
         return next_due(run, claim)
 
 
 @contextmanager
 def claimed_in_time(run: RunRequest) -> Iterator[Claim]:
-    """As `held`, which may wait for a sign of another run as long as that has time to give one.
+    """Holds the pipeline within the block and yields its claim (`held`).
 
-    Raises `TimedOut` where it takes longer to get the claim.
+    Raises `TimedOut` if claiming takes longer than `batch_timeout` plus the time that another run has to show a sign of
+    life.
     """
     with ExitStack() as stack:
         limit_ms, waits_ms = run.definition.batch_timeout_ms, run.ledger.longest_lease_ms()
-        with within(limit_ms, "claiming the pipeline", (), OF_A_LOOK, waits_ms=waits_ms):
+        with within(limit_ms, "claiming the pipeline", (), LOOKUP_ADVICE, waits_ms=waits_ms):
             pipeline = stack.enter_context(held(run.ledger, run.note))
         yield pipeline.claim

@@ -1,8 +1,8 @@
-"""Errors of Spark that the definition or the source caused, said as mistakes of the user.
+"""Errors of Spark that the definition or the source caused, explained as mistakes of the user.
 
-Spark names its errors: `[DIVIDE_BY_ZERO] Division by zero. …`. Those named here come from what a user wrote: an
-expression that does not fit the columns, a value that does not fit the expression, a file that cannot be read.
-Whatever else Spark fails at is raised as it is.
+Spark names its errors: `[DIVIDE_BY_ZERO] Division by zero. …`. The errors named here have a cause that a user can
+change: an expression that does not fit the columns, a value that does not fit the expression, or a file that cannot be
+read. All other errors of Spark are raised unchanged.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ TYPES = (
 FILES = ("CANNOT_READ_FILE_FOOTER", "FAILED_READ_FILE", "PARQUET_TYPE_ILLEGAL")
 NOT_UTF8 = "INVALID_UTF8_STRING"
 LOST = "ended, dropped the session, or gave an answer that cannot be read"
-AGAIN = "nothing was changed: give the command again"
+AGAIN = "nothing was changed: repeat the command"
 
 _TOO_MANY = re.compile(rf"{re.escape(TOO_MANY)}: (.+?)(?:\s*SQLSTATE|\n|$)")
 _OURS = re.compile(r"^windowlib\.[\w.]+: (.+)$", re.MULTILINE)
-_UNREADABLE = re.compile(rf"\b{UnreadableRows.__name__}: (.+)$", re.MULTILINE)  # also of a worker that reads another's
+_UNREADABLE = re.compile(rf"\b{UnreadableRows.__name__}: (.+)$", re.MULTILINE)  # also raised in Python workers
 _NAMED = re.compile(r"\[([A-Z0-9_]+)(?:\.[A-Z_.]+)?\] (.*?)(?:\s*SQLSTATE|\n|$)")
-# Sail has no names for them.
+# Sail does not name these errors.
 _SAILS_TWINS = re.compile(r"Schema contains duplicate unqualified field name \\?\"?([^\"\\\n]+)")
 _SAILS_OVERFLOW = re.compile(
     r"value of \S+ is out of range \w+|\S+ is too (?:large|small) to store in a Decimal128.*|\w+ overflow on .*"
@@ -62,15 +62,15 @@ _SAILS_DIVISION = re.compile(r"[Dd]ivi(?:sion|de) by zero")
 
 
 class WorkerError(WindowError):
-    """An element, a window or a user's code was refused while Spark ran the operator."""
+    """An element, a window or the user's code was refused while Spark ran the operator."""
 
 
 @contextmanager
 def explained(file: Path, expressions: Mapping[str, str], engine: str, *, of_a_batch: bool = True) -> Iterator[None]:
-    """Raises `InvalidSpec` or `SourceError` where the user can correct what Spark fails at, or `EngineLost`.
+    """Raises `InvalidSpec` or `SourceError` if the user can correct the cause of Spark's error, or `EngineLost`.
 
-    What the block computes is `of_a_batch`, which then waits, or only looked at: then nothing has to be dropped. Named
-    are the definition's file, its aggregates, and its engine.
+    With `of_a_batch` the block computes a batch, which then waits for the correction. Without, the block only reads,
+    and nothing has to be dropped. `file`, `expressions` and `engine` are the definition's file, aggregates and engine.
     """
     try:
         yield
@@ -92,14 +92,14 @@ def explained(file: Path, expressions: Mapping[str, str], engine: str, *, of_a_b
 
 @contextmanager
 def worker_errors_raised() -> Iterator[None]:
-    """Raises `WorkerError` for an error of ours that ended a Python worker, in the words it had there."""
+    """Raises `WorkerError` for an error of windowlib that ended a Python worker, with its own text."""
     try:
         yield
     except Exception as error:
-        said = _OURS.findall(str(error)) if _is_sparks(error) else []
-        if not said:
+        messages = _OURS.findall(str(error)) if _is_sparks(error) else []
+        if not messages:
             raise
-        raise WorkerError(said[-1]) from error
+        raise WorkerError(messages[-1]) from error
 
 
 def _is_sparks(error: Exception) -> bool:
@@ -108,19 +108,19 @@ def _is_sparks(error: Exception) -> bool:
 
 def _mistake(file: Path, expressions: Mapping[str, str], text: str, then: str) -> WindowError | None:
     name, message = _named(text)
-    if name in TYPES:  # before what is looked for in texts: Spark shows the whole plan, which has ours in it
+    if name in TYPES:  # before the searches below: Spark's message has the whole plan, which contains our texts
         return InvalidSpec(_aggregates(file, expressions, message, "Make it fit the columns of the source", then))
-    if found := _TOO_MANY.search(text):
+    if match := _TOO_MANY.search(text):
         return InvalidSpec(
-            f"{file}: {found[1]}; set storage.max_kept_values higher, or use an aggregate that keeps none,"
+            f"{file}: {match[1]}; set storage.max_kept_values higher, or use an aggregate that keeps none,"
             f" such as approx_count_distinct; {then}"
         )
-    if ours := _OURS.findall(text):
-        return WorkerError(f"{file}: {ours[-1]}; {then}")
-    if twins := _SAILS_TWINS.search(text):
-        message = f"Sail calls two of these aggregates by one name, {twins[1]}."
+    if messages := _OURS.findall(text):
+        return WorkerError(f"{file}: {messages[-1]}; {then}")
+    if duplicate := _SAILS_TWINS.search(text):
+        message = f"Sail gives two of these aggregates the same name, {duplicate[1]}."
         return InvalidSpec(
-            _aggregates(file, expressions, message, 'Write one of them otherwise, or set engine = "spark"', then)
+            _aggregates(file, expressions, message, 'Write one of them differently, or set engine = "spark"', then)
         )
     if name in OVERFLOWS:
         message = f"a number grows beyond its type ({message.strip()})."
@@ -143,28 +143,30 @@ def _of_a_file(file: Path, text: str, of_a_batch: bool) -> SourceError | None:
     return _unreadable(file, f"a file cannot be read: {message}", of_a_batch) if name in FILES else None
 
 
-def _unreadable(file: Path, said: str, of_a_batch: bool) -> SourceError:
-    """A new file may be set aside; of one that a batch has read there are events in windows."""
+def _unreadable(file: Path, problem: str, of_a_batch: bool) -> SourceError:
+    """Error about a source file, with its repair. A new file may be set aside. A file of an earlier batch may not,
+    because windows already hold its events.
+    """
     if not of_a_batch:
-        return SourceError(f"{said} Nothing was changed. Repair the file, so that it holds again what was read")
+        return SourceError(f"{problem} Nothing was changed. Restore the file as it was when a batch read it")
     return SourceError(
-        f"{said} Nothing of this batch was committed. Repair the file, or set it aside:"
+        f"{problem} Nothing of this batch was committed. Repair the file, or set it aside:"
         f" `{to_paste('set-aside', file, 'FILE', *WHY)}`; the next run plans the batch again"
     )
 
 
 def _named(text: str) -> tuple[str, str]:
-    """Spark's name for an error, and what it says of it; Sail's errors get the names that Spark has for them."""
-    if found := _NAMED.search(text):
-        return found[1], found[2]
-    if found := _SAILS_OVERFLOW.search(text):
-        return OVERFLOWS[0], found[0]
+    """Name and message of an error of Spark. Errors of Sail get the names that Spark has for them."""
+    if match := _NAMED.search(text):
+        return match[1], match[2]
+    if match := _SAILS_OVERFLOW.search(text):
+        return OVERFLOWS[0], match[0]
     return ("DIVIDE_BY_ZERO", "division by zero.") if _SAILS_DIVISION.search(text) else ("", "")
 
 
 def _aggregates(file: Path, expressions: Mapping[str, str], message: str, advice: str, then: str) -> str:
-    said = ", ".join(f"{name} = {sql!r}" for name, sql in expressions.items())
-    return f"{file} does not fit its source: {message} [aggregates] has {said}. {advice}; {then}"
+    listed = ", ".join(f"{name} = {sql!r}" for name, sql in expressions.items())
+    return f"{file} does not fit its source: {message} [aggregates] has {listed}. {advice}; {then}"
 
 
 def _then(file: Path) -> str:

@@ -1,10 +1,9 @@
-"""The Spark sessions that a run computes on: where the definition's `spark.master` says, started when there is work.
+"""Spark sessions of a run, chosen by `spark.master` of the definition and started when there is work.
 
-`local[…]`            a JVM of this process (`windowlib.engines.spark`, `windowlib.engines.jvm`)
-`sc://host:port`      a Spark Connect server (`windowlib.engines.connect`)
-anything else         a cluster, as `spark-submit` knows it
+`local[…]` a JVM of this process (`windowlib.engines.spark`, `windowlib.engines.jvm`) `sc://host:port` a Spark Connect
+server (`windowlib.engines.connect`) anything else a cluster, as `spark-submit` knows it
 
-What an early start saves a run: `windowlib.engines`.
+`windowlib.engines` explains the time that an early start saves.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SMALL_BYTES = {"parquet": 64 << 20, "delta": 64 << 20, "json": 256 << 20, "csv": 256 << 20}
-"""Up to this much input, by format, a process ends before the optimising compiler has paid for itself."""
+"""Input bytes, by format, up to which a process ends before the optimising compiler pays off."""
 
 
 def spark_sessions(definition: Definition) -> Local | Remote | Embedded:
-    """What gives the Spark sessions of a run of this pipeline."""
+    """Source of the Spark sessions for a run of this pipeline."""
     check_engine(definition.engine, definition.source, definition.uses)
     match definition.engine_place:
         case EnginePlace.PROCESS:
@@ -40,34 +39,34 @@ def spark_sessions(definition: Definition) -> Local | Remote | Embedded:
 
 
 class Local:
-    """Spark sessions in this process, or of a cluster that this process drives."""
+    """Spark sessions in this process, or on a cluster that this process drives."""
 
     def __init__(self, definition: Definition) -> None:
         self.definition = definition
 
     def prepare(self, plan: Plan) -> None:
         """Starts the JVM in the background."""
-        wanted = self.definition.spark
-        spark.prepare(wanted.master, wanted.conf, one_batch=is_small(self.definition, plan))
+        settings = self.definition.spark
+        spark.prepare(settings.master, settings.conf, one_batch=is_small(self.definition, plan))
 
     def __call__(self) -> SparkSession:
-        wanted = self.definition.spark
-        with refusals_named(self.definition.file, wanted.master, wanted.conf):
-            return spark.session(wanted.master, wanted.conf)
+        settings = self.definition.spark
+        with refusals_named(self.definition.file, settings.master, settings.conf):
+            return spark.session(settings.master, settings.conf)
 
     def replace(self) -> bool:
-        """The JVM of this process is its only one."""
+        """Returns False: this process has only one JVM."""
         return False
 
     def close(self) -> None:
-        """Nothing: the JVM ends with this process, and others in it may use the Spark session."""
+        """Does nothing: the JVM ends with this process, and others in it may use the Spark session."""
 
 
 class Embedded:
     """Sail in this process (`windowlib.engines.sail`)."""
 
     def prepare(self, plan: Plan) -> None:
-        """Nothing: it starts at once."""
+        """Does nothing: Sail starts at once."""
 
     def __call__(self) -> SparkSession:
         from windowlib.engines.sail import session
@@ -75,36 +74,36 @@ class Embedded:
         return session()
 
     def replace(self) -> bool:
-        """An answer may be lost, but not the session."""
+        """Returns True: an answer may be lost, but not the session."""
         return True
 
     def close(self) -> None:
-        """Nothing: it ends with this process."""
+        """Does nothing: Sail ends with this process."""
 
 
 class Remote:
-    """A Spark session on a server; this process needs no JVM."""
+    """A Spark session on a server. This process needs no JVM."""
 
     def __init__(self, definition: Definition) -> None:
         self.definition = definition
         self._session: SparkSession | None = None
 
     def prepare(self, plan: Plan) -> None:
-        """Imports what the client needs: here and now, before another thread imports parts of the same packages."""
+        """Imports the client in this thread, before another thread imports parts of the same packages."""
         import pyspark.sql.connect.session  # noqa: F401
 
     def __call__(self) -> SparkSession:
         from windowlib.engines import connect
 
         if self._session is None:
-            wanted = self.definition.spark
-            self._session = connect.session(wanted.master, spark.of_a_session(), wanted.conf)
+            settings = self.definition.spark
+            self._session = connect.session(settings.master, spark.of_a_session(), settings.conf)
             spark.remember_most_tasks(self._session)
             ship(self._session)  # its workers may not have the package
         return self._session
 
     def replace(self) -> bool:
-        """The server is another's."""
+        """Returns False: the server is not ours."""
         return False
 
     def close(self) -> None:
@@ -117,7 +116,7 @@ class Remote:
 
 
 def is_small(definition: Definition, plan: Plan) -> bool:
-    """Whether everything that waits for this run is little enough for one short-lived process."""
+    """Tests if all files that wait for this run are small enough for one short-lived process."""
     if plan.rerun:
         return False
     files, at_most = plan.files, definition.source.max_files_per_run

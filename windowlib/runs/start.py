@@ -1,6 +1,6 @@
-"""What commands start: runs, reruns and previews on the Spark session that their definition asks for.
+"""Entry points of commands: runs, reruns and previews on the Spark session that the definition names.
 
-What is asked for, and who hears of it, is a `RunRequest`; `on_batch` is called with each batch when it is committed.
+A `RunRequest` holds the request and its listeners. `on_batch` is called with each batch when it is committed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from windowlib.reruns.dry_run import dry_run
 from windowlib.reruns.previews import Preview
 from windowlib.runs.advance import batches
 from windowlib.runs.attempt import BatchReport
-from windowlib.runs.deadline import OF_A_LOOK, bounded, within
+from windowlib.runs.deadline import LOOKUP_ADVICE, bounded, within
 from windowlib.runs.operation import Note
 from windowlib.runs.run import RunRequest, Say, first_plan, saying
 from windowlib.runs.spark_errors import explained
@@ -29,54 +29,60 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 T = TypeVar("T")
-LOOK_AGAIN_S = 2  # whether another run has ended
+LOOK_AGAIN_S = 2  # pause between tests if another run has ended
 
 
 def run(
-    asked: RunRequest, *, on_batch: Callable[[BatchReport], None] = lambda report: None, max_batches: int | None = None
+    request: RunRequest,
+    *,
+    on_batch: Callable[[BatchReport], None] = lambda report: None,
+    max_batches: int | None = None,
 ) -> list[BatchReport]:
-    """As `windowlib.runs.advance.advance`, on the definition's own Spark session.
+    """Runs `windowlib.runs.advance.advance` on the definition's own Spark session.
 
-    When an engine is lost in the middle of a batch, the run does that batch once more, as the next run would. Raises as
-    `advance` does, and `EngineLost`.
+    If an engine is lost during a batch, the run does that batch once more, as the next run would. Raises the errors of
+    `advance`, and `EngineLost`.
     """
-    spark, reports = spark_sessions(asked.definition), list[BatchReport]()
-    announced = _announced(spark, asked.definition.engine, asked.say)
+    spark, reports = spark_sessions(request.definition), list[BatchReport]()
+    announced = _announced(spark, request.definition.engine, request.say)
     try:
-        if first := first_plan(asked):
+        if first := first_plan(request):
             spark.prepare(first)
-            with closing(batches(asked, announced, max_batches, spark.replace)) as made:
-                for report in made:
+            with closing(batches(request, announced, max_batches, spark.replace)) as committed:
+                for report in committed:
                     reports.append(report)
                     on_batch(report)
-                    asked.say(f"looking for more after batch {report.batch_id}")
+                    request.say(f"looking for more after batch {report.batch_id}")
     finally:
         spark.close()
     return reports
 
 
 def rerun(
-    asked: RunRequest, *, wait_ms: int = 0, on_batch: Callable[[BatchReport], None] = lambda report: None
+    request: RunRequest, *, wait_ms: int = 0, on_batch: Callable[[BatchReport], None] = lambda report: None
 ) -> BatchReport:
-    """Does the rerun that a run is asked for, after what a dead run has left; gives what it did.
+    """Does the requested rerun, after finishing the batch of a dead run. Returns the report of the rerun.
 
-    Waits up to `wait_ms` while another run is in progress. Raises `RerunRefused`, `Superseded`, and as `run` does.
+    Waits up to `wait_ms` while another run is in progress. Raises `RerunRefused`, `Superseded`, and the errors of
+    `run`.
     """
-    return waiting(lambda: run(asked, on_batch=on_batch)[-1], wait_ms, asked.say)
+    return waiting(lambda: run(request, on_batch=on_batch)[-1], wait_ms, request.say)
 
 
-def preview(definition: Definition, wanted: Rerun, say: Say) -> Preview:
-    """A dry run of a rerun, on the definition's own Spark session, which is started once the rerun may be done.
+def preview(definition: Definition, requested: Rerun, say: Say) -> Preview:
+    """Dry run of a rerun on the definition's own Spark session. The session starts only if the rerun is allowed.
 
-    Raises `RerunRefused`, `TimedOut`, and as `plan` does.
+    Raises `RerunRefused`, `TimedOut`, and the errors of `plan`.
     """
-    with within(definition.batch_timeout_ms, "planning the rerun", (), OF_A_LOOK):
-        planned = dry_run(definition, wanted, wall_clock_ms)
+    with within(definition.batch_timeout_ms, "planning the rerun", (), LOOKUP_ADVICE):
+        planned = dry_run(definition, requested, wall_clock_ms)
     return with_spark(definition, "the preview", planned.preview, say)
 
 
 def waiting(work: Callable[[], T], wait_ms: int, say: Note) -> T:
-    """What `work` makes; while another run is at work it is tried again, for `wait_ms` at most, then `Superseded`."""
+    """Returns the result of `work`. Tries again while another run is at work, for at most `wait_ms`, then raises
+    `Superseded`.
+    """
     until = time.monotonic() + wait_ms / 1000
     while True:
         try:
@@ -91,9 +97,9 @@ def waiting(work: Callable[[], T], wait_ms: int, say: Note) -> T:
 def run_together(
     runs: Sequence[RunRequest], *, on_batch: OnBatch = lambda definition, report: None, max_batches: int | None = None
 ) -> list[RunOutcome]:
-    """As `windowlib.runs.together.advance_together`, on the Spark session that all the definitions ask for.
+    """Runs `windowlib.runs.together.advance_together` on the Spark session that all the definitions name.
 
-    When an engine is lost in the middle of a batch, that batch is done once more, as by `run`.
+    If an engine is lost during a batch, that batch is done once more, as in `run`.
     """
     first = runs[0]
     spark = spark_sessions(first.definition)
@@ -107,10 +113,10 @@ def run_together(
 
 
 def with_spark(definition: Definition, what: str, work: Callable[[SparkSession], T], say: Say) -> T:
-    """What `work` makes on the Spark session that a definition asks for, outside any batch.
+    """Returns the result of `work` on the definition's Spark session, outside of any batch.
 
-    It has `batch_timeout` for it, as a batch has: `what` names it where it takes longer (`TimedOut`). What Spark fails
-    at is said as a run says it (`windowlib.runs.spark_errors`).
+    The work has `batch_timeout`, as a batch has. `what` names the work in the error (`TimedOut`). Errors of Spark are
+    explained as in a run (`windowlib.runs.spark_errors`).
     """
 
     def within_the_limit(spark: SparkSession) -> T:
@@ -121,7 +127,9 @@ def with_spark(definition: Definition, what: str, work: Callable[[SparkSession],
 
 
 def with_spark_for_long(definition: Definition, work: Callable[[SparkSession], T], say: Say) -> T:
-    """As `with_spark`, where `work` waits for others or makes many batches: it bounds its parts itself."""
+    """Does `with_spark` without a time limit, for `work` that waits for others or makes many batches and limits its own
+    parts.
+    """
     engine = spark_sessions(definition)
     try:
         with explained(definition.file, definition.expressions, definition.computed_by, of_a_batch=False):
@@ -133,12 +141,12 @@ def with_spark_for_long(definition: Definition, work: Callable[[SparkSession], T
 
 
 def _announced(spark: Callable[[], SparkSession], engine: str, say: Say) -> Callable[[], SparkSession]:
-    """`spark`, with a line of progress before it starts and once it has."""
+    """Returns `spark`, with a line of progress before and after its start."""
 
     def started() -> SparkSession:
         say(f"starting {engine.capitalize()}")
-        found = spark()
+        session = spark()
         say("computing")
-        return found
+        return session
 
     return started

@@ -1,11 +1,11 @@
-"""Several pipelines in one run: one loop in which those whose next batches read the same files share what they can.
+"""Several pipelines in one run. Pipelines whose next batches read the same files share work.
 
     plan every pipeline -> group the batches -> share slices -> compute, check, commit one after the other -> again
 
-Each pipeline keeps its own ledger, claim, watermark, tables, checks and commits, and an error of one leaves the others
-alone. A pipeline that is one batch behind the others goes first, so that they may share what comes next; one that is
-further behind catches up by itself. Should sharing fail, for whatever reason, each goes alone: the pipeline whose
-mistake it is then says so itself.
+Each pipeline keeps its own ledger, claim, watermark, tables, checks and commits. An error of one does not affect the
+others. A pipeline that is one batch behind the others goes first, so that they can share the next batch. A pipeline
+that is further behind catches up by itself. If sharing fails, each pipeline runs alone, and the one that caused the
+failure reports it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from windowlib.definition.toml.source import Source
 from windowlib.model.errors import reason_of
 from windowlib.quality import check
 from windowlib.runs.attempt import Attempt, BatchReport
-from windowlib.runs.claimed_pipeline import BegunBatch, OnLost, at_work, has_work, irreplaceable, named
+from windowlib.runs.claimed_pipeline import BegunBatch, OnLost, at_work, causes_named, has_work, irreplaceable
 from windowlib.runs.deadline import within
 from windowlib.runs.run import RunRequest
 from windowlib.source.listed import SourceListing
@@ -42,7 +42,7 @@ OnBatch = Callable[[Definition, BatchReport], None]
 
 @dataclass(slots=True)
 class RunOutcome:
-    """How the run of one pipeline ended: its batches, and what it was stopped by."""
+    """Outcome of the run of one pipeline: its batches, and the error that stopped it."""
 
     definition: Definition
     reports: list[BatchReport] = field(default_factory=list)
@@ -57,11 +57,11 @@ def advance_together(
     max_batches: int | None = None,
     on_lost: OnLost = irreplaceable,
 ) -> list[RunOutcome]:
-    """Runs every pipeline until nothing is left (or `max_batches` each), and gives how each ended.
+    """Runs every pipeline until nothing is left (or `max_batches` each), and returns the outcome of each.
 
-    `spark` is called once for each batch, and may give the same session; `on_batch` after each batch, `note` of the
-    first run where pipelines could have shared and did not. Raises `InvalidSpec` where the definitions cannot run in
-    one Spark session or are not different pipelines.
+    `spark` is called once for each batch, and may return the same session. `on_batch` is called after each batch. The
+    `note` of the first run is called if pipelines could have shared work and did not. Raises `InvalidSpec` if the
+    definitions cannot run in one Spark session or are not different pipelines.
     """
     check_together([run.definition for run in runs])
     listing = Listing()
@@ -85,7 +85,7 @@ def advance_together(
 def _rounds(
     members: Sequence[Member], listing: Listing, max_batches: int | None
 ) -> Iterator[tuple[Member, BatchReport]]:
-    """The batches of pipelines at work, each when it is committed, round by round."""
+    """Yields each batch of the working pipelines when it is committed, round by round."""
     sharing = Sharing(members[0].run.note)
     while members := [member for member in members if member.begins(max_batches)]:
         listing.forget()
@@ -98,25 +98,25 @@ def _rounds(
 
 @dataclass(slots=True)
 class Listing:
-    """The files of each source, looked for once in each round: a file that arrives meanwhile is new to all or none."""
+    """Files of each source, listed once per round. A file that arrives meanwhile is new to all pipelines or to none."""
 
-    known: dict[tuple[Hashable, ...], SourceListing] = field(default_factory=dict)
+    listings: dict[tuple[Hashable, ...], SourceListing] = field(default_factory=dict)
 
     def files(self, source: Source, since: Since) -> SourceListing:
-        """Every file that was there when a pipeline first asked, from where a look begins."""
-        where = source.format, source.path, source.include, source.exclude, source.removals, since
-        if where not in self.known:
-            self.known[where] = found_files(source, since)
-        return self.known[where]
+        """Every file that was there when a pipeline first asked. `since` is the start of the listing."""
+        place = source.format, source.path, source.include, source.exclude, source.removals, since
+        if place not in self.listings:
+            self.listings[place] = found_files(source, since)
+        return self.listings[place]
 
     def forget(self) -> None:
-        """Looks again when a pipeline next asks."""
-        self.known = {}
+        """Drops the listings, so that the next request lists the source again."""
+        self.listings = {}
 
 
 @dataclass(slots=True)
 class Member:
-    """A pipeline of several, whose errors are its own; it holds its claim until nothing is left for it."""
+    """One pipeline of several. It keeps its own errors, and holds its claim until nothing is left for it."""
 
     run: RunRequest
     ended: RunOutcome
@@ -125,11 +125,11 @@ class Member:
 
     @property
     def attempt(self) -> Attempt | None:
-        """The attempt that it has begun, if there is anything to compute."""
+        """The attempt that it has begun; None if there is nothing to compute."""
         return None if self.work is None else self.work.attempt
 
     def has_work(self) -> bool:
-        """Whether there is anything to do for it."""
+        """Tests if the pipeline has anything to do."""
         with self._by_itself():
             return has_work(self.run)
         return False
@@ -140,7 +140,7 @@ class Member:
             self.work = self.lease.enter_context(at_work(self.run, spark, on_lost))
 
     def begins(self, max_batches: int | None) -> bool:
-        """Whether it has begun a batch, or begins one now; with nothing left it releases its claim."""
+        """Tests if the pipeline has begun a batch, or begins one now. Releases its claim if nothing is left."""
         with self._by_itself():
             if self.work is None or self.ended.error is not None:
                 return False
@@ -150,7 +150,7 @@ class Member:
         return False
 
     def completes(self, shared: SharedInputs | None) -> BatchReport | None:
-        """The report of the batch that it has begun; None where it fails, or is to be begun again."""
+        """Completes the begun batch and returns its report; None if it fails or must be begun again."""
         assert self.work is not None, "every member of a group has begun a batch"
         with self._by_itself():
             if report := self.work.completes(shared):
@@ -160,9 +160,9 @@ class Member:
 
     @contextmanager
     def _by_itself(self) -> Iterator[None]:
-        """Whatever the block fails at ends this pipeline and no other."""
+        """Keeps an error of the block to this pipeline, which ends. The others go on."""
         try:
-            with named(self.run):
+            with causes_named(self.run):
                 yield
         except (Exception, SystemExit) as error:
             self.ended.error = error
@@ -171,29 +171,29 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """What batches share, and the pipelines for which that does not pay: they run alone from then on."""
+    """Shared work of batches, and the pipelines for which sharing does not pay. These run alone from then on."""
 
     on_note: Callable[[str], None]
     unprofitable: set[tuple[str, ...]] = field(default_factory=set)
 
     @contextmanager
     def among(self, group: Sequence[Member]) -> Iterator[SharedInputs | None]:
-        """What the batches of a group share while the block computes them; None where each had better go alone."""
-        shared = self._made(group) if len(group) > 1 else None
+        """Shared work of the batches of a group, for the duration of the block; None if each should run alone."""
+        shared = self._share(group) if len(group) > 1 else None
         try:
             yield shared
         finally:
             if shared is not None:
                 release(shared)
 
-    def _made(self, group: Sequence[Member]) -> SharedInputs | None:
+    def _share(self, group: Sequence[Member]) -> SharedInputs | None:
         names = tuple(sorted(member.run.definition.name for member in group))
         if names in self.unprofitable:
             return None
         try:
             inputs = [member.attempt.inputs for member in group if member.attempt]
-            longest_ms = max(one.definition.batch_timeout_ms for one in inputs)
-            with within(longest_ms, "what they share", [inputs[0].spark]):
+            longest_ms = max(pipeline_inputs.definition.batch_timeout_ms for pipeline_inputs in inputs)
+            with within(longest_ms, "the shared work", [inputs[0].spark]):
                 shared = share(inputs)
         except Exception as error:
             alone = f"{', '.join(names)} could not share their slices, so each reads the source alone"
@@ -211,15 +211,15 @@ class Sharing:
 
 
 def groups(members: Sequence[Member]) -> list[list[Member]]:
-    """Those that may share, together; every other one by itself."""
-    found: dict[Hashable, list[Member]] = {}
+    """Groups of pipelines that may share work. Every other pipeline is a group of its own."""
+    by_key: dict[Hashable, list[Member]] = {}
     for member in members:
-        found.setdefault(_key(member) or id(member), []).append(member)
-    return list(found.values())
+        by_key.setdefault(_key(member) or id(member), []).append(member)
+    return list(by_key.values())
 
 
 def one_behind(members: Sequence[Member]) -> list[Member]:
-    """Those that end where others of the same source begin."""
+    """Pipelines whose next batch ends where the next batch of another pipeline of the same source begins."""
     planned = [(member, member.attempt.due.plan) for member in members if member.attempt]
     begin = {(member.run.definition.source.path, plan.from_sequence) for member, plan in planned if plan.files}
     return [

@@ -97,7 +97,7 @@ def test_what_cannot_go_back_is_not_abandoned(folder: Path) -> None:
     definition = pipeline(folder / REFUSED)
     delete(folder / REFUSED)
     before = ledger_of(definition).state()
-    with pytest.raises(ForeignChange, match="Nothing was touched"):
+    with pytest.raises(ForeignChange, match="Nothing was changed"):
         abandon(definition, *BY)
     after = ledger_of(definition).state()
     assert (after.plan, after.prepared) == (before.plan, before.prepared)
@@ -117,7 +117,7 @@ def test_a_run_goes_on_where_a_rerun_that_another_has_left_is_refused(folder: Pa
     reports = advance(definition, no_spark, on_note=notes.append)
     assert [report.batch_id for report in reports] == [4]
     assert reports[0].figures["rows_read"] == 6
-    assert any("batch 3, a rerun that an earlier run had left, is given up: what the preview" in n for n in notes)
+    assert any("batch 3, a rerun that an earlier run left, is abandoned: what the preview" in n for n in notes)
 
 
 @pytest.mark.fault(
@@ -153,7 +153,7 @@ def test_a_restore_that_was_overtaken_says_so(folder: Path, monkeypatch: pytest.
         return taken_back(*arguments)
 
     monkeypatch.setattr(delta_commits, "restore", late)
-    with pytest.raises(Overtaken, match=r"results is no longer at version \d+.: look, and start again"):
+    with pytest.raises(Overtaken, match=r"results is no longer at version \d+.: check the table, then start again"):
         restore(pipeline(place), *BY)
 
 
@@ -184,7 +184,7 @@ def test_a_compaction_that_loses_rows_under_a_batch_stops_it(folder: Path, monke
         return looked(*given)
 
     monkeypatch.setattr(roll_forward, "judge", late)
-    with pytest.raises(LostRows, match="says that it changes no row, and does"):
+    with pytest.raises(LostRows, match="changed rows, although it claims not to"):
         a_run(place)
 
 
@@ -423,7 +423,7 @@ def test_of_two_first_erasures_the_slower_is_given_again(folder: Path, monkeypat
         keep(*arguments)
 
     monkeypatch.setattr(erasures, "keep", late)
-    with pytest.raises(DecidedMeanwhile, match="another erasure of this pipeline came first: give the command again"):
+    with pytest.raises(DecidedMeanwhile, match="another erasure of this pipeline came first: repeat the command"):
         erase(place, OLD, UNREAD)
     assert len({one.secret for one in erasures.erasures(root_of(place))}) == 1
     erase(place, OLD, UNREAD)

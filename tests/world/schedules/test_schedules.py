@@ -269,7 +269,7 @@ def without_bar_to_rollback(patch: pytest.MonkeyPatch) -> None:
 
 def without_spared_cut(patch: pytest.MonkeyPatch) -> None:
     """Maintenance deletes what undoing a migration goes back to."""
-    patch.setattr(kept, "undone_to", lambda *_: None)
+    patch.setattr(kept, "undo_target", lambda *_: None)
 
 
 def without_finish_before_erasure(patch: pytest.MonkeyPatch) -> None:
