@@ -76,7 +76,7 @@ def test_values_that_would_change_are_refused(kind: pa.DataType, value: Any) -> 
 
 @pytest.mark.parametrize("given", [None, 3, {"x": 1}, "abc", b"abc"])
 def test_results_that_are_no_collection_of_rows_are_refused(given: Any) -> None:
-    with pytest.raises(FunctionFailed, match=r"^the function.s process returned .*; need its rows"):
+    with pytest.raises(FunctionFailed, match=r"^the function.s process returned .*; return a list of rows"):
         returned_rows(given)
 
 
@@ -125,7 +125,7 @@ def test_errors_name_a_remedy() -> None:
     with pytest.raises(RuntimeError) as raised:
         list(rows())
     assert str(failed("ann", raised.value)).startswith(
-        f"code for the windows of key 'ann' failed: StopIteration: next() has found nothing ({__file__}, line "
+        f"code for the windows of key 'ann' failed: StopIteration: next() found no value ({__file__}, line "
     )
     assert str(failed("ann", Silent())).endswith("failed: Silent: (its text cannot be shown)")
     assert str(failed("ann", ModuleNotFoundError("No module named 'helper'"))).endswith(
@@ -135,5 +135,5 @@ def test_errors_name_a_remedy() -> None:
 
 @pytest.mark.parametrize("window", [TimeWindow(10, 0), TimeWindow(5, 5)])
 def test_a_window_that_does_not_end_after_its_start_is_refused(window: TimeWindow) -> None:
-    with pytest.raises(FunctionFailed, match=r"the assigner gave TimeWindow\(.*\); need windows that end after"):
+    with pytest.raises(FunctionFailed, match=r"the assigner returned TimeWindow\(.*\); need windows that end after"):
         bounds_of(window)

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from windowlib.plans.dialect import Counters, Dialect
 
 OPEN, ON_TIME, LATE, UPDATE, DROPPED = "open", "on_time", "late", "update", "dropped"
-PUBLISHED = "published"  # the column of windows in flight
-CONTENTS, HOLE, GONE = "contents", "hole", "gone"  # of the general plan alone
+PUBLISHED = "published"  # column of a window in flight: the published windows that it will replace
+CONTENTS, HOLE, GONE = "contents", "hole", "gone"  # only in the general plan
 FIRED = (ON_TIME, LATE, UPDATE)
 WINDOWS = "array<struct<window_start_ms:bigint,window_end_ms:bigint>>"
 ITSELF = "array(named_struct('window_start_ms', window_start_ms, 'window_end_ms', window_end_ms))"  # of type WINDOWS

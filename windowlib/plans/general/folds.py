@@ -49,8 +49,8 @@ def check_foldable(sql_aggregates: Sequence[SqlAggregate]) -> None:
     for aggregate in sql_aggregates:
         if not FUNCTIONS[aggregate.function].folds:
             raise InvalidSpec(
-                f"{aggregate} is computed by Spark alone, and these windows need the operator element by element; leave"
-                " it out, or fire when the watermark passes the window's end"
+                f"{aggregate} can be computed only by Spark, but these windows run in Python, element by element;"
+                " remove it, or fire when the watermark passes the window's end"
             )
 
 

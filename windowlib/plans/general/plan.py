@@ -97,7 +97,7 @@ def program(
     by_sql = bool(aggregates.aggregates)
     own = spec.aggregate.own if isinstance(spec.aggregate, Folds) else spec.aggregate
     if own is not None and by_sql:
-        raise InvalidSpec(f"need aggregates in SQL or one in Python, got both: {own}")
+        raise InvalidSpec(f"aggregates in SQL cannot be combined with one in Python ({own}); remove one of the two")
     folds = Folds(aggregates.aggregates, own) if by_sql or own is not None else None
     process = None
     if outputs is not None:

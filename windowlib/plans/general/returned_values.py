@@ -1,7 +1,7 @@
 """Checks of what the user's code returns: rows, values of the declared types, state.
 
-Values that cannot be stored unchanged are refused. Arrow and JSON would silently turn 3.7 into 3, an instant into a
-date, and the key 5 into the text "5", which the next batch could not find.
+Values that cannot be stored unchanged are refused. Arrow and JSON would silently turn 3.7 into 3, and an instant into
+a date. The key 5 would become the text "5", so the next batch could not find it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def returned_rows(result: Any) -> list[Any]:
     """
     if isinstance(result, Mapping | str | bytes) or not isinstance(result, Iterable):
         raise FunctionFailed(
-            f"the function's process returned {shown(result)}; need its rows: a list of them, empty for none, or yield"
+            f"the function's process returned {shown(result)}; return a list of rows, empty for none, or yield the rows"
         )
     return [copied(row) for row in result]  # copied as soon as it is yielded
 
@@ -124,7 +124,7 @@ def _require_exact(value: Any, kind: pa.DataType) -> None:
 def _require_exact_inside(value: Any, kind: pa.DataType) -> None:
     if pa.types.is_struct(kind) and isinstance(value, Mapping):
         if unknown := value.keys() - {field.name for field in kind}:
-            raise ValueError(f"{min(unknown, key=repr)!r} is none of its fields")
+            raise ValueError(f"{min(unknown, key=repr)!r} is not one of its fields")
         for field in kind:
             _require_exact(value.get(field.name), field.type)
     elif pa.types.is_map(kind):

@@ -235,7 +235,7 @@ def bounds_of(window: TimeWindow, prefix: str = "") -> dict[str, int]:
     Raises FunctionFailed for a window that does not end after its start.
     """
     if not window.start_ms < window.end_ms:
-        raise FunctionFailed(f"the assigner gave {window}; need windows that end after their start")
+        raise FunctionFailed(f"the assigner returned {window}; need windows that end after their start")
     return {f"{prefix}window_start_ms": window.start_ms, f"{prefix}window_end_ms": min(window.end_ms, MAX_TIME_MS)}
 
 

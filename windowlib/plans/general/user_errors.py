@@ -20,7 +20,7 @@ def in_words(error: BaseException) -> str:
     'ValueError: no limit'
     """
     if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):  # raised in a generator
-        return f"StopIteration: next() has found nothing{_place(error.__cause__)}"
+        return f"StopIteration: next() found no value{_place(error.__cause__)}"
     text = _text(error)
     description = type(error).__name__ + (f": {text}" if text else "")
     return description if isinstance(error, SyntaxError) else description + _place(error)

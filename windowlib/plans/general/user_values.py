@@ -68,7 +68,7 @@ def _require_texts_as_keys(state: Any) -> None:
     if isinstance(state, dict):
         for key, value in state.items():
             if not isinstance(key, str):
-                raise TypeError(f"{shown(key)} is the key of a dictionary, and would come back as a text")
+                raise TypeError(f"the dictionary key {shown(key)} would come back from JSON as a text")
             _require_texts_as_keys(value)
     elif isinstance(state, list | tuple):
         for value in state:

@@ -91,7 +91,7 @@ def parse_sql(sql: str, into: Any = None) -> exp.Expr:
         name.set("quoted", True)  # columns are quoted, so lambda variables must be, too
     for minus in [*tree.find_all(exp.Neg)]:
         if isinstance(cast := minus.this, exp.Cast) and cast.this.name == LEAST_OF.get(cast.to.sql()):
-            minus.replace(exp.cast(exp.Neg(this=cast.this.copy()), cast.to))  # the least number of its type
+            minus.replace(exp.cast(exp.Neg(this=cast.this.copy()), cast.to))  # the cast number is the least of its type
     return tree
 
 
