@@ -304,12 +304,12 @@ BY_ITSELF = pytest.mark.long("test_returned has what is returned wrongly, and ot
         ("raise SystemExit(0)", "SystemExit: 0 ({file}, line 4); nothing of this batch was committed"),
         pytest.param(
             "return {'v': 1}",
-            "the function's process returned {{'v': 1}}; need its rows: a list of them",
+            "the function's process returned {{'v': 1}}; return a list of rows",
             marks=BY_ITSELF,
         ),
         ("return [{'v': len(values) / 7}]", "a value of v does not fit its type int64: "),
         pytest.param(
-            "context.key_state[7] = 1", "7 is the key of a dictionary, and would come back as a text", marks=BY_ITSELF
+            "context.key_state[7] = 1", "the dictionary key 7 would come back from JSON as a text", marks=BY_ITSELF
         ),
     ],
 )

@@ -90,9 +90,8 @@ def test_mistakes_about_a_function(tmp_path: Path, function: str, message: str) 
 def test_an_aggregate_that_only_spark_computes(tmp_path: Path, window: str, reason: str) -> None:
     visitors = '[aggregates]\nevents = "count(*)"\npages = "approx_count_distinct(page)"\n'
     assert mistakes(tmp_path, window, visitors) == [
-        "aggregates.pages: approx_count_distinct(`page`) is computed by Spark alone, and these windows need the"
-        " operator"
-        f" element by element; leave it out, or fire when the watermark passes the window's end ({reason})"
+        "aggregates.pages: approx_count_distinct(`page`) can be computed only by Spark, but these windows run in"
+        f" Python, element by element; remove it, or fire when the watermark passes the window's end ({reason})"
     ]
     assert definition(tmp_path, TUMBLING, visitors).plan.name == "aligned"
 

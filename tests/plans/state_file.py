@@ -1,4 +1,4 @@
-"""A file of the state, made up for tests of what a batch reaches."""
+"""State file with chosen statistics, for tests of the reach of a batch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class File:
-    """A file of the state: its bounds."""
+    """A state file and the bounds of its columns."""
 
     low: dict[str, Any]
     high: dict[str, Any]

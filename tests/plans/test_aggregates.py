@@ -1,4 +1,4 @@
-"""Partial, merge, finish give what Spark's own aggregates give over all events at once, whatever the grouping."""
+"""Partial, merge and finish give the same as Spark's own aggregates over all events, for every grouping."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from windowlib.plans.dialect import Dialect
 
 pytestmark = [pytest.mark.spark, pytest.mark.both]
 
-# On Sail the plans compute the others otherwise than by its own aggregates.
+# On Sail the plans use its own aggregates only for these.
 PLAIN = {"events", "known", "i_sum", "l_sum", "d_sum", "m_sum", "m_some", "i_avg", "m_min", "d_max", "s_min", "s_max",
          "day_max", "none", "no_events"}  # fmt: skip
 SCHEMA = (
     "k int, b int, timestamp_ms long not null, arrival long not null, i int, l long, d double, m decimal(10,2),"
     " wide decimal(38,6), s string, day date"
 )
-# Spark evaluates each of these itself as well.
+# Expressions that Spark can also evaluate by itself.
 NATIVE = {
     "events": "count(*)",
     "known": "count(i)",
@@ -100,7 +100,7 @@ def in_steps(events: DataFrame, expressions: dict[str, str]) -> DataFrame:
 
 
 def close(value: Any) -> Any:
-    """What equals a value: doubles up to the last bits of their sums, everything else exactly."""
+    """A value to compare with: doubles up to the last bits of their sums, everything else exactly."""
     return pytest.approx(value, rel=1e-9) if isinstance(value, float) else value
 
 
@@ -114,14 +114,14 @@ def events(spark: SparkSession) -> DataFrame:
 
 
 def native(events: DataFrame) -> dict[str, str]:
-    """Those of `NATIVE` that the engine of the tests computes by itself; `tests.support.matrix.columns` has all."""
+    """Expressions of `NATIVE` that the tested engine computes by itself. `tests.support.matrix.columns` has all."""
     everything = not is_sail(events.sparkSession)
     return {
         name: sql for name, sql in NATIVE.items() if everything or (name in PLAIN and not_proved(parsed(sql)) is None)
     }
 
 
-@pytest.mark.classic  # Sail next to itself would show little: what it computes is compared with exact arithmetic
+@pytest.mark.classic  # comparing Sail with itself shows little; other tests compare it with exact arithmetic
 def test_native_aggregates(events: DataFrame) -> None:
     ours = in_steps(events, native(events))
     sparks = events.groupBy("k").agg(*(F.expr(sql).alias(name) for name, sql in native(events).items()))
@@ -132,7 +132,7 @@ def test_native_aggregates(events: DataFrame) -> None:
         assert found[key] == {name: close(value) for name, value in row.items()}
 
 
-def test_first_and_last_go_by_time_then_arrival(events: DataFrame) -> None:
+def test_first_and_last_order_by_time_then_arrival(events: DataFrame) -> None:
     expressions = {
         "first": "first(s)",
         "last": "last(m)",
@@ -191,7 +191,7 @@ def test_approximate_counts_do_not_depend_on_the_grouping(spark: SparkSession) -
     assert (found[0]["few"], found[0]["none"]) == (12, 0)
 
 
-def test_too_large_sums_end_in_an_error(spark: SparkSession) -> None:
+def test_too_large_sums_raise_an_error(spark: SparkSession) -> None:
     events = spark.sql(f"select 1 k, id b, {2**62} l, cast(9e17 as decimal(18,0)) m from range(2)")
     with pytest.raises(Exception, match=r"ARITHMETIC_OVERFLOW|overflow|out of range"):
         in_steps(events, {"l": "sum(l)"}).collect()
@@ -207,8 +207,8 @@ def test_too_large_sums_end_in_an_error(spark: SparkSession) -> None:
         ("8", "1e-300", "inf"),
     ],
 )
-def test_a_product_ends_at_zero_and_at_infinity(spark: SparkSession, value: str, other: str, product: str) -> None:
-    """However large or small that of the other factors is."""
+def test_a_product_may_reach_zero_and_infinity(spark: SparkSession, value: str, other: str, product: str) -> None:
+    """That holds for every size of the product of the other factors."""
     events = spark.sql(f"select cast(if(id = 0, {other}, {value}) as double) x from range(700)")
     aggregates = typed(read_aggregates({"x": "product(x)"}), events, dialect(events))
     parts = events.groupBy().agg(*partials(aggregates.aggregates, dialect(events)))
@@ -232,8 +232,8 @@ def test_no_aggregate_needs_no_types(spark: SparkSession) -> None:
 
 
 @pytest.mark.classic
-def test_values_of_several_columns_are_one_whatever_the_bits_of_their_zeros(spark: SparkSession) -> None:
-    """In one batch, where nothing is merged: -0.0 is 0.0, and NaN one."""
+def test_combined_values_are_equal_regardless_of_the_bits_of_zero_and_nan(spark: SparkSession) -> None:
+    """-0.0 equals 0.0, and all NaNs are equal, also within a batch where nothing is merged."""
     known = "(0.0D, 'a'), (-0.0D, 'a'), (double('NaN'), 'a'), (-double('NaN'), 'a'), (0.0D, 'b')"
     rows = spark.sql(f"SELECT 0L AS timestamp_ms, 0L AS arrival, d, s FROM VALUES {known} AS rows(d, s)")
     sql = {"pairs": "count(distinct d, s)", "lists": "count(distinct array(d))", "most": "mode(struct(d, s)).d"}
@@ -245,8 +245,8 @@ def test_values_of_several_columns_are_one_whatever_the_bits_of_their_zeros(spar
     assert (row["pairs"], row["lists"], row["most"]) == (3, 2, 0.0)
 
 
-def test_values_are_stored_to_order_by_with_one_zero_and_one_nan(spark: SparkSession) -> None:
-    """So that an engine to which -0.0 is less than 0.0 continues what another has stored."""
+def test_values_to_order_by_are_stored_with_one_zero_and_one_nan(spark: SparkSession) -> None:
+    """So an engine that orders -0.0 before 0.0 can continue the state of another engine."""
     known = "(-0.0D, 5L), (0.0D, 2L), (-double('NaN'), 9L), (double('NaN'), 1L)"
     columns = "cast(timestamp_ms as bigint) AS timestamp_ms, 0L AS arrival, d, isnan(d) AS k"
     rows = with_internal(spark.sql(f"SELECT {columns} FROM VALUES {known} AS rows(d, timestamp_ms)"))

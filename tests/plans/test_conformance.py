@@ -1,4 +1,4 @@
-"""The Spark plans give Flink's answers (recordings) and the reference's (Hypothesis), state included, batch by batch.
+"""Spark plans give the same as Flink (recordings) and as the reference (Hypothesis), in every batch, state included.
 
 Everything runs through real pipelines: files in, ledger, checks, commits, tables read back.
 """
@@ -30,8 +30,8 @@ from windowlib.replay.spark_batches import SparkEngine
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 RECORDINGS = sorted((Path(__file__).parents[1] / "conformance" / "microbatch").glob("*.json"))
-IN_MAKE_TEST = "dynamic_session-lateness20-40keys"  # of which sessions of a fixed gap are some
-BEGINNING = 3  # batches of nine: of windows that fire, stay open and are met again, and of late events
+IN_MAKE_TEST = "dynamic_session-lateness20-40keys"  # includes sessions with a fixed gap
+BEGINNING = 3  # of nine batches: windows fire, stay open and are met again; some events are late
 ALL_DO = pytest.mark.long("sessions, and random windows of each kind next to the reference, are in make test")
 
 
@@ -43,7 +43,7 @@ def marks(recording: str) -> list[pytest.MarkDecorator]:
     "file",
     [pytest.param(file, id=file.stem, marks=marks(file.stem)) for file in RECORDINGS],
 )
-def test_the_spark_engine_answers_as_flink(file: Path, spark: Any, tmp_path: Path) -> None:
+def test_the_spark_engine_gives_the_same_as_flink(file: Path, spark: Any, tmp_path: Path) -> None:
     recording = json.loads(file.read_text())
     if not ALL:
         recording["batches"] = recording["batches"][:BEGINNING]
@@ -59,9 +59,9 @@ def test_the_spark_engine_answers_as_flink(file: Path, spark: Any, tmp_path: Pat
 
 @st.composite
 def batches(draw: st.DrawFn) -> list[list[Event]]:
-    """Batches that come more or less in order of time, over enough keys for one Spark job to try many histories.
+    """Batches roughly in order of time, with enough keys for one Spark job to try many histories.
 
-    Some keys have many events, most have few, between which windows come to their ends.
+    Some keys have many events. Most have few, so that windows end between them.
     """
     drawn, keys = [], st.integers(0, 3) | st.integers(4, 60)
     for number in range(draw(st.integers(2, 4))):
@@ -76,10 +76,10 @@ def batches(draw: st.DrawFn) -> list[list[Event]]:
 
 @dataclass(frozen=True)
 class History:
-    """A specification, and the batches that it meets."""
+    """A specification and its batches."""
 
     assigner: Assigner
-    latenesses_ms: Sequence[int]  # of the batches, one after the other
+    latenesses_ms: Sequence[int]  # one for each batch
     out_of_orderness_ms: int
     state_partition_ms: int
     batches: Sequence[Sequence[Event]]
@@ -99,21 +99,21 @@ def histories(assigners: st.SearchStrategy[Assigner]) -> st.SearchStrategy[Histo
 @pytest.mark.both
 @examples(2, 60)
 @given(histories(st.one_of(sessions(), st.just(DynamicSession("gap_ms")), tumblings(), slidings())))
-def test_a_plan_is_the_reference_state_included(spark: Any, history: History) -> None:
+def test_a_plan_equals_the_reference_state_included(spark: Any, history: History) -> None:
     assert_as_the_reference(spark, history)
 
 
 @examples(2, 30)
 @given(histories(slidings()))
-def test_slices_that_are_combined_first_make_the_same_windows(spark: Any, history: History) -> None:
-    """As where windows are much longer than what fires in a batch, which is not so with the few events of a test."""
+def test_slices_combined_first_give_the_same_windows(spark: Any, history: History) -> None:
+    """Forces the combination, which otherwise pays only for windows much longer than a batch."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Grid, "pays_to_combine", lambda grid, fired: grid.overlap)
         assert_as_the_reference(spark, history)
 
 
 def assert_as_the_reference(spark: Any, history: History) -> None:
-    """Results, late events and windows in flight of each batch, and what all tables show in the end."""
+    """Compares results, late events and windows in flight of each batch, and all tables in the end."""
     assigner, first_ms = history.assigner, history.latenesses_ms[0]
     out_of_orderness_ms = history.out_of_orderness_ms
     reference = ReferenceEngine(assigner, first_ms)
@@ -138,7 +138,7 @@ def assert_as_the_reference(spark: Any, history: History) -> None:
 
 
 def assert_as_plain_python(plan: SparkEngine, history: History) -> None:
-    """What is published in the end: nothing twice, and nothing that was replaced."""
+    """Published results in the end: none twice, and none that was replaced."""
     events = [[oracle.Event(e.id, e.key, e.timestamp_ms, e.value) for e in batch] for batch in history.batches]
     assign = {Session: _session, Sliding: _windows, Tumbling: _windows}[type(history.assigner)](history.assigner)
     merges, latenesses_ms = history.assigner.merges, history.latenesses_ms

@@ -1,4 +1,4 @@
-"""Count windows in Spark are the reference's, batch by batch, each batch a restart from Parquet."""
+"""Count windows in Spark equal those of the reference in every batch. Each batch restarts from Parquet."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ REFERENCE = Together((Count(), Sum("v"), Min("v"), Max("timestamp_ms")))
 
 @dataclass
 class Plan:
-    """The plan as jobs run it: one query a batch writes everything, the next batch reads what is open."""
+    """The plan as jobs run it: one query per batch writes everything, and the next batch reads the open rows."""
 
     spark: SparkSession
     folder: Path
@@ -72,7 +72,7 @@ class Plan:
         return Step(self.windows, self.keys, aggregates, -5, 5, -5, 5, self.batch_id, 3_600_000, dialect=dialect)
 
     def advance(self, batch: Sequence[Row] | None) -> list[Row]:
-        """The results of a batch, in order of key and firing; `state`, `open` and `counted` follow it."""
+        """Returns the results of a batch by key and firing, and updates `state`, `open` and `counted`."""
         self.batch_id += 1
         events = None if batch is None else with_internal(self.spark.createDataFrame(batch, SCHEMA))
         step = self.step(events)
@@ -93,14 +93,14 @@ class Plan:
         return sorted(fired, key=lambda row: (*(row[key] for key in self.keys), row["firing"]))
 
     def explained(self, events: DataFrame) -> str:
-        """The physical plan of a batch that goes on from the state."""
+        """Physical plan of a batch that continues the state."""
         with redirect_stdout(StringIO()) as printed:
             step = self.step(events)
             advance(events, self.state, step, step.dialect.counters()).explain()
         return printed.getvalue()
 
     def slices(self) -> dict[str, dict[int, int]]:
-        """Key → slice → elements, of the state."""
+        """State as key → slice → number of elements."""
         found: dict[str, dict[int, int]] = defaultdict(dict)
         for row in self.open:
             found[row["the key"] if self.keys else ""][row["slice_index"]] = row["elements"]
@@ -112,7 +112,7 @@ NewPlan = Callable[..., Plan]
 
 @pytest.fixture(scope="session")
 def new_plan(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> NewPlan:
-    """Makes plans, each with a folder of its own."""
+    """Creates plans with separate folders."""
     return lambda *given, **more: Plan(spark, tmp_path_factory.mktemp("counts"), *given, **more)
 
 
@@ -125,12 +125,12 @@ class Reference:
     firings: Counter[str] = field(default_factory=Counter)
 
     def advance(self, batch: Sequence[Row]) -> list[tuple[Any, ...]]:
-        """Key, number and figures of each firing, in this order."""
+        """Key, number and figures of each firing, sorted by them."""
         in_order = sorted(batch, key=lambda row: row["arrival"])
         return sorted(self._fired([Element(e["the key"], e["timestamp_ms"], e, e["arrival"]) for e in in_order]))
 
     def elements(self) -> Counter[str]:
-        """How many elements of each key are in state."""
+        """Number of elements in the state by key."""
         held: Counter[str] = Counter()
         for key, state in self.state.keys.items():
             for contents in state.contents.values():
@@ -152,7 +152,7 @@ def spec(windows: CountWindows) -> WindowSpec:
 
 
 def events(keys: str, first_arrival: int = 0) -> list[Row]:
-    """One event per letter, with values and event times that go up and down."""
+    """One event per letter. Values and event times go up and down."""
     event = Row(*COLUMNS)
     return [
         event(
@@ -169,7 +169,7 @@ def events(keys: str, first_arrival: int = 0) -> list[Row]:
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[list[Row]]:
-    """Batches of events in any order, over enough keys for one query to try many histories."""
+    """Batches of events in any order, with enough keys for one query to try many histories."""
     batches: list[list[Row]] = []
     for _ in range(draw(st.integers(2, 4))):
         keys = draw(st.text("aaaabbbccdefgh", max_size=60))
@@ -180,7 +180,7 @@ def histories(draw: st.DrawFn) -> list[list[Row]]:
 @pytest.mark.both
 @examples(2, 60)
 @given(windows=st.builds(CountWindows, st.integers(1, 7), st.integers(1, 7)), batches=histories())
-def test_the_plan_is_the_reference(new_plan: NewPlan, windows: CountWindows, batches: Sequence[list[Row]]) -> None:
+def test_the_plan_equals_the_reference(new_plan: NewPlan, windows: CountWindows, batches: Sequence[list[Row]]) -> None:
     plan, reference = new_plan(windows), Reference(spec(windows))
     so_far: Counter[str] = Counter()
     for batch in batches:
@@ -205,7 +205,7 @@ def test_the_plan_is_the_reference(new_plan: NewPlan, windows: CountWindows, bat
 
 
 def in_state(windows: CountWindows, count: int) -> dict[int, int]:
-    """Slice → elements for a key that has had `count`: what the firings to come need, and the newest slice."""
+    """Slice → number of elements for a key with `count` elements: those of future firings, and the newest slice."""
     width = gcd(windows.size, windows.slide)
     needed_after = (count // windows.slide + 1) * windows.slide - windows.size
     numbers = [n for n in range(1, count + 1) if n > needed_after or (n - 1) // width == (count - 1) // width]
@@ -213,7 +213,7 @@ def in_state(windows: CountWindows, count: int) -> dict[int, int]:
 
 
 def expected_figures(windows: CountWindows, before: Counter[str], after: Counter[str]) -> dict[str, int]:
-    """What must be counted when keys go on from `before` to `after` elements."""
+    """Expected counters of a batch in which keys grow from `before` to `after` elements."""
     width = gcd(windows.size, windows.slide)
     found: Counter[str] = Counter()
     for key, count in after.items():
@@ -234,7 +234,7 @@ def test_every_aggregate_function(new_plan: NewPlan) -> None:
     batches = [events(keys, first) for keys, first in (("aaaaabaa", 0), ("abaa", 8), ("ba" * 8, 12))]
     found = [row for batch in batches[:2] for row in plan.advance(batch)]
     kept = sorted(plan.open)
-    assert plan.advance(None) == []  # types are those of the state then
+    assert plan.advance(None) == []  # types then come from the state
     assert sorted(plan.open) == kept
     found += plan.advance(batches[2])
     of_key: dict[str, list[Row]] = defaultdict(list)
@@ -251,7 +251,7 @@ def test_every_aggregate_function(new_plan: NewPlan) -> None:
 
 
 def everything(rows: Sequence[Row]) -> dict[str, Any]:
-    """`EVERYTHING` over some events, computed from them at once."""
+    """`EVERYTHING` over events, computed independently of the plan."""
     in_time = sorted(rows, key=lambda row: (row["timestamp_ms"], row["arrival"]))
     numbers = [row["v"] for row in rows]
     texts = [row["s"] for row in rows if row["s"] is not None]
@@ -311,7 +311,7 @@ def everything(rows: Sequence[Row]) -> dict[str, Any]:
     ],
     ids=str,
 )
-def test_without_a_key_there_is_one_count(new_plan: NewPlan, windows: CountWindows) -> None:
+def test_without_a_key_all_events_are_counted_together(new_plan: NewPlan, windows: CountWindows) -> None:
     plan = new_plan(windows, keys=())
     assert plan.advance([]) == []
     found = [(row["firing"], row["n"]) for keys in ("abca", "bc", "aaabb") for row in plan.advance(events(keys))]
@@ -362,7 +362,7 @@ def test_events_are_read_and_shuffled_once(new_plan: NewPlan, windows: CountWind
     first = plan.explained(many)
     assert (first.count("Range ("), first.count("Exchange hashpartitioning")) == (1, 1)
     plan.advance(events("aaab"))
-    # The state meets the events twice: its counts before they are numbered, its slices once they are slices.
+    # State and events are combined twice: counts before events are numbered, slices after events are sliced.
     later = plan.explained(many)
     assert (later.count("Range ("), later.count("FileScan")) == (1, 2)
     assert (later.count("Exchange hashpartitioning"), later.count("REPARTITION_BY_COL")) == (2, 1)

@@ -1,4 +1,4 @@
-"""The keyed hash of an erased key: the same on every engine as in Python, for keys of every type that can be erased."""
+"""Keyed hashes of erased keys are the same on every engine and in Python, for keys of every erasable type."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ VALUES: dict[str, list[Any]] = {
 }
 
 
-def test_every_engine_hashes_as_python_does(spark: SparkSession) -> None:
+def test_every_engine_hashes_like_python(spark: SparkSession) -> None:
     for kind, values in VALUES.items():
         rows = spark.createDataFrame([(value, 7) for value in [*values, None]], f"`k.1` {kind}, n int")
         found = rows.select(digest_of(rows, ["k.1", "n"], SECRET).alias("digest")).collect()

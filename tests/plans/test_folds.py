@@ -1,4 +1,4 @@
-"""Aggregates folded one value at a time come to what the matrix says, in whatever groups their parts are merged."""
+"""Aggregates folded one value at a time give the results of the matrix, for every grouping of merges."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PLAIN = ("Column", "Literal")
 
 
 def plain() -> Iterator[Column]:
-    """The columns that are one call, of columns alone."""
+    """Columns of the matrix that are a single call with only columns and literals as arguments."""
     for one in columns():
         found = called(one.sql)
         if found and found.condition is None and all(type(of).__name__ in PLAIN for of in found.arguments):
@@ -36,12 +36,12 @@ def plain() -> Iterator[Column]:
 
 @cache
 def called(sql: str) -> Call | None:
-    """The one call that an expression is."""
+    """Call of an expression that is a single call; None for others."""
     return call(sqlglot.parse_one(sql, dialect="spark"))
 
 
 def elements(one: Column, number: int) -> Iterator[dict[str, Any]]:
-    """The elements of a case, as the plan gives them to a fold."""
+    """Elements of a case as the plan passes them to a fold."""
     found = called(one.sql)
     assert found
     element = FUNCTIONS[found.name].element
@@ -56,7 +56,7 @@ def elements(one: Column, number: int) -> Iterator[dict[str, Any]]:
 
 
 def _element(template: str, x: Any, y: Any = None) -> Any:
-    """What the SQL of an element comes to."""
+    """Value of the SQL of an element."""
     match template:
         case "{x}":
             return x
@@ -71,9 +71,9 @@ def _element(template: str, x: Any, y: Any = None) -> Any:
     return {"by": y, "value": x} if "'by'" in template else {"x": float(x), "y": float(y)}
 
 
-def test_what_is_folded_is_every_function_that_can_be() -> None:
+def test_all_functions_are_folded_here() -> None:
     found = {of.name for one in plain() if (of := called(one.sql))}
-    assert found == set(CALLABLE) - {"hll_sketch_agg"}  # bytes, of which only an estimate can be compared
+    assert found == set(CALLABLE) - {"hll_sketch_agg"}  # of its bytes only an estimate can be compared
 
 
 def test_only_sketches_are_not_folded() -> None:
@@ -84,7 +84,7 @@ def test_only_sketches_are_not_folded() -> None:
 
 
 def folded() -> Iterator[Column]:
-    """Those of them whose values are folded."""
+    """Columns of `plain` whose functions can be folded."""
     for one in plain():
         [aggregate] = read_aggregates({"x": one.sql}).aggregates
         if FUNCTIONS[aggregate.function].folds:
@@ -92,7 +92,7 @@ def folded() -> Iterator[Column]:
 
 
 @pytest.mark.parametrize("one", list(folded()), ids=lambda one: one.name)
-def test_folds_come_to_what_the_matrix_says(one: Column) -> None:
+def test_folds_give_the_results_of_the_matrix(one: Column) -> None:
     decimal.getcontext().prec = 76
     aggregates = read_aggregates({"x": one.sql}).aggregates
     folds, rng, wrong = Folds(aggregates), random.Random(one.name), []

@@ -21,7 +21,7 @@ TYPES = {
 @pytest.mark.spark
 @pytest.mark.both
 @pytest.mark.usefixtures("zone")
-def test_a_value_is_itself_wherever_the_machine_is(spark: SparkSession) -> None:
+def test_a_literal_does_not_depend_on_the_machine_s_time_zone(spark: SparkSession) -> None:
     one = spark.range(1)
     found = one.select(*(F.expr(sql).eqNullSafe(literal(value)).alias(sql) for sql, value in TYPES.items()))
     assert found.collect()[0].asDict() == dict.fromkeys(TYPES, True)

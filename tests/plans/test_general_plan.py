@@ -1,4 +1,4 @@
-"""The general plan is the operator: for every spec, every cut into batches, state included after every batch."""
+"""The general plan equals the operator for every spec and every division into batches, state included."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from windowlib.model.windows import TimeWindow
 from windowlib.plans.general import stream, worker
 
 Batch = tuple[list[Element], int, int, bool, int | None]
-"""Elements, the watermark after them, the plan time, whether what is stored is compacted, another lateness or None."""
+"""Elements, watermark after them, plan time, flag for compacting contents, new allowed lateness or None."""
 
 
 OTHER_LATENESS = st.sampled_from([None, None, None, 0, 3, 12, 2**63 - 1])
@@ -53,7 +53,7 @@ OTHER_LATENESS = st.sampled_from([None, None, None, 0, 3, 12, 2**63 - 1])
 
 @st.composite
 def histories(draw: st.DrawFn, keys: int = 3, max_size: int = 25) -> list[Batch]:
-    """Batches that come more or less in order of time; the last may complete the input."""
+    """Batches roughly in order of time. The last may complete the input."""
     batches: list[Batch] = []
     arrival, watermark_ms, plan_time_ms = 0, MIN_WATERMARK, -10
     for number in range(draw(st.integers(1, 5))):
@@ -93,7 +93,7 @@ LATENESSES = (0, 7)
 
 
 def allowed() -> list[WindowSpec]:
-    """The whole cross product, but for what a spec refuses."""
+    """All combinations that a spec does not refuse."""
     found = []
     for assigner, trigger, evictor, lateness_ms in product(ASSIGNERS, TRIGGERS, EVICTORS, LATENESSES):
         for time in ("event", "processing"):
@@ -110,7 +110,7 @@ ALLOWED = allowed()
 
 
 def compare(engine: WorkerEngine, spec: WindowSpec, batches: Sequence[Batch]) -> None:
-    """Runs both; results, late elements, holes and state must be the same after every batch."""
+    """Runs operator and engine. Results, late elements, holes and state must be equal after every batch."""
     reference = OperatorState()
     published: set[tuple[str, int, int]] = set()
     numbers: dict[tuple[str, int, int], int] = {}
@@ -148,7 +148,7 @@ def compare(engine: WorkerEngine, spec: WindowSpec, batches: Sequence[Batch]) ->
 
 
 def _results(spec: WindowSpec, emitted: Sequence[Output]) -> list[Fired]:
-    """The firings, or where they are versions of one result the last of each, as the general plan gives them."""
+    """Firings in the form of the general plan. Of several versions of a result only the last one counts."""
     fired: list[Fired] = []
     for one in emitted:
         if not isinstance(one, Firing):
@@ -168,7 +168,7 @@ def _replaces(spec: WindowSpec, new: Fired, old: Fired) -> bool:
 
 
 def _nothing_stays_inside(spec: WindowSpec, kept: set[tuple[str, int, int]], fired: Sequence[Fired], *now: int) -> None:
-    """What was published and is in a window that fires now is replaced, unless its window had gone before."""
+    """Asserts that firing windows replace the published results inside them, unless those windows were gone."""
     for new, (key, start_ms, end_ms) in product(fired, kept):
         old = Fired(key, start_ms, end_ms, (), "")
         gone = spec.time == "processing" or spec.is_late(TimeWindow(start_ms, end_ms), *now)
@@ -184,7 +184,7 @@ def _in_hole(spec: WindowSpec, element: Element, plan_time_ms: int, *now: int) -
 
 @examples(30, 2000)
 @given(spec=st.one_of(st.sampled_from(ALLOWED), specs()), batches=histories(), rows_in=st.integers(1, 9))
-def test_the_worker_is_the_operator(spec: WindowSpec, batches: list[Batch], rows_in: int) -> None:
+def test_the_worker_equals_the_operator(spec: WindowSpec, batches: list[Batch], rows_in: int) -> None:
     compare(WorkerEngine(spec, rows_in=rows_in), spec, batches)
 
 
@@ -196,10 +196,10 @@ def test_the_worker_is_the_operator(spec: WindowSpec, batches: list[Batch], rows
     time=st.sampled_from(["event", "event", "processing"]),
     batches=histories(keys=1, max_size=6),
 )
-def test_the_twin_is_the_operator(
+def test_the_counting_twin_equals_the_operator(
     assigner: Assigner, trigger: Trigger, lateness_ms: int, time: Any, batches: list[Batch]
 ) -> None:
-    """Few elements of one key in a batch: most windows are met again in the next, by bounds that touch or do not."""
+    """Batches have few elements of one key, so the next batch meets most windows again, touching or not."""
     spec = WindowSpec(assigner, AGGREGATE, trigger, allowed_lateness_ms=lateness_ms, time=time)
     assert counting.fits(spec)
     reference, rows = OperatorState(), list[Row]()
@@ -225,7 +225,7 @@ def test_the_twin_is_the_operator(
 
 @pytest.mark.parametrize("purges", [False, True])
 @pytest.mark.parametrize("time", ["event", "processing"])
-def test_a_window_whose_timers_a_timeout_has_deleted_goes_without_an_element_of_its_key(
+def test_a_window_without_timers_after_a_timeout_is_retired_without_a_new_element(
     purges: bool, time: Literal["event", "processing"]
 ) -> None:
     of = EventTimeTrigger() if time == "event" else ProcessingTimeTrigger()
@@ -239,12 +239,12 @@ def test_a_window_whose_timers_a_timeout_has_deleted_goes_without_an_element_of_
 
 
 def test_every_pair_of_choices_is_compared() -> None:
-    """Each assigner with each trigger, evictor, lateness and time, and each of those with each other."""
+    """Every value of assigner, trigger, evictor, lateness and time meets every value of the others."""
     history = _long_history(30 if ALL else 12)
     pairs = [(spec, _pairs(spec)) for spec in ALLOWED]
     missing = set().union(*(of for _, of in pairs))
     while missing:
-        spec, found = max(pairs, key=lambda one: len(missing & one[1]))  # so few are enough
+        spec, found = max(pairs, key=lambda one: len(missing & one[1]))  # the greedy choice needs few specs
         assert missing & found
         compare(WorkerEngine(spec, rows_in=20), spec, history)
         missing -= found
@@ -252,7 +252,7 @@ def test_every_pair_of_choices_is_compared() -> None:
 
 @pytest.mark.long("2160 specifications, 100 s; make check compares every pair of choices")
 def test_every_allowed_spec_is_compared() -> None:
-    """Each of the cross product once over one long history: none is left to chance."""
+    """Every allowed combination runs once over a long history."""
     history = _long_history()
     for spec in ALLOWED:
         compare(WorkerEngine(spec), spec, history)
@@ -263,8 +263,8 @@ def _pairs(spec: WindowSpec) -> set[tuple[str, str]]:
     return set(combinations([f"{number} {choice!r}" for number, choice in enumerate(choices)], 2))
 
 
-def test_an_accumulator_of_nothing_is_stored() -> None:
-    """0 is an accumulator, too: of a user's own aggregate, which is kept as JSON."""
+def test_an_accumulator_of_zero_is_stored() -> None:
+    """0 is a valid accumulator of a user's aggregate, stored as JSON."""
     engine = WorkerEngine(WindowSpec(Tumbling(10), Sum("value")))
     for value, watermark_ms in ((0, 0), (3, 20)):
         elements = [Element("a", 5, {"value": value, "gap_ms": 1}, value)]
@@ -273,8 +273,8 @@ def test_an_accumulator_of_nothing_is_stored() -> None:
 
 
 @pytest.mark.parametrize("turned", [False, True])
-def test_of_two_states_of_a_key_the_longer_counts(turned: bool) -> None:
-    """A table may hold two that an earlier release has left; they are one after the next batch."""
+def test_the_longer_of_two_states_of_a_key_counts(turned: bool) -> None:
+    """A table may hold two states of a key. After the next batch it holds one."""
     engine = WorkerEngine(WindowSpec(Tumbling(10), process=Visits()))
     element = Element("a", 5, {"value": 1, "gap_ms": 1}, 0)
     engine.advance([element], 0, 20, 0, compact=False)
@@ -288,7 +288,7 @@ def test_of_two_states_of_a_key_the_longer_counts(turned: bool) -> None:
 
 
 class Positive:
-    """A function without a row where the sum is below 0."""
+    """A function that returns no row if the sum is below 0."""
 
     def process(self, contents: Any, context: Any) -> Any:
         total = sum(value["value"] for value in contents)
@@ -300,7 +300,7 @@ class Positive:
 
 
 def test_a_firing_without_a_row_leaves_nothing_to_replace() -> None:
-    """A published row is replaced once, by none; the next firing is the first again."""
+    """A firing without a row removes the published row once. The next firing counts as the first."""
     engine = WorkerEngine(WindowSpec(Tumbling(10), process=Positive(), allowed_lateness_ms=100))
     seen = []
     for number, value in enumerate((-1, 6, -9, 5)):
@@ -311,8 +311,8 @@ def test_a_firing_without_a_row_leaves_nothing_to_replace() -> None:
     assert seen == [[], [(0, 1)], [], [(0, 1)]]
 
 
-def test_the_last_version_in_a_run_replaces_what_those_before_it_would_have() -> None:
-    """Two late elements grow a published session twice in one run: one result, for the session that was published."""
+def test_the_last_version_in_a_run_replaces_all_that_earlier_versions_would_replace() -> None:
+    """Two late elements extend a published session twice in one run. One result replaces the published one."""
     engine = WorkerEngine(WindowSpec(Session(10), AGGREGATE, allowed_lateness_ms=100))
     value = {"value": 1, "gap_ms": 1}
     engine.advance([Element("a", 0, value, 0)], -50, 20, 0, compact=False)
@@ -337,7 +337,7 @@ def _long_history(in_a_batch: int = 30) -> list[Batch]:
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Contents of more than one row, and more than one record batch out, without thousands of elements."""
+    """Lowers the limits, so that few elements fill several rows of contents and several record batches."""
     monkeypatch.setattr(worker, "CHUNK", 3)
     monkeypatch.setattr(stream, "ROWS_OUT", 5)
 
@@ -345,5 +345,5 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.spark
 @examples(2, 60)
 @given(spec=st.sampled_from(ALLOWED), batches=histories(keys=20, max_size=120))
-def test_the_plan_in_spark_is_the_operator(spark: Any, spec: WindowSpec, batches: list[Batch]) -> None:
+def test_the_plan_in_spark_equals_the_operator(spark: Any, spec: WindowSpec, batches: list[Batch]) -> None:
     compare(PlanEngine(spec, spark), spec, batches)

@@ -1,4 +1,4 @@
-"""How many Spark jobs a batch starts: each is known, none is there by accident."""
+"""Number of Spark jobs that a batch starts. Every job has a known reason."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_clean_batch_is_one_job_and_a_late_event_replaces_in_one(tmp_path: Pat
     assert read_table(definition, "result_changes").column("change").to_pylist().count("changed") == 1
 
 
-def test_a_row_that_may_be_refused_is_looked_at(tmp_path: Path, spark: SparkSession) -> None:
+def test_a_row_that_may_be_refused_costs_a_job(tmp_path: Path, spark: SparkSession) -> None:
     definition = clicks(tmp_path, 0, CLEAN)
     arrive(tmp_path, 1, [*visits(0), *visits(50, user=None)])
     path_names = quarantine = 1

@@ -1,4 +1,4 @@
-"""The kinds of plan: which files of the state a batch reaches, by their statistics alone."""
+"""Kinds of plan: the state files that a batch reaches, decided from statistics alone."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def what(kind: PlanKind, file: File, buckets: Sequence[Bucket], of: Step) -> str
     return "rewritten" if found.rewritten else "read" if found.read else "dropped" if found.dropped else "left"
 
 
-def test_every_kind_has_a_name_of_its_own_and_says_whether_it_can_be_rerun() -> None:
+def test_every_kind_has_its_own_name_and_tells_if_it_can_be_rerun() -> None:
     assert [kind.name for kind in KINDS] == ["sessions", "aligned", "counts", "general"]
     assert [isinstance(kind.rerun, str) for kind in KINDS] == [False, False, True, True]
 
@@ -73,7 +73,7 @@ def test_every_kind_has_a_name_of_its_own_and_says_whether_it_can_be_rerun() -> 
         (windows(0, 32), (), 0, "left"),
         (windows(0, 21), (), 9, "dropped"),  # had fired, and is past its cleanup time
         (windows(0, 21), (), 10, "left"),
-        (windows(0, 22, first_end_ms=21), (), 9, "rewritten"),  # one of its windows is, another is not
+        (windows(0, 22, first_end_ms=21), (), 9, "rewritten"),  # only one of its windows has
     ],
 )
 def test_sessions(file: File, buckets: Sequence[Bucket], lateness_ms: int, expected: str) -> None:
@@ -122,10 +122,8 @@ def test_count_windows_reach_all_or_nothing() -> None:
 @pytest.mark.parametrize(
     ("size", "slide", "expected"), [(3, 1, [2]), (3, 2, [2]), (4, 2, [3]), (2, 3, [1]), (1, 3, [])]
 )
-def test_of_count_windows_those_elements_are_in_flight_that_a_later_window_holds(
-    size: int, slide: int, expected: list[int]
-) -> None:
-    """Of five elements that came: with slide 2 the next window ends with the sixth."""
+def test_elements_of_the_next_count_window_are_in_flight(size: int, slide: int, expected: list[int]) -> None:
+    """Five elements came. With slide 2, the next window ends with the sixth."""
     width = gcd(size, slide)
     rows = [{"slice_index": first // width, "elements": min(width, 5 - first)} for first in range(0, 5, width)]
     found = Counts(CountWindows(size, slide)).in_flight(rows, COUNTED, 0)
@@ -135,10 +133,10 @@ def test_of_count_windows_those_elements_are_in_flight_that_a_later_window_holds
 @pytest.mark.spark
 @pytest.mark.embedded
 @pytest.mark.parametrize(("start_ms", "partition"), [(85, 0), (90, 1)])
-def test_a_slice_lies_in_the_partition_of_the_end_of_its_last_window(
+def test_a_slice_is_in_the_partition_of_its_last_window_s_end(
     spark: SparkSession, start_ms: int, partition: int
 ) -> None:
-    """That of [90, 100) ends where a partition begins."""
+    """The window [90, 100) ends at the start of a partition."""
     rows = spark.createDataFrame([(start_ms,)], "state_window_start_ms long")
     found = rows.select(Aligned().end_partition(step(Sliding(10, 5), 0, 9))).first()
     assert found is not None
@@ -169,8 +167,8 @@ def test_a_window_without_timers_is_reached_at_its_cleanup_time(watermark_ms: in
     assert General().reach([*files, of_keys], (), of).rewritten == (files if reached else [])
 
 
-def test_the_state_of_keys_is_reached_with_a_timer_that_is_due_not_alone() -> None:
-    """Were it reached alone, time would always be due."""
+def test_the_state_of_keys_is_reached_only_together_with_a_due_timer() -> None:
+    """If it were reached alone, every advance of time would be due."""
     never = {"next_event_ms": MAX_TIME_MS, "next_processing_ms": MAX_TIME_MS}
     of_keys, fires = windows(MIN_TIME_MS, MAX_TIME_MS, **never), windows(0, 190, **never | {"next_event_ms": 30})
     spec = WindowSpec(Tumbling(10), process=Visits())
@@ -182,7 +180,7 @@ def test_the_state_of_keys_is_reached_with_a_timer_that_is_due_not_alone() -> No
     assert without.rewritten == [fires]
 
 
-# -- laws over single windows and slices, next to what their definitions say -------------------------------------------
+# -- laws for single windows and slices, compared with their definitions -----------------------------------------------
 
 OFTEN = settings(deadline=None, max_examples=400)
 TIMES = st.integers(-12, 12)
@@ -196,7 +194,7 @@ def steps(draw: st.DrawFn, assigner: Assigner) -> Step:
 
 
 def over(assigner: Sliding, slice_ms: int, start_ms: int) -> list[TimeWindow]:
-    """The windows over a slice: each of its times is in the same ones."""
+    """Windows over a slice. All times of the slice must be in the same windows."""
     found = assigner.assign(start_ms)
     assert all(assigner.assign(start_ms + more_ms) == found for more_ms in range(slice_ms))
     return found
@@ -204,7 +202,7 @@ def over(assigner: Sliding, slice_ms: int, start_ms: int) -> list[TimeWindow]:
 
 @OFTEN
 @given(st.data(), st.integers(1, 9), st.integers(1, 9), st.integers(0, 3), BUCKETS)
-def test_a_slice_is_reached_where_it_is_touched_fires_or_is_retired(
+def test_a_slice_is_reached_if_it_is_touched_fires_or_is_retired(
     data: st.DataObject, size_ms: int, slide_ms: int, offset_ms: int, spans: list[tuple[int, int]]
 ) -> None:
     size_ms = max(size_ms, slide_ms)  # without holes
@@ -232,7 +230,7 @@ def test_a_slice_is_reached_where_it_is_touched_fires_or_is_retired(
 
 @OFTEN
 @given(st.data(), TIMES, st.integers(1, 9), BUCKETS)
-def test_a_session_is_reached_where_it_is_touched_fires_or_is_retired(
+def test_a_session_is_reached_if_it_is_touched_fires_or_is_retired(
     data: st.DataObject, start_ms: int, length_ms: int, spans: list[tuple[int, int]]
 ) -> None:
     of, end_ms = data.draw(steps(Session(gap_ms=3))), start_ms + length_ms
@@ -251,7 +249,7 @@ def test_sessions_whose_rows_lack_a_column_are_all_rewritten() -> None:
     assert what(Sessions(), windows(70, 100), (), of) == "rewritten"
 
 
-def test_the_windows_of_a_key_in_flight_are_put_together_from_its_slices() -> None:
+def test_windows_in_flight_of_a_key_are_assembled_from_its_slices() -> None:
     rows = [{"state_window_start_ms": start_ms, "elements": elements} for start_ms, elements in ((10, 3), (5, 2))]
     spec = WindowSpec(Sliding(10, 5), Count())
     found = [(one.bounds_ms, one.elements) for one in Aligned().in_flight(rows, spec, late_up_to_ms=9)]
@@ -262,7 +260,7 @@ def test_the_windows_of_a_key_in_flight_are_put_together_from_its_slices() -> No
     ]
 
 
-def test_the_general_plan_looks_where_windows_can_lie() -> None:
+def test_the_general_plan_reads_all_times_where_windows_can_be() -> None:
     asked, plan_time_ms = event(7, 17), 1_000
     by_event = replace(step(Tumbling(10), 0, 9), spec=WindowSpec(Tumbling(10), Count()))
     by_clock = replace(by_event, spec=WindowSpec(Tumbling(10), Count(), time="processing"))
@@ -278,21 +276,21 @@ def test_the_general_plan_looks_where_windows_can_lie() -> None:
     ("time", "end_ms", "expected"),
     [("event", 26, True), ("event", 27, False), ("processing", 1_000, True), ("processing", 1_001, False)],
 )
-def test_of_the_general_plan_windows_are_past_cleanup_by_their_own_time(
+def test_windows_of_the_general_plan_are_past_cleanup_by_their_own_time(
     time: Literal["event", "processing"], end_ms: int, expected: bool
 ) -> None:
     of = replace(step(Tumbling(10), 20, 30, 5), spec=WindowSpec(Tumbling(10), Count(), time=time))
     assert General().past_cleanup(windows(0, end_ms), of) == expected
 
 
-def test_what_never_ends_is_not_past_cleanup() -> None:
+def test_endless_windows_are_never_past_cleanup() -> None:
     of, endless = step(Tumbling(10), 20, 30), MAX_TIME_MS // 100
     files = [File({}, {}, {"end_partition": partition}) for partition in (0, endless, 3)]
     assert [file.partition["end_partition"] for file in General().ending(files, of)] == [0, 3]
     assert [kind.ending(files, of) for kind in KINDS[:3]] == [files, files, []]
 
 
-def test_no_output_may_be_called_as_a_column_of_the_state() -> None:
+def test_no_output_may_have_the_name_of_a_state_column() -> None:
     bounds = {"window_start_ms", "window_end_ms", "state_window_start_ms", "state_window_end_ms"}
     own = {"arrival", "contents", "contents_from", "state", "fired", "next_event_ms", "next_processing_ms"}
     assert [{*kind.reserved_columns(0)} for kind in KINDS] == [
@@ -304,7 +302,7 @@ def test_no_output_may_be_called_as_a_column_of_the_state() -> None:
     assert {*Sessions().reserved_columns(1)} == bounds | {"published"}
 
 
-def test_what_differs_between_kinds() -> None:
+def test_differences_between_kinds() -> None:
     assert [kind.shares_slices for kind in KINDS] == [True, True, False, False]
     assert [kind.needs_arrival for kind in KINDS] == [False, False, True, True]
     assert [kind.runs_operator for kind in KINDS] == [False, False, False, True]

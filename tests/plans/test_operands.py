@@ -1,4 +1,4 @@
-"""An aggregate of an expression is that of a column that holds its values, whatever its SQL is a part of."""
+"""An aggregate of an expression equals that of a column with its values, in every place of the SQL."""
 
 from __future__ import annotations
 
@@ -84,10 +84,10 @@ def calls(columns: Mapping[str, str], left_out: Collection[str], turn: int) -> I
 @pytest.mark.spark
 @pytest.mark.embedded
 @pytest.mark.parametrize(("window", "turn"), [("tumbling", 0), ("kept", 1)], ids=["tumbling", "kept"])
-def test_an_expression_is_what_a_column_of_its_values_is(
+def test_an_expression_equals_a_column_of_its_values(
     spark: SparkSession, tmp_path: Path, window: str, turn: int
 ) -> None:
-    """With state from an earlier batch, and where the operator folds elements."""
+    """Covers state of an earlier batch, and the operator that folds elements."""
     compute = {**CONDITIONS, **NUMBERS}
     columns = {expression: f"e{number}" for number, expression in enumerate(compute)}
     pairs = list(calls(columns, SKETCHES if window == "kept" else SKETCHES[:1], turn))
@@ -113,9 +113,9 @@ def test_an_expression_is_what_a_column_of_its_values_is(
 @pytest.mark.spark
 @pytest.mark.both
 def test_a_filter_comes_before_the_argument(spark: SparkSession, tmp_path: Path) -> None:
-    """What cannot be computed of a row that the filter leaves out is not computed.
+    """Arguments are not computed for rows that the filter excludes, where they may fail.
 
-    In `make test` by each function on one engine; by every twelfth on Spark.
+    In `make test` every function runs on one engine: every twelfth on Spark, the others on Sail.
     """
     first, second = "v / w", "q"
     names = [name for name, of in CALLABLE.items() if of.takes != CONDITION and not of.takes.startswith("a whole")]
@@ -154,8 +154,8 @@ def test_a_filter_comes_before_the_argument(spark: SparkSession, tmp_path: Path)
         "if(count(w) > 0, sum(v) / count(w) > 1, false)",
     ],
 )
-def test_only_spark_divides_behind_a_condition(sql: str) -> None:
-    """Sail would end with an error where Spark has an answer; of numbers it computes no more than Spark does."""
+def test_a_division_behind_a_condition_is_not_proved(sql: str) -> None:
+    """Sail would fail where Spark returns a result. For numbers it computes the same rows as Spark."""
     types = {"v": "bigint", "w": "bigint"}
     with pytest.raises(Unproved, match="divides behind a condition"):
         type_of(parsed(sql), types)
@@ -163,7 +163,7 @@ def test_only_spark_divides_behind_a_condition(sql: str) -> None:
 
 
 @pytest.mark.parametrize("sql", ["s like t", "v like 'a%'", "v like s", "s like lower('A%')"])
-def test_only_texts_are_like_a_pattern_that_is_written(sql: str) -> None:
+def test_like_is_proved_only_for_texts_and_literal_patterns(sql: str) -> None:
     types = {"s": "string", "t": "string", "v": "bigint"}
     with pytest.raises(Unproved, match=r"uses .* LIKE "):
         type_of(parsed(f"count(*) filter (where {sql})"), types)
@@ -171,14 +171,14 @@ def test_only_texts_are_like_a_pattern_that_is_written(sql: str) -> None:
 
 
 @pytest.mark.parametrize("least", ["-2147483648", "-9223372036854775808"])
-def test_the_least_whole_numbers_are_of_fewer_bits_on_spark(least: str) -> None:
+def test_the_least_whole_numbers_are_not_proved(least: str) -> None:
     with pytest.raises(Unproved, match="fewer bits"):
         type_of(parsed(f"coalesce(min(v), {least})"), {"v": "int"})
 
 
 @pytest.mark.spark
 @pytest.mark.embedded
-def test_a_text_like_the_mark_of_an_aggregate_stays(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_text_that_looks_like_an_aggregate_mark_stays(spark: SparkSession, tmp_path: Path) -> None:
     definition = defined(tmp_path, {"n": "coalesce(max(s), '_aggregate0_')"}, "tumbling")
     schema = pa.schema([("user", pa.string()), ("at_ms", pa.int64()), ("s", pa.string())])
     arrive(
@@ -190,8 +190,8 @@ def test_a_text_like_the_mark_of_an_aggregate_stays(spark: SparkSession, tmp_pat
 
 @pytest.mark.spark
 @pytest.mark.both
-def test_operations_lie_deep_within_one_another(spark: SparkSession, tmp_path: Path) -> None:
-    """As deep as Sail is given them."""
+def test_operations_may_nest_deeply(spark: SparkSession, tmp_path: Path) -> None:
+    """Nests them as deep as Sail accepts."""
     sql = {
         "total": f"sum({' + '.join(['v'] * MOST_SUMS)})",
         "some": f"count(*) filter (where {' or '.join(f'v = {number}' for number in range(5, 150))})",
@@ -208,7 +208,7 @@ def test_operations_lie_deep_within_one_another(spark: SparkSession, tmp_path: P
 
 @pytest.mark.spark
 @pytest.mark.embedded
-def test_two_aggregates_that_sail_takes_for_one_are_said(spark: SparkSession, tmp_path: Path) -> None:
+def test_two_aggregates_with_one_name_on_sail_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     said = pytest.raises(
         InvalidSpec, match=r'gives two of these aggregates the same name, sum.* or set engine = "spark"'
     )
@@ -220,7 +220,7 @@ def test_two_aggregates_that_sail_takes_for_one_are_said(spark: SparkSession, tm
 
 
 def rows(number: int, compute: Mapping[str, Callable[[Row], Any]], columns: Mapping[str, str]) -> Iterator[Row]:
-    """Of two keys: values that differ, and conditions that are always true; then one that lets windows fire."""
+    """Events of two keys: `a` with varying values, `b` with equal ones. A last event lets the windows fire."""
     values = [(True, True, 1), (False, True, 2), (None, True, 3), (False, None, None), (False, False, 2)]
     for place, (f, g, v) in enumerate(values):
         for user in ("a", "b"):

@@ -1,4 +1,4 @@
-"""What code of the author's does to values that it was handed, or has given, changes nothing that is kept of them."""
+"""The user's code cannot change stored elements or returned rows through the values that it receives and returns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from windowlib.model.triggers import CountTrigger
 from windowlib.model.windows import TimeWindow
 from windowlib.plans.aggregates.mergeable.function import TIMESTAMP
 from windowlib.plans.general.folds import Folds
-from windowlib.plans.general.user_code import OwnCode
+from windowlib.plans.general.user_code import UserProcess
 from windowlib.plans.general.user_values import copied
 
 WINDOW = Tumbling(100)
@@ -26,14 +26,14 @@ EACH = CountTrigger(1)
 
 
 def spoilt(value: dict[str, Any]) -> int:
-    """The value of an element, which is another afterwards."""
+    """Returns the value of an element, then changes it."""
     found: int = value["value"]
     value["value"] = -1000
     return found
 
 
 class Total:
-    """An aggregate whose result is its accumulator, and which changes what it adds."""
+    """An aggregate that changes the elements it adds, and returns its accumulator as the result."""
 
     order_free = False
 
@@ -53,7 +53,7 @@ class Total:
 
 
 class Running:
-    """A function that gives its state, and changes the values that it sees."""
+    """A function that changes its values, and returns its state object."""
 
     def process(self, values: Sequence[dict[str, Any]], context: ProcessContext) -> Iterator[dict[str, Any]]:
         context.key_state["n"] = sum(map(spoilt, values))
@@ -64,7 +64,7 @@ class Running:
 
 
 class OneRow:
-    """A function that gives one dictionary for each element, always the same one."""
+    """A function that yields the same dictionary object for each element."""
 
     def process(self, values: Sequence[dict[str, Any]], context: ProcessContext) -> Iterator[dict[str, Any]]:
         row: dict[str, Any] = {}
@@ -77,7 +77,7 @@ class OneRow:
 
 
 class Spoiling:
-    """An evictor that lets all stay, and changes their values."""
+    """An evictor that keeps all elements and changes their values."""
 
     def evict_before(self, elements: Elements, window: TimeWindow) -> Elements:
         for element in elements:
@@ -102,7 +102,7 @@ CASES = {
 
 @pytest.mark.parametrize("cuts", [[3], [1, 3], [1, 2, 3]], ids=str)
 @pytest.mark.parametrize("case", CASES)
-def test_results_do_not_depend_on_what_code_does_later_nor_on_the_cut(case: str, cuts: list[int]) -> None:
+def test_results_do_not_depend_on_later_changes_or_on_the_division_into_batches(case: str, cuts: list[int]) -> None:
     spec, expected = CASES[case]
     engine, found, done = WorkerEngine(spec), [], 0
     for cut in cuts:
@@ -112,8 +112,8 @@ def test_results_do_not_depend_on_what_code_does_later_nor_on_the_cut(case: str,
     assert found == expected
 
 
-def test_rows_are_given_as_they_are_when_they_are_yielded() -> None:
-    """Lists within them, too, of a function over all values and of an aggregate."""
+def test_rows_keep_the_values_of_the_time_when_they_are_yielded() -> None:
+    """That includes lists inside rows, and results of aggregates."""
     pages: list[str] = []
 
     class Pages:
@@ -125,7 +125,7 @@ def test_rows_are_given_as_they_are_when_they_are_yielded() -> None:
         def clear(self, context: Any) -> None:
             pages.clear()
 
-    code = OwnCode(Pages(), None, ())
+    code = UserProcess(Pages(), None, ())
     values = [{"page": "a", TIMESTAMP: 1}, {"page": "b", TIMESTAMP: 2}]
     context: Any = None
     [(elements, last_event_ms, *_, rows)] = code.process(values, context)
@@ -139,13 +139,13 @@ def test_rows_are_given_as_they_are_when_they_are_yielded() -> None:
     assert given[-1] == {"n": 2}
 
 
-def test_a_view_of_a_dictionary_is_copied_as_one() -> None:
+def test_a_view_of_a_dictionary_is_copied_as_a_dictionary() -> None:
     of = {"pages": ["a"]}
     kept = copied(MappingProxyType(of))
     of["pages"].append("b")
     assert kept == {"pages": ["a"]}
 
 
-def test_what_cannot_be_copied_is_left_to_its_type() -> None:
+def test_values_that_cannot_be_copied_are_returned_unchanged() -> None:
     generator = (n for n in range(3))
     assert copied({"of": generator})["of"] is generator

@@ -1,4 +1,4 @@
-"""What a batch does with each file of the state: every file has one place, and the commit removes those it must."""
+"""Reach of a batch: every state file has exactly one verdict, and the commit removes the right files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ REMOVED = {Verdict.REWRITTEN, Verdict.DROPPED}
 
 
 @given(st.lists(st.sampled_from(Verdict), max_size=6))
-def test_every_file_is_where_its_verdict_says(verdicts: list[Verdict]) -> None:
+def test_every_file_is_in_the_group_of_its_verdict(verdicts: list[Verdict]) -> None:
     files = [File({"number": number}, {}) for number in range(len(verdicts))]
     found = reached(files, lambda file: verdicts[file.low["number"]])
     of_verdict = {one: [file for file, its in zip(files, verdicts, strict=True) if its is one] for one in Verdict}

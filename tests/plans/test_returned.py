@@ -1,4 +1,4 @@
-"""What code of the author's may give: what is kept as it is; all else is refused in a sentence, not changed."""
+"""Values that the user's code may return: they are stored unchanged, or refused with a message."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from windowlib import TimeWindow
-from windowlib.plans.general.returned_values import FunctionFailed, as_json, failed, output_row, rows_given, typed
+from windowlib.plans.general.returned_values import FunctionFailed, as_json, failed, output_row, returned_rows, typed
 from windowlib.plans.general.stream import bounds_of
 
 WHOLE, INSTANT = pa.int64(), pa.timestamp("us", tz="UTC")
@@ -39,7 +39,7 @@ PLACE = pa.struct([("x", pa.int32()), ("name", pa.string())])
         (pa.map_(pa.string(), pa.int32()), {"a": 1}, [("a", 1)]),
     ],
 )
-def test_values_that_are_kept(kind: pa.DataType, value: Any, kept: Any) -> None:
+def test_values_that_fit_are_stored(kind: pa.DataType, value: Any, kept: Any) -> None:
     assert typed(pa.field("_o_x", kind), [value]).to_pylist() == [kept]
 
 
@@ -69,25 +69,25 @@ def test_values_that_are_kept(kind: pa.DataType, value: Any, kept: Any) -> None:
         (pa.float64(), datetime(2026, 3, 2)),
     ],
 )
-def test_values_that_would_become_others(kind: pa.DataType, value: Any) -> None:
+def test_values_that_would_change_are_refused(kind: pa.DataType, value: Any) -> None:
     with pytest.raises(FunctionFailed, match=r"^a value of x does not fit its type "):
         typed(pa.field("_o_x", kind), [None, value])
 
 
 @pytest.mark.parametrize("given", [None, 3, {"x": 1}, "abc", b"abc"])
-def test_what_is_not_a_collection_of_rows(given: Any) -> None:
-    with pytest.raises(FunctionFailed, match=r"^the function.s process returned .*; need its rows"):
-        rows_given(given)
+def test_results_that_are_no_collection_of_rows_are_refused(given: Any) -> None:
+    with pytest.raises(FunctionFailed, match=r"^the function.s process returned .*; return a list of rows"):
+        returned_rows(given)
 
 
 @pytest.mark.parametrize("row", [(1,), (1, 2, 3), []])
-def test_rows_of_too_many_values_or_too_few(row: Any) -> None:
+def test_rows_with_the_wrong_number_of_values_are_refused(row: Any) -> None:
     with pytest.raises(FunctionFailed, match=rf"^the function returned {len(row)} values, .* has a, b"):
         output_row(row, ["a", "b"])
 
 
-def test_a_row_with_unknown_names() -> None:
-    with pytest.raises(FunctionFailed, match=r"the function returned 'c'; \[window.output\] has a, b"):
+def test_rows_with_unknown_columns_are_refused() -> None:
+    with pytest.raises(FunctionFailed, match=r"the function returned the column 'c'; \[window.output\] has a, b"):
         output_row({"a": 1, "c": 2, 5: 3}, ["a", "b"])
 
 
@@ -96,25 +96,25 @@ def test_a_row_with_unknown_names() -> None:
     [
         ({"own": {5: 1}}, "the accumulator"),
         ({"own": [[{None: 1}]]}, "the accumulator"),
-        ({"own": 1, "trigger": {"seen": {True: 1}}}, "what the trigger remembers"),
+        ({"own": 1, "trigger": {"seen": {True: 1}}}, "the trigger's state"),
         ({"window": {"seen": {1}}}, "context.window_state"),
         ({"key_state": {"at": datetime(2026, 3, 2)}}, "context.key_state"),
         ({"own": 1, "event_timers": [[np.int64(9), [0, 10]]]}, "the bounds of windows and the times of timers"),
     ],
 )
-def test_state_that_would_come_back_as_another(state: Any, what: str) -> None:
-    with pytest.raises(FunctionFailed, match=rf"^{what}, of key 'ann', must be JSON "):
+def test_state_that_json_would_change_is_refused(state: Any, what: str) -> None:
+    with pytest.raises(FunctionFailed, match=rf"^{what} of key 'ann' must be JSON "):
         as_json(state, "ann")
 
 
-def test_state_that_holds_itself() -> None:
+def test_state_that_contains_itself_is_refused() -> None:
     state: dict[str, Any] = {"a": 1}
     state["own"] = state
     with pytest.raises(FunctionFailed, match="Circular"):
         as_json(state, "ann")
 
 
-def test_errors_say_what_can_be_done_about_them() -> None:
+def test_errors_name_a_remedy() -> None:
     def rows() -> Iterator[Any]:
         yield next(iter(()))
 
@@ -125,15 +125,15 @@ def test_errors_say_what_can_be_done_about_them() -> None:
     with pytest.raises(RuntimeError) as raised:
         list(rows())
     assert str(failed("ann", raised.value)).startswith(
-        f"code for the windows of key 'ann' failed: StopIteration: next() has found nothing ({__file__}, line "
+        f"code for the windows of key 'ann' failed: StopIteration: next() found no value ({__file__}, line "
     )
     assert str(failed("ann", Silent())).endswith("failed: Silent: (its text cannot be shown)")
     assert str(failed("ann", ModuleNotFoundError("No module named 'helper'"))).endswith(
-        "No module named 'helper'; Spark's workers get what a module imports at its top"
+        "No module named 'helper'; import it at the top of the module, so that Spark's workers get it"
     )
 
 
 @pytest.mark.parametrize("window", [TimeWindow(10, 0), TimeWindow(5, 5)])
-def test_a_window_that_does_not_end_after_its_start(window: TimeWindow) -> None:
-    with pytest.raises(FunctionFailed, match=r"the assigner gave TimeWindow\(.*\); need windows that end after"):
+def test_a_window_that_does_not_end_after_its_start_is_refused(window: TimeWindow) -> None:
+    with pytest.raises(FunctionFailed, match=r"the assigner returned TimeWindow\(.*\); need windows that end after"):
         bounds_of(window)

@@ -1,4 +1,4 @@
-"""What is written of an expression means to Spark what its author wrote."""
+"""Rewritten expressions mean the same to Spark as the original ones."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ EXPRESSIONS = [
 
 @pytest.mark.spark
 @pytest.mark.classic
-def test_spark_reads_what_is_written_as_what_was_written(spark: SparkSession) -> None:
+def test_spark_gives_rewritten_expressions_the_original_meaning(spark: SparkSession) -> None:
     written = [parse_sql(sql).sql(dialect="spark") for sql in EXPRESSIONS]
 
     def values(of: list[str]) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""How many tasks a batch gets after a shuffle, and when Spark may join them."""
+"""Number of tasks after a shuffle in a batch, and permission for Spark to coalesce them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PARTITIONS = "spark.sql.shuffle.partitions"
 
 @pytest.fixture
 def many_tasks(spark: SparkSession) -> Iterator[SparkSession]:
-    """A session whose batches may have as many tasks as on a cluster."""
+    """A Spark session whose batches may have as many tasks as on a cluster."""
     before = {name: spark.conf.get(name) for name in (MOST_TASKS, PARTITIONS, ADAPTIVE)}
     spark.conf.set(MOST_TASKS, "200")
     yield spark
@@ -33,13 +33,13 @@ def many_tasks(spark: SparkSession) -> Iterator[SparkSession]:
 @pytest.mark.parametrize(
     ("rows", "tasks"), [(0, 1), (ROWS_PER_TASK * 7 - 1, 7), (ROWS_PER_TASK * 7, 8), (ROWS_PER_TASK * 1000, 200)]
 )
-def test_tasks_follow_rows_and_many_of_them_may_be_joined(many_tasks: SparkSession, rows: int, tasks: int) -> None:
+def test_tasks_follow_rows_and_many_tasks_may_be_coalesced(many_tasks: SparkSession, rows: int, tasks: int) -> None:
     size_tasks(many_tasks, rows, {})
     assert many_tasks.conf.get(PARTITIONS) == str(tasks)
     assert many_tasks.conf.get(ADAPTIVE) == str(tasks >= ADAPTIVE_FROM_TASKS).lower()
 
 
-def test_a_definition_that_says_so_itself_is_left_alone(many_tasks: SparkSession) -> None:
+def test_a_definition_s_own_number_of_tasks_stays(many_tasks: SparkSession) -> None:
     many_tasks.conf.set(ADAPTIVE, "false")
     size_tasks(many_tasks, ROWS_PER_TASK * 1000, {ADAPTIVE: "false"})
     assert many_tasks.conf.get(ADAPTIVE) == "false"
@@ -50,10 +50,10 @@ def test_a_definition_that_says_so_itself_is_left_alone(many_tasks: SparkSession
     "text",
     [pytest.param(CLICKS, id="sessions"), pytest.param(SLIDING, id="sliding")],
 )
-def test_joined_tasks_give_the_same_tables_and_few_files(
+def test_coalesced_tasks_give_the_same_tables_and_few_files(
     tmp_path: Path, many_tasks: SparkSession, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    """In a batch that goes on from the state of one of few tasks."""
+    """The batch continues the state of a batch with few tasks."""
     few = clicks(tmp_path / "few", files=2, definition=text)
     assert len(advance(few, lambda: many_tasks, clock=clock, max_batches=1)) == 1
     shutil.copytree(tmp_path / "few", tmp_path / "many")

@@ -1,4 +1,4 @@
-"""A process function with state of its key."""
+"""Process function with state per key."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from windowlib.model.functions import ProcessContext
 
 
 class Visits:
-    """A function that counts the firings of a key."""
+    """Function that counts the firings of a key."""
 
     def process(self, contents: Any, context: ProcessContext) -> Iterable[Any]:
         context.key_state["visits"] = context.key_state.get("visits", 0) + 1

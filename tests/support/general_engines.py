@@ -22,7 +22,7 @@ from windowlib.plans.aggregates.aggregate_set import AggregateSet
 from windowlib.plans.general import plan as general
 from windowlib.plans.general.stream import COUNTERS, ELEMENT, MAP, STORED
 from windowlib.plans.general.worker import Worker
-from windowlib.plans.kinds.kind import Given
+from windowlib.plans.kinds.kind import PlanInput
 from windowlib.plans.names import internal
 from windowlib.plans.step import Step
 
@@ -175,13 +175,13 @@ class PlanEngine(WorkerEngine):
         plain = {"key": TEXT, names.TIMESTAMP_MS: LONG, names.ARRIVAL: LONG, "value": LONG, "gap_ms": LONG}
         places = [{names.TIMESTAMP_MS: e.timestamp_ms, names.ARRIVAL: e.arrival} for e in elements]
         events = [{"key": e.key, **place, **e.value} for e, place in zip(elements, places, strict=True)]
-        given = Given(
+        given = PlanInput(
             self._frame(events, plain),
             self._frame(self.rows, {"key": TEXT, **STATE}),
             contents=self._frame(self.stored, {"key": TEXT, **CONTENTS}),
             compacted=compacted,
         )
-        rows: list[dict[str, Any]] = general.made_rows(given, step, instant, run=self.run).toArrow().to_pylist()
+        rows: list[dict[str, Any]] = general.operator_rows(given, step, instant, run=self.run).toArrow().to_pylist()
         return rows
 
     def _frame(self, rows: Sequence[dict[str, Any]], schema: dict[str, pa.DataType]) -> Any:

@@ -13,7 +13,7 @@ from windowlib.batches.inputs import Inputs
 from windowlib.contract.change import ADDED
 from windowlib.definition import user_classes as own_code
 from windowlib.delta.data_files import DataFile
-from windowlib.plans.kinds.kind import Given
+from windowlib.plans.kinds.kind import PlanInput
 from windowlib.plans.partitions import PARTITION, day
 from windowlib.plans.reach import Reach
 from windowlib.plans.step import CONTENTS, LATE, ON_TIME, OPEN, Step, counted_by_part
@@ -80,7 +80,7 @@ def run(inputs: Inputs, step: Step, events: DataFrame | None, seen: BatchIntake)
     rows += sum(file.rows for file in (*reached.rewritten, *reached.read))
     step.dialect.size_tasks(inputs.spark, rows, inputs.definition.spark.conf)
     stored = _stored(inputs, reached) if kind.stored_columns(step) else StoredElements()
-    given = Given(
+    given = PlanInput(
         events=fresh if events is not None else None,
         rewritten=inputs.tables.rows("open_windows", reached.rewritten),
         read=inputs.tables.rows("open_windows", reached.read),

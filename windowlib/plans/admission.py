@@ -1,10 +1,15 @@
-"""Admission: which source rows become events, and why the others do not.
+"""Admission of source rows as events, and the reasons for refusing the others.
 
-An admitted row has all its key columns, an event time that is neither missing nor too far in the future, a gap > 0
-that ends by MAX_TIMESTAMP_MS where elements bring their own, and at least one window, or is late by its own time.
-Everything else is refused with one reason, the first that applies: in the order of `REASONS`, but a hole that can be
-seen here comes before `duplicate`, which is looked for later. Refused rows never move the watermark, but for those in
-a hole between windows, with which nothing is wrong.
+An admitted row meets all these conditions:
+
+- All its key columns have values.
+- Its event time is neither missing nor too far in the future.
+- It has at least one window, or is late by its own time.
+- If elements bring their own gap: the gap is > 0 and ends by MAX_TIMESTAMP_MS.
+
+Every other row is refused with one reason, the first that applies in the order of `REASONS`. One exception: a hole
+found here precedes `duplicate`, which is found later. Refused rows never move the watermark, except for valid rows in a
+hole between windows.
 """
 
 from __future__ import annotations
@@ -26,8 +31,8 @@ if TYPE_CHECKING:
 FUTURE_AFTER_MS, LATE_UP_TO_MS = names.internal("future_after_ms"), names.internal("late_up_to_ms")
 REASONS = ("malformed", "null_timestamp", "null_key", "future", "bad_gap", "duplicate", "hole")
 
-# Event times whose windows, up to a year longer on both sides, a TIMESTAMP can show: the years 2 to 9998. Those of
-# longer windows begin later (`Admission.earliest_ms`); that they end in time follows from the bound of the future.
+# Event times from year 2 to 9998: a TIMESTAMP can show their windows if these reach at most a year to either side.
+# Longer windows need later event times (`Admission.earliest_ms`). The bound of the future limits their ends.
 MIN_TIMESTAMP_MS = -62_104_060_800_000
 MAX_TIMESTAMP_MS = 253_370_764_799_999
 YEAR_MS = 365 * 86_400_000
@@ -35,12 +40,14 @@ YEAR_MS = 365 * 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What decides about a row: the columns it needs, and the instant of the run.
+    """Rules of admission: the columns that they read, and the instant of the run.
 
-    `timestamp_unit` is None for a TIMESTAMP column, else s, ms or us since the epoch. `future_after_ms` is the
-    greatest event time allowed (None: no bound); windows whose max_timestamp_ms is not above `late_up_to_ms` are late.
-    `time_zone` is that of event times without one (None: UTC). `by_event_time` is false for windows of processing
-    time. Rows of `erased` keys are left out: they are neither admitted nor refused.
+    - `timestamp_unit`: None for a TIMESTAMP column, else s, ms or us since the epoch.
+    - `future_after_ms`: the greatest event time allowed; None: no bound.
+    - `late_up_to_ms`: windows whose max_timestamp_ms is at or below it are late.
+    - `time_zone`: the zone of event times without one; None: UTC.
+    - `by_event_time`: false for windows of processing time.
+    - `erased`: rows of these keys are skipped; they are neither admitted nor refused.
     """
 
     keys: Sequence[str]
@@ -55,30 +62,32 @@ class Admission:
 
     @property
     def earliest_ms(self) -> int:
-        """The least event time whose windows a TIMESTAMP can show.
+        """Least event time whose windows a TIMESTAMP can show.
 
         >>> day_ms = 86_400_000
-        >>> of = [Admission((), "at", None, Tumbling(size_ms=days * day_ms), 0) for days in (365, 366)]
-        >>> [one.earliest_ms - MIN_TIMESTAMP_MS for one in of] == [0, day_ms]
+        >>> rules = [Admission((), "at", None, Tumbling(size_ms=days * day_ms), 0) for days in (365, 366)]
+        >>> [admission.earliest_ms - MIN_TIMESTAMP_MS for admission in rules] == [0, day_ms]
         True
         """
-        of = self.assigner.of if isinstance(self.assigner, Staggered) else self.assigner
-        size_ms = of.size_ms if isinstance(of, Tumbling | Sliding) and self.by_event_time else 0
+        assigner = self.assigner.of if isinstance(self.assigner, Staggered) else self.assigner
+        size_ms = assigner.size_ms if isinstance(assigner, Tumbling | Sliding) and self.by_event_time else 0
         return MIN_TIMESTAMP_MS + max(0, size_ms - YEAR_MS)
 
     @property
     def has_holes(self) -> bool:
-        """Whether some event times lie in no window."""
+        """Tests if some event times lie in no window."""
         holes = isinstance(self.assigner, Sliding) and self.assigner.slide_ms > self.assigner.size_ms
         return holes and self.by_event_time
 
 
 def events(rows: DataFrame, admission: Admission, dialect: Dialect) -> DataFrame:
-    """Every source row but those of erased keys, with its event time and the reason to refuse it.
+    """Adds event time and reason of refusal to the source rows, and removes rows of erased keys.
 
-    rows:    the source's columns, CORRUPT (string, null when the row could be read), maybe MISFIT (string)
-    returns: the same and TIMESTAMP_MS (long), REASON (string, null when admitted); duplicates are not looked for;
-             timestamp_ms, the same once more, where the source has no column of that name
+    Duplicates are not marked yet.
+
+    rows:    the source's columns, CORRUPT (string, null if the row is readable), maybe MISFIT (string)
+    returns: the columns of `rows`, TIMESTAMP_MS (long), REASON (string, null: admitted);
+             timestamp_ms, a copy of TIMESTAMP_MS, unless the source has a column of that name
     """
     bounds = {} if admission.future_after_ms is None else {FUTURE_AFTER_MS: admission.future_after_ms}
     if admission.has_holes:
@@ -101,7 +110,7 @@ def _kind(rows: DataFrame, admission: Admission) -> str | None:
 
 
 def timestamp_ms(admission: Admission, rows: DataFrame) -> Column:
-    """Event time of `rows` floored to whole milliseconds; null where it is missing or does not fit."""
+    """Event time of `rows`, floored to whole milliseconds; null if it is missing or does not fit."""
     name = quoted(admission.timestamp)
     column = F.col(name)
     if admission.timestamp_unit and _kind(rows, admission) in ("float", "double", "decimal"):
@@ -120,11 +129,11 @@ def timestamp_ms(admission: Admission, rows: DataFrame) -> Column:
 
 
 def _floored(number: str, unit: str) -> Column:
-    """Whole milliseconds of a double or decimal, by its digits as it is written: 0.3 is not the double that is near it.
+    """Floors a double or decimal to whole milliseconds by its decimal digits: 0.3 counts as exactly 0.3.
 
-    What is nearer below 0 than its digits show is below 0. NaN and infinities are not times: null.
+    Negative numbers that the decimal rounds to 0 still floor to −1. NaN and infinities are not times: null.
     """
-    digits = 32 if unit == "s" else 38  # the product has its 20 digits after the point, too
+    digits = 32 if unit == "s" else 38  # the product has 20 fraction digits, too
     exact = f"try_cast({number} AS decimal({digits}, 20))"
     whole = f"cast(floor({exact}{' * 1000' if unit == 's' else ''}) AS bigint)"
     floored = f"if({number} < 0 AND {exact} = 0, -1L, {whole})"
@@ -132,15 +141,15 @@ def _floored(number: str, unit: str) -> Column:
 
 
 def thousandth(units: str) -> Column:
-    """Whole numbers in a unit a thousand times as long, floored, below 0 too; exact up to both ends of 64 bits.
+    """Divides whole numbers by 1000 and floors the result, also below 0. Exact in all of 64 bits.
 
-    So are microseconds milliseconds, and nanoseconds microseconds (`windowlib.model.times`).
+    It converts microseconds to milliseconds, and nanoseconds to microseconds (`windowlib.model.times`).
     """
     return F.expr(f"{units} div 1000L - if({units} % 1000L < 0, 1L, 0L)")
 
 
 def reason(admission: Admission, *, misfits: bool = False) -> Column:
-    """Why a row is refused, or null; over the rows of `events` with their TIMESTAMP_MS; `misfits`: and MISFIT."""
+    """Reason for refusing a row, or null. Reads TIMESTAMP_MS and CORRUPT, and MISFIT if `misfits`."""
     timestamp = F.col(names.TIMESTAMP_MS)
     no_key = F.expr(" OR ".join(f"{quoted(key)} IS NULL" for key in admission.keys) or "false")
     unfit = F.col(quoted(admission.timestamp)).isNotNull() & (
@@ -157,20 +166,20 @@ def reason(admission: Admission, *, misfits: bool = False) -> Column:
             gap = F.col(quoted(session.gap_column))
             result = result.when(gap.isNull() | (gap <= 0) | (gap > MAX_TIMESTAMP_MS - timestamp), "bad_gap")
         case Sliding() as sliding if admission.has_holes:
-            # As in Flink: without a window, an element is late by its own time, else it is in a hole.
+            # As in Flink: an element without a window is late if its own time is late. Otherwise it is in a hole.
             result = result.when(in_hole(sliding) & (timestamp > F.col(LATE_UP_TO_MS)), "hole")
     return result
 
 
 def in_hole(assigner: Assigner) -> Column:
-    """Whether an event lies between two windows (slide > size)."""
+    """Tests if an event lies between two windows (slide > size)."""
     if not isinstance(assigner, Sliding):
         return F.lit(False)
     return F.pmod(F.col(names.TIMESTAMP_MS) - assigner.offset_ms, F.lit(assigner.slide_ms)) >= assigner.size_ms
 
 
 def own_window_end_ms(assigner: Assigner) -> Column:
-    """The end of the last window that an event alone would have; in a hole, the event's own time + 1."""
+    """End of the last window that the event would have alone; in a hole, the event's time + 1."""
     timestamp = F.col(names.TIMESTAMP_MS)
     match assigner:
         case Session(gap_ms=gap_ms):
@@ -181,13 +190,13 @@ def own_window_end_ms(assigner: Assigner) -> Column:
             return aligned_start_ms(timestamp, size_ms, offset_ms) + size_ms
         case Sliding(size_ms=size_ms, slide_ms=slide_ms, offset_ms=offset_ms):
             return F.greatest(aligned_start_ms(timestamp, slide_ms, offset_ms) + size_ms, timestamp + 1)
-        case Staggered(of=of):
-            return timestamp + of.size_ms  # at the latest: the shift is the key's
-    return F.lit(MAX_TIMESTAMP_MS)  # no window by the calendar
+        case Staggered(of=tumbling):
+            return timestamp + tumbling.size_ms  # at the latest: the shift depends on the key
+    return F.lit(MAX_TIMESTAMP_MS)  # no aligned window
 
 
 def own_end_of(assigner: Assigner, timestamp_ms: int) -> int:
-    """The same for one event whose time alone decides.
+    """`own_window_end_ms` of one event, if the windows depend only on its time.
 
     >>> own_end_of(Session(gap_ms=10), 5), own_end_of(Sliding(size_ms=10, slide_ms=5), 7)
     (15, 15)
@@ -196,17 +205,18 @@ def own_end_of(assigner: Assigner, timestamp_ms: int) -> int:
 
 
 def aligned_start_ms(timestamp: Column, step_ms: int, offset_ms: int = 0) -> Column:
-    """`windowlib.model.windows.window_start` for a column."""
+    """`windowlib.model.windows.window_start` of a column."""
     return timestamp - F.pmod(timestamp - F.lit(offset_ms), F.lit(step_ms))
 
 
 def figures(events: DataFrame, admission: Admission, bucket_ms: int, file: Column) -> DataFrame:
-    """What the driver must know before time can move: one row per source file, reason and bucket of event time.
+    """Figures that the driver needs to advance time: one row per source file, reason and bucket of event time.
 
-    events:  the columns of `events`, SOURCE_ROW, and those of `file`, an expression that differs between files
-    returns: file, reason (null: admitted), rows; of admitted rows also bucket (the start of it in ms),
-             min_timestamp_ms, max_timestamp_ms, max_row (the row of the greatest), min_window_end_ms and
-             max_window_end_ms (of the events' own windows); the three of times and rows also of rows in a hole
+    events:  the columns of `events`, SOURCE_ROW, and the columns of `file`, an expression that differs between files
+    returns: file, reason (null: admitted), rows
+             admitted rows only: bucket (its start in ms), min_window_end_ms, max_window_end_ms (of the events' own
+             windows)
+             admitted rows and rows in a hole: min_timestamp_ms, max_timestamp_ms, max_row (row of the greatest time)
     """
     admitted = F.col(names.REASON).isNull()
     timestamp = F.when(admitted | (F.col(names.REASON) == "hole"), F.col(names.TIMESTAMP_MS))

@@ -1,10 +1,10 @@
 """Tumbling and sliding windows as a Spark plan: slices, windows, outcome.
 
-1. *Slices*. Each event is aggregated once, into the slice of its time (`gcd(size, slide)` wide); slices are what is
-   stored, so `size / slide` copies of an event are never made.
-2. *Windows*. Only windows that can fire now are put together from their slices: those the watermark passes, and those
-   it had passed before which a late event touches.
-3. *Outcome*. A slice is dropped when its last window is late, kept until that window is retired.
+1. *Slices*. Each event is aggregated once, into the slice of its time, which is `gcd(size, slide)` wide. The state
+   holds slices, so no event is copied into `size / slide` windows.
+2. *Windows*. Only windows that can fire now are assembled from their slices: windows that the watermark passes, and
+   windows passed earlier that a late event touches.
+3. *Outcome*. A slice is dropped if its last window is late. Otherwise it is kept until that window is retired.
 """
 
 from __future__ import annotations
@@ -49,15 +49,16 @@ REWRITTEN = names.internal("rewritten")
 def advance(
     events: DataFrame | None, state: DataFrame | None, step: Step, counters: Counters, *, earliest_ms: int
 ) -> DataFrame:
-    """What a batch makes of the slices in flight it can reach.
+    """Applies a batch to the slices in flight that it can reach.
 
-    events:  the source's columns, TIMESTAMP_MS (ARRIVAL where an aggregate needs it)        one row per admitted event
-             (with `step.shared` the slices that several definitions share, see windowlib.plans.shared)
+    events:  the source's columns, TIMESTAMP_MS, ARRIVAL if an aggregate needs it            one row per admitted event
+             (with `step.shared`: shared slices, see windowlib.plans.shared)
     state:   key, state_window_start_ms, state_window_end_ms, partials,
-             REWRITTEN (bool: the row's file is replaced by this step, not only read)        one row per key and slice
-    earliest_ms: the least max_timestamp_ms of a window that may fire - a window that has passed fires
-             again only if the batch touches it, so it ends after the batch's first event
+             REWRITTEN (bool: this step replaces the row's file, instead of only reading it) one row per key and slice
     returns: key, state window bounds, partials, `results`, `replaced`, part, end_partition  see windowlib.plans.step
+
+    earliest_ms: the least max_timestamp_ms of a window that may fire. A passed window fires again only if the batch
+             touches it, so it ends after the batch's first event.
     """
     grid = Grid.of(step.assigner)
     fresh = None if events is None else slices(events, grid, step)
@@ -82,15 +83,15 @@ def slices(events: DataFrame, grid: Grid, step: Step) -> DataFrame:
 
 
 def merged(new: DataFrame | None, state: DataFrame | None, grid: Grid, step: Step) -> DataFrame:
-    """The batch's slices and those in flight: also before (elements it had before the batch), REWRITTEN."""
+    """Slices of the batch merged with those in flight. Adds before (elements before the batch) and REWRITTEN."""
     columns = [*map(quoted, step.keys), "state_window_start_ms", *step.partial_names]
     parts = []
     if new is not None:
         parts.append(new.selectExpr(*columns, "0L AS before", f"true AS {REWRITTEN}"))
     if state is not None:
         parts.append(state.selectExpr(*columns, "elements AS before", REWRITTEN))
-    # What makes one window lies in one task from here on, so windows need no shuffle of their own. A tumbling window is
-    # one slice, and the slices of a batch that several tasks read lie so already.
+    # From here on all slices of a window lie in one task, so windows need no shuffle of their own. A tumbling window is
+    # one slice, and grouping the batch's events has already distributed its slices like this.
     window_of = step.keys if grid.overlap else [*step.keys, "state_window_start_ms"]
     together = step.dialect.together(parts, window_of)
     if len(parts) == 1:
@@ -100,7 +101,10 @@ def merged(new: DataFrame | None, state: DataFrame | None, grid: Grid, step: Ste
 
 
 def placed(contents: DataFrame, grid: Grid) -> DataFrame:
-    """Slices and what becomes of them: _dropped, _kept, _last_end_ms, and the windows that fire, _first to _last."""
+    """Adds the fate of each slice: _dropped, _kept, _last_end_ms.
+
+    Adds also _first and _last, the starts of the first and last window over the slice that fire.
+    """
     start = F.col("state_window_start_ms")
     last = grid.last_window_end(start) - 1
     dropped = (last <= F.col(LATE_IN)) | (last < start)
@@ -111,7 +115,7 @@ def placed(contents: DataFrame, grid: Grid) -> DataFrame:
             "_dropped": dropped,
             "_kept": ~dropped & (last > F.col(LATE_OUT)),
             "_last_end_ms": last + 1,
-            # The aligned starts among these.
+            # First and last aligned start between the two bounds.
             "_first": -aligned_start_ms(-first_start, grid.slide_ms, -grid.offset_ms),
             "_last": aligned_start_ms(last_start, grid.slide_ms, grid.offset_ms),
         }
@@ -119,9 +123,9 @@ def placed(contents: DataFrame, grid: Grid) -> DataFrame:
 
 
 def windows(slices: DataFrame, grid: Grid, step: Step, counters: Counters, *, combine: bool) -> DataFrame:
-    """The windows that fire, put together from their slices, and the slices that stay in flight and must be written.
+    """Windows that fire, assembled from their slices, and slices that stay in flight and must be written.
 
-    returns: key, partials, before; window_start_ms of a window; state_window_start_ms and _last_end_ms of a slice
+    returns: key, partials, before; window_start_ms in windows; state_window_start_ms and _last_end_ms in slices
     """
     more = {"events_due": events_due(grid), **miscounted(step)}
     rows = counted(slices, counters, dropped="_dropped", kept="_kept", more=more)
@@ -137,13 +141,15 @@ def windows(slices: DataFrame, grid: Grid, step: Step, counters: Counters, *, co
 
 
 def events_due(grid: Grid) -> str:
-    """The events that a slice brings into the windows that must fire, as SQL: into those that the watermark reaches all
-    that it holds, into those that it had passed, and that are not late, what the batch added.
+    """Number of events that a slice contributes to windows that must fire, as SQL.
+
+    A window that the watermark reaches gets all events of the slice. A window passed earlier that is not late gets the
+    events that the batch added.
     """
     first = f"state_window_start_ms + {grid.slice_ms}L - {grid.size_ms}L"
 
     def windows(after: str, up_to: str) -> str:
-        """How many of the slice's windows begin after the one time and by the other, both of them inclusive."""
+        """Number of the slice's windows that start after `after` and not after `up_to`."""
         low, high = (f"({time} - {grid.offset_ms}L)" for time in (f"greatest({first}, {after} + 1)", up_to))
         return f"greatest(floor({high} / {grid.slide_ms}) - floor(({low} - 1) / {grid.slide_ms}), 0L)"
 
@@ -153,7 +159,7 @@ def events_due(grid: Grid) -> str:
 
 
 def _combined(slices: DataFrame, step: Step) -> DataFrame:
-    """Slices that stay in flight, as they are (_stays); next to them, those that are in the same windows as one row."""
+    """Slices that stay in flight, unchanged (_stays), and merged rows of slices that are in the same windows."""
     roles = "concat(if(_stays, array(true), array()), if(_first <= _last, array(false), array()))"
     each = slices.withColumn("_stays", F.explode(F.expr(roles)))
     in_windows = [F.expr(f"if(_stays, null, {name})").alias(name) for name in ("_first", "_last")]
@@ -161,14 +167,14 @@ def _combined(slices: DataFrame, step: Step) -> DataFrame:
 
 
 def _aggregated(rows: DataFrame, is_slice: str, by: Sequence[str | Column], step: Step) -> DataFrame:
-    """`rows` merged by key and `by`, but slices by themselves."""
-    of_slices = ("state_window_start_ms", "_last_end_ms")
-    itself = [F.expr(f"if({is_slice}, {name}, null)").alias(name) for name in of_slices]
-    return rows.groupBy(*step.key_columns, *by, *itself).agg(*step.merges(), F.sum("before").alias("before"))
+    """Merges `rows` by key and `by`. Rows for which `is_slice` holds merge with no other slice."""
+    slice_columns = ("state_window_start_ms", "_last_end_ms")
+    same_slice = [F.expr(f"if({is_slice}, {name}, null)").alias(name) for name in slice_columns]
+    return rows.groupBy(*step.key_columns, *by, *same_slice).agg(*step.merges(), F.sum("before").alias("before"))
 
 
 def outcome(windows: DataFrame, grid: Grid, step: Step) -> DataFrame:
-    """The rows of the plan. A window that has passed fires again only if the batch brought it elements."""
+    """Rows of the plan. A window passed earlier fires again only if the batch added elements to it."""
     passed = f"window_end_ms - 1 <= {WATERMARK_IN}"
     part = (
         f"CASE WHEN window_start_ms IS NULL THEN '{OPEN}' WHEN NOT {passed} THEN '{ON_TIME}'"
@@ -198,17 +204,17 @@ def outcome(windows: DataFrame, grid: Grid, step: Step) -> DataFrame:
 
 
 def late(events: DataFrame, step: Step) -> DataFrame:
-    """The events that are late, each by itself, with the bounds of the last window over it; null in a hole."""
+    """Late events with the bounds of the last window over each; null in a hole."""
     end = F.when(~in_hole(step.assigner), own_window_end_ms(step.assigner))
     bounds = {names.WINDOW_START_MS: end - Grid.of(step.assigner).size_ms, names.WINDOW_END_MS: end}
     return late_alone(events, step).withColumns(bounds)
 
 
 def _time(bound_ms: int) -> int:
-    """A bound that event times can be compared with; further out it would only overflow."""
+    """Limits a bound to about the range of event times, so that it cannot overflow."""
     return min(max(bound_ms, 2 * MIN_TIMESTAMP_MS), 2 * MAX_TIMESTAMP_MS)
 
 
 def state_columns(step: Step) -> list[str]:
-    """The columns of a row of `open_windows`, its partition column aside."""
+    """The columns of `open_windows` without its partition column."""
     return [*step.keys, "state_window_start_ms", "state_window_end_ms", *step.partial_names]

@@ -1,7 +1,7 @@
-"""Many parts made one, in a tree of few levels.
+"""Balanced combination of many parts.
 
-One after the other they nest as deep as they are many: behind Spark Connect, as on Sail, an expression or a plan a
-hundred deep is a message that no receiver can parse.
+Combined one after the other, parts nest as deep as their number. Spark Connect and Sail cannot parse the message of an
+expression or plan that is a hundred levels deep.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def balanced(combine: Callable[[T, T], T], parts: Sequence[T]) -> T:
-    """All parts, at least one, combined in their order; `combine` is associative.
+    """Combines all parts, at least one, in their order. `combine` must be associative.
 
     >>> balanced(lambda a, b: f"({a} {b})", "abcde")
     '((a b) (c (d e)))'

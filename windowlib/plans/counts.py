@@ -1,13 +1,13 @@
 """Count windows as a Spark plan: numbers, slices, outcome.
 
-Every ``slide`` elements of a key fire the last ``size`` of them, in order of arrival: the k-th firing covers the
-elements with running numbers ``(max(0, k * slide - size), k * slide]``. So do `tumbling_count` (of equal sizes) and
-`sliding_count` in windowlib.model.spec: Flink's global windows with a count trigger.
+After every ``slide`` elements of a key, in order of arrival, the last ``size`` elements fire. The k-th firing covers
+the elements with running numbers ``(max(0, k * slide - size), k * slide]``. These are `tumbling_count` (size = slide)
+and `sliding_count` of windowlib.model.spec: Flink's global windows with a count trigger.
 
-1. *Numbers*. Events go on from the running number that their key had reached.
-2. *Slices*. ``gcd(size, slide)`` elements in a row begin and end in the same windows, so they are aggregated once.
-3. *Outcome*. A firing is put together from its slices. A slice is kept until it is in no window to come; the newest one
-   of a key stays in any case, as the running number follows from it: ``slice_index * gcd(size, slide) + elements``.
+1. *Numbers*. Events continue the running number of their key.
+2. *Slices*. A slice is ``gcd(size, slide)`` consecutive elements, which are always in the same windows.
+3. *Outcome*. A firing is assembled from its slices. A slice is kept while a future window needs it. The newest slice of
+   a key is always kept, because it gives the running number: ``slice_index * gcd(size, slide) + elements``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ REACHED, NUMBER = names.internal("reached"), names.internal("number")
 
 @dataclass(frozen=True, slots=True)
 class CountWindows:
-    """Every ``slide`` elements of a key fire the last ``size`` of them; raises InvalidSpec unless both are > 0.
+    """Windows of the last ``size`` elements of a key, one after every ``slide`` elements.
+
+    Raises InvalidSpec unless both numbers are > 0.
 
     >>> CountWindows(size=6, slide=4).slice_size
     2
@@ -54,12 +56,12 @@ class CountWindows:
         return gcd(self.size, self.slide)
 
     def assign(self, timestamp_ms: int, value: Any = None, key: Any = None) -> list[TimeWindow]:
-        """The global window, whatever the element: its number decides."""
+        """The global window for every element. The plan decides by running numbers instead."""
         return [GLOBAL_WINDOW]
 
 
 def advance(events: DataFrame | None, state: DataFrame | None, step: Step, counters: Counters) -> DataFrame:
-    """What a batch makes of the slices in flight.
+    """Applies a batch to the slices in flight.
 
     events:  the source's columns, TIMESTAMP_MS, ARRIVAL (long, unique)              one row per admitted event
     state:   key, slice_index (from 0), partials                                     one row per key and slice
@@ -71,12 +73,12 @@ def advance(events: DataFrame | None, state: DataFrame | None, step: Step, count
 
 
 def numbered(events: DataFrame, state: DataFrame | None, step: Step) -> DataFrame:
-    """The events and NUMBER: the running number in their key, from 1, in order of arrival."""
+    """Adds NUMBER to events: the running number in their key, from 1, in order of arrival."""
     rows = events.withColumn(REACHED, F.lit(None).cast("long"))
     if state is not None:
         reached = f"slice_index * {_windows(step).slice_size} + elements AS {REACHED}"
         rows = step.dialect.union([rows, state.selectExpr(*map(quoted, step.keys), reached)])
-    # Rows of the state have no arrival, so they come before the events of their key.
+    # Rows of the state have no arrival, so they sort before the events of their key.
     so_far = _over(step, f"ORDER BY {names.ARRIVAL} NULLS FIRST ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW")
     number = f"coalesce(max({REACHED}) {so_far}, 0) + count({names.ARRIVAL}) {so_far}"
     return rows.withColumn(NUMBER, F.expr(number)).where(f"{names.ARRIVAL} IS NOT NULL")
@@ -89,28 +91,28 @@ def slices(events: DataFrame, step: Step) -> DataFrame:
 
 
 def merged(fresh: DataFrame | None, state: DataFrame | None, step: Step) -> DataFrame:
-    """The batch's slices and those in flight: also before (elements it had before the batch)."""
+    """Slices of the batch merged with those in flight. Adds before (elements before the batch)."""
     columns = [*map(quoted, state_columns(step))]
     parts = [] if fresh is None else [fresh.selectExpr(*columns, "0L AS before")]
     if state is not None:
         parts.append(state.selectExpr(*columns, "elements AS before"))
     if len(parts) == 1:
         return parts[0]
-    # Numbered events lie by key already, so only slices in flight move.
+    # Numbered events are already distributed by key, so only slices in flight move.
     both = step.dialect.together(parts, step.keys).groupBy(*step.key_columns, "slice_index")
     return both.agg(*step.merges(), F.sum("before").alias("before"))
 
 
 def outcome(contents: DataFrame, step: Step, counters: Counters) -> DataFrame:
-    """Fire → clean up, for every slice: it goes to each firing that it is in (_firing = k), and stays (_firing = 0)."""
+    """Fire → clean up, for every slice. It joins each of its firings (_firing = k), and may stay (_firing = 0)."""
     windows = _windows(step)
     size, slide, start = windows.size, windows.slide, f"slice_index * {windows.slice_size}"
-    end, of_key = f"({start} + {windows.slice_size})", _over(step)
+    end, over_key = f"({start} + {windows.slice_size})", _over(step)
     reached = contents.selectExpr(
         "*",
-        f"max(if(before > 0, {start} + before, 0)) {of_key} div {slide} AS _fired_before",
-        f"max({start} + elements) {of_key} div {slide} AS _fired",
-        f"max(slice_index) {of_key} AS _newest",
+        f"max(if(before > 0, {start} + before, 0)) {over_key} div {slide} AS _fired_before",
+        f"max({start} + elements) {over_key} div {slide} AS _fired",
+        f"max(slice_index) {over_key} AS _newest",
     )
     ranged = reached.selectExpr(
         "*",
@@ -128,7 +130,7 @@ def outcome(contents: DataFrame, step: Step, counters: Counters) -> DataFrame:
 
 
 def _rows(each: DataFrame, step: Step) -> DataFrame:
-    """The rows of the plan, from slices that stay and contents of firings."""
+    """Rows of the plan, made of slices that stay and contents of firings."""
     values = {
         "window_start": "cast(null AS timestamp)",
         "window_end": "cast(null AS timestamp)",
@@ -158,5 +160,5 @@ def _windows(step: Step) -> CountWindows:
 
 
 def state_columns(step: Step) -> list[str]:
-    """The columns of a row of `open_windows`, its partition column aside."""
+    """The columns of `open_windows` without its partition column."""
     return [*step.keys, "slice_index", *step.partial_names]

@@ -1,7 +1,7 @@
-"""Duplicates: rows whose event id was admitted before. The first in arrival order is kept.
+"""Duplicates: rows whose event id was admitted before. The first row in arrival order is kept.
 
-Ids are few bytes and repeated ones are rare, so the plan finds the repeated ids first (one hash aggregation, no sort)
-and then marks rows by a small join. Rows without an id are never duplicates.
+Ids are small and seldom repeated. The plan therefore first finds the repeated ids (one hash aggregation, no sort), and
+then marks their rows by a small join. Rows without an id are never duplicates.
 """
 
 from __future__ import annotations
@@ -15,27 +15,29 @@ from windowlib.plans.functions import F, quoted
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-REPEATED, FIRST, TIMES, SEEN = map(names.internal, ("repeated", "first", "times", "seen"))
+REPEATED, FIRST, TIMES, EARLIER = map(names.internal, ("repeated", "first", "times", "earlier"))
 
 
 def id_of(event_id: str) -> Column:
-    """Event id of a row as text, read from the column `event_id`; null where the row has none.
+    """Event id of a row as text, read from the column `event_id`; null if the row has none.
 
-    An empty text is no id. A text of blanks is an id, as it is a key.
+    An empty text is no id. A text of blanks is an id, as it is a valid key.
     """
     return F.nullif(F.col(quoted(event_id)).cast("string"), F.lit(""))
 
 
 def mark_duplicates(
-    rows: DataFrame, event_id: str, seen: DataFrame | None, materialize: Callable[[DataFrame], DataFrame]
+    rows: DataFrame, event_id: str, earlier_ids: DataFrame | None, materialize: Callable[[DataFrame], DataFrame]
 ) -> DataFrame:
-    """`rows` with REASON = duplicate on all but the first admitted row of an id.
+    """Sets REASON to duplicate in all but the first admitted row of an id.
 
-    rows: REASON, ARRIVAL, the event id column       seen: event_id (string), the ids admitted by earlier batches
-    `materialize` writes the repeated ids and reads them back, so that their number is known to the join.
+    rows:        REASON, ARRIVAL, the event id column
+    earlier_ids: event_id (string), the ids admitted by earlier batches
+
+    `materialize` writes the repeated ids and reads them back, so that the join knows their number.
     """
     identifier = id_of(event_id)
-    repeated = materialize(repeated_ids(rows.where(f"{names.REASON} IS NULL"), identifier, seen))
+    repeated = materialize(repeated_ids(rows.where(f"{names.REASON} IS NULL"), identifier, earlier_ids))
     is_repeat = F.col(REPEATED).isNotNull() & ((F.col(names.ARRIVAL) != F.col(FIRST)) | F.col(FIRST).isNull())
     return (
         rows.join(repeated, identifier == F.col(REPEATED), "left")
@@ -44,7 +46,7 @@ def mark_duplicates(
     )
 
 
-def repeated_ids(admitted: DataFrame, identifier: Column, seen: DataFrame | None) -> DataFrame:
+def repeated_ids(admitted: DataFrame, identifier: Column, earlier_ids: DataFrame | None) -> DataFrame:
     """The ids that occur more than once.
 
     returns: REPEATED (string), FIRST (long: arrival of the row to keep; null when an earlier batch has it)
@@ -55,11 +57,11 @@ def repeated_ids(admitted: DataFrame, identifier: Column, seen: DataFrame | None
         .groupBy(REPEATED)
         .agg(F.min(names.ARRIVAL).alias(FIRST), F.count(F.lit(1)).alias(TIMES))
     )
-    if seen is None:
+    if earlier_ids is None:
         return ids.where(f"{TIMES} > 1").drop(TIMES)
-    earlier = seen.select(F.col("event_id").alias(REPEATED), F.lit(True).alias(SEEN))
+    earlier = earlier_ids.select(F.col("event_id").alias(REPEATED), F.lit(True).alias(EARLIER))
     return (
         ids.join(earlier, REPEATED, "left")
-        .where(f"{TIMES} > 1 OR {SEEN}")
-        .select(REPEATED, F.when(F.col(SEEN).isNull(), F.col(FIRST)).alias(FIRST))
+        .where(f"{TIMES} > 1 OR {EARLIER}")
+        .select(REPEATED, F.when(F.col(EARLIER).isNull(), F.col(FIRST)).alias(FIRST))
     )

@@ -1,12 +1,14 @@
-"""Erased keys: the rows of a source that no longer count, recognised by a keyed hash.
+"""Erased keys: source rows that no longer count, recognised by a keyed hash.
 
-A key that was erased is not written down. What is kept is HMAC-SHA256 of it under a secret of the pipeline, and the
-time up to which its events are erased: an event at that time or before is read as though the source did not have it,
-later ones count. So is a row of it that has no valid time, which would only be quarantined, and what the source held
-of it then with a time that had not come yet.
+An erased key itself is not stored. The pipeline keeps its HMAC-SHA256 under a secret of the pipeline, and the time up
+to which its events are erased. These rows of the key are skipped as if the source did not have them:
 
-The text that is hashed is the same on every engine, and in Python: of each column its length in characters, a colon and
-its value; a minus alone for null.
+- events at or before that time; later events count
+- rows without a valid time, which would only be quarantined
+- events with a later time that the source already held when the key was erased
+
+Every engine and Python hash the same text. Each column contributes its length in characters, a colon and its value, or
+only a minus for null.
 
 >>> message([7, "ann", None])
 '1:73:ann-'
@@ -29,16 +31,16 @@ from windowlib.plans.functions import F, looked_up, quoted
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-BLOCK_BYTES = 64  # of SHA-256
+BLOCK_BYTES = 64  # block size of SHA-256
 NOT_KEPT = "(not kept: keys were erased, and this line may name one)"
-MALFORMED = "malformed"  # the reason of rows whose time, if any, is not valid
+MALFORMED = "malformed"  # the reason of rows with an invalid time, among others
 
 
 @dataclass(frozen=True, slots=True)
 class ErasedDigests:
-    """The erased keys of some columns: of each its digest, and the time up to which its events are erased.
+    """Erased keys of the same columns, as pairs of digest and time up to which the key's events are erased.
 
-    `later` are pairs of a digest and a time after that: of events which the source held when the key was erased.
+    `later` are pairs of digest and time of later events that the source already held when the key was erased.
     """
 
     columns: tuple[str, ...]
@@ -50,7 +52,7 @@ class ErasedDigests:
 class ErasedKeys:
     """All erased keys of a pipeline. `secret` is hexadecimal.
 
-    With `hides_lines` the text of lines that cannot be parsed is not kept: no hash shows which key they name.
+    `hides_lines`: the text of unparsable lines is not kept, because no hash shows which key they name.
     """
 
     secret: str
@@ -58,23 +60,23 @@ class ErasedKeys:
     hides_lines: bool = True
 
     def may_be_in(self, from_ms: int, to_ms: int) -> bool:
-        """Whether an erased event may lie in a span of time, both ends included."""
+        """Tests if an erased event may lie in a span of time, both ends included."""
         return any(
-            from_ms <= max(up_to_ms for _, up_to_ms in of.up_to_ms)
-            or any(from_ms <= time_ms <= to_ms for _, time_ms in of.later)
-            for of in self.keys
+            from_ms <= max(up_to_ms for _, up_to_ms in digests.up_to_ms)
+            or any(from_ms <= time_ms <= to_ms for _, time_ms in digests.later)
+            for digests in self.keys
         )
 
     def until_of(self, values: Mapping[str, Any]) -> int | None:
-        """The time up to which the events of a key are erased, given by its columns; None where it is not erased."""
-        for of in self.keys:
-            if {*of.columns} == {*values}:
-                return dict(of.up_to_ms).get(digest(self.secret, [values[name] for name in of.columns]))
+        """Time up to which the events of a key are erased; None if the key is not erased. `values`: key by column."""
+        for digests in self.keys:
+            if {*digests.columns} == {*values}:
+                return dict(digests.up_to_ms).get(digest(self.secret, [values[name] for name in digests.columns]))
         return None
 
 
 def digest(secret: str, values: Sequence[Any]) -> str:
-    """The keyed hash of a key, in hexadecimal digits: HMAC-SHA256.
+    """Keyed hash (HMAC-SHA256) of a key, in hexadecimal digits.
 
     >>> digest("00", ["ann"])[:8], digest("01", ["ann"])[:8]
     ('7044044b', 'f170486f')
@@ -83,7 +85,7 @@ def digest(secret: str, values: Sequence[Any]) -> str:
 
 
 def message(values: Sequence[Any]) -> str:
-    """What is hashed of a key."""
+    """The text of a key that is hashed."""
     return "".join("-" if value is None else f"{len(text := _text(value))}:{text}" for value in values)
 
 
@@ -111,7 +113,7 @@ def _text(value: Any) -> str:
 
 
 def is_hashable(spark_type: str) -> bool:
-    """Whether keys of a type, as Spark calls it, can be erased: those whose values have one exact text.
+    """Tests if keys of this Spark type can be erased. Each of their values must have one exact text.
 
     >>> [is_hashable(kind) for kind in ("string", "decimal(10,2)", "double", "struct<a:int>")]
     [True, True, False, False]
@@ -120,17 +122,17 @@ def is_hashable(spark_type: str) -> bool:
 
 
 def digest_of(rows: DataFrame, columns: Sequence[str], secret: str) -> Column:
-    """The same as `digest`, of columns of `rows`."""
+    """`digest` of the key in `columns` of `rows`."""
     types = {field.name: field.dataType.simpleString() for field in rows.schema}
     block = bytes.fromhex(secret).ljust(BLOCK_BYTES, b"\0")
     inner, outer = (F.lit(bytes(byte ^ pad for byte in block)) for pad in (0x36, 0x5C))
-    parts = [_part([(F.col(quoted(one)), types[one]) for one in types if names.plain(one) == name]) for name in columns]
+    parts = [_part([(F.col(quoted(c)), types[c]) for c in types if names.plain(c) == name]) for name in columns]
     hashed = F.unhex(F.sha2(F.concat(inner, F.encode(F.concat(*parts), "utf-8")), 256))
     return F.sha2(F.concat(outer, hashed), 256)
 
 
 def _part(values: Sequence[tuple[Column, str]]) -> Column:
-    """What is hashed of a column, of each type that it has: the first that is not null."""
+    """The text of a source column that is hashed. Of its columns of several types, the first non-null one counts."""
     texts = [_text_of(column, kind) for column, kind in values]
     return F.coalesce(*(F.concat(F.length(text).cast("string"), F.lit(":"), text) for text in texts), F.lit("-"))
 
@@ -144,39 +146,39 @@ def _text_of(column: Column, kind: str) -> Column:
 
 
 def without(rows: DataFrame, erased: ErasedKeys) -> DataFrame:
-    """`rows` without those of erased keys. Raises `StateMismatch` where the source lacks a column of such keys.
+    """Removes the rows of erased keys. Raises `StateMismatch` if the source lacks a column of such keys.
 
     rows: the source's columns, TIMESTAMP_MS, REASON, CORRUPT
     """
-    found = rows
-    for of in erased.keys:
-        if lacking := [name for name in of.columns if name not in rows.columns]:
+    remaining = rows
+    for digests in erased.keys:
+        if lacking := [name for name in digests.columns if name not in rows.columns]:
             raise StateMismatch(
-                f"keys of {', '.join(of.columns)} were erased, and the source has no column {lacking[0]!r} any more, by"
-                " which their events are recognised. Make it readable under this name: in source.schema, or by"
+                f"the source has no column {lacking[0]!r} any more, which identifies the events of erased keys"
+                f" ({', '.join(digests.columns)}). Make it readable under this name with source.schema or"
                 " source.rename"
             )
-        found = found.where(~_is_erased(found, of, erased.secret))
+        remaining = remaining.where(~_is_erased(remaining, digests, erased.secret))
     if erased.hides_lines:
         hidden = F.when(F.col(names.CORRUPT).isNotNull(), F.lit(NOT_KEPT))
-        found = found.withColumn(names.CORRUPT, hidden)
-    return found
+        remaining = remaining.withColumn(names.CORRUPT, hidden)
+    return remaining
 
 
 def without_keys(rows: DataFrame, columns: Sequence[str], digests: Sequence[str], secret: str) -> DataFrame:
-    """`rows` of any table with key columns, without those of some keys, given by their digests."""
+    """Removes the rows of the keys with these digests, from any table with the key columns."""
     return rows.where(~digest_of(rows, columns, secret).isin(*digests))
 
 
-def _is_erased(rows: DataFrame, of: ErasedDigests, secret: str) -> Column:
-    """True or false, never null. Times are compared first: the hash of a row that is newer than all is not made."""
-    time, times = F.col(names.TIMESTAMP_MS), dict(of.up_to_ms)
-    found = digest_of(rows, of.columns, secret)
+def _is_erased(rows: DataFrame, digests: ErasedDigests, secret: str) -> Column:
+    """Tests if a row is erased; never null. Times are compared first: rows newer than all erased ones need no hash."""
+    time, times = F.col(names.TIMESTAMP_MS), dict(digests.up_to_ms)
+    row_digest = digest_of(rows, digests.columns, secret)
     timeless = time.isNull() | F.coalesce(F.col(names.REASON) == F.lit(MALFORMED), F.lit(False))
     may_be = timeless | (time <= max(times.values()))
-    erased = may_be & found.isin(*times) & (timeless | (time <= looked_up(found, times)))
-    if of.later:
-        pair = F.concat(found, F.lit("@"), time.cast("string"))
-        later = time.isin(*{time_ms for _, time_ms in of.later})
-        erased = erased | (later & pair.isin(*(f"{one}@{time_ms}" for one, time_ms in of.later)))
+    erased = may_be & row_digest.isin(*times) & (timeless | (time <= looked_up(row_digest, times)))
+    if digests.later:
+        pair = F.concat(row_digest, F.lit("@"), time.cast("string"))
+        later = time.isin(*{time_ms for _, time_ms in digests.later})
+        erased = erased | (later & pair.isin(*(f"{key}@{time_ms}" for key, time_ms in digests.later)))
     return F.coalesce(erased, F.lit(False))

@@ -1,7 +1,7 @@
-"""Spark's functions for the plans, imported when the first of them is used.
+"""Spark's functions for the plans, imported on first use.
 
-What decides whether there is anything to do asks the plans about windows and slices; a run that finds nothing to do
-must not wait for Spark's packages.
+A run asks the plans about windows and slices to decide if there is anything to do. If there is not, it must not wait
+for the import of Spark's packages.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 else:
 
     class _Functions:
-        """Stands for the module `pyspark.sql.functions`."""
+        """Lazy stand-in for the module `pyspark.sql.functions`."""
 
         def __getattr__(self, name: str) -> Any:
             from pyspark.sql import functions
@@ -29,12 +29,12 @@ __all__ = ["F", "literal", "looked_up", "quoted"]
 
 
 def quoted(name: str) -> str:
-    """A column's name as an identifier, dots and spaces included."""
+    """Quotes a column name as an SQL identifier. It may hold dots and spaces."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def literal(value: Any) -> Column:
-    """A value as a column. A time is that which it says, where PySpark's `lit` follows this machine's clocks."""
+    """A value as a column. Times are independent of this machine's time zone, unlike in PySpark's `lit`."""
     match value:
         case datetime():
             kind = "timestamp" if value.tzinfo else "timestamp_ntz"
@@ -46,5 +46,5 @@ def literal(value: Any) -> Column:
 
 
 def looked_up(key: str | Column, values: Mapping[Any, Any]) -> Column:
-    """What a mapping has for the value of a column; null for any other."""
-    return F.element_at(F.create_map(*(F.lit(one) for pair in values.items() for one in pair)), key)
+    """Looks up a column's value in a mapping; null if the mapping lacks it."""
+    return F.element_at(F.create_map(*(F.lit(value) for pair in values.items() for value in pair)), key)

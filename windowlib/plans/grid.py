@@ -1,4 +1,4 @@
-"""The grid of tumbling and sliding windows: where slices begin, and which windows hold a slice."""
+"""The grid of tumbling and sliding windows: starts of slices, and windows over a slice."""
 
 from __future__ import annotations
 
@@ -34,29 +34,29 @@ class Grid:
 
     @property
     def overlap(self) -> bool:
-        """Whether a slice may be in several windows, or a window of several slices."""
+        """Tests if a slice may be in several windows, or a window may have several slices."""
         return self.size_ms != self.slide_ms
 
     def pays_to_combine(self, fired: int) -> bool:
-        """Whether slices that are in the same of so many consecutive windows are better merged before those are made.
+        """Tests if it is cheaper to merge slices that share all their windows first; `fired` windows in a row fire.
 
-        Each window merges `size / slice` of them. Combined first, each slice is merged once, and then a row for
-        each of the window bounds that cut through the others, by either end.
+        Without that step each window merges `size / slice` slices. With it each slice is merged once, and then
+        each window merges one row for every window bound, start or end, inside it.
 
         >>> minute_ms, hour_ms = 60_000, 3_600_000
         >>> [Grid(hours * hour_ms, 5 * minute_ms, 0).pays_to_combine(12) for hours in (1, 24)]
         [False, True]
         """
-        of_a_window = self.size_ms // self.slice_ms
-        reached = of_a_window + (fired - 1) * self.slide_ms // self.slice_ms
-        return fired * of_a_window > 2 * (reached + fired * fired)
+        slices_per_window = self.size_ms // self.slice_ms
+        slices_reached = slices_per_window + (fired - 1) * self.slide_ms // self.slice_ms
+        return fired * slices_per_window > 2 * (slices_reached + fired * fired)
 
     def last_window_end(self, slice_start: Column) -> Column:
-        """The end of the last window over a slice; in a hole it is not above the slice's start."""
+        """End of the last window over a slice; at or below the slice's start if the slice is in a hole."""
         return aligned_start_ms(slice_start, self.slide_ms, self.offset_ms) + self.size_ms
 
     def last_window_end_ms(self, slice_start_ms: int) -> int:
-        """The same for one slice.
+        """`last_window_end` for one slice.
 
         >>> Grid(size_ms=10, slide_ms=5, offset_ms=0).last_window_end_ms(5)
         15
@@ -64,9 +64,9 @@ class Grid:
         return self.last_start_ms(slice_start_ms) + self.size_ms
 
     def last_start_ms(self, bound_ms: int) -> int:
-        """The last start of a window that is not above a bound."""
+        """Last window start at or below a bound."""
         return window_start(bound_ms, self.slide_ms, self.offset_ms)
 
     def first_start_ms(self, bound_ms: int) -> int:
-        """The first start of a window that is not below a bound."""
+        """First window start at or above a bound."""
         return -window_start(-bound_ms, self.slide_ms, -self.offset_ms)

@@ -1,7 +1,7 @@
-"""The columns that windowlib adds to rows of a source, next to the source's own: all begin with one reserved prefix.
+"""Names of the columns that windowlib adds to the rows of a source. All begin with one reserved prefix.
 
-So a source may call its columns anything else. What is stored, or published, keeps its plain names: next to those are
-only the source's keys, and `windowlib.definition.rules` refuses a key that is called like one of them.
+A source may use every other name. Stored and published tables use plain names: of the source they hold only the keys,
+and `windowlib.definition.rules` refuses a key with the name of such a column.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from collections.abc import Callable, Iterable
 RESERVED = "_windowlib_"
 
 TIMESTAMP_MS = RESERVED + "timestamp_ms"  # the event time, floored to whole milliseconds
-ARRIVAL = RESERVED + "arrival"  # the place in arrival order
-REASON = RESERVED + "reason"  # why the row is refused; null: admitted
-CORRUPT = RESERVED + "corrupt"  # the text of a row that could not be read
-MISFIT = RESERVED + "misfit"  # why a folder's value does not fit its type; only where one does not
+ARRIVAL = RESERVED + "arrival"  # position in arrival order
+REASON = RESERVED + "reason"  # the reason for refusing the row; null: admitted
+CORRUPT = RESERVED + "corrupt"  # the text of an unreadable row
+MISFIT = RESERVED + "misfit"  # the reason why a folder's value does not fit its type; only if one does not
 SOURCE_FILE = RESERVED + "source_file"  # a URI or path
-SOURCE_ROW = RESERVED + "source_row"  # from 0 in its file
-WINDOW_START_MS = RESERVED + "window_start_ms"  # of the window that a late event missed
+SOURCE_ROW = RESERVED + "source_row"  # row number in its file, from 0
+WINDOW_START_MS = RESERVED + "window_start_ms"  # bounds of the window that a late event missed
 WINDOW_END_MS = RESERVED + "window_end_ms"
-FILE = RESERVED + "file"  # of a table's row: the path or URI of the file that holds it
-BEFORE = RESERVED + "before"  # of a result that differs: the values that it had
+FILE = RESERVED + "file"  # the path or URI of the file that holds a table's row
+BEFORE = RESERVED + "before"  # the earlier values of a changed result
 _ANOTHER_TYPE = re.compile(rf"{RESERVED}type_[0-9]+_of_")
-EVENT_TIME = "timestamp_ms"  # what a definition calls the event time, where the source has no such column
-# Columns of a plan without the prefix, which no table has: next to results and state, and to the key alone.
+EVENT_TIME = "timestamp_ms"  # the event time's name in a definition, unless the source has a column of this name
+# Columns of a plan without the prefix that no table has: first those next to results and state, then next to keys.
 BESIDE_RESULTS = ("replaced", "part", "end_partition")
 BESIDE_KEYS = (EVENT_TIME, "arrival", "before")
 
 
 def internal(name: str) -> str:
-    """The name of a column that lives inside one plan, next to columns of the source.
+    """Name of a column that exists only inside one plan, next to columns of the source.
 
     >>> internal("bucket")
     '_windowlib_bucket'
@@ -40,12 +40,12 @@ def internal(name: str) -> str:
 
 
 def is_reserved(name: str) -> bool:
-    """Whether a source may not call a column so; without regard to case, as Spark has none."""
+    """Tests if sources may not use this column name. Case does not matter, as in Spark."""
     return name.casefold().startswith(RESERVED)
 
 
 def of_another_type(name: str, number: int) -> str:
-    """The name of a source's column where it has values of a type that the column of its own name does not hold.
+    """Name of the extra column for a source column's values of a different type.
 
     >>> of_another_type("price", 1), plain(of_another_type("price", 1)), plain("price")
     ('_windowlib_type_1_of_price', 'price', 'price')
@@ -54,12 +54,12 @@ def of_another_type(name: str, number: int) -> str:
 
 
 def plain(name: str) -> str:
-    """What the source calls a column, of whichever type."""
+    """The source's name of a column, without the number of an extra type."""
     return _ANOTHER_TYPE.sub("", name, count=1)
 
 
 def renamed(name: str, to: Callable[[str], str]) -> str:
-    """The name of a column by another name for what the source calls it.
+    """Applies `to` to the source's name of a column and keeps the number of an extra type.
 
     >>> renamed(of_another_type("price", 1), str.upper), renamed("price", str.upper)
     ('_windowlib_type_1_of_PRICE', 'PRICE')
@@ -69,7 +69,7 @@ def renamed(name: str, to: Callable[[str], str]) -> str:
 
 
 def own(columns: Iterable[str]) -> list[str]:
-    """The columns that are the source's own, those of another type among them.
+    """The source's own columns, including those of another type.
 
     >>> own(["reason", REASON, of_another_type("reason", 1)])
     ['reason', '_windowlib_type_1_of_reason']
@@ -78,13 +78,13 @@ def own(columns: Iterable[str]) -> list[str]:
 
 
 def same_but_for_case(columns: Iterable[str]) -> list[str]:
-    """The columns that differ from another one in case only, or not at all; sorted.
+    """The columns whose name equals that of another column, apart from case; sorted.
 
     >>> same_but_for_case(["User", "at", "user"])
     ['User', 'user']
     """
-    known = list(columns)
-    if len({name.casefold() for name in known}) == len(known):
+    all_names = list(columns)
+    if len({name.casefold() for name in all_names}) == len(all_names):
         return []
-    times = Counter(name.casefold() for name in known)
-    return sorted(name for name in known if times[name.casefold()] > 1)
+    times = Counter(name.casefold() for name in all_names)
+    return sorted(name for name in all_names if times[name.casefold()] > 1)

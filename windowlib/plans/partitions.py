@@ -1,7 +1,8 @@
-"""Which partition of its table a row goes to, by the time that decides: for columns as SQL, and for numbers.
+"""Partition of a row in its table, computed from its time: as SQL over columns, and for single numbers.
 
-In flight it is `end_partition`, the end of the window by the hour (or so); a result lies by the day of its last ms.
-While a plan writes both, the column `end_partition` holds either.
+State is partitioned by `end_partition`: the end of the window divided by the partition width, about an hour. Results
+are partitioned by the day of their window's last ms. A plan writes both kinds of rows: its column `end_partition` then
+holds one or the other.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ FIRST_DAY = date(1970, 1, 1)
 
 
 def end_partition(end: str, partition_ms: int) -> str:
-    """The partition of a row in flight, from the end of its window in ms; as SQL."""
+    """Partition of a row in flight, from the end of its window in ms; as SQL."""
     return f"floor({end} / {partition_ms})"
 
 
 def end_partition_at(end: Column, partition_ms: int) -> Column:
-    """The same of a column."""
+    """`end_partition` as a column."""
     return F.floor(end / F.lit(partition_ms))
 
 
 def end_partition_of(end_ms: int, partition_ms: int) -> int:
-    """The same for one row.
+    """`end_partition` of one row.
 
     >>> end_partition_of(3_600_000, 3_600_000), end_partition_of(-1, 3_600_000)
     (1, -1)
@@ -43,12 +44,12 @@ def end_partition_of(end_ms: int, partition_ms: int) -> int:
 
 
 def window_day(max_timestamp: str) -> str:
-    """The day of a result, counted from 1970-01-01, from its window's last ms; as SQL."""
+    """Day of a result in days since 1970-01-01, from its window's last ms; as SQL."""
     return f"floor(({max_timestamp}) / {DAY_MS})"
 
 
 def window_day_of(max_timestamp_ms: int) -> int:
-    """The same for one result.
+    """`window_day` of one result.
 
     >>> window_day_of(86_399_999), window_day_of(86_400_000)
     (0, 1)
@@ -57,24 +58,24 @@ def window_day_of(max_timestamp_ms: int) -> int:
 
 
 RESULT_DAY = window_day("unix_millis(window_end) - 1")
-"""The day of a row of `results`, as SQL."""
+"""Day of a row of `results`, as SQL."""
 
 
 def folder_values(path: str) -> dict[str, str | None]:
-    """The values that stand in the folders of a file's path, as Hive, Spark and Arrow write them; None for their null.
+    """Partition values in the folders of a file's path, as Hive, Spark and Arrow write them; None for their null.
 
     >>> folder_values("day=2026-03-02/user=a%20b/of=__HIVE_DEFAULT_PARTITION__/to=/1.parquet")
     {'day': '2026-03-02', 'user': 'a b', 'of': None, 'to': None}
     """
     parts = (part.partition("=") for part in path.split("/")[:-1])
-    named = ((name, value) for name, given, value in parts if name and given)
+    named = ((name, value) for name, separator, value in parts if name and separator)
     return {_unescaped(name): None if value in (NOTHING, "") else _unescaped(value) for name, value in named}
 
 
 def values_of(path: str, recorded: str | None) -> dict[str, str | None]:
     """Returns the texts of a file's partition columns, by column; None for null.
 
-    recorded: the values that a Delta log has for the file, as JSON; without it the folders of the path have them
+    recorded: the values in the Delta log, as JSON; None: read them from the folders of the path
 
     >>> values_of("day=1/a.parquet", '{"day": "2"}'), values_of("day=1/a.parquet", None)
     ({'day': '2'}, {'day': '1'})
@@ -83,23 +84,23 @@ def values_of(path: str, recorded: str | None) -> dict[str, str | None]:
 
 
 def _unescaped(text: str) -> str:
-    """A character for each %XX, as Spark writes those that folders cannot have, or a byte of UTF-8, as Arrow does.
+    """Decodes each %XX: as a byte of UTF-8, as Arrow writes it, else as a character, as Spark writes it.
 
     >>> _unescaped("50%25 %zz"), _unescaped("%C3%A9%e6%97%a5"), _unescaped("%E9")
     ('50% %zz', 'é日', 'é')
     """
-    text = re.sub("(?:%[89a-fA-F][0-9a-fA-F])+", _of_utf_8, text)
-    return re.sub("%([0-9a-fA-F]{2})", lambda found: chr(int(found[1], 16)), text)
+    text = re.sub("(?:%[89a-fA-F][0-9a-fA-F])+", _decoded_utf_8, text)
+    return re.sub("%([0-9a-fA-F]{2})", lambda match: chr(int(match[1], 16)), text)
 
 
-def _of_utf_8(found: re.Match[str]) -> str:
+def _decoded_utf_8(match: re.Match[str]) -> str:
     with suppress(UnicodeDecodeError):
-        return bytes.fromhex(found[0].replace("%", "")).decode()
-    return found[0]
+        return bytes.fromhex(match[0].replace("%", "")).decode()
+    return match[0]
 
 
 def day(partition: int | str) -> date:
-    """The day that a result's partition stands for.
+    """Date of a result's partition.
 
     >>> day("1")
     datetime.date(1970, 1, 2)

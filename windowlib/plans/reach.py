@@ -1,9 +1,12 @@
-"""Which files of the state a batch can reach: decided from their statistics, without reading them.
+"""Reach of a batch: the state files that it must rewrite, read or drop, decided from their statistics alone.
 
-A file is *rewritten* when the batch may change one of its rows, *read* when its rows are only needed to fire a window,
-*dropped* unread when every row has fired and is past its cleanup time, and otherwise left as it is. So a run costs
-what its events and the passing of time touch, not what is retained. The rules are each plan's own
-(`windowlib.plans.kinds`).
+- *rewritten*: the batch may change a row of the file
+- *read*: the file's rows are only needed to fire a window
+- *dropped*, without reading: every row has fired and is past its cleanup time
+- *left*: everything else
+
+So the cost of a run depends on its events and the advance of time, not on the retained state. Each plan has its own
+rules (`windowlib.plans.kinds`).
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 
 class StateFile(Protocol):
-    """A file of the state as its statistics describe it: `low`, `high` hold the bounds of its columns."""
+    """Statistics of a state file. `low` and `high` hold the least and greatest value of its columns."""
 
     @property
     def partition(self) -> Mapping[str, Any]: ...
@@ -32,7 +35,10 @@ File = TypeVar("File", bound=StateFile)
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A span of event time that the batch has events in: their times, and the greatest end of their own windows."""
+    """Span of event time that holds events of the batch: the least and the greatest of their times.
+
+    `max_window_end_ms` is the greatest end of the windows that each event would have alone.
+    """
 
     min_timestamp_ms: int
     max_timestamp_ms: int
@@ -40,7 +46,7 @@ class Bucket:
 
 
 class Verdict(Enum):
-    """What a batch does with a file of the state."""
+    """Treatment of a state file by a batch."""
 
     REWRITTEN = auto()
     READ = auto()
@@ -50,7 +56,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reach(Generic[File]):
-    """The files of the state that a batch reaches."""
+    """State files that a batch reaches."""
 
     rewritten: Sequence[File] = ()
     read: Sequence[File] = ()
@@ -58,7 +64,7 @@ class Reach(Generic[File]):
 
     @property
     def replaced(self) -> list[File]:
-        """The files that the commit removes."""
+        """Files that the commit removes."""
         return [*self.rewritten, *self.dropped]
 
     @property
@@ -67,8 +73,8 @@ class Reach(Generic[File]):
 
 
 def reached(files: Sequence[File], verdict: Callable[[File], Verdict]) -> Reach[File]:
-    """The files by what is done with each."""
-    found: dict[Verdict, list[File]] = {one: [] for one in Verdict}
+    """Sorts the files by the verdict on each."""
+    by_verdict: dict[Verdict, list[File]] = {treatment: [] for treatment in Verdict}
     for file in files:
-        found[verdict(file)].append(file)
-    return Reach(found[Verdict.REWRITTEN], found[Verdict.READ], found[Verdict.DROPPED])
+        by_verdict[verdict(file)].append(file)
+    return Reach(by_verdict[Verdict.REWRITTEN], by_verdict[Verdict.READ], by_verdict[Verdict.DROPPED])

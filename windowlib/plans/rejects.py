@@ -1,4 +1,4 @@
-"""What a batch turns away: quarantined rows, and late events for the side output."""
+"""Rows that a batch does not count: quarantined rows, and late events for the side output."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 def quarantined(rows: DataFrame, source_columns: Sequence[str], batch_id: int, dialect: Dialect) -> DataFrame:
-    """The refused rows of a batch.
+    """Refused rows of a batch, as rows of the quarantine.
 
     rows:    the source's columns, TIMESTAMP_MS, REASON, CORRUPT, SOURCE_FILE, SOURCE_ROW, maybe MISFIT
-    returns: reason (then the sentence of MISFIT), raw (JSON of the row, or the unparsed line), event_time, SOURCE_FILE,
-             source_row, batch_id
+    returns: reason (followed by the text of MISFIT), raw (JSON of the row, or the unparsed line), event_time,
+             SOURCE_FILE, source_row, batch_id
     """
     shown = F.col(names.TIMESTAMP_MS).between(MIN_TIMESTAMP_MS, MAX_TIMESTAMP_MS)
     return rows.where(f"{names.REASON} IS NOT NULL").select(
@@ -43,19 +43,19 @@ def _reason(rows: DataFrame) -> Column:
 
 
 def in_holes(rows: DataFrame, holes: DataFrame) -> DataFrame:
-    """`rows` of a batch, with the reason `hole` for those whose arrival is in `holes`."""
+    """Sets the reason `hole` in rows of a batch whose arrival is in `holes`."""
     hole = names.internal("hole")
-    known = F.broadcast(holes.select(F.col("arrival").alias(names.ARRIVAL), F.lit("hole").alias(hole)))
-    return rows.join(known, names.ARRIVAL, "left").withColumn(names.REASON, F.coalesce(names.REASON, hole)).drop(hole)
+    marked = F.broadcast(holes.select(F.col("arrival").alias(names.ARRIVAL), F.lit("hole").alias(hole)))
+    return rows.join(marked, names.ARRIVAL, "left").withColumn(names.REASON, F.coalesce(names.REASON, hole)).drop(hole)
 
 
 def late_events(late: DataFrame, step: Step, source_columns: Sequence[str], event_id: str | None) -> DataFrame:
-    """The late side output of a batch.
+    """Late side output of a batch.
 
     late:    late events with TIMESTAMP_MS, WINDOW_START_MS, WINDOW_END_MS (of the window missed; null in a hole)
-    returns: key, event_time, event_id, raw, window_start, window_end, watermark, late_by_ms (how far the watermark was
-             past the cleanup time; in a hole past that of the event's own time), batch_id, SOURCE_FILE, source_row,
-             readmitted_by
+    returns: key, event_time, event_id, raw, window_start, window_end, watermark, batch_id, SOURCE_FILE, source_row,
+             readmitted_by, late_by_ms (watermark minus the window's cleanup time; in a hole, minus the event's time and
+             the allowed lateness)
     """
     last = F.coalesce(F.col(names.WINDOW_END_MS) - 1, F.col(names.TIMESTAMP_MS))
     return late.select(

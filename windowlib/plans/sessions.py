@@ -1,10 +1,10 @@
 """Sessions as a Spark plan: slices, islands, outcome.
 
-1. *Slices*. Events of one key that lie in one bucket as wide as the gap belong to one session in any case, so a bucket
-   needs only its first and last time and partial aggregates: a hash aggregation that starts before the shuffle and
-   sorts no events. With a gap per element a slice is one key and timestamp, with the largest gap.
-2. *Islands*. Slices and windows in flight are intervals; those that touch (``start <= previous end``) are joined.
-3. *Outcome*. An island is late as a whole, or fires, or stays in flight, or both of the last.
+1. *Slices*. A bucket is as wide as the gap, so the events of a key in a bucket always belong to one session. A slice
+   needs only its first and last time and partial aggregates. A hash aggregation computes it, starts before the shuffle
+   and sorts no events. If elements bring their own gap, a slice is a key and timestamp with the largest gap.
+2. *Islands*. Slices and windows in flight are intervals. Intervals that touch (``start <= previous end``) are merged.
+3. *Outcome*. An island is late as a whole, fires, stays in flight, or fires and stays in flight.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
 
 
 def advance(events: DataFrame | None, state: DataFrame | None, step: Step, counters: Counters) -> DataFrame:
-    """What a batch makes of the windows in flight it can reach.
+    """Applies a batch to the windows in flight that it can reach.
 
-    events:  the source's columns, TIMESTAMP_MS (ARRIVAL where an aggregate needs it)        one row per admitted event
-             (with `step.shared` the slices that several definitions share, see windowlib.plans.shared)
+    events:  the source's columns, TIMESTAMP_MS, ARRIVAL if an aggregate needs it            one row per admitted event
+             (with `step.shared`: shared slices, see windowlib.plans.shared)
     state:   key, window_start_ms, window_end_ms, state_window_start_ms, state_window_end_ms,
              partials, published (array of windows)                                          one row per key and window
     returns: the columns of `state`, `results` and `replaced`, part, end_partition           see windowlib.plans.step
@@ -60,7 +60,7 @@ def advance(events: DataFrame | None, state: DataFrame | None, step: Step, count
 
 
 def slices(events: DataFrame, step: Step) -> DataFrame:
-    """One row per key and slice: window_start_ms, window_end_ms (of the session the slice makes alone), partials."""
+    """One row per key and slice: window_start_ms, window_end_ms (bounds of the slice as a session), partials."""
     timestamp = F.col(names.TIMESTAMP_MS)
     if step.shared is not None and isinstance(step.assigner, Session):
         return shared.session_slices(events, step.shared, step.aggregates.aggregates, step.assigner.gap_ms)
@@ -77,9 +77,9 @@ def slices(events: DataFrame, step: Step) -> DataFrame:
 
 
 def islands(events_slices: DataFrame | None, state: DataFrame | None, step: Step) -> DataFrame:
-    """Slices and windows in flight, joined where they touch.
+    """Merges slices and windows in flight that touch.
 
-    returns: key, window and state window bounds, partials, published, before (elements it had before the batch)
+    returns: key, window and state window bounds, partials, published, before (elements before the batch)
     """
     columns = [*map(quoted, state_columns(step))]
     parts = []
@@ -88,18 +88,18 @@ def islands(events_slices: DataFrame | None, state: DataFrame | None, step: Step
         fresh = [f"cast(null AS {nothing[c]}) AS {c}" if c in nothing else quoted(c) for c in state_columns(step)]
         parts.append(events_slices.selectExpr(*fresh, "0L AS before"))
     if state is not None:
-        if step.rewrites_state:  # of a lateness of 0, until now
+        if step.rewrites_state:  # the allowed lateness was 0 until now
             state = state.withColumn("published", F.expr(f"cast(null AS {WINDOWS})"))
         parts.append(state.selectExpr(*columns, "elements AS before"))
     both, apart = step.dialect.union(parts), list(step.keys)
-    if step.lateness_changed:  # what is late by the new one merges with nothing
+    if step.lateness_changed:  # windows that are late by the new lateness merge with nothing
         both = both.withColumn("_gone", (F.col("before") > 0) & (F.col("window_end_ms") - 1 <= F.lit(step.late_in_ms)))
         apart.append("_gone")
     in_islands = step.dialect.with_islands(both, apart)
     published = {}
     if step.keeps_published:
         in_islands, published["published"] = step.dialect.concatenated(in_islands, "published", [*apart, "_island"])
-    # State windows of a key are disjoint, so the earliest has the least of both bounds.
+    # State windows of a key are disjoint, so the earliest one has the least start and the least end.
     joined = {
         "window_start_ms": "min(window_start_ms)",
         "window_end_ms": "max(window_end_ms)",
@@ -114,7 +114,7 @@ def islands(events_slices: DataFrame | None, state: DataFrame | None, step: Step
 
 
 def outcome(windows: DataFrame, step: Step, counters: Counters) -> DataFrame:
-    """Drop late → fire → clean up, for every window; a window that fires and is kept gives two rows."""
+    """Drop late → fire → clean up, for every window. A window that fires and is kept becomes two rows."""
     last = "window_end_ms - 1"
     dropped = f"{last} <= {LATE_IN}"
     fires = f"NOT ({dropped}) AND {last} <= {WATERMARK_OUT} AND (elements > before OR {last} > {WATERMARK_IN})"
@@ -153,7 +153,10 @@ def outcome(windows: DataFrame, step: Step, counters: Counters) -> DataFrame:
 
 
 def late(events: DataFrame, dropped: DataFrame, step: Step) -> DataFrame:
-    """The events whose session was late as a whole, with its bounds. dropped: key, window_start_ms, window_end_ms."""
+    """Events of sessions that are late as a whole, with the session's bounds.
+
+    dropped: key, window_start_ms, window_end_ms                                    the late sessions
+    """
     start, end, time = F.col(names.WINDOW_START_MS), F.col(names.WINDOW_END_MS), F.col(names.TIMESTAMP_MS)
     windows = dropped.select(
         *step.other_key_columns,
@@ -164,6 +167,6 @@ def late(events: DataFrame, dropped: DataFrame, step: Step) -> DataFrame:
 
 
 def state_columns(step: Step) -> list[str]:
-    """The columns of a row of `open_windows`, its partition column aside."""
+    """The columns of `open_windows` without its partition column."""
     bounds = ["window_start_ms", "window_end_ms", "state_window_start_ms", "state_window_end_ms"]
     return [*step.keys, *bounds, *step.partial_names, *(["published"] if step.keeps_published else [])]

@@ -1,8 +1,8 @@
-"""Slices that several definitions share: the events are aggregated once, and each plan goes on from there.
+"""Slices shared by several definitions: events are aggregated once, and each plan starts from the shared slices.
 
-A shared slice is one row per key and bucket of event time, with the first and the last time of its events and every
-partial aggregate that one of the definitions needs. A plan that is given such rows in place of events merges those of
-one slice of its own: as merging does not mind in which groups it happens, it makes the same slices of them.
+A shared slice is a row per key and bucket of event time. It has the first and the last time of its events, and every
+partial aggregate that a definition needs. A plan merges the shared slices that lie in one of its own slices. The result
+equals slices made of events, because partial aggregates can be merged in any grouping.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
     from windowlib.plans.dialect import Dialect
 
-START, FIRST = "state_window_start_ms", "window_start_ms"  # a slice's own start, and the time of its first event
+START, FIRST = "state_window_start_ms", "window_start_ms"  # the start of a slice, and the time of its first event
 
 
 @dataclass(frozen=True, slots=True)
 class Slicing:
-    """Slices for several definitions: their width, the offset of their starts, all aggregates, the engine's dialect."""
+    """Layout of shared slices: width, offset of their starts, keys, and the aggregates of all definitions."""
 
     width_ms: int
     offset_ms: int
@@ -41,18 +41,18 @@ class Slicing:
         return [F.col(quoted(key)) for key in self.keys]
 
     def typed(self, aggregates: AggregateSet) -> AggregateSet:
-        """A definition's aggregates with the types that they have here."""
-        known = {untyped(aggregate): aggregate for aggregate in self.aggregates}
-        return replace(aggregates, aggregates=tuple(known[aggregate] for aggregate in aggregates.aggregates))
+        """Adds the types known here to a definition's aggregates."""
+        typed = {untyped(aggregate): aggregate for aggregate in self.aggregates}
+        return replace(aggregates, aggregates=tuple(typed[aggregate] for aggregate in aggregates.aggregates))
 
 
 def all_aggregates(sets: Iterable[AggregateSet]) -> AggregateSet:
-    """The aggregates of several definitions, each once."""
-    return AggregateSet(tuple(dict.fromkeys(a for one in sets for a in one.aggregates)), ())
+    """Aggregates of several definitions, without duplicates."""
+    return AggregateSet(tuple(dict.fromkeys(aggregate for each in sets for aggregate in each.aggregates)), ())
 
 
 def slices(events: DataFrame, slicing: Slicing) -> DataFrame:
-    """The shared slices.
+    """Shared slices of events.
 
     events:  the source's columns, TIMESTAMP_MS                                       one row per admitted event
     returns: key, state_window_start_ms, window_start_ms (the time of the first event), partials
@@ -65,7 +65,7 @@ def slices(events: DataFrame, slicing: Slicing) -> DataFrame:
 
 
 def session_slices(rows: DataFrame, slicing: Slicing, aggregates: Sequence[SqlAggregate], gap_ms: int) -> DataFrame:
-    """`windowlib.plans.sessions.slices` for a definition with these aggregates, from shared slices."""
+    """`windowlib.plans.sessions.slices` of a definition with these aggregates, made of shared slices."""
     width_ms = shared_slices_of_a_session(gap_ms, slicing.width_ms)
     own = _of_definition(rows, slicing, aggregates)
     end = (F.max("last_event_ms") + gap_ms).alias("window_end_ms")
@@ -80,7 +80,7 @@ def session_slices(rows: DataFrame, slicing: Slicing, aggregates: Sequence[SqlAg
 def aligned_slices(
     rows: DataFrame, slicing: Slicing, aggregates: Sequence[SqlAggregate], width_ms: int, offset_ms: int
 ) -> DataFrame:
-    """`windowlib.plans.aligned.slices` for a definition with these aggregates, from shared slices."""
+    """`windowlib.plans.aligned.slices` of a definition with these aggregates, made of shared slices."""
     own = _of_definition(rows, slicing, aggregates)
     if width_ms == slicing.width_ms:
         return own.drop(FIRST)
@@ -90,10 +90,10 @@ def aligned_slices(
 
 
 def _of_definition(rows: DataFrame, slicing: Slicing, aggregates: Sequence[SqlAggregate]) -> DataFrame:
-    """Shared slices with the partials of one definition alone, under the names that they have there."""
-    where = {aggregate: number for number, aggregate in enumerate(slicing.aggregates)}
+    """Shared slices with the partials of one definition, under that definition's names."""
+    numbers = {aggregate: number for number, aggregate in enumerate(slicing.aggregates)}
     own = [
-        F.col(f"p{where[aggregate]}_{part}").alias(f"p{number}_{part}")
+        F.col(f"p{numbers[aggregate]}_{part}").alias(f"p{number}_{part}")
         for number, aggregate in enumerate(aggregates)
         for part in part_names(aggregate)
     ]

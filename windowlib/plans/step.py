@@ -1,17 +1,17 @@
-"""One step of a plan: the windows in flight and a batch of events in, what fires and what stays in flight out.
+"""One step of a plan: takes the windows in flight and a batch of events, returns fired windows and the new state.
 
-Every plan (`sessions`, `aligned`, `counts`, `general`) gives one relation, so that one Spark job writes everything. Its
-rows differ in `part`:
+Every plan (`sessions`, `aligned`, `counts`, `general`) returns one relation, so that one Spark job writes everything.
+The column `part` tells its rows apart:
 
 ==========  =======================================================================================================
 `open`      state that stays in flight
-`on_time`   a result whose window the watermark has just passed, or one that is early
-`late`      a result that a late event made, where there was none
-`update`    a result that replaces published rows, named in `replaced`
-`gone`      general plan: a window that has no row now; those that it replaces are named in `replaced`
+`on_time`   a result of a window that the watermark has just passed, or an early result
+`late`      a result that a late event causes for a window without a published row
+`update`    a result that replaces the published rows named in `replaced`
+`gone`      general plan: a window that no longer has a result; it removes the rows named in `replaced`
 `dropped`   a window that is late as a whole: its events go to the late side output; general plan: one late event
 `contents`  general plan: elements that a window keeps
-`hole`      general plan: an event that is in no window, and not late
+`hole`      general plan: an event that is in no window and not late
 ==========  =======================================================================================================
 """
 
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from windowlib.plans.dialect import Counters, Dialect
 
 OPEN, ON_TIME, LATE, UPDATE, DROPPED = "open", "on_time", "late", "update", "dropped"
-PUBLISHED = "published"  # the column of windows in flight
-CONTENTS, HOLE, GONE = "contents", "hole", "gone"  # of the general plan alone
+PUBLISHED = "published"  # column of a window in flight: the published windows that it will replace
+CONTENTS, HOLE, GONE = "contents", "hole", "gone"  # only in the general plan
 FIRED = (ON_TIME, LATE, UPDATE)
 WINDOWS = "array<struct<window_start_ms:bigint,window_end_ms:bigint>>"
 ITSELF = "array(named_struct('window_start_ms', window_start_ms, 'window_end_ms', window_end_ms))"  # of type WINDOWS
@@ -47,16 +47,20 @@ ITSELF = "array(named_struct('window_start_ms', window_start_ms, 'window_end_ms'
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one batch is computed with. Watermarks are those before and after the batch.
+    """Definition and instant of one batch, as its plan needs them.
 
-    Windows whose max_timestamp_ms is not above `late_in_ms` were late when the batch began, those not above
-    `late_out_ms` are retired when it ends; where `lateness_changed` since the batch before, windows in flight may be
-    late, and timers of another lateness. `keeps_published`: windows in flight name the published ones that they will
-    replace; `rewrites_state`: those that are stored do not yet, and a table changes its columns with all its files.
-    `partition_ms` is the width of a state partition; `aggregates` is the definition's `AggregateSet`; `outputs` are the
-    columns (name → Spark type) that a function in Python gives in place of theirs; `dialect` is that of the
-    engine; `shared` says how slices that several definitions share were made, where a plan is given those in place of
-    events. The operator needs the whole `spec`, and the source columns that its code reads (`reads`).
+    - `watermark_in_ms`, `watermark_out_ms`: the watermarks before and after the batch.
+    - `late_in_ms`: windows whose max_timestamp_ms is at or below it were late when the batch began.
+    - `late_out_ms`: windows whose max_timestamp_ms is at or below it are retired when the batch ends.
+    - `lateness_changed`: the allowed lateness differs from the previous batch. Windows in flight may then be late, and
+      their timers may rest on the earlier lateness.
+    - `keeps_published`: windows in flight name the published windows that they will replace.
+    - `rewrites_state`: stored windows lack those names. All state files are rewritten, as their columns change.
+    - `partition_ms`: the width of a state partition.
+    - `aggregates`: the definition's `AggregateSet`.
+    - `outputs`: the columns (name → Spark type) that a Python function returns in place of the aggregates.
+    - `shared`: the layout of slices shared by several definitions, if the plan reads those in place of events.
+    - `spec`, `reads`: for the operator: the specification, and the source columns that its code reads.
     """
 
     assigner: Assigner
@@ -80,7 +84,7 @@ class Step:
 
     @property
     def specification(self) -> WindowSpec:
-        """The spec, of a step that was made from a definition."""
+        """The spec. Every step of a definition has one."""
         assert self.spec is not None, "this step has no spec"
         return self.spec
 
@@ -90,23 +94,23 @@ class Step:
 
     @property
     def other_key_columns(self) -> list[Column]:
-        """The key under other names, so that rows can be joined with others: by `with_same_key`."""
+        """Key columns under internal names, for a join by `with_same_key`."""
         return [F.col(quoted(key)).alias(names.internal(f"key{i}")) for i, key in enumerate(self.keys)]
 
     def with_same_key(self, condition: Column) -> Column:
-        """The condition of a join, and that the key of one side is that which the other has as `other_key_columns`."""
+        """Join condition that also requires equal keys; one side has its key as `other_key_columns`."""
         same = [f"{names.internal(f'key{i}')} = {quoted(key)}" for i, key in enumerate(self.keys)]
         return condition & F.expr(" AND ".join(same) or "true")
 
     def partials(self, *, by_time: bool = False) -> list[Column]:
-        """Partial aggregates over events: those over event times (long), and the definition's.
+        """Partial aggregates over events: those of event times (long), and the definition's.
 
-        `by_time`: only to be asked for the types of what the operator folds.
+        `by_time`: serves only to find the types of the parts that the operator folds.
         """
         return all_partials(self.aggregates.aggregates, self.dialect, by_time=by_time)
 
     def merges(self) -> list[Column]:
-        """The same over rows that hold them."""
+        """Aggregates that merge rows of partials."""
         return all_merges(self.aggregates.aggregates, self.dialect)
 
     @property
@@ -121,11 +125,11 @@ class Step:
 
     @property
     def result_names(self) -> list[str]:
-        """The columns of `results`, its partition column aside."""
+        """The columns of `results` without its partition column."""
         filled = {
             "<key>": self.keys,
             "<aggregates>": self.output_names,
-            FILLED: (),  # one of the outputs, once columns were added
+            FILLED: (),  # among the outputs once columns were added
             "result_number": () if self.outputs is None else ("result_number",),
             "window_day": (),
         }
@@ -137,21 +141,21 @@ class Step:
         return [*COMPUTED, *self.output_names]
 
     def values(self, *, whole: bool = False) -> dict[str, str]:
-        """The same as SQL over rows of merged partials; `whole`: the rows hold all events, whatever their marks say."""
+        """`value_names` as SQL over rows of merged partials. `whole`: rows hold all events, regardless of marks."""
         return {**COMPUTED, **finishes(self.aggregates, self.dialect, whole=whole)}
 
 
-# What a firing rests on: all events of its window, of one that had passed only the new ones.
+# Number of events behind a firing: all of its window, or only the new ones if the watermark had passed the window.
 FIRED_EVENTS = names.internal("events")
 
-# The run's own values, as `with_instant` adds them.
+# Columns that `with_instant` adds: values of the run.
 WATERMARK_IN, WATERMARK_OUT, BATCH_ID = map(names.internal, ("watermark_in_ms", "watermark_out_ms", "batch_id"))
-# The greatest max_timestamp_ms that was, or is, late.
+# Greatest max_timestamp_ms that is late before and after the batch.
 LATE_IN, LATE_OUT = map(names.internal, ("late_in_ms", "late_out_ms"))
 
 
 def with_instant(rows: DataFrame, step: Step, **more_ms: int) -> DataFrame:
-    """`rows` with the values that differ from batch to batch as columns: watermarks, batch id, and `more_ms`."""
+    """Adds the values that differ from batch to batch as columns: watermarks, batch id, and `more_ms`."""
     values = {
         WATERMARK_IN: step.watermark_in_ms,
         WATERMARK_OUT: step.watermark_out_ms,
@@ -164,7 +168,7 @@ def with_instant(rows: DataFrame, step: Step, **more_ms: int) -> DataFrame:
 
 
 def results(step: Step, fired: str) -> list[str]:
-    """The columns of `results` where `fired`, else null, as SQL over rows with window bounds and merged partials."""
+    """The columns of `results` as SQL over rows with window bounds and merged partials; null unless `fired`."""
     values = {
         "window_start": "timestamp_millis(window_start_ms)",
         "window_end": "timestamp_millis(window_end_ms)",
@@ -177,22 +181,22 @@ def results(step: Step, fired: str) -> list[str]:
 
 
 def partition(end_ms: str, step: Step) -> str:
-    """The partition a row goes to, as SQL: by its end while in flight, by its day once it is a result."""
+    """Partition of a row, as SQL: by its window's end while in flight, by its day as a result."""
     open_in, day = end_partition(end_ms, step.partition_ms), window_day("window_end_ms - 1")
     return f"CASE part WHEN '{OPEN}' THEN {open_in} WHEN '{DROPPED}' THEN 0 ELSE {day} END"
 
 
 def strings(values: str) -> str:
-    """An array of texts, as SQL: of one type whatever may be null in it, which not every engine sees by itself."""
+    """SQL of an array of strings. The cast fixes its type, which some engines cannot derive from nulls."""
     return f"cast(array({values}) AS array<string>)"
 
 
 def counted(
     contents: DataFrame, counters: Counters, *, dropped: str, kept: str, more: Mapping[str, str] | None = None
 ) -> DataFrame:
-    """`contents`, counting elements on the way: what was there before, what is late, what stays, what is retired.
+    """Returns `contents` and counts its elements on the way: elements before the batch, late, kept and retired ones.
 
-    What is dropped and was there before has become late by a shorter allowed lateness: it is retired.
+    A shorter allowed lateness can make stored elements late. They are dropped and count as retired.
     """
     sums = {
         **(more or {}),
@@ -206,17 +210,17 @@ def counted(
 
 
 def late_alone(events: DataFrame, step: Step) -> DataFrame:
-    """The events that would be late if they were alone."""
+    """The events whose own window, without any other event, is late."""
     return events.where(own_window_end_ms(step.assigner) - 1 <= step.late_in_ms)
 
 
 def counted_by_part(rows: DataFrame, counters: Counters, *, with_events: bool = False) -> DataFrame:
-    """`rows`, counting those of each part on the way; `with_events` also what they fire, by their column FIRED_EVENTS.
+    """Returns `rows` and counts those of each part on the way.
 
-    The column is not in what is returned: no table has it.
+    `with_events` also sums the column FIRED_EVENTS and then drops it, because no table has it.
     """
     sums = {f"{part}_rows": f"if(part = '{part}', 1, 0)" for part in (OPEN, *FIRED, DROPPED)}
-    if not with_events:  # the other plans fire at the end of a window alone
+    if not with_events:  # the other plans fire only at the end of a window
         early = "timing = 'early' AND part"
         sums |= {"early_rows": f"if({early} = '{ON_TIME}', 1, 0)", "early_updates": f"if({early} = '{UPDATE}', 1, 0)"}
         return counters.over(rows, sums)
@@ -225,20 +229,20 @@ def counted_by_part(rows: DataFrame, counters: Counters, *, with_events: bool = 
 
 
 def events_of_a_firing(fired: str) -> str:
-    """The column FIRED_EVENTS where `fired`, else null, as SQL over windows with `elements` and `before`."""
+    """The column FIRED_EVENTS as SQL over windows with `elements` and `before`; null unless `fired`."""
     again = f"window_end_ms - 1 <= {WATERMARK_IN}"
     return f"if({fired}, if({again}, elements - before, elements), null) AS {FIRED_EVENTS}"
 
 
 def miscounted(step: Step) -> dict[str, str]:
-    """What to count so that it must be 0: contents whose own count(*) is not the number of their elements.
+    """A counter that must stay 0: contents whose own count(*) differs from the number of their elements.
 
-    One that was added has counted those of which its mark knows.
+    An aggregate added to a live pipeline has counted only the elements that its mark counts.
     """
     counted, plain = "elements", list[str]()
-    for index, one in enumerate(step.aggregates.aggregates):
-        if one.function == MARK:
+    for index, aggregate in enumerate(step.aggregates.aggregates):
+        if aggregate.function == MARK:
             counted = f"p{index}_count"
-        elif (one.function, one.argument_sql, one.where_sql) == ("count", None, None):
+        elif (aggregate.function, aggregate.argument_sql, aggregate.where_sql) == ("count", None, None):
             plain.append(f"p{index}_count <> {counted}")
     return {"rows_miscounted": f"if({' OR '.join(plain)}, 1, 0)"} if plain else {}

@@ -80,7 +80,7 @@ class SparkSteps:
     def _run(self, element: Element | None, instant: Instant) -> pa.Table:
         from windowlib.engines.choice import dialect_of
         from windowlib.plans.general import plan as general
-        from windowlib.plans.kinds.kind import Given
+        from windowlib.plans.kinds.kind import PlanInput
         from windowlib.plans.step import Step
 
         step = Step(
@@ -97,12 +97,12 @@ class SparkSteps:
             dialect=dialect_of(self.spark),
         )
         contents = pa.concat_tables(self.contents) if self.contents else None
-        inputs = Given(
+        inputs = PlanInput(
             None if element is None else self.spark.createDataFrame(_table(element)),
             None if self.rows is None else self.spark.createDataFrame(self.rows),
             contents=None if contents is None else self.spark.createDataFrame(contents),
         )
-        return general.made_rows(inputs, step, instant, run=self.program).toArrow()
+        return general.operator_rows(inputs, step, instant, run=self.program).toArrow()
 
     def _keep(self, outputs: pa.Table) -> None:
         from windowlib.plans.general.plan import STATE, STORED_ROW

@@ -21,7 +21,7 @@ from windowlib.plans.aggregates.added import mark, marked_by
 from windowlib.plans.aggregates.aggregate_set import AggregateSet, OutputColumn, SqlAggregate
 from windowlib.plans.aggregates.calls import Call, call, calls, is_not_null, parsed
 from windowlib.plans.aggregates.functions import FUNCTIONS, NAMES
-from windowlib.plans.sql.parser import NUMBERS, levels, lost
+from windowlib.plans.sql.parser import NUMBERS, levels, missing_value
 
 _ALLOWED = ", ".join(NAMES)
 _MOST_LEVELS = 300  # nested operations: with twice as many, Spark's parser or its stack fails
@@ -77,7 +77,7 @@ def _read(sql: str, aggregates: list[SqlAggregate]) -> str:
         if aggregate not in aggregates:
             aggregates.append(aggregate)
         outer.replace(exp.Var(this=f"{_MARK}{aggregates.index(aggregate)}{_MARK}"))
-    if (value := lost(sql, written)) is not None:
+    if (value := missing_value(sql, written)) is not None:
         raise ValueError(f"has {value} where no function takes it: it would be left out")
     _refuse_what_is_outside(root.this)
     text = _sql(root.this).replace("{", "{{").replace("}", "}}")

@@ -1,9 +1,8 @@
-"""Aggregates that were added while a pipeline was live, and what of its results they fill.
+"""Aggregates added to a live pipeline, and the results that they cover.
 
-In the order of a pipeline's aggregates they come after a *mark*, ``since_batch(n)``, which the batch that added them
-put before them (`windowlib.plans.aggregates.mergeable.since`). A window whose events all came since then holds all of
-them, and so do windows of all later marks. A column over such aggregates is null where a window holds an event from
-before.
+The batch that adds aggregates puts a *mark*, ``since_batch(n)``, before them in the pipeline's list of aggregates
+(`windowlib.plans.aggregates.mergeable.since`). If all events of a window came since that batch, the added aggregates
+cover the whole window. Otherwise the columns computed from them are null.
 """
 
 from __future__ import annotations
@@ -20,37 +19,37 @@ _MARK = re.compile(rf"{NAME}\((\d+)\)")
 
 
 def mark(batch_id: int) -> SqlAggregate:
-    """What stands before the aggregates that a batch adds."""
+    """The mark before the aggregates that a batch adds."""
     return SqlAggregate(NAME, str(batch_id))
 
 
 def marked_by(text: str) -> int | None:
-    """The batch of a mark, as it is stored; None for an aggregate.
+    """Batch of a stored mark; None for an aggregate.
 
     >>> marked_by(str(mark(7))), marked_by("sum(`value`)")
     (7, None)
     """
-    found = _MARK.fullmatch(text)
-    return int(found[1]) if found else None
+    match = _MARK.fullmatch(text)
+    return int(match[1]) if match else None
 
 
 def since(stored: Iterable[str]) -> dict[str, int]:
-    """Stored aggregates, marks aside, and the batch that added each (0: they were there from the start).
+    """Stored aggregates without marks, and the batch that added each (0: present from the start).
 
     >>> since(["count(*)", "since_batch(7)", "sum(`value`)"])
     {'count(*)': 0, 'sum(`value`)': 7}
     """
-    found, batch_id = dict[str, int](), 0
+    added_by, batch_id = dict[str, int](), 0
     for text in stored:
         marked = marked_by(text)
         if marked is None:
-            found[text] = batch_id
+            added_by[text] = batch_id
         batch_id = marked or batch_id
-    return found
+    return added_by
 
 
 def as_published(aggregates: AggregateSet, added: Collection[str]) -> AggregateSet:
-    """The same with columns that know their marks, and with `FILLED`, which says which of `added` a row has.
+    """Sets the marks of the columns, and appends `FILLED`, the list of those `added` columns that a row has.
 
     >>> aggregates = SqlAggregate("count", None), mark(7), SqlAggregate("sum", "v")
     >>> whole = AggregateSet(aggregates, (OutputColumn("s", "{2}"),))
@@ -62,7 +61,7 @@ def as_published(aggregates: AggregateSet, added: Collection[str]) -> AggregateS
     """
     if not added:
         return aggregates
-    marks = [number for number, one in enumerate(aggregates.aggregates) if one.function == NAME]
+    marks = [number for number, aggregate in enumerate(aggregates.aggregates) if aggregate.function == NAME]
     columns = [replace(column, mark=_mark_of(column, marks)) for column in aggregates.columns]
     always = _names(columns, added, [None])
     cases = [(number, _names(columns, added, [None, *marks[: at + 1]])) for at, number in enumerate(marks)]
@@ -70,29 +69,34 @@ def as_published(aggregates: AggregateSet, added: Collection[str]) -> AggregateS
 
 
 def by_batch(aggregates: AggregateSet, batch: str) -> AggregateSet:
-    """The same for events of all batches at once; a column says which batch each came with."""
+    """Changes the marks for events of all batches at once. The column `batch` holds the batch of each event."""
     return replace(
         aggregates,
         aggregates=tuple(
-            replace(one, where_sql=f"{batch} >= {one.argument_sql}") if one.function == NAME else one
-            for one in aggregates.aggregates
+            replace(aggregate, where_sql=f"{batch} >= {aggregate.argument_sql}")
+            if aggregate.function == NAME
+            else aggregate
+            for aggregate in aggregates.aggregates
         ),
     )
 
 
 def _mark_of(column: OutputColumn, marks: Iterable[int]) -> int | None:
-    """The last mark before an aggregate of the column; None where all were there from the start."""
+    """Last mark before an aggregate of the column; None if all were present from the start."""
     return max((number for number in marks if number < max(column.numbers)), default=None)
 
 
 def _names(columns: Iterable[OutputColumn], added: Collection[str], marks: Collection[int | None]) -> str | None:
-    """The added columns with one of these marks, as a text in SQL; None without any. Names are letters and digits."""
+    """SQL text that lists the added columns with one of these marks; None without any.
+
+    Names of columns need no escapes: they are letters and digits.
+    """
     names = ", ".join(column.name for column in columns if column.name in added and column.mark in marks)
     return f"'{names}'" if names else None
 
 
 def _sql(always: str | None, cases: Iterable[tuple[int, str | None]]) -> str:
-    """The names of the newest mark that is true; `always` where none is."""
+    """SQL of the names for the newest mark that is true; `always` if no mark is."""
     whens = [f"WHEN {{{number}}} THEN {names}" for number, names in cases if names]
     if not whens:
         return always or "null"

@@ -1,8 +1,8 @@
-"""What a pipeline computes for each window: SQL expressions over aggregates that can be merged.
+"""Output columns of a pipeline: SQL expressions over mergeable aggregates.
 
-An aggregate is a function of a multiset of events that has a small mergeable state, so it can be computed in slices
-and put together later. An output column is any SQL expression over finished aggregates. Equal aggregates are kept
-once: ``sum(v) / count(*)`` next to ``count(*)`` has two aggregates, not three.
+An aggregate is a function of a multiset of events. Its state is small and mergeable, so it is computed per slice and
+merged later. An output column is any SQL expression over finished aggregates. Equal aggregates are stored once:
+``sum(v) / count(*)`` and ``count(*)`` need two aggregates, not three.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ONE_TERM = re.compile(r"\*|\w+|`(?:[^`]|``)+`(?:\.`(?:[^`]|``)+`)*")  # a star,
 
 
 def operand(sql: str) -> str:
-    """An expression as a part of others: `NOT a is not null` would be true of every row.
+    """Puts parentheses around an expression with operators: `NOT a is not null` would be true in every row.
 
     >>> operand("`a`.`b`"), operand("NOT `a`")
     ('`a`.`b`', '(NOT `a`)')
@@ -33,8 +33,8 @@ def operand(sql: str) -> str:
 class SqlAggregate:
     """``function(argument_sql, more_sql) filter (where where_sql)``; ``argument_sql`` is None for ``count(*)``.
 
-    ``type`` is Spark's name for the type of its result, of sums and averages that of the sum; None until it is known
-    from the events, or from what is stored, and where it does not matter.
+    ``type`` is the Spark type of the result, or of the sum in sums and averages. It is None if it does not matter, or
+    is not yet known from events or stored state.
 
     >>> str(SqlAggregate("sum", "`value`", "`value` > 0"))
     'sum(`value`) filter (where `value` > 0)'
@@ -48,7 +48,7 @@ class SqlAggregate:
 
     @property
     def arguments(self) -> dict[str, str]:
-        """SQL of its arguments, as its function names them: each may stand next to any operator.
+        """SQL of its arguments by their names in the function. Each can stand next to any operator.
 
         >>> SqlAggregate("max_by", "`v`", more_sql=("NOT `done`",)).arguments
         {'x': '`v`', 'y': '(NOT `done`)'}
@@ -60,12 +60,12 @@ class SqlAggregate:
 
     @property
     def types(self) -> dict[str, str]:
-        """The type of its result, and one in which no sum of whole numbers ends, as its parts name them."""
+        """Types that its parts refer to: `type` of the result, and `wide`, in which sums of whole numbers fit."""
         return {"type": self.type or "", "wide": "decimal(38,0)" if self.type == "bigint" else self.type or ""}
 
     @property
     def adds(self) -> bool:
-        """Whether it has a sum."""
+        """Tests if it has a sum."""
         return SUM in FUNCTIONS[self.function].parts
 
     @property
@@ -75,12 +75,12 @@ class SqlAggregate:
 
     @property
     def adds_longs(self) -> bool:
-        """Whether whole numbers are added."""
+        """Tests if it adds whole numbers."""
         return self.adds and self.type == "bigint"
 
     @property
     def floats(self) -> str | None:
-        """float or double, where those have their least or greatest taken."""
+        """float or double for a `min` or `max` of those; else None."""
         return self.type if self.function in ("min", "max") and self.type in ("float", "double") else None
 
     def __str__(self) -> str:
@@ -90,9 +90,9 @@ class SqlAggregate:
 
 @dataclass(frozen=True, slots=True)
 class OutputColumn:
-    """A column of ``results``: SQL with ``{i}`` for the finished aggregate ``i``; braces of its own are doubled.
+    """A column of ``results``: SQL with ``{i}`` for the finished aggregate ``i``; other braces are doubled.
 
-    Where the finished aggregate ``mark`` is not true, the column is null (`windowlib.plans.aggregates.added`).
+    The column is null unless the finished aggregate ``mark`` is true (`windowlib.plans.aggregates.added`).
 
     >>> OutputColumn("mean", "{0} / {1}").sql_over(["a", "b"])
     'a / b'
@@ -104,7 +104,7 @@ class OutputColumn:
 
     @property
     def numbers(self) -> set[int]:
-        """Of the aggregates in it.
+        """Numbers of the aggregates in it.
 
         >>> OutputColumn("mean", "{0} / {12} + length('{{3}}')").numbers
         {0, 12}
@@ -112,15 +112,15 @@ class OutputColumn:
         return {int(number) for _, number, *_ in Formatter().parse(self.sql) if number}
 
     def sql_over(self, finished: list[str]) -> str:
-        """The expression with SQL put in for every aggregate."""
+        """The expression with each aggregate replaced by its SQL."""
         return self.sql.format(*(f"({sql})" if " " in sql else sql for sql in finished))
 
 
 @dataclass(frozen=True, slots=True)
 class AggregateSet:
-    """All aggregates of a pipeline, its output columns over them, and the source columns they read.
+    """All aggregates of a pipeline, its output columns, and the source columns that they read.
 
-    ``most_values`` is how many values an aggregate may keep of one window.
+    ``most_values`` is the number of values that an aggregate may keep per window.
     """
 
     aggregates: tuple[SqlAggregate, ...]
@@ -130,17 +130,19 @@ class AggregateSet:
 
     @property
     def needs_arrival(self) -> bool:
-        """Whether the order of arrival decides: ``first`` and ``last`` break ties by it."""
+        """Tests if results depend on the order of arrival: ``first`` and ``last`` break ties by it."""
         return any(FUNCTIONS[aggregate.function].by_arrival for aggregate in self.aggregates)
 
     @property
     def exact(self) -> frozenset[str]:
-        """The output columns whose doubles are values of the source, not computed: extremes, for example."""
-        chosen = {f"{{{n}}}" for n, one in enumerate(self.aggregates) if not FUNCTIONS[one.function].rounds}
-        return frozenset(column.name for column in self.columns if column.sql in chosen)
+        """Output columns whose doubles are copied from the source and not computed, such as extremes."""
+        rounds = [FUNCTIONS[aggregate.function].rounds for aggregate in self.aggregates]
+        copied = {f"{{{number}}}" for number, is_rounded in enumerate(rounds) if not is_rounded}
+        return frozenset(column.name for column in self.columns if column.sql in copied)
 
     @property
     def additive(self) -> list[str]:
-        """The output columns whose sum over windows means something: counts and sums."""
-        adds = {f"{{{number}}}" for number, one in enumerate(self.aggregates) if one.function in ("count", "sum")}
+        """Output columns that can be added up over windows: counts and sums."""
+        functions = [aggregate.function for aggregate in self.aggregates]
+        adds = {f"{{{number}}}" for number, function in enumerate(functions) if function in ("count", "sum")}
         return [column.name for column in self.columns if column.sql in adds]

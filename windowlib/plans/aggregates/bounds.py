@@ -1,4 +1,4 @@
-"""How many values a window may keep: more of them end the run, and the message says which window of which key."""
+"""Limit on the number of values that a window keeps. A window above it ends the run, and the message names it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from windowlib.plans.step import Step
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-TOO_MANY = "windowlib.bounds"  # before the message
+TOO_MANY = "windowlib.bounds"  # prefix of the message
 
 
 def within_bounds(rows: DataFrame, step: Step, start_ms: str | None) -> DataFrame:
-    """`rows` of merged partials; a row that keeps more values than it may is an error once it is computed.
+    """Adds checks to `rows` of merged partials. Computing a row that keeps too many values raises an error.
 
-    start_ms: SQL for where its window starts; None: its windows have no bounds
+    start_ms: SQL of the window's start; None: windows have no bounds
     """
     most = step.aggregates.most_values
     checked = {}
@@ -32,10 +32,10 @@ def within_bounds(rows: DataFrame, step: Step, start_ms: str | None) -> DataFram
 
 def _message(step: Step, aggregate: str, most: int, start_ms: str | None) -> str:
     key = ", ', ', ".join(f"coalesce(cast({quoted(key)} as string), 'null')" for key in step.keys)
-    of_key = f", ' of key ', {key}" if step.keys else ""
+    key_text = f", ' of key ', {key}" if step.keys else ""
     window = f", ' from ', cast(timestamp_millis({start_ms}) as string)" if start_ms else ""
     more = _text(f" keeps more than {most:,} values for {aggregate}")
-    return f"concat({_text(f'{TOO_MANY}: a window')}{of_key}{window}, {more})"
+    return f"concat({_text(f'{TOO_MANY}: a window')}{key_text}{window}, {more})"
 
 
 def _text(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Calls of aggregate functions in parsed SQL: which function, of what."""
+"""Calls of aggregate functions in parsed SQL: the function and its arguments."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from zlib import crc32
 
 from sqlglot import exp
 
-from windowlib.plans.aggregates.functions import ALIASES, CALLABLE, SQLGLOTS
+from windowlib.plans.aggregates.functions import ALIASES, CALLABLE, SQLGLOT_NAMES
 from windowlib.plans.sql.parser import parse_sql
 
-BOUNDS = 100  # of a histogram
+BOUNDS = 100  # greatest number of bounds of a histogram
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function of `CALLABLE`, its arguments, and the condition that the call itself puts on events."""
+    """A call of a function of `CALLABLE`. `condition` restricts the events that the call counts."""
 
     name: str
     arguments: Sequence[exp.Expr]
@@ -25,7 +25,7 @@ class Call:
 
 
 def call(node: exp.Expr) -> Call | None:
-    """The call of an aggregate function that a node is, or None.
+    """Reads a node as a call of an aggregate function; None for any other node.
 
     >>> from windowlib.plans.sql.parser import parse_sql
     >>> call(parse_sql("MAX_BY(x, y)")).name, call(parse_sql("abs(x)"))
@@ -43,33 +43,33 @@ def call(node: exp.Expr) -> Call | None:
 
 
 def calls(tree: exp.Expr) -> list[exp.Expr]:
-    """The nodes of a tree that are calls of aggregate functions, or of such functions as are not known here."""
+    """Nodes of a tree that call aggregate functions, including functions that windowlib does not support."""
     return [node for node in tree.walk(bfs=False) if isinstance(node, exp.AggFunc) or call(node)]
 
 
 def parsed(sql: str) -> exp.Expr:
-    """An expression in SQL as a tree, with what is written out in other aggregates. Raises ValueError, SqlglotError.
+    """Parses an SQL expression and expands `histogram` to other aggregates. Raises ValueError, SqlglotError.
 
     >>> parsed("histogram(x, array(0, 10)) filter (where y)").sql(dialect="spark")[:46]
     'ARRAY(COUNT_IF(x < 0) FILTER(WHERE y), COUNT_I'
     """
     tree = parse_sql(sql, into=exp.Condition)
     root = exp.Paren(this=tree)
-    for node in [one for one in root.find_all(exp.Anonymous) if one.name.lower() == "histogram"]:
+    for node in [node for node in root.find_all(exp.Anonymous) if node.name.lower() == "histogram"]:
         around = node.parent if isinstance(node.parent, exp.Filter) else None
         (around or node).replace(_histogram(node, around.expression if around else None))
-    found: exp.Expr = root.this
-    return found
+    expanded: exp.Expr = root.this
+    return expanded
 
 
 def _histogram(node: exp.Anonymous, where: exp.Expr | None) -> exp.Expr:
-    """A count for each side of each bound."""
+    """Array of counts: below the first bound, between neighbouring bounds, from the last bound on."""
     bounds = node.expressions[1].expressions if _has_bounds(node) else []
-    numbers = [found for bound in bounds if (found := _number(bound)) is not None]
+    numbers = [number for bound in bounds if (number := _number(bound)) is not None]
     if not 0 < len(numbers) == len(bounds) <= BOUNDS or any(low >= high for low, high in pairwise(numbers)):
         raise ValueError(
             f"has {node.sql(dialect='spark')}; need histogram(x, array(…)) with 1 to {BOUNDS} numbers that ascend, such"
-            " as array(0, 10, 100)"
+            " as histogram(x, array(0, 10, 100))"
         )
     x = node.expressions[0]
     between = [exp.and_(x.copy() >= low.copy(), x.copy() < high.copy()) for low, high in pairwise(bounds)]
@@ -92,17 +92,17 @@ def _number(node: exp.Expr) -> float | None:
 
 
 def is_not_null(value: exp.Expr) -> exp.Expr:
-    """The condition that an expression has a value."""
+    """Condition that an expression is not null."""
     apart = isinstance(value, exp.Not | exp.In | exp.Between | exp.Is | exp.Connector)
     return (exp.paren(value.copy()) if apart else value.copy()).is_(exp.null()).not_()
 
 
 def _distinct(values: Sequence[exp.Expr]) -> Call:
-    """Of several values together those count in which none is null."""
+    """Call of a distinct count. Combinations of several values count only if none of the values is null."""
     if len(values) == 1:
         return Call("count_distinct", values)
     texts = [value.sql(dialect="spark") for value in values]
-    # Each field has the name of its expression: Sail calls an aggregate by the fields and takes no two of one name.
+    # Field names depend on the expressions: Sail names an aggregate by its fields and refuses two with the same name.
     fields = (f"{sql} as f{number}_{crc32(sql.encode()):08x}" for number, sql in enumerate(texts))
     together = parse_sql(f"struct({', '.join(fields)})")
     return Call("count_distinct", [together], exp.and_(*map(is_not_null, values)))
@@ -114,7 +114,7 @@ def _names(node: exp.Expr) -> Iterator[str]:
     else:
         names = node.sql_names() if isinstance(node, exp.AggFunc) else []
     for name in map(str.lower, names):
-        yield ALIASES.get(name, SQLGLOTS.get(name, name))
+        yield ALIASES.get(name, SQLGLOT_NAMES.get(name, name))
 
 
 def _arguments(node: exp.Expr) -> Iterator[exp.Expr]:

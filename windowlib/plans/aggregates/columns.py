@@ -1,12 +1,13 @@
 """Aggregates as Spark columns in three steps: partial over events, merge over partials, finish over merged partials.
 
-Partials are columns named ``p{i}_{part}`` for the aggregate ``i``. Merging keeps their types, so state written by one
-batch fits the next; merging in any grouping and any order gives what Spark's own aggregate gives over all events at
-once, nulls included (the last bits of sums of doubles aside). Sums of whole numbers overflow with an error (ANSI mode).
+Partials are columns named ``p{i}_{part}`` for the aggregate ``i``. Merging keeps their types, so every batch can read
+the state of the previous one. Merging in any grouping and any order gives the same as Spark's own aggregate over all
+events, nulls included. Only the last bits of sums of doubles may differ. Sums of whole numbers that overflow raise an
+error (ANSI mode).
 
-count, sum, avg, min and max of numbers are of fixed width, so Spark aggregates them by hash. ``first`` and ``last`` go
-by (timestamp_ms, arrival). Approximate distinct counts are HyperLogLog sketches of the values as text. What is
-computed is described in `windowlib.plans.aggregates.mergeable`.
+Partials of count, sum, avg, and of min and max of numbers, have a fixed width, so Spark aggregates them by hash.
+``first`` and ``last`` order by (timestamp_ms, arrival). Approximate distinct counts are HyperLogLog sketches of the
+values as text. `windowlib.plans.aggregates.mergeable` describes the functions.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def typed(aggregates: AggregateSet, events: DataFrame, dialect: Dialect) -> AggregateSet:
-    """The aggregates in a dialect, with the types that `events` decide; runs no job."""
+    """Rewrites aggregates for a dialect, and sets their types from the columns of `events`. Runs no job."""
 
     @cache
     def types_of_columns() -> Mapping[str, str]:
@@ -43,26 +44,26 @@ def typed(aggregates: AggregateSet, events: DataFrame, dialect: Dialect) -> Aggr
     def in_dialect(sql: str) -> str:
         return dialect.expression(sql, types_of_columns)
 
-    aggregates = replace(aggregates, aggregates=tuple(_rewritten(one, in_dialect) for one in aggregates.aggregates))
-    ordering = [sql for one in aggregates.aggregates for sql in _ordered_by(one)]
-    wanted = dict.fromkeys([*filter(None, map(_typed_by, aggregates.aggregates)), *ordering])
+    rewritten = tuple(_rewritten(aggregate, in_dialect) for aggregate in aggregates.aggregates)
+    ordering = [sql for aggregate in rewritten for sql in _ordered_by(aggregate)]
+    wanted = dict.fromkeys([*filter(None, map(_typed_by, rewritten)), *ordering])
     selected = [F.expr(sql).alias(f"of_{number}") for number, sql in enumerate(wanted)]
     fields = events.select(*selected).schema if selected else ()
     types = {sql: field.dataType.simpleString() for sql, field in zip(wanted, fields, strict=True)}
-    found = [types.get(_typed_by(one) or "") for one in aggregates.aggregates]
-    ordered = tuple(_ordering(one, types) for one in aggregates.aggregates)
-    return _with_types(replace(aggregates, aggregates=ordered), found, dialect)
+    types_of_aggregates = [types.get(_typed_by(aggregate) or "") for aggregate in rewritten]
+    ordered = tuple(_ordering(aggregate, types) for aggregate in rewritten)
+    return _with_types(replace(aggregates, aggregates=ordered), types_of_aggregates, dialect)
 
 
 def typed_as_stored(aggregates: AggregateSet, state: DataFrame, dialect: Dialect) -> AggregateSet:
-    """The same from rows that hold partials, for a run without events."""
+    """`typed` by the stored partials in `state`, for a run without events."""
     types = {field.name: field.dataType.simpleString() for field in state.schema}
-    stored = [_stored_type(one, index, types) for index, one in enumerate(aggregates.aggregates)]
+    stored = [_stored_type(aggregate, index, types) for index, aggregate in enumerate(aggregates.aggregates)]
     return _with_types(aggregates, stored, dialect)
 
 
 def untyped(aggregate: SqlAggregate) -> SqlAggregate:
-    """The aggregate as it is before types are known."""
+    """The aggregate without its type."""
     return replace(aggregate, type=None)
 
 
@@ -74,18 +75,21 @@ def _stored_type(aggregate: SqlAggregate, index: int, types: Mapping[str, str]) 
 
 
 def _typed_by(aggregate: SqlAggregate) -> str | None:
-    """SQL over events, of the type that decides how an aggregate is computed; None where none does."""
+    """SQL over events whose type decides how the aggregate is computed; None if no type matters."""
     return FUNCTIONS[aggregate.function].typed_by.format(**aggregate.arguments) or None
 
 
 def _with_types(aggregates: AggregateSet, types: Sequence[str | None], dialect: Dialect) -> AggregateSet:
-    found = tuple(replace(one, type=of) for one, of in zip(aggregates.aggregates, types, strict=True))
-    marks = [f"\x01{index}\x01" for index in range(len(found))]  # no name or text of an author has such characters
-    results = {mark: kind for mark, one in zip(marks, found, strict=True) if (kind := _result_type(one))}
+    pairs = zip(aggregates.aggregates, types, strict=True)
+    with_types = tuple(replace(aggregate, type=kind) for aggregate, kind in pairs)
+    marks = [f"\x01{index}\x01" for index in range(len(with_types))]  # such characters are in no user's names and texts
+    results = {
+        mark: kind for mark, aggregate in zip(marks, with_types, strict=True) if (kind := _result_type(aggregate))
+    }
     over = [f"`{mark}`" for mark in marks]
     columns = (_marked(dialect.expression(column.sql_over(over), lambda: results)) for column in aggregates.columns)
     outputs = tuple(replace(column, sql=sql) for column, sql in zip(aggregates.columns, columns, strict=True))
-    return replace(aggregates, aggregates=found, columns=outputs)
+    return replace(aggregates, aggregates=with_types, columns=outputs)
 
 
 def _rewritten(aggregate: SqlAggregate, in_dialect: Callable[[str], str]) -> SqlAggregate:
@@ -95,19 +99,19 @@ def _rewritten(aggregate: SqlAggregate, in_dialect: Callable[[str], str]) -> Sql
 
 
 def _ordering(aggregate: SqlAggregate, types: Mapping[str, str]) -> SqlAggregate:
-    """An aggregate whose stored values to order by are those of any engine: with one zero, and one NaN."""
-    pairs = zip(aggregate.more_sql, _ordered_by(aggregate), strict=False)  # none of those that do not order
-    ordered = tuple(ordered_as_spark(sql, types[asked]) for sql, asked in pairs)
+    """Normalises the values that an aggregate orders by, so that all engines store the same zero and NaN."""
+    pairs = zip(aggregate.more_sql, _ordered_by(aggregate), strict=False)  # no pairs if the function does not order
+    ordered = tuple(ordered_as_spark(sql, types[typed_sql]) for sql, typed_sql in pairs)
     return replace(aggregate, more_sql=ordered or aggregate.more_sql)
 
 
 def _ordered_by(aggregate: SqlAggregate) -> list[str]:
-    """SQL over events, of the type of each value that an aggregate orders by."""
+    """SQL over events with the type of each value that an aggregate orders by."""
     return [f"first({sql})" for sql in aggregate.more_sql] if FUNCTIONS[aggregate.function].orders_by else []
 
 
 def _marked(sql: str) -> str:
-    """The SQL of an output column with ``{i}`` where the mark of aggregate i stands."""
+    """SQL of an output column with ``{i}`` in place of the mark of aggregate i."""
     return re.sub(r"`\x01(\d+)\x01`", r"{\1}", sql.replace("{", "{{").replace("}", "}}"))
 
 
@@ -123,20 +127,22 @@ def partials(aggregates: Sequence[SqlAggregate], dialect: Dialect, *, by_time: b
     events:  the source's columns, TIMESTAMP_MS long, ARRIVAL long     one row per event
     returns: p{i}_{part}                                               to be grouped by key and slice
 
-    `by_time`: what the operator folds, which orders by time alone: they are asked for their schema, and compute
-    nothing.
+    `by_time`: columns that serve only to find the types of the parts that the operator folds. They compute nothing.
     """
-    found = list(_each_part(aggregates))
+    parts = list(_each_part(aggregates))
     if by_time:
-        found = [(one, replace(part, partial=dialect.of_same_type(part.partial)), name) for one, part, name in found]
+        parts = [
+            (aggregate, replace(part, partial=dialect.of_same_type(part.partial)), name)
+            for aggregate, part, name in parts
+        ]
     return [
         F.expr(_stored(aggregate, part, _partial_sql(aggregate, part, dialect), dialect)).alias(name)
-        for aggregate, part, name in found
+        for aggregate, part, name in parts
     ]
 
 
 def merges(aggregates: Sequence[SqlAggregate], dialect: Dialect) -> list[Column]:
-    """Aggregate columns over rows of partials: the same names and types again."""
+    """Aggregate columns over rows of partials. Names and types stay the same."""
     return [
         F.expr(_stored(aggregate, part, _merge_sql(aggregate, part, name, dialect), dialect)).alias(name)
         for aggregate, part, name in _each_part(aggregates)
@@ -144,36 +150,36 @@ def merges(aggregates: Sequence[SqlAggregate], dialect: Dialect) -> list[Column]
 
 
 def partial_names(aggregates: Sequence[SqlAggregate]) -> list[str]:
-    """The names of the partial columns, in order."""
+    """Names of the partial columns, in order."""
     return [name for _, _, name in _each_part(aggregates)]
 
 
 def all_partials(aggregates: Sequence[SqlAggregate], dialect: Dialect, *, by_time: bool = False) -> list[Column]:
-    """Aggregate columns over events: those over event times (long), and the partials."""
-    times = [F.expr(one.over_events.format(time=names.TIMESTAMP_MS)).alias(one.name) for one in PARTIALS]
+    """Aggregate columns over events: event times (long) and partials."""
+    times = [F.expr(partial.over_events.format(time=names.TIMESTAMP_MS)).alias(partial.name) for partial in PARTIALS]
     return [*times, *partials(aggregates, dialect, by_time=by_time)]
 
 
 def all_merges(aggregates: Sequence[SqlAggregate], dialect: Dialect) -> list[Column]:
-    """The same over rows that hold them."""
-    times = [F.expr(one.over_rows).alias(one.name) for one in PARTIALS]
+    """Aggregate columns over rows of partials: event times (long) and partials."""
+    times = [F.expr(partial.over_rows).alias(partial.name) for partial in PARTIALS]
     return [*times, *merges(aggregates, dialect)]
 
 
 def all_partial_names(aggregates: Sequence[SqlAggregate]) -> list[str]:
-    """Their names, in order."""
+    """Names of the columns of `all_partials`, in order."""
     return [*PARTIAL_NAMES, *partial_names(aggregates)]
 
 
 def part_names(aggregate: SqlAggregate) -> list[str]:
-    """The names of an aggregate's parts, in order."""
+    """Names of an aggregate's parts, in order."""
     return [part.name for part in FUNCTIONS[aggregate.function].parts]
 
 
 def finishes(aggregates: AggregateSet, dialect: Dialect, *, whole: bool = False) -> dict[str, str]:
     """The output columns by name, in order, as SQL over rows of merged partials.
 
-    `whole`: the rows hold all events, whatever their marks say.
+    `whole`: rows hold all events, regardless of marks.
     """
     finished = [_finish_sql(aggregate, index, dialect) for index, aggregate in enumerate(aggregates.aggregates)]
     return {
@@ -196,14 +202,14 @@ def _partial_sql(aggregate: SqlAggregate, part: PartialColumn, dialect: Dialect)
     if aggregate.floats:
         counted = f"case when {where} then {argument} end" if where else argument
         return dialect.extreme(aggregate.function, counted, aggregate.floats)
-    if where:  # engines compute arguments of rows that the filter leaves out, too: Spark those that several share
+    if where:  # engines may compute arguments of excluded rows; Spark does so for arguments that aggregates share
         arguments = {
             name: f"(case when {where} then {x} end)" if x.startswith("(") else x for name, x in arguments.items()
         }
         argument = arguments["x"]
-    given = {**arguments, "x": _added(aggregate, part, argument, dialect)}
+    filled = {**arguments, "x": _added(aggregate, part, argument, dialect)}
     places = {"filter": f" filter (where {where})", "and_where": f" and ({where})"}
-    return part.partial.format(**given, **aggregate.types, **(places if where else dict.fromkeys(places, "")))
+    return part.partial.format(**filled, **aggregate.types, **(places if where else dict.fromkeys(places, "")))
 
 
 def _merge_sql(aggregate: SqlAggregate, part: PartialColumn, name: str, dialect: Dialect) -> str:
@@ -217,7 +223,7 @@ def _added(aggregate: SqlAggregate, part: PartialColumn, sql: str, dialect: Dial
 
 
 def _stored(aggregate: SqlAggregate, part: PartialColumn, sql: str, dialect: Dialect) -> str:
-    """Decimal sums in the type of the first sum: Spark's own would be ten digits wider at each merge."""
+    """Keeps the type of sums. Without the cast, every merge would make Spark's decimal sums ten digits wider."""
     if part is SUM and aggregate.adds_longs:
         return dialect.long_sum(sql)
     if part is SUM and aggregate.decimal:
@@ -237,9 +243,10 @@ def _finish_sql(aggregate: SqlAggregate, index: int, dialect: Dialect) -> str:
 
 
 def _average_type(sum_precision: int, scale: int) -> str:
-    """Spark's type for the average of decimals: four digits more than they have, where their sum has ten more.
+    """Spark's type for the average of decimals, from the type of their sum.
 
-    How wide its decimals were does not follow from a sum at the widest precision: then the average is at the widest.
+    A sum has ten digits more than the decimals, an average four. A sum of the widest precision does not tell the
+    precision of its decimals; the average then has the widest precision, too.
     """
     precision = sum_precision - 6 if sum_precision < WIDEST else WIDEST
     return f"decimal({precision}, {min(scale + 4, precision)})"

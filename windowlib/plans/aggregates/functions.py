@@ -1,8 +1,7 @@
-"""The registry of aggregate functions, each described once: what ``[aggregates]`` may call, and what windowlib adds.
+"""Registry of aggregate functions: those that ``[aggregates]`` may call, and those that windowlib adds.
 
-To add a function, describe it next to those of its kind in `windowlib.plans.aggregates.mergeable`: every other place
-asks this table. What it computes of hostile values on every engine is proved by a line in
-`tests/support/matrix/aggregates.py`.
+To add a function, describe it next to similar functions in `windowlib.plans.aggregates.mergeable`. All other code reads
+this registry. A line in `tests/support/matrix/aggregates.py` proves its results for hostile values on every engine.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from windowlib.plans.aggregates.mergeable.totals import TOTALS
 
 CALLABLE: Mapping[str, Function] = {**BASIC, **TOTALS, **LOGIC, **MOMENTS, **KEPT}
 FUNCTIONS: Mapping[str, Function] = {**CALLABLE, **SINCE}
-# Other names that an author may write.
+# Other names that users may write.
 ALIASES: Mapping[str, str] = {
     "any_value": "first",
     "every": "bool_and",
@@ -28,10 +27,10 @@ ALIASES: Mapping[str, str] = {
     "stddev": "stddev_samp",
     "std": "stddev_samp",
     "array_agg": "collect_list",
-    "count_if": "count",  # with its condition as a filter
+    "count_if": "count",  # its condition becomes a filter
 }
-# What sqlglot calls them.
-SQLGLOTS: Mapping[str, str] = {
+# Names that sqlglot gives to functions.
+SQLGLOT_NAMES: Mapping[str, str] = {
     "arg_min": "min_by",
     "arg_max": "max_by",
     "bitwise_and_agg": "bit_and",
@@ -41,10 +40,10 @@ SQLGLOTS: Mapping[str, str] = {
     "array_unique_agg": "collect_set",
     "quantile": "percentile",
 }
-# What is written out in others before it is looked at, and what it gives.
+# Functions that are expanded to other aggregates when an expression is parsed, with their descriptions.
 WRITTEN_OUT: Mapping[str, str] = {
-    "histogram": "how many values are below the first of the bounds `y`, such as `array(1, 10)`, from each to the"
-    " next, and from the last on: exact counts"
+    "histogram": "exact numbers of values below the first of the bounds `y`, such as `array(1, 10)`, between"
+    " neighbouring bounds, and from the last bound on"
 }
-# All that an author may call.
+# All names that users may call.
 NAMES: tuple[str, ...] = (*CALLABLE, *ALIASES, *WRITTEN_OUT)

@@ -1,4 +1,4 @@
-"""Values in the form in which every engine orders them alike."""
+"""Normal form of values that every engine orders alike."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from windowlib.plans.sql.kinds import fields_of
 
 
 def ordered_as_spark(argument: str, kind: str | None) -> str:
-    """A value as others are compared with it: one NaN, and one zero, whatever their bits; in structs and arrays, too.
+    """SQL of a value with a single NaN and a single zero, regardless of their bits; also inside structs and arrays.
 
     >>> ordered_as_spark("x", "int"), ordered_as_spark("x", "struct<a:int,b:string>")
     ('x', 'x')
@@ -17,7 +17,7 @@ def ordered_as_spark(argument: str, kind: str | None) -> str:
         element = f"e{argument.count('->')}"
         return f"transform({argument}, {element} -> {ordered_as_spark(element, kind[len('array<') : -1])})"
     if fields := fields_of(kind):
-        parts = (f"'{name}', {ordered_as_spark(f'({argument}).`{name}`', of)}" for name, of in fields.items())
+        parts = (f"'{name}', {ordered_as_spark(f'({argument}).`{name}`', field)}" for name, field in fields.items())
         return f"if(({argument}) is null, null, named_struct({', '.join(parts)}))"
     if kind not in ("float", "double"):
         return argument

@@ -10,5 +10,5 @@ The user's code:
     user_code.py        calls of the user's code
     user_values.py      copies and JSON of the user's values
     returned_values.py  checks of values that the user's code returns
-    user_errors.py      origin of an error in the user's code
+    user_errors.py      place of an error in the user's code
 """

@@ -1,7 +1,7 @@
 """Aggregates (`windowlib.plans.aggregates.columns`) folded one element at a time, for the plan that runs the operator.
 
-The accumulator is the list of the partial columns a row of state has: `PARTIALS`, then ``p{i}_{part}``. So state is
-typed columns, and Spark finishes what was folded here as it finishes its own partials.
+The accumulator lists the values of a state row's partial columns: `PARTIALS`, then ``p{i}_{part}``. So the state has
+typed columns, and Spark finishes these partials like its own.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _ADD_TIMES = [(at, partial.add) for at, partial in enumerate(PARTIALS)]
 
 
 def argument(index: int) -> str:
-    """The column of an element that holds the argument of aggregate ``index``: null where its filter is not met."""
+    """Column of an element with the argument of aggregate ``index``; null if the aggregate's filter excludes it."""
     return f"{ARGUMENT}{index}"
 
 
 def no_times() -> list[Any]:
-    """The partial aggregates over event times of no element."""
+    """Partial aggregates over the event times of no elements."""
     return [partial.empty for partial in PARTIALS]
 
 
 def of_times(times: Sequence[int | None]) -> list[Any]:
-    """The partial aggregates over the event times of elements; the time of an element without one is None.
+    """Partial aggregates over event times of elements; None stands for an element without a time.
 
     >>> of_times([5, None, 3])[:2], of_times([])[:2]
     ([3, 5], [0, None])
@@ -44,36 +44,37 @@ def of_times(times: Sequence[int | None]) -> list[Any]:
     return [reduce(partial.add, times, partial.empty) for partial in PARTIALS]
 
 
-def check_foldable(found: Sequence[SqlAggregate]) -> None:
-    """Raises InvalidSpec for an aggregate that has no form here."""
-    for one in found:
-        if not FUNCTIONS[one.function].folds:
+def check_foldable(sql_aggregates: Sequence[SqlAggregate]) -> None:
+    """Raises InvalidSpec for an aggregate that cannot be folded."""
+    for aggregate in sql_aggregates:
+        if not FUNCTIONS[aggregate.function].folds:
             raise InvalidSpec(
-                f"{one} is computed by Spark alone, and these windows need the operator element by element; leave it"
-                " out, or fire when the watermark passes the window's end"
+                f"{aggregate} can be computed only by Spark, but these windows run in Python, element by element;"
+                " remove it, or fire when the watermark passes the window's end"
             )
 
 
 @dataclass(frozen=True)
 class Folds:
-    """An `SqlAggregate` of elements, latest event time, and SQL aggregates or ``own``.
+    """Aggregate that folds event times, SQL aggregates, and the user's Python aggregate ``own``, if there is one.
 
-    ``own`` is a user's aggregate in Python; its accumulator comes last. The result is the accumulator as it is now,
-    with ``own``'s result in its place.
+    The accumulator of ``own`` comes last. The result is a copy of the accumulator, with the result of ``own`` in the
+    last place.
 
     >>> folds = Folds((SqlAggregate("sum", "v"),))
     >>> folds.add(folds.create_accumulator(), {TIMESTAMP: 5, argument(0): 3})[-1]
     3
     """
 
-    of: tuple[SqlAggregate, ...] = ()
+    sql_aggregates: tuple[SqlAggregate, ...] = ()
     own: aggregates.Aggregate | None = None
     order_free = False
 
     @cached_property
     def _parts(self) -> list[tuple[int, str, Fold]]:
-        """Where each part is in the accumulator, the column of its argument, and how it is folded."""
-        parts = [(argument(i), part.fold) for i, one in enumerate(self.of) for part in FUNCTIONS[one.function].parts]
+        """Parts: position in the accumulator, column of the argument, fold."""
+        functions = [FUNCTIONS[aggregate.function] for aggregate in self.sql_aggregates]
+        parts = [(argument(i), part.fold) for i, function in enumerate(functions) for part in function.parts]
         return [(at, name, fold) for at, (name, fold) in enumerate(parts, len(PARTIALS)) if fold]
 
     @cached_property
@@ -89,12 +90,12 @@ class Folds:
         return self._initial + own
 
     def restored(self, stored: Sequence[Any]) -> list[Any]:
-        """The parts of an accumulator as they were stored; those of aggregates that were added since are null.
+        """Accumulator from its stored parts. Parts of aggregates added since then are null and start anew.
 
         >>> Folds((SqlAggregate("sum", "v"), SqlAggregate("count", None))).restored([*of_times([5]), 7, None])[-2:]
         [7, 0]
         """
-        return [first if one is None else one for first, one in zip(self._initial, stored, strict=True)]
+        return [first if part is None else part for first, part in zip(self._initial, stored, strict=True)]
 
     def add(self, accumulator: list[Any], value: Value) -> list[Any]:
         timestamp_ms = value[TIMESTAMP]
@@ -119,11 +120,11 @@ class Folds:
         return [*accumulator[:-1], copied(self.own.get_result(accumulator[-1]))]
 
 
-def finished(of: Sequence[SqlAggregate], accumulator: Sequence[Any]) -> list[Any]:
-    """What SQL aggregates give, as Python values, for a function that goes on from them."""
+def finished(sql_aggregates: Sequence[SqlAggregate], accumulator: Sequence[Any]) -> list[Any]:
+    """Results of SQL aggregates as Python values, for a process function that uses them."""
     held, values = iter(accumulator[len(PARTIALS) :]), list[Any]()
-    for one in of:
-        function = FUNCTIONS[one.function]
-        shares = one.more_sql if function.share else ()
+    for aggregate in sql_aggregates:
+        function = FUNCTIONS[aggregate.function]
+        shares = aggregate.more_sql if function.share else ()
         values.append(function.value(*islice(held, len(function.parts)), *shares))
     return values

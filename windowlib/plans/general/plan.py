@@ -1,13 +1,16 @@
-"""The general plan: the operator itself, key by key, inside Spark. For every spec that no native plan runs exactly.
+"""General plan: runs the operator itself, key by key, inside Spark, for every spec that no native plan runs exactly.
 
-State rows, stored elements and the batch's elements of a key lie behind one another in one sorted stream, so a task
-holds the state of one key at a time and never the batch's elements of it. One shuffle, one sort, no native window.
-Elements come in order of arrival.
+One sorted stream has the state rows of a key, then its stored elements, then the batch's elements in order of arrival.
+So a task holds the state of only one key at a time, and never all of the batch's elements. The plan has one shuffle,
+one sort and no native window.
 
-Elements that windows keep (for an evictor, or a function over all of them) are stored as *contents*: rows of up to
-``CHUNK`` elements under their state window, appended by each run and not written again when the window grows. A row of
-the map says from which batch on they count. They are written again only where elements left before their window did,
-where windows merged, and, every now and then, to drop what is dead (`compacted`).
+Elements that windows keep (for an evictor, or a function over all elements) are stored as *contents*: rows of up to
+``CHUNK`` elements under their state window. Each run appends rows and leaves the earlier ones. A window's state row
+names the first batch whose contents count. Contents are written again only in these cases:
+
+- elements left before their window did
+- windows merged
+- from time to time, to drop contents that no longer count (`compacted`)
 """
 
 from __future__ import annotations
@@ -49,14 +52,14 @@ from windowlib.plans.general.stream import (
     in_stream,
     of_stream,
 )
-from windowlib.plans.general.user_code import OwnCode, evictor_of
+from windowlib.plans.general.user_code import UserProcess, evictor_of
 from windowlib.plans.general.worker import TASK, Worker
-from windowlib.plans.kinds.kind import Given
+from windowlib.plans.kinds.kind import PlanInput
 from windowlib.plans.partitions import PARTITION
 from windowlib.plans.step import BATCH_ID, CONTENTS, FIRED, GONE, WINDOWS, Step, with_instant
 
 FIRINGS = "array<struct<window_start_ms:bigint,window_end_ms:bigint,firing:int>>"
-# An element counts once for each window that holds it; retired is what is neither there any more nor was refused.
+# An element counts once for each window that holds it. Retired elements are neither refused nor held any more.
 _BEFORE, _TAKEN, _DROPPED, _HOLES, _AFTER, _RETIRED_ROWS = map(names.internal, COUNTERS)
 FIGURES = {
     "elements_before": _BEFORE,
@@ -73,9 +76,9 @@ STORED_ROW = ("state_window_start_ms", "state_window_end_ms", "batch_id", "conte
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What runs for each key: the spec, the source columns that its code reads, and the columns a function gives.
+    """Program for each key: the spec, the source columns that its code reads, and the columns of its results.
 
-    ``outputs`` is name → Spark type; None where the results are the SQL columns of the step's aggregates.
+    ``outputs``: name → Spark type of a function's columns; None: results are the SQL columns of the step's aggregates.
     """
 
     spec: WindowSpec
@@ -86,47 +89,46 @@ class Program:
 def program(
     spec: WindowSpec, aggregates: Any, reads: Iterable[str] = (), outputs: Mapping[str, str] | None = None
 ) -> Program:
-    """The program of a spec whose aggregate, if it has none of its own, is the `AggregateSet` ``aggregates``.
+    """Program of a spec. Its aggregate is its own, or else the `AggregateSet` ``aggregates``.
 
-    Raises InvalidSpec where an aggregate cannot be folded element by element.
+    Raises InvalidSpec if an aggregate cannot be folded element by element.
     """
     check_foldable(aggregates.aggregates)
     by_sql = bool(aggregates.aggregates)
     own = spec.aggregate.own if isinstance(spec.aggregate, Folds) else spec.aggregate
     if own is not None and by_sql:
-        raise InvalidSpec(f"need aggregates in SQL or one in Python, got both: {own}")
+        raise InvalidSpec(f"aggregates in SQL cannot be combined with one in Python ({own}); remove one of the two")
     folds = Folds(aggregates.aggregates, own) if by_sql or own is not None else None
     process = None
     if outputs is not None:
-        given = tuple(column.name for column in aggregates.columns)
-        process = OwnCode(spec.process, aggregates.aggregates if by_sql else None, given)
-    made = replace(spec, aggregate=folds, evictor=evictor_of(spec.evictor), process=process)
-    return Program(made, tuple(reads), outputs)
+        column_names = tuple(column.name for column in aggregates.columns)
+        process = UserProcess(spec.process, aggregates.aggregates if by_sql else None, column_names)
+    prepared = replace(spec, aggregate=folds, evictor=evictor_of(spec.evictor), process=process)
+    return Program(prepared, tuple(reads), outputs)
 
 
-def advance(given: Given, step: Step, counters: Counters, *, run: Program) -> DataFrame:
-    """What a batch makes of the windows in flight it can reach.
+def advance(batch: PlanInput, step: Step, counters: Counters, *, run: Program) -> DataFrame:
+    """Applies a batch to the windows in flight that it can reach.
 
     events:    the source's columns, TIMESTAMP_MS, ARRIVAL                         one row per admitted event
     rewritten: the columns of `state_columns`                                      one row per key and window
     contents:  the columns of `stored_columns`                                     one row per key, state window, chunk
     returns:   the columns of `state`, `contents`, `results`, replaced, arrival, part, end_partition; parts are those of
-               windowlib.plans.step, and `contents`, `dropped` (an element, by arrival) and `hole` (likewise)
+               windowlib.plans.step; `dropped` and `hole` name an element by its arrival
 
-    The contents of `compacted` partitions are written again, without what is dead.
+    Contents of `compacted` partitions are written again, without those that no longer count.
     """
     times = step.watermark_in_ms, step.watermark_out_ms, step.plan_time_ms, step.late_in_ms
     instant = Instant.of_run(*times, resumes=step.lateness_changed, time=step.specification.time)
-    made = made_rows(given, step, instant, run=run)
-    counted = counters.over(made, FIGURES)
+    counted = counters.over(operator_rows(batch, step, instant, run=run), FIGURES)
     return _columns(counted.where(f"part != '{TASK}'"), step, run)
 
 
-def made_rows(given: Given, step: Step, instant: Instant, *, run: Program) -> DataFrame:
-    """The rows that the operator makes at an instant: state, contents, firings, elements that no window took."""
-    elements = None if given.events is None else _elements(given.events, step, run)
-    stream = _stream(elements, given.rewritten, given.contents, step)
-    made = StructType(list(_made(given, stream, step, run)))
+def operator_rows(batch: PlanInput, step: Step, instant: Instant, *, run: Program) -> DataFrame:
+    """Rows that the operator returns at an instant: state, contents, firings, late elements, elements in holes."""
+    elements = None if batch.events is None else _elements(batch.events, step, run)
+    stream = _stream(elements, batch.rewritten, batch.contents, step)
+    schema = StructType(list(_task_fields(batch, stream, step, run)))
     worker = Worker(
         spec=run.spec,
         keys=tuple(step.keys),
@@ -136,38 +138,38 @@ def made_rows(given: Given, step: Step, instant: Instant, *, run: Program) -> Da
         batch_id=step.batch_id,
         partition_ms=step.partition_ms,
         plan_time_ms=step.plan_time_ms,
-        compacted=frozenset(given.compacted),
-        made=to_arrow_schema(made, timezone="UTC"),
+        compacted=frozenset(batch.compacted),
+        schema=to_arrow_schema(schema, timezone="UTC"),
     )
-    return step.dialect.map_sorted(stream, step.keys, ("_kind", "_order"), worker, made)
+    return step.dialect.map_sorted(stream, step.keys, ("_kind", "_order"), worker, schema)
 
 
 def late(events: DataFrame, dropped: DataFrame) -> DataFrame:
-    """The events that the operator found to be late, with the window missed. dropped: arrival and window of each."""
+    """Events that the operator found to be late, with the missed window. dropped: their arrival and window."""
     columns = {"arrival": names.ARRIVAL, "window_start_ms": names.WINDOW_START_MS, "window_end_ms": names.WINDOW_END_MS}
     missed = dropped.select(*(F.col(name).alias(alias) for name, alias in columns.items()))
     return events.join(F.broadcast(missed), names.ARRIVAL)
 
 
 def state_columns(step: Step) -> list[str]:
-    """The columns of a row of `open_windows`, its partition column aside.
+    """The columns of `open_windows` without its partition column.
 
-    Partials come last: a log has statistics of the first 32 columns, and files are found by those of the others.
+    Partials come last, because a log has statistics of only the first 32 columns, and the other columns select files.
     """
     return [*step.keys, *BOUNDS, *STATE, *step.partial_names]
 
 
 def stored_columns(step: Step) -> list[str]:
-    """The columns of a row of `state_windows`, its partition column aside."""
+    """The columns of `state_windows` without its partition column."""
     return [*step.keys, *STORED_ROW]
 
 
 def _elements(events: DataFrame, step: Step, run: Program) -> DataFrame:
-    """The batch's elements: key, times, and their value: arguments of the aggregates, columns that code reads."""
+    """Elements of the batch: key, event time, arrival, arguments of aggregates, columns that the code reads."""
     arguments = []
     for index, aggregate in enumerate(step.aggregates.aggregates):
-        given = {**aggregate.arguments, "x": operand(aggregate.argument_sql or "1")}
-        sql = FUNCTIONS[aggregate.function].element.format(**given)
+        filled = {**aggregate.arguments, "x": operand(aggregate.argument_sql or "1")}
+        sql = FUNCTIONS[aggregate.function].element.format(**filled)
         filtered = f"CASE WHEN {aggregate.where_sql} THEN {sql} END" if aggregate.where_sql else sql
         arguments.append(F.expr(filtered).alias(in_stream(argument(index))))
     types = {field.name: field.dataType.simpleString() for field in events.schema}
@@ -178,15 +180,15 @@ def _elements(events: DataFrame, step: Step, run: Program) -> DataFrame:
 
 
 def _read(name: str, types: Mapping[str, str], step: Step) -> Column:
-    """A column that code reads; gaps as whole numbers, where Spark reads decimals as files have them unsigned."""
+    """A column that the code reads. Gaps become whole numbers: Spark reads unsigned numbers of files as decimals."""
     is_gap = isinstance(step.assigner, DynamicSession) and name == step.assigner.gap_column
-    is_decimal = any(kind.startswith("decimal") for of, kind in types.items() if of.casefold() == name.casefold())
+    is_decimal = any(kind.startswith("decimal") for c, kind in types.items() if c.casefold() == name.casefold())
     column = F.col(quoted(name))
     return column.cast("long") if is_gap and is_decimal else column
 
 
 def _stream(elements: DataFrame | None, state: DataFrame | None, contents: DataFrame | None, step: Step) -> DataFrame:
-    """All three as rows of one relation: keys, _kind, _order; _state, _stored (structs), or an element's columns."""
+    """One relation of all three kinds of rows: keys, _kind, _order; _state, _stored (structs), or element columns."""
     parts = []
     if state is not None:
         row = F.struct(*(name for name in state_columns(step) if name not in step.keys)).alias(STATE_ROW)
@@ -201,8 +203,8 @@ def _stream(elements: DataFrame | None, state: DataFrame | None, contents: DataF
     return step.dialect.union(parts)
 
 
-def _made(given: Given, stream: DataFrame, step: Step, run: Program) -> Iterable[StructField]:
-    """The columns that a task gives."""
+def _task_fields(batch: PlanInput, stream: DataFrame, step: Step, run: Program) -> Iterable[StructField]:
+    """Fields of the rows that a task returns."""
 
     def typed(name: str, kind: str) -> StructField:
         return StructField(name, DataType.fromDDL(kind))
@@ -210,15 +212,15 @@ def _made(given: Given, stream: DataFrame, step: Step, run: Program) -> Iterable
     yield from (StructField(key, stream.schema[key].dataType) for key in step.keys)
     yield typed("part", "string")
     yield from (typed(name, "bigint") for name in (PARTITION, *BOUNDS))
-    if given.events is not None:
-        folded = given.events.groupBy().agg(*step.partials(by_time=True)).schema
+    if batch.events is not None:
+        folded = batch.events.groupBy().agg(*step.partials(by_time=True)).schema
     else:
         folded = stream.select(f"{STATE_ROW}.*").schema
     yield from (StructField(name, folded[name].dataType) for name in step.partial_names)
     kinds = dict(zip(STATE, ("bigint", "string", FIRINGS, "bigint", "bigint"), strict=True))
     yield from (typed(name, kind) for name, kind in kinds.items())
     if run.spec.keeps_elements:
-        only_stored = given.contents if given.events is None else None
+        only_stored = batch.contents if batch.events is None else None
         stored = None if only_stored is None else only_stored.schema["contents"].dataType
         yield StructField("contents", stored or _contents_type(stream, step))
         yield typed("batch_id", "bigint")
@@ -229,14 +231,14 @@ def _made(given: Given, stream: DataFrame, step: Step, run: Program) -> Iterable
 
 
 def _contents_type(stream: DataFrame, step: Step) -> ArrayType:
-    """An element as it is stored: its times and its value."""
+    """Type of stored elements: event time, arrival and value of each."""
     value = [f for f in stream.schema if f.name.startswith((READ, as_stored(ARGUMENT))) and f.name not in step.keys]
     times = [StructField(as_stored(name), LongType()) for name in (TIMESTAMP, ARRIVAL)]
     return ArrayType(StructType([*times, *(StructField(of_stream(f.name), f.dataType) for f in value)]))
 
 
-def _columns(made: DataFrame, step: Step, run: Program) -> DataFrame:
-    """What is written of the rows that the tasks gave."""
+def _columns(rows: DataFrame, step: Step, run: Program) -> DataFrame:
+    """The plan's rows, made of the rows that the tasks returned."""
     fired = f"part IN ({', '.join(map(repr, (*FIRED, GONE)))})"
     has_bounds = f"{fired} AND window_end_ms < {MAX_TIME_MS}"
     results = {
@@ -249,7 +251,7 @@ def _columns(made: DataFrame, step: Step, run: Program) -> DataFrame:
     shown = {name: f"if({fired}, null, {name})" for name in (*BOUNDS, *step.partial_names)}
     stored = ["contents"] if run.spec.keeps_elements else []
     numbered = ["firing", "timing", "replaced", "arrival", *([] if run.outputs is None else ["result_number"])]
-    return with_instant(within_bounds(made, step, "window_start_ms"), step).selectExpr(
+    return with_instant(within_bounds(rows, step, "window_start_ms"), step).selectExpr(
         *map(quoted, step.keys),
         *(f"{sql} AS {quoted(name)}" for name, sql in {**shown, **results}.items()),
         *STATE,

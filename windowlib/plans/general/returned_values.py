@@ -1,7 +1,7 @@
-"""What code of the author's gives: rows, values of the declared types, state. Refused unless it is kept as it is.
+"""Checks of what the user's code returns: rows, values of the declared types, state.
 
-Arrow and JSON would make something else of some values in silence: 3 of 3.7, a date of an instant, the text "5" of the
-key 5, which the next batch then does not find.
+Values that cannot be stored unchanged are refused. Arrow and JSON would silently turn 3.7 into 3, and an instant into
+a date. The key 5 would become the text "5", so the next batch could not find it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from windowlib.model.state import Row
 from windowlib.plans.general.user_errors import in_words
 from windowlib.plans.general.user_values import NotJson, copied, encoded, shown, why_not_json
 
-OUTPUT = "_o_"  # prefix of the columns of a function's result
+OUTPUT = "_o_"  # prefix of the columns that a function returns
 
 _KEPT = {
     "own": "the accumulator",
-    "trigger": "what the trigger remembers",
+    "trigger": "the trigger's state",
     "window": "context.window_state",
     "key_state": "context.key_state",
     "event_timers": "the bounds of windows and the times of timers",
@@ -31,37 +31,40 @@ _KEPT = {
 
 
 class FunctionFailed(WindowError):
-    """Code of the user's raised an error, or gave what it had not declared."""
+    """Raised if the user's code fails, or returns something that it has not declared."""
 
 
 def failed(key: Any, error: BaseException) -> FunctionFailed:
-    """The error for one that code of the author's raised for the windows of a key."""
-    said = f"code for the windows of key {key!r} failed: {in_words(error)}"
-    lacks = isinstance(error, ModuleNotFoundError)
-    return FunctionFailed(f"{said}; Spark's workers get what a module imports at its top" if lacks else said)
+    """Wraps an error that the user's code raised for the windows of a key."""
+    message = f"code for the windows of key {key!r} failed: {in_words(error)}"
+    if isinstance(error, ModuleNotFoundError):
+        message += "; import it at the top of the module, so that Spark's workers get it"
+    return FunctionFailed(message)
 
 
-def rows_given(given: Any) -> list[Any]:
-    """The rows that a function gave for one firing. Raises FunctionFailed for what is not a collection of rows.
+def returned_rows(result: Any) -> list[Any]:
+    """Rows that a function returned for one firing. Raises FunctionFailed unless they are a collection of rows.
 
-    >>> rows_given(row for row in [{"a": 1}, {"a": 2}])
+    >>> returned_rows(row for row in [{"a": 1}, {"a": 2}])
     [{'a': 1}, {'a': 2}]
     """
-    if isinstance(given, Mapping | str | bytes) or not isinstance(given, Iterable):
+    if isinstance(result, Mapping | str | bytes) or not isinstance(result, Iterable):
         raise FunctionFailed(
-            f"the function's process returned {shown(given)}; need its rows: a list of them, empty for none, or yield"
+            f"the function's process returned {shown(result)}; return a list of rows, empty for none, or yield the rows"
         )
-    return [copied(row) for row in given]  # each as it is yielded
+    return [copied(row) for row in result]  # copied as soon as it is yielded
 
 
 def output_row(result: Any, outputs: Sequence[str]) -> Row:
-    """One of the rows that a function gave: a mapping, the values in order, or the only value. Raises FunctionFailed.
+    """Columns of a row that a function returned as a mapping, values in order, or its only value.
+
+    Raises FunctionFailed for other values.
 
     >>> output_row({"b": 1}, ["a", "b"]), output_row((1, 2), ["a", "b"]), output_row([1, 2], ["a"])
     ({'_o_a': None, '_o_b': 1}, {'_o_a': 1, '_o_b': 2}, {'_o_a': [1, 2]})
     """
     if isinstance(result, Mapping):
-        given = result
+        columns = result
     else:
         several = isinstance(result, tuple | list) and len(outputs) > 1
         values = result if several else [result]
@@ -69,16 +72,16 @@ def output_row(result: Any, outputs: Sequence[str]) -> Row:
             raise FunctionFailed(
                 f"the function returned {len(values)} values, {shown(result)}; [window.output] has {', '.join(outputs)}"
             )
-        given = dict(zip(outputs, values, strict=False))
-    if unknown := given.keys() - set(outputs):
+        columns = dict(zip(outputs, values, strict=False))
+    if unknown := columns.keys() - set(outputs):
         raise FunctionFailed(
-            f"the function returned {min(unknown, key=repr)!r}; [window.output] has {', '.join(outputs)}"
+            f"the function returned the column {min(unknown, key=repr)!r}; [window.output] has {', '.join(outputs)}"
         )
-    return {OUTPUT + name: given.get(name) for name in outputs}
+    return {OUTPUT + name: columns.get(name) for name in outputs}
 
 
 def typed(column: pa.Field, values: list[Any]) -> pa.Array:
-    """Values as a column of its type. Raises FunctionFailed for one that the type cannot hold as it is."""
+    """Converts values to the column's type. Raises FunctionFailed for a value that the type cannot hold unchanged."""
     try:
         if column.name.startswith(OUTPUT) or pa.types.is_integer(column.type):
             for value in values:
@@ -90,16 +93,16 @@ def typed(column: pa.Field, values: list[Any]) -> pa.Array:
 
 
 def as_json(state: Mapping[str, Any], key: Any) -> str:
-    """What code of the author's keeps for the windows of a key, as it is stored. Raises FunctionFailed."""
+    """State of the user's code for the windows of a key, as stored. Raises FunctionFailed if it is not JSON."""
     try:
         return encoded(state)
     except NotJson as error:
         unfit = next((what for name, what in _KEPT.items() if name in state and why_not_json(state[name])), "state")
-        raise FunctionFailed(f"{unfit}, of key {key!r}, {why_not_json(state)}") from error
+        raise FunctionFailed(f"{unfit} of key {key!r} {why_not_json(state)}") from error
 
 
 def _require_exact(value: Any, kind: pa.DataType) -> None:
-    """Raises ValueError for a value of which Arrow would make another one of this type."""
+    """Raises ValueError for a value that Arrow would change to fit this type."""
     if value is None or (type(value) is int and pa.types.is_integer(kind)):
         return
     if pa.types.is_integer(kind):
@@ -121,7 +124,7 @@ def _require_exact(value: Any, kind: pa.DataType) -> None:
 def _require_exact_inside(value: Any, kind: pa.DataType) -> None:
     if pa.types.is_struct(kind) and isinstance(value, Mapping):
         if unknown := value.keys() - {field.name for field in kind}:
-            raise ValueError(f"{min(unknown, key=repr)!r} is none of its fields")
+            raise ValueError(f"{min(unknown, key=repr)!r} is not one of its fields")
         for field in kind:
             _require_exact(value.get(field.name), field.type)
     elif pa.types.is_map(kind):

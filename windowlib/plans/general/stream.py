@@ -1,7 +1,7 @@
-"""The rows that a task of the general plan reads and writes: Arrow record batches in and out, Python values between.
+"""Rows that a task of the general plan reads and writes: Arrow record batches outside, Python values inside.
 
-In: one sorted stream of three kinds of rows (state, stored elements, the batch's elements), as lists of columns. Out:
-rows of several parts, each with few of the columns.
+Input is a sorted stream of three kinds of rows (state, stored elements, the batch's elements), as lists of columns.
+Output are rows of several parts, each with a few of the columns.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from windowlib.plans import names
 from windowlib.plans.aggregates.mergeable.function import ARRIVAL, TIMESTAMP
 from windowlib.plans.general.returned_values import FunctionFailed, typed
 
-MAP, STORED, ELEMENT = 0, 1, 2  # kinds of rows in the stream, in the order they come
-STATE_ROW, CHUNK_ROW = "_state", "_stored"  # columns of the stream: structs of a state row, of stored elements
+MAP, STORED, ELEMENT = 0, 1, 2  # kinds of rows in the stream, in their order
+STATE_ROW, CHUNK_ROW = "_state", "_stored"  # stream columns: structs of a state row and of stored elements
 READ = "_r_"  # prefix of a source column in an element
 COUNTERS = ("n_before", "n_taken", "n_dropped", "n_holes", "n_after", "n_retired_rows")
 ROWS_OUT = 5_000
 
 
 class Segment(NamedTuple):
-    """Rows of one key and one kind that lie behind one another in a record batch."""
+    """Consecutive rows of the same key and kind in a record batch."""
 
     key: Any
     kind: int
@@ -40,29 +40,29 @@ class Segment(NamedTuple):
     stop: int
 
     def rows(self) -> Iterator[Row]:
-        """Its rows as dictionaries."""
+        """Rows of the segment as dictionaries."""
         names, columns = self.columns.names, self.columns.lists
         for values in zip(*(column[self.start : self.stop] for column in columns), strict=True):
             yield dict(zip(names, values, strict=True))
 
 
 def segments_of(batches: Iterable[pa.RecordBatch], keys: Sequence[str]) -> Iterator[Segment]:
-    """The rows of record batches, cut where key or kind changes."""
+    """Splits the rows of record batches at every change of key or kind."""
     for batch in batches:
-        of_kind = [_Columns(batch, kind, keys) for kind in (MAP, STORED, ELEMENT)]
+        columns = [_Columns(batch, kind, keys) for kind in (MAP, STORED, ELEMENT)]
         key_of: Sequence[Any] = [None] * batch.num_rows
         if keys:
             values = [_keys(batch.column(key), key) for key in keys]
             key_of = values[0] if len(keys) == 1 else list(zip(*values, strict=True))
-        taken = [0, 0, 0]
+        next_rows = [0, 0, 0]
         for (key, kind), rows in groupby(zip(key_of, _list(batch.column("_kind"), "_kind"), strict=True)):
-            start = taken[kind]
-            taken[kind] = stop = start + sum(1 for _ in rows)
-            yield Segment(key, kind, of_kind[kind], start, stop)
+            start = next_rows[kind]
+            next_rows[kind] = stop = start + sum(1 for _ in rows)
+            yield Segment(key, kind, columns[kind], start, stop)
 
 
 class _Columns:
-    """The columns that rows of a kind have, as lists over the rows of that kind in a record batch."""
+    """Columns of the rows of one kind in a record batch, as lists over those rows."""
 
     def __init__(self, batch: pa.RecordBatch, kind: int, keys: Sequence[str]) -> None:
         self.batch, self.kind = batch, kind
@@ -77,17 +77,17 @@ class _Columns:
 
     @cached_property
     def lists(self) -> list[list[Any]]:
-        """The values, column by column; made when they are first asked for."""
-        is_of_kind = pc.equal(self.batch.column("_kind"), self.kind)
+        """Values by column, converted on first use."""
+        has_kind = pc.equal(self.batch.column("_kind"), self.kind)
         if self.struct:
-            columns = self.batch.column(self.struct).filter(is_of_kind).flatten()
+            columns = self.batch.column(self.struct).filter(has_kind).flatten()
         else:
-            columns = self.batch.select(self.columns).filter(is_of_kind).columns
+            columns = self.batch.select(self.columns).filter(has_kind).columns
         return [_list(column, name) for column, name in zip(columns, self.names, strict=True)]
 
 
 def _keys(column: pa.Array, name: str) -> list[Any]:
-    """The values of a key column: NaN, which equals nothing, is one object, and so the same key all over."""
+    """Values of a key column. All NaNs become one object, so they form one key although NaN equals nothing."""
     values = _list(column, name)
     if pa.types.is_floating(column.type) or pa.types.is_nested(column.type):
         return [_with_one_nan(value) for value in values]
@@ -99,40 +99,40 @@ def _with_one_nan(value: Any) -> Any:
         case float() if value != value:
             return math.nan
         case dict():
-            return {name: _with_one_nan(one) for name, one in value.items()}
+            return {name: _with_one_nan(item) for name, item in value.items()}
         case list():
-            return [_with_one_nan(one) for one in value]
+            return [_with_one_nan(item) for item in value]
     return value
 
 
 def _list(column: pa.Array, name: str) -> list[Any]:
-    """The values of a column; raises FunctionFailed for a time that Python has no value for."""
+    """Values of a column. Raises FunctionFailed for a time outside the range of Python."""
     plain = not column.null_count and (pa.types.is_integer(column.type) or pa.types.is_floating(column.type))
     try:
         values: list[Any] = column.to_numpy().tolist() if plain else column.to_pylist()
     except OverflowError as error:
-        of = "an argument of an aggregate" if name.startswith(names.internal("")) else f"column {name}"
+        source = "an argument of an aggregate" if name.startswith(names.internal("")) else f"column {name}"
         raise FunctionFailed(
-            f"{of} is a time of before the year 1 or after 9999, which Python, that computes these windows, does not"
-            " have: aggregate a number in its place, such as unix_micros(…), or correct the rows"
+            f"{source} is a time before the year 1 or after 9999, but Python computes these windows and has no such"
+            " times. Aggregate a number instead, such as unix_micros(…), or correct the rows"
         ) from error
     return values
 
 
 def elements_of(segments: Iterable[Segment], key: Any, out: OutputRows) -> Iterator[Element]:
-    """The batch's elements of a key."""
+    """Elements of the batch of one key."""
     for segment in segments:
         names = segment.columns.names
         times, arrivals = names.index(TIMESTAMP), names.index(ARRIVAL)
         columns = [column[segment.start : segment.stop] for column in segment.columns.lists]
         out.counters["n_taken"] += segment.stop - segment.start
-        make = tuple.__new__  # an Element without the call that names its fields
+        make = tuple.__new__  # creates an Element without the slower call with named fields
         for values in zip(*columns, strict=True):
             yield make(Element, (key, values[times], dict(zip(names, values)), values[arrivals]))  # noqa: B905
 
 
 class OutputRows:
-    """Rows to be written, part by part: a part has few of the columns, the others are null."""
+    """Buffer of output rows by part. A part has a few of the columns; the others are null."""
 
     def __init__(self, schema: pa.Schema, keys: Sequence[str]) -> None:
         self.schema, self.keys = schema, keys
@@ -141,19 +141,19 @@ class OutputRows:
         self.counters = dict.fromkeys(COUNTERS, 0)
 
     def add(self, part: str, key: Any, **columns: Any) -> None:
-        """One row of a part."""
+        """Adds a row of a part."""
         if key is not None:
             columns |= dict(zip(self.keys, key, strict=True)) if len(self.keys) > 1 else {self.keys[0]: key}
         self.rows.setdefault(part, []).append(columns)
         self.waiting += 1 + len(columns.get("contents", ()))
 
     def full(self) -> Iterator[pa.RecordBatch]:
-        """What has gathered, where it is enough to be written."""
+        """Record batches of the buffered rows, if at least ``ROWS_OUT`` are waiting."""
         if self.waiting >= ROWS_OUT:
             yield from self.rest()
 
     def rest(self) -> Iterator[pa.RecordBatch]:
-        """What has gathered, a record batch for each part."""
+        """Record batches of all buffered rows, one per part."""
         for part, rows in self.rows.items():
             yield self._batch(part, rows)
         self.rows, self.waiting = {}, 0
@@ -171,17 +171,17 @@ class OutputRows:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
-def null_inside(found: pa.Array) -> pa.Array:
-    """The same, in which the fields of a null struct are null: Arrow writes zeros there, which engines may read.
+def null_inside(column: pa.Array) -> pa.Array:
+    """Sets the fields of null structs to null. Arrow writes zeros there, which engines may read.
 
-    >>> made = pa.array([None, {"a": {"b": 1}}], pa.struct([("a", pa.struct([("b", pa.int64())]))]))
-    >>> null_inside(made).field("a").field("b").to_pylist() == [None, 1], made.field("a").field("b").to_pylist()
+    >>> structs = pa.array([None, {"a": {"b": 1}}], pa.struct([("a", pa.struct([("b", pa.int64())]))]))
+    >>> null_inside(structs).field("a").field("b").to_pylist() == [None, 1], structs.field("a").field("b").to_pylist()
     (True, [0, 1])
     """
-    if not pa.types.is_struct(found.type):
-        return found
-    parts = [null_inside(part) for part in found.flatten()]
-    return pa.StructArray.from_arrays(parts, fields=[*found.type], mask=found.is_null())
+    if not pa.types.is_struct(column.type):
+        return column
+    parts = [null_inside(part) for part in column.flatten()]
+    return pa.StructArray.from_arrays(parts, fields=[*column.type], mask=column.is_null())
 
 
 def element_row(stored: Mapping[str, Any]) -> list[Any]:
@@ -191,13 +191,13 @@ def element_row(stored: Mapping[str, Any]) -> list[Any]:
 
 
 def stored_element(timestamp_ms: int, value: Mapping[str, Any], arrival: int) -> Row:
-    """An element as it is stored."""
+    """An element in its stored form."""
     return {as_stored(name): x for name, x in {**value, TIMESTAMP: timestamp_ms, ARRIVAL: arrival}.items()}
 
 
 @cache
 def as_stored(name: str) -> str:
-    """The field of a stored element for a name in an element's value.
+    """Field of a stored element for a name in an element's value.
 
     >>> as_stored(ARRIVAL), as_stored("_arrival")
     ('_arrival', '_r__arrival')
@@ -206,7 +206,7 @@ def as_stored(name: str) -> str:
 
 
 def in_stream(name: str) -> str:
-    """The column of the stream for it: PySpark takes a dot, or a backtick, in the name of one for syntax.
+    """Stream column for a name in an element's value. Dots and backticks are escaped: PySpark reads them as syntax.
 
     >>> in_stream("a.b`c%"), of_stream(in_stream("a.b`c%"))
     ('_r_a%2Eb%60c%25', '_r_a.b`c%')
@@ -215,13 +215,13 @@ def in_stream(name: str) -> str:
 
 
 def of_stream(column: str) -> str:
-    """The field of a stored element for a column of the stream."""
+    """Field of a stored element for a stream column."""
     return unquote(column)
 
 
 @cache
 def in_value(column: str) -> str:
-    """The name in an element's value for that field.
+    """Name in an element's value for a field of a stored element.
 
     >>> in_value("_arrival") == ARRIVAL, in_value("_r__arrival")
     (True, '_arrival')
@@ -230,20 +230,20 @@ def in_value(column: str) -> str:
 
 
 def bounds_of(window: TimeWindow, prefix: str = "") -> dict[str, int]:
-    """The bounds as 64-bit integers: the global window's end, which is one more, is stored as the greatest.
+    """Bounds of a window as 64-bit integers. The global window's end is one too great; the greatest is stored instead.
 
     Raises FunctionFailed for a window that does not end after its start.
     """
     if not window.start_ms < window.end_ms:
-        raise FunctionFailed(f"the assigner gave {window}; need windows that end after their start")
+        raise FunctionFailed(f"the assigner returned {window}; need windows that end after their start")
     return {f"{prefix}window_start_ms": window.start_ms, f"{prefix}window_end_ms": min(window.end_ms, MAX_TIME_MS)}
 
 
 def window_of(row: Row, prefix: str) -> TimeWindow:
-    """The window, or state window, of a row."""
+    """Window of a row, or its state window with the prefix `state_`."""
     return TimeWindow(*from_bounds(row[f"{prefix}window_start_ms"], row[f"{prefix}window_end_ms"]))
 
 
 def from_bounds(start_ms: int, end_ms: int) -> tuple[int, int]:
-    """Stored bounds as a window has them."""
+    """Bounds of a window from its stored bounds."""
     return (start_ms, end_ms if end_ms < MAX_TIME_MS else GLOBAL_WINDOW.end_ms)

@@ -1,6 +1,6 @@
-"""Where code of the author's raised an error: its file and line, as a sentence can name them.
+"""Place of an error in the user's code: file and line, in words.
 
-That is the last place in the traceback that is neither in this package nor in a library.
+The place is the last one in the traceback that is neither in this package nor in a library.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ _LIBRARIES = tuple({sysconfig.get_paths()[name] for name in ("stdlib", "platstdl
 
 
 def in_words(error: BaseException) -> str:
-    """An error by its kind, its words and the author's file and line, where the traceback has one.
+    """An error's type and text, with file and line of the user's code if the traceback has them.
 
     >>> in_words(ValueError("no limit"))
     'ValueError: no limit'
     """
     if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):  # raised in a generator
-        return f"StopIteration: next() has found nothing{_place(error.__cause__)}"
+        return f"StopIteration: next() found no value{_place(error.__cause__)}"
     text = _text(error)
-    said = type(error).__name__ + (f": {text}" if text else "")
-    return said if isinstance(error, SyntaxError) else said + _place(error)
+    description = type(error).__name__ + (f": {text}" if text else "")
+    return description if isinstance(error, SyntaxError) else description + _place(error)
 
 
 def _text(error: BaseException) -> str:
@@ -39,5 +39,5 @@ def _place(error: BaseException) -> str:
         for frame in traceback.extract_tb(error.__traceback__)
         if not frame.filename.startswith((f"{_OURS}/", "<frozen "))
     ]
-    found = [frame for frame in frames if not frame.filename.startswith(_LIBRARIES)] or frames
-    return f" ({found[-1].filename}, line {found[-1].lineno})" if found else ""
+    places = [frame for frame in frames if not frame.filename.startswith(_LIBRARIES)] or frames
+    return f" ({places[-1].filename}, line {places[-1].lineno})" if places else ""

@@ -1,4 +1,4 @@
-"""Values of code of the author's: copies of them, and whether they can be kept as JSON. Imports no Arrow."""
+"""Copies and JSON of values from the user's code. Imports no Arrow."""
 
 from __future__ import annotations
 
@@ -15,31 +15,33 @@ _PLAIN = frozenset((int, float, str, bytes, bool, type(None), Decimal, date, dat
 
 
 def copied(value: Any) -> Any:
-    """A value that nothing done to the one given changes. What cannot be copied is refused by its type later on.
+    """Copies a value, so that changes of the original do not reach it. Values that cannot be copied are returned as is.
 
-    >>> given = {"pages": ["a"]}
-    >>> kept = copied(given)
-    >>> given["pages"].append("b")
-    >>> kept
+    The check of types refuses those later.
+
+    >>> original = {"pages": ["a"]}
+    >>> copy_of_it = copied(original)
+    >>> original["pages"].append("b")
+    >>> copy_of_it
     {'pages': ['a']}
     """
     kind = type(value)
     if kind in _PLAIN:
         return value
     if kind is dict:
-        return {key: one if type(one) in _PLAIN else copied(one) for key, one in value.items()}
+        return {key: item if type(item) in _PLAIN else copied(item) for key, item in value.items()}
     if kind is list or kind is tuple:
-        return kind([one if type(one) in _PLAIN else copied(one) for one in value])
+        return kind([item if type(item) in _PLAIN else copied(item) for item in value])
     try:
         return copy.deepcopy(value)
     except RecursionError:
         raise
-    except Exception:  # a view of a dictionary cannot be copied, but is one
-        return {key: copied(one) for key, one in value.items()} if isinstance(value, Mapping) else value
+    except Exception:  # a read-only view of a dictionary cannot be copied, but is a mapping
+        return {key: copied(item) for key, item in value.items()} if isinstance(value, Mapping) else value
 
 
 def encoded(state: Any) -> str:
-    """What comes back from JSON as it is, but for tuples. Raises `NotJson` for all else.
+    """JSON of a value that reads back unchanged, except that tuples become lists. Raises `NotJson` for other values.
 
     >>> encoded({"seen": [1, None]})
     '{"seen":[1,null]}'
@@ -50,7 +52,7 @@ def encoded(state: Any) -> str:
 
 
 def why_not_json(state: Any) -> str | None:
-    """Why something cannot be kept as JSON; None where it can.
+    """Reason why a value cannot be stored as JSON; None if it can.
 
     >>> why_not_json({"seen": [1, None]}) is None, why_not_json({1})[-43:]
     (True, 'Object of type set is not JSON serializable')
@@ -66,7 +68,7 @@ def _require_texts_as_keys(state: Any) -> None:
     if isinstance(state, dict):
         for key, value in state.items():
             if not isinstance(key, str):
-                raise TypeError(f"{shown(key)} is the key of a dictionary, and would come back as a text")
+                raise TypeError(f"the dictionary key {shown(key)} would come back from JSON as a text")
             _require_texts_as_keys(value)
     elif isinstance(state, list | tuple):
         for value in state:

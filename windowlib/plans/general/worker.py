@@ -1,7 +1,7 @@
-"""What a task of the general plan does: a sorted stream of rows in, key by key through the operator, rows out.
+"""Task of the general plan: passes a sorted stream of rows through the operator, key by key.
 
-The rows of a key come as its state, its stored elements, the batch's elements. Only what one key keeps is held: its
-windows, and where a spec keeps elements those of its windows in flight. Rows out are written ``ROWS_OUT`` at a time.
+The stream has a key's state, then its stored elements, then the batch's elements. A task holds the windows of only one
+key at a time, and their elements if the spec keeps elements. It writes ``ROWS_OUT`` rows at a time.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from windowlib.plans.general.stream import (
 from windowlib.plans.partitions import PARTITION, end_partition_of, window_day_of
 from windowlib.plans.step import CONTENTS, DROPPED, GONE, HOLE, LATE, ON_TIME, OPEN, UPDATE
 
-TASK = "task"  # the part of one row per task that counts
+TASK = "task"  # the part of a row, one per task, that has the counters
 CHUNK = 5_000
 
 
 @dataclass(frozen=True)
 class Worker:
-    """Picklable: Spark calls it once for each task, with the task's record batches in order."""
+    """Function of a task, picklable. Spark calls it once per task, with the task's record batches in order."""
 
     spec: WindowSpec
     keys: tuple[str, ...]
@@ -60,12 +60,12 @@ class Worker:
     partition_ms: int
     plan_time_ms: int
     compacted: frozenset[int]
-    made: pa.Schema
+    schema: pa.Schema
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        decimal.getcontext().prec = 76  # sums of decimals are exact: Spark's have at most 38 digits
-        gc.set_threshold(200_000, 20, 100)  # rows come and go by the ten thousand, and hardly any form cycles
-        out = OutputRows(self.made, self.keys)
+        decimal.getcontext().prec = 76  # keeps sums of decimals exact: Spark's decimals have at most 38 digits
+        gc.set_threshold(200_000, 20, 100)  # many short-lived rows, almost none in reference cycles
+        out = OutputRows(self.schema, self.keys)
         for key, segments in groupby(segments_of(batches, self.keys), key=lambda segment: segment.key):
             yield from self._key(key, segments, out)
             yield from out.full()
@@ -82,18 +82,19 @@ class Worker:
                 break
             (rows if segment.kind == MAP else stored).extend(segment.rows())
         due = any(map(self._is_due, rows))
-        held = _Stored(self, key, rows, stored)
+        held = _KeyContents(self, key, rows, stored)
         if not first and not due:
             held.pass_on(out)
             return
         run = KeyRun(self.spec, key, self.instant)
-        for row in sorted(rows, key=lambda row: (len(row["state"]), row["state"])):  # of two key states the last counts
+        # If a key has two key states, the last one counts.
+        for row in sorted(rows, key=lambda row: (len(row["state"]), row["state"])):
             out.counters["n_before"] += row["elements"] or 0
             run.restore(self._restored(key, row, held))
         elements = elements_of(chain(first, segments), key, out)
         try:
-            for given in run.advance(elements):
-                self._write(run, given, out)
+            for outcome in run.advance(elements):
+                self._write(run, outcome, out)
                 yield from out.full()
         except WindowError:
             raise
@@ -105,7 +106,7 @@ class Worker:
         out.counters["n_retired_rows"] += max(0, len(rows) - len(after))
 
     def _is_due(self, row: Row) -> bool:
-        """Whether a timer of a row of the state is due, or its window past its cleanup time, whatever its timers."""
+        """Tests if a timer of a state row is due, or its window is past its cleanup time, regardless of timers."""
         timed = self.instant.reaches(row["next_event_ms"], row["next_processing_ms"])
         return timed or row["window_end_ms"] - 1 <= self.over_up_to_ms
 
@@ -113,10 +114,10 @@ class Worker:
     def over_up_to_ms(self) -> int:
         return self.instant.over_up_to_ms(self.spec)
 
-    def _write(self, run: KeyRun, given: Outcome, out: OutputRows) -> None:
-        match given:
+    def _write(self, run: KeyRun, outcome: Outcome, out: OutputRows) -> None:
+        match outcome:
             case Result():
-                self._write_result(run, given, out)
+                self._write_result(run, outcome, out)
             case Late(element):
                 windows = self.spec.assigner.assign(element.timestamp_ms or 0, element.value, run.key)
                 missed = bounds_of(max(windows, key=lambda window: window.end_ms)) if windows else {}
@@ -127,7 +128,7 @@ class Worker:
                 out.add(HOLE, run.key, end_partition=0, arrival=element.arrival)
 
     def _write_result(self, run: KeyRun, result: Result, out: OutputRows) -> None:
-        """The rows of a result; where a function gave none, what it replaces goes without another in its place."""
+        """Writes the rows of a result. If a function returned none, the replaced rows are removed."""
         window, replaced = result.window, [bounds_of(old) for old in result.replaced]
         shared = {
             **bounds_of(window),
@@ -146,7 +147,7 @@ class Worker:
                 out.add(GONE, run.key, **shared, result_number=0)
 
     def _columns(self, value: Any) -> Iterator[dict[str, Any]]:
-        """The columns of each row of a result."""
+        """Columns of each row of a result."""
         if self.outputs is None:
             yield dict(zip(self.partials, value, strict=True))
             return
@@ -154,8 +155,8 @@ class Worker:
         for result in results:
             yield {**dict(zip(PARTIAL_NAMES, partials, strict=True)), **output_row(result, self.outputs)}
 
-    def _restored(self, key: Any, row: Row, held: _Stored) -> Row:
-        """A row of the map as `KeyRun.restore` takes it."""
+    def _restored(self, key: Any, row: Row, held: _KeyContents) -> Row:
+        """A state row in the form that `KeyRun.restore` takes."""
         state = json.loads(row["state"])
         if "key_state" in state:
             return {"format": FORMAT, "key": key, "key_state": state["key_state"]}
@@ -185,8 +186,8 @@ class Worker:
             ],
         }
 
-    def _keep(self, key: Any, row: Row, held: _Stored, out: OutputRows) -> None:
-        """A row of the state after the run into the map, and what is new of its contents."""
+    def _keep(self, key: Any, row: Row, held: _KeyContents, out: OutputRows) -> None:
+        """Writes a state row after the run, and new elements of its contents."""
         if "key_state" in row:
             self._keep_key_state(key, row["key_state"], out)
             return
@@ -222,27 +223,27 @@ class Worker:
         )
 
     def _keep_key_state(self, key: Any, key_state: Any, out: OutputRows) -> None:
-        """Stores what functions remember of the key itself: a row of its own, under the global window."""
+        """Writes the functions' state of the key itself: a separate row under the global window."""
         bounds = {**bounds_of(GLOBAL_WINDOW), **bounds_of(GLOBAL_WINDOW, "state_")}
         never = {"next_event_ms": MAX_TIME_MS, "next_processing_ms": MAX_TIME_MS}
         placed = {PARTITION: self.partition(GLOBAL_WINDOW)}
         out.add(OPEN, key, **bounds, **never, **placed, state=as_json({"key_state": key_state}, key))
 
     def partition(self, state_window: TimeWindow) -> int:
-        """The partition of the state that holds a state window, its row of the map and its contents."""
+        """State partition of a state window: of its state row and its contents."""
         return end_partition_of(min(state_window.end_ms, MAX_TIME_MS), self.partition_ms)
 
 
 @dataclass(slots=True)
-class _Stored:
-    """The stored elements of a key: what is live of them, and what of its contents must be written."""
+class _KeyContents:
+    """Stored elements of a key. Decides which elements still count, and which contents must be written."""
 
     worker: Worker
     key: Any
     rows: Sequence[Row]
     chunks: Sequence[Row]
     live: dict[TimeWindow, list[list[Any]]] = field(default_factory=dict)
-    since: dict[TimeWindow, int] = field(default_factory=dict)  # batch from which on chunks count
+    since: dict[TimeWindow, int] = field(default_factory=dict)  # first batch whose chunks count
 
     def __post_init__(self) -> None:
         if not self.worker.spec.keeps_elements:
@@ -259,11 +260,11 @@ class _Stored:
             held.sort(key=lambda element: element[2])
 
     def elements(self, state_window: TimeWindow) -> list[list[Any]]:
-        """[timestamp_ms, value, arrival] of each element, in order of arrival."""
+        """Live elements as [timestamp_ms, value, arrival], in order of arrival."""
         return list(self.live[state_window])
 
     def keep(self, state_window: TimeWindow, elements: Sequence[Sequence[Any]], out: OutputRows) -> int:
-        """Writes what is not stored yet; gives the batch from which on the chunks of this state window count."""
+        """Writes elements not stored yet. Returns the first batch whose chunks count for this state window."""
         before = self.live.get(state_window, [])
         grown = before and [e[2] for e in elements[: len(before)]] == [e[2] for e in before]
         if grown and self.worker.partition(state_window) not in self.worker.compacted:
@@ -273,7 +274,7 @@ class _Stored:
         return self.worker.batch_id
 
     def pass_on(self, out: OutputRows) -> None:
-        """The key as it was; where its partition is compacted, its contents once more."""
+        """Writes the unchanged state rows of the key, and its contents again if their partition is compacted."""
         for row in self.rows:
             state_window = window_of(row, "state_")
             partition = self.worker.partition(state_window)

@@ -1,5 +1,5 @@
-"""Kinds of plan behind a common Protocol. All that differs between them lies here; other code asks the Protocol, never
-for a kind.
+"""Kinds of plan behind a common Protocol. Everything that differs between plans is here; other code uses the Protocol
+and never tests for a kind.
 
     kind.py       Protocol of a kind of plan
     sessions.py   sessions of event time, by slices and islands

@@ -1,6 +1,6 @@
-"""Tumbling and sliding windows of event time: which state files a batch reaches, and how a range is recomputed.
+"""Tumbling and sliding windows of event time: state files that a batch reaches, and recomputation of a time range.
 
-The plan itself is `windowlib.plans.aligned`. A row of the state is a slice, which several windows may share.
+The plan itself is `windowlib.plans.aligned`. A state row is a slice, which several windows may share.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from windowlib.plans import aligned
 from windowlib.plans.dialect import Counters
 from windowlib.plans.functions import F
 from windowlib.plans.grid import Grid
-from windowlib.plans.kinds.kind import STATE_WINDOW_BOUNDS, Bounds, Given, InFlight, PlanKind, RerunRules
+from windowlib.plans.kinds.kind import STATE_WINDOW_BOUNDS, Bounds, InFlight, PlanInput, PlanKind, RerunRules
 from windowlib.plans.partitions import end_partition_at
 from windowlib.plans.reach import Bucket, File, Reach, StateFile, Verdict, reached
 from windowlib.plans.step import Step
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Aligned(PlanKind):
-    """Windows are put together from slices when they fire."""
+    """Plan that assembles windows from slices when they fire."""
 
     name = "aligned"
     shares_slices = True
@@ -91,15 +91,15 @@ class Aligned(PlanKind):
 
     # -- a batch --------------------------------------------------------------------------------------------------
 
-    def advance(self, given: Given, step: Step, counters: Counters) -> DataFrame:
+    def advance(self, batch: PlanInput, step: Step, counters: Counters) -> DataFrame:
         flagged = [
             frame.withColumn(aligned.REWRITTEN, F.lit(flag))
-            for frame, flag in ((given.rewritten, True), (given.read, False))
+            for frame, flag in ((batch.rewritten, True), (batch.read, False))
             if frame is not None
         ]
         state = flagged[0].unionByName(flagged[1]) if len(flagged) == 2 else flagged[0] if flagged else None
-        earliest_ms = earliest_firing_ms(given.buckets, step)
-        return aligned.advance(given.events, state, step, counters, earliest_ms=earliest_ms)
+        earliest_ms = earliest_firing_ms(batch.buckets, step)
+        return aligned.advance(batch.events, state, step, counters, earliest_ms=earliest_ms)
 
     def late(self, events: DataFrame, dropped: DataFrame | None, step: Step, may_be_late: bool) -> DataFrame | None:
         return aligned.late(events, step) if may_be_late else None
@@ -120,11 +120,11 @@ class Aligned(PlanKind):
 
 
 def earliest_firing_ms(buckets: Sequence[Bucket], step: Step) -> int:
-    """The least max_timestamp_ms of a window that may fire: just passed, or passed before and touched by an event."""
+    """Least max_timestamp_ms of a window that may fire: passed now, or passed earlier and touched by an event."""
     touched_from = min((b.min_timestamp_ms for b in buckets), default=step.watermark_in_ms + 1)
     return max(min(step.watermark_in_ms + 1, touched_from), step.late_in_ms + 1)
 
 
 def _span(file: StateFile, grid: Grid) -> tuple[int, int]:
-    """From the start of a file's first slice to the end of its last."""
+    """Start of a file's first slice, and end of its last slice."""
     return file.low["state_window_start_ms"], file.high["state_window_start_ms"] + grid.slice_ms

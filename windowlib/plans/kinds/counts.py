@@ -1,6 +1,6 @@
-"""Count windows: every batch with an event reaches the whole state, and no range of time can be recomputed.
+"""Count windows: every batch with an event reaches the whole state, and no time range can be recomputed.
 
-The plan itself is `windowlib.plans.counts`. A row of the state is a slice of consecutive elements of a key.
+The plan itself is `windowlib.plans.counts`. A state row is a slice of consecutive elements of a key.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from windowlib.model.windows import GLOBAL_WINDOW
 from windowlib.plans import counts
 from windowlib.plans.counts import CountWindows
 from windowlib.plans.dialect import Counters
-from windowlib.plans.kinds.kind import Given, InFlight, PlanKind, RerunRules
+from windowlib.plans.kinds.kind import InFlight, PlanInput, PlanKind, RerunRules
 from windowlib.plans.reach import Bucket, File, Reach, StateFile
 from windowlib.plans.step import Step
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Counts(PlanKind):
-    """Windows follow from the running numbers of elements, in order of arrival."""
+    """Plan whose windows depend on the running numbers of elements, in order of arrival."""
 
     windows: CountWindows
 
@@ -37,7 +37,7 @@ class Counts(PlanKind):
     @property
     def rerun(self) -> RerunRules | str:
         return (
-            "which window an event is in follows from how many came before it, so one more event would move the bounds"
+            "an event's window depends on the number of events before it, so an additional event would move the bounds"
             " of every later window of its key"
         )
 
@@ -65,18 +65,18 @@ class Counts(PlanKind):
         return False
 
     def in_flight(self, rows: Iterable[Mapping[str, Any]], spec: WindowSpec, late_up_to_ms: int) -> Iterator[InFlight]:
-        """The elements of a key that a window to come holds: its newest slice is kept even where none does.
+        """The elements of a key that its next window holds. A key's newest slice may hold none of them.
 
         >>> [*Counts(CountWindows(3, 3)).in_flight([{"slice_index": 2, "elements": 3}], None, 0)]
         []
         """
-        width, found = self.windows.slice_size, [(row["slice_index"], row["elements"]) for row in rows]
-        reached = max((index * width + elements for index, elements in found), default=0)
+        width, slices = self.windows.slice_size, [(row["slice_index"], row["elements"]) for row in rows]
+        reached = max((index * width + elements for index, elements in slices), default=0)
         first = (reached // self.windows.slide + 1) * self.windows.slide - self.windows.size  # of the next window
-        if elements := sum(elements for index, elements in found if index * width >= first):
+        if elements := sum(elements for index, elements in slices if index * width >= first):
             yield InFlight((GLOBAL_WINDOW.start_ms, GLOBAL_WINDOW.end_ms), elements)
 
     # -- a batch --------------------------------------------------------------------------------------------------
 
-    def advance(self, given: Given, step: Step, counters: Counters) -> DataFrame:
-        return counts.advance(given.events, given.rewritten, step, counters)
+    def advance(self, batch: PlanInput, step: Step, counters: Counters) -> DataFrame:
+        return counts.advance(batch.events, batch.rewritten, step, counters)

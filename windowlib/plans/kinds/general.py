@@ -1,6 +1,6 @@
-"""Every specification that no native plan runs exactly: the operator itself, key by key.
+"""General plan for specifications that no native plan runs exactly: the operator itself, key by key.
 
-The plan is `windowlib.plans.general.plan`. A row of the state is a window of a key, or what the key itself keeps.
+The plan is `windowlib.plans.general.plan`. A state row is a window of a key, or the state of the key itself.
 """
 
 from __future__ import annotations
@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING
 from windowlib.model.assigners import DynamicSession, Global, Session, Sliding, Staggered, Tumbling
 from windowlib.model.windows import MAX_TIME_MS, MIN_TIME_MS
 from windowlib.plans.dialect import Counters
-from windowlib.plans.kinds.kind import STATE_WINDOW_BOUNDS, WINDOW_BOUNDS, Given, PlanKind, RerunRules, windows_touch
+from windowlib.plans.kinds.kind import (
+    STATE_WINDOW_BOUNDS,
+    WINDOW_BOUNDS,
+    PlanInput,
+    PlanKind,
+    RerunRules,
+    windows_touch,
+)
 from windowlib.plans.partitions import end_partition_of
 from windowlib.plans.reach import Bucket, File, Reach, StateFile
 from windowlib.plans.step import Step
@@ -25,7 +32,7 @@ OURS = (Tumbling, Sliding, Staggered, Session, DynamicSession, Global)
 
 @dataclass(frozen=True, slots=True)
 class General(PlanKind):
-    """Elements pass through the operator in order of arrival; whole partitions of the state are rewritten."""
+    """Plan that passes elements through the operator in order of arrival. It rewrites whole state partitions."""
 
     name = "general"
     work = "elements in order of arrival"
@@ -53,7 +60,7 @@ class General(PlanKind):
     # -- the state ------------------------------------------------------------------------------------------------
 
     def buckets(self, buckets: Sequence[Bucket], step: Step) -> Sequence[Bucket]:
-        """Windows of processing time lie around the plan time, those of a user's assigner anywhere."""
+        """Spans of the windows: around the plan time for processing time, everywhere for a user's assigner."""
         if not buckets:
             return buckets
         if type(step.assigner) not in OURS:
@@ -63,14 +70,15 @@ class General(PlanKind):
         return buckets
 
     def reach(self, files: Sequence[File], buckets: Sequence[Bucket], step: Step) -> Reach[File]:
-        """Whole partitions: those that an event may touch, or with a timer that is due; all, to set timers again.
+        """Whole partitions: those that an event may touch, and those with a due timer or window.
 
-        A trigger may have deleted the timer of a window's cleanup time: a window that is past it is due, too.
-        Where a function runs, what it keeps of the keys is needed too, which is in a partition of its own.
+        A changed lateness reaches all partitions, as timers must be set again. A window past its cleanup time is due
+        even without a timer, because its trigger may have deleted that timer. A process function also needs the
+        partition with the state of keys.
         """
         if step.lateness_changed:
             return Reach(rewritten=files)
-        # What runs at the plan time itself waits where windows hold it (`windowlib.model.keyed.Instant.of_run`).
+        # In windows of processing time, timers at exactly the plan time wait (`windowlib.model.keyed.Instant.of_run`).
         clock_ms = step.plan_time_ms - (step.specification.time == "processing")
         partitions = {
             file.partition["end_partition"]
@@ -85,7 +93,7 @@ class General(PlanKind):
         return Reach(rewritten=[file for file in files if file.partition["end_partition"] in partitions])
 
     def ending(self, files: Sequence[File], step: Step) -> Sequence[File]:
-        """The global window, and the state of keys, lie in a partition of their own."""
+        """State files without the partition of the global window and of the state of keys."""
         endless = end_partition_of(MAX_TIME_MS, step.partition_ms)
         return [file for file in files if file.partition["end_partition"] != endless]
 
@@ -95,11 +103,11 @@ class General(PlanKind):
 
     # -- a batch --------------------------------------------------------------------------------------------------
 
-    def advance(self, given: Given, step: Step, counters: Counters) -> DataFrame:
+    def advance(self, batch: PlanInput, step: Step, counters: Counters) -> DataFrame:
         from windowlib.plans.general import plan as general
 
         run = general.program(step.specification, step.aggregates, step.reads, step.outputs)
-        return general.advance(given, step, counters, run=run)
+        return general.advance(batch, step, counters, run=run)
 
     def late(self, events: DataFrame, dropped: DataFrame | None, step: Step, may_be_late: bool) -> DataFrame | None:
         from windowlib.plans.general import plan as general

@@ -1,6 +1,6 @@
-"""What a plan is asked: the Protocol that sessions, aligned windows, count windows and the general plan implement.
+"""Protocol of a kind of plan, implemented by sessions, aligned windows, count windows and the general plan.
 
-Nothing outside `windowlib.plans.kinds` asks which plan a pipeline has; it asks the plan.
+Code outside `windowlib.plans.kinds` never tests which plan a pipeline has. It asks the plan through this Protocol.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ STATE_WINDOW_BOUNDS = ("state_window_start_ms", "state_window_end_ms")
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """What a batch gives its plan.
+class PlanInput:
+    """Input of a plan for one batch.
 
-    `events` are admitted rows, or the slices that several definitions share (None: none); `rewritten` and `read` are
-    rows of the state, of files that are replaced and of others; `contents` are stored elements, those of `compacted`
-    partitions to be written again.
+    - `events`: admitted rows, or slices shared by several definitions; None: no events.
+    - `rewritten`, `read`: rows of state files that the batch replaces, and of files that it only reads.
+    - `buckets`: spans of event time that hold the events.
+    - `contents`: stored elements. Those of `compacted` partitions are written again.
     """
 
     events: DataFrame | None
@@ -44,7 +45,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class InFlight:
-    """A window in flight. `replaces_ms`: the published windows whose place it takes when it fires."""
+    """A window in flight. `replaces_ms`: the published windows that it replaces when it fires."""
 
     bounds_ms: Bounds
     elements: int
@@ -53,41 +54,44 @@ class InFlight:
 
 
 class RerunRules(Protocol):
-    """How the windows of a range of time are recomputed."""
+    """Rules for recomputing the windows of a time range."""
 
     @property
     def by_chains(self) -> bool:
-        """Whether the windows of a rerun are chains that may reach further than its range."""
+        """Tells if a rerun recomputes chains of windows, which may extend beyond its range."""
         ...
 
     def sliced(self, events: DataFrame, step: Step) -> DataFrame | None:
-        """The rows that windows are made of where those are worth computing once; None: the events themselves."""
+        """Slices of the events, if it is worth computing them once; None: windows are made of the events."""
         ...
 
     def recomputed(self, rows: DataFrame, step: Step, from_ms: int, counters: Counters) -> DataFrame:
-        """The plan's rows for events, or what `sliced` made of them, with nothing in flight before.
+        """The plan's rows for events, or for their slices from `sliced`, with nothing in flight before.
 
-        No window that ends by `from_ms` is asked for.
+        Windows that end at or before `from_ms` are not needed.
         """
         ...
 
     def end_partition(self, step: Step) -> Column:
-        """The partition of a row in flight."""
+        """Partition of a row in flight."""
         ...
 
     def last_ms(self, step: Step) -> Column:
-        """The max_timestamp_ms of a row in flight, or of the last window over it."""
+        """The max_timestamp_ms of a window in flight, or of the last window over a slice in flight."""
         ...
 
 
 class PlanKind(Protocol):
-    """What runs the windows of a definition, and all that differs between plans. What is said here holds for most.
+    """Kind of plan for a definition's windows, with everything that differs between plans.
 
-    `work`: what is made of the events of a batch, in words. `runs_operator`: the operator itself runs, element by
-    element, so there are timers of processing time, too. `needs_arrival`: the order in which events arrived decides
-    about windows. `shares_slices`: windows are made of slices of time, which several definitions may share.
-    `windows_end`: a window ends at a time. `bounds`: the columns of the state that bound a window, or a slice; a file
-    without them may hold any.
+    The defaults here hold for most plans.
+
+    - `work`: the intermediate rows that the plan makes of a batch's events, in words.
+    - `runs_operator`: the operator itself runs, element by element. It also has timers of processing time.
+    - `needs_arrival`: windows depend on the arrival order of events.
+    - `shares_slices`: windows are made of slices of time, which several definitions may share.
+    - `windows_end`: every window ends at a time.
+    - `bounds`: the state columns with the bounds of a window or slice. A file without their statistics may hold any.
     """
 
     name: ClassVar[str]
@@ -100,84 +104,84 @@ class PlanKind(Protocol):
 
     @property
     def rerun(self) -> RerunRules | str:
-        """How a range of time is recomputed, or why it cannot be."""
+        """Rules for recomputing a time range, or the reason why the plan cannot."""
         ...
 
     def assigner(self, spec: WindowSpec) -> Assigner:
-        """What assigns windows, as the plan's steps have it."""
+        """Assigner of windows in the plan's steps."""
         return spec.assigner
 
     def state_columns(self, step: Step) -> list[str]:
-        """The columns of a row of `open_windows`, its partition column aside."""
+        """The columns of `open_windows` without its partition column."""
         ...
 
     def stored_columns(self, step: Step) -> list[str]:
-        """The columns of a row of `state_windows`, its partition column aside; none where no elements are kept."""
+        """The columns of `state_windows` without its partition column; none if no elements are kept."""
         return []
 
     def reserved_columns(self, allowed_lateness_ms: int) -> Collection[str]:
-        """The columns of its rows, in lower case, that no output may be called."""
+        """Columns of its rows, in lower case, whose names no output may have."""
         return ()
 
     def buckets(self, buckets: Sequence[Bucket], step: Step) -> Sequence[Bucket]:
-        """Where in time the windows of a batch lie whose events lie in `buckets`."""
+        """Spans of time of the windows of a batch whose events lie in `buckets`."""
         return buckets
 
     def touches(self, file: StateFile, buckets: Sequence[Bucket], step: Step) -> bool:
-        """Whether an event of the batch may change a row of the file."""
+        """Tests if an event of the batch may change a row of the file."""
         return windows_touch(file, buckets)
 
     def reach(self, files: Sequence[File], buckets: Sequence[Bucket], step: Step) -> Reach[File]:
-        """The state files that a batch reaches."""
+        """State files that a batch reaches."""
         ...
 
     def is_due(self, reach: Reach[File], step: Step, ends_ms: Callable[[File], NDArray[np.int64]]) -> bool:
-        """Whether time alone, which reaches these files, fires or retires a row of theirs.
+        """Tests if the advance of time alone fires or retires a row of the files that it reaches.
 
-        `ends_ms` gives the window_end_ms of a file's rows, where its statistics do not say it.
+        `ends_ms` returns the window_end_ms of a file's rows, for cases that statistics cannot decide.
         """
         return not reach.is_empty
 
-    def advance(self, given: Given, step: Step, counters: Counters) -> DataFrame:
-        """What a batch makes of the state that it reaches (`windowlib.plans.step` describes the rows)."""
+    def advance(self, batch: PlanInput, step: Step, counters: Counters) -> DataFrame:
+        """Applies a batch to the state that it reaches. `windowlib.plans.step` describes the returned rows."""
         ...
 
     def late(self, events: DataFrame, dropped: DataFrame | None, step: Step, may_be_late: bool) -> DataFrame | None:
-        """The late events of a batch with window_start_ms, window_end_ms of the window missed; None without any.
+        """Late events of a batch with window_start_ms and window_end_ms of the missed window; None without any.
 
-        `dropped` are the rows of that part; `may_be_late` says whether an event would be late alone.
+        `dropped`: the rows of that part. `may_be_late`: some event's own window would be late.
         """
         return None
 
     def ending(self, files: Sequence[File], step: Step) -> Sequence[File]:
-        """The state files whose windows end at a time."""
+        """State files whose windows end at a time."""
         return files
 
     def past_cleanup(self, file: StateFile, step: Step) -> bool:
-        """Whether one of the `ending` files holds a row that should have been retired by the end of the batch."""
+        """Tests if an `ending` file holds a row that should have been retired by the end of the batch."""
         ...
 
     def overdue(self, file: StateFile, step: Step) -> bool:
-        """Whether a file that the batch left as it is holds a window that the watermark has reached or retired."""
+        """Tests if a file that the batch left unchanged holds a window that should have fired or been retired."""
         return False
 
     def in_flight(self, rows: Iterable[Mapping[str, Any]], spec: WindowSpec, late_up_to_ms: int) -> Iterator[InFlight]:
-        """The windows in flight that rows of the state of one key hold; those up to a time are late, and gone."""
+        """Windows in flight in state rows of one key, without those that are late at `late_up_to_ms`."""
         return map(window_of, rows)
 
 
 def windows_touch(file: StateFile, buckets: Sequence[Bucket]) -> bool:
-    """Whether a window of the file may touch one of an event's own windows."""
+    """Tests if a window of the file may touch the window that an event would have alone."""
     first_ms, end_ms = file.low["window_start_ms"], file.high["window_end_ms"]
     return any(b.min_timestamp_ms <= end_ms and first_ms <= b.max_window_end_ms for b in buckets)
 
 
 def window_of(row: Mapping[str, Any]) -> InFlight:
-    """The window of a row of the state that holds one."""
+    """The window in a state row."""
     earlier = row.get("published") or row.get("fired") or ()
     return InFlight(
         (row["window_start_ms"], row["window_end_ms"]),
         row.get("elements") or 0,
         (row["state_window_start_ms"], row["state_window_end_ms"]),
-        tuple((one["window_start_ms"], one["window_end_ms"]) for one in earlier),
+        tuple((window["window_start_ms"], window["window_end_ms"]) for window in earlier),
     )

@@ -1,4 +1,4 @@
-"""Sessions of event time: which state files a batch reaches, and how a range of time is recomputed.
+"""Sessions of event time: state files that a batch reaches, and recomputation of a time range.
 
 The plan itself is `windowlib.plans.sessions`.
 """
@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING
 from windowlib.plans import sessions
 from windowlib.plans.dialect import Counters
 from windowlib.plans.functions import F
-from windowlib.plans.kinds.kind import STATE_WINDOW_BOUNDS, WINDOW_BOUNDS, Given, PlanKind, RerunRules, windows_touch
+from windowlib.plans.kinds.kind import (
+    STATE_WINDOW_BOUNDS,
+    WINDOW_BOUNDS,
+    PlanInput,
+    PlanKind,
+    RerunRules,
+    windows_touch,
+)
 from windowlib.plans.partitions import end_partition
 from windowlib.plans.reach import Bucket, File, Reach, StateFile, Verdict, reached
 from windowlib.plans.step import Step
@@ -26,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Sessions(PlanKind):
-    """Slices and windows in flight are joined where they touch; a row of the state is a window."""
+    """Plan that merges touching slices and windows in flight. A state row is a window."""
 
     name = "sessions"
     shares_slices = True
@@ -60,13 +67,13 @@ class Sessions(PlanKind):
         return Verdict.DROPPED if all_fired and last_ms <= step.late_out_ms else Verdict.REWRITTEN
 
     def is_due(self, reach: Reach[File], step: Step, ends_ms: Callable[[File], NDArray[np.int64]]) -> bool:
-        """A file of which some windows have fired, and others not yet, is reached by any watermark in between."""
+        """Reads the ends of windows: any watermark between a file's first and last window end reaches the file."""
 
-        def holds_one(last_ms: NDArray[np.int64]) -> bool:
+        def holds_due_window(last_ms: NDArray[np.int64]) -> bool:
             fires = (step.watermark_in_ms < last_ms) & (last_ms <= step.watermark_out_ms)
             return bool((fires | (last_ms <= step.late_out_ms)).any())
 
-        return bool(reach.dropped) or any(holds_one(ends_ms(file) - 1) for file in reach.rewritten)
+        return bool(reach.dropped) or any(holds_due_window(ends_ms(file) - 1) for file in reach.rewritten)
 
     def past_cleanup(self, file: StateFile, step: Step) -> bool:
         return bool(file.low["window_end_ms"] - 1 <= step.late_out_ms)
@@ -79,8 +86,8 @@ class Sessions(PlanKind):
 
     # -- a batch --------------------------------------------------------------------------------------------------
 
-    def advance(self, given: Given, step: Step, counters: Counters) -> DataFrame:
-        return sessions.advance(given.events, given.rewritten, step, counters)
+    def advance(self, batch: PlanInput, step: Step, counters: Counters) -> DataFrame:
+        return sessions.advance(batch.events, batch.rewritten, step, counters)
 
     def late(self, events: DataFrame, dropped: DataFrame | None, step: Step, may_be_late: bool) -> DataFrame | None:
         return None if dropped is None else sessions.late(events, dropped, step)

@@ -1,4 +1,4 @@
-"""Expressions in SQL: parsed and typed.
+"""Parsing and typing of SQL expressions.
 
 parser.py   parsing of Spark SQL
 kinds.py    SQL types by Spark's names

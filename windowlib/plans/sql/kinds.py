@@ -1,4 +1,4 @@
-"""The types of SQL by Spark's names, and what is said of an expression that is not proved over them."""
+"""SQL types by Spark's names, and the exception for expressions that are not proved."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-WHOLE = ("tinyint", "smallint", "int", "bigint")  # each wider than the one before
+WHOLE = ("tinyint", "smallint", "int", "bigint")  # in ascending width
 BOOLEAN, DOUBLE, FLOAT, STRING, NULL = "boolean", "double", "float", "string", "null"
 SIMPLE = (*WHOLE, BOOLEAN, DOUBLE, FLOAT, STRING, "binary", "date", "timestamp", "timestamp_ntz")
-WIDEST = 38  # digits of a decimal
-WIDEST_SUM, WIDEST_AVERAGE = 28, 24  # digits of decimals, up to which their sums and averages fit
+WIDEST = 38  # greatest number of digits of a decimal
+WIDEST_SUM, WIDEST_AVERAGE = 28, 24  # greatest number of digits whose sums and averages fit a decimal
 
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
 
 @dataclass
 class Unproved(Exception):
-    """What is not proved to be the same on every engine."""
+    """Raised for SQL that is not proved to give the same result on every engine.
+
+    why: the predicate of a sentence about the expression, such as "divides …"
+    """
 
     why: str
 
@@ -28,12 +31,12 @@ def decimal_of(kind: str) -> tuple[int, int] | None:
     >>> decimal_of("decimal(10,2)"), decimal_of("double")
     ((10, 2), None)
     """
-    found = _DECIMAL.fullmatch(kind)
-    return (int(found[1]), int(found[2])) if found else None
+    match = _DECIMAL.fullmatch(kind)
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def fields_of(kind: str) -> dict[str, str]:
-    """The fields of a struct whose names are plain words; nothing of another type.
+    """Fields of a struct, if all their names are plain words; else, and for every other type, none.
 
     >>> fields_of("struct<a:struct<b:int,c:string>,d:decimal(4,2),e:array<double>>")
     {'a': 'struct<b:int,c:string>', 'd': 'decimal(4,2)', 'e': 'array<double>'}
@@ -47,20 +50,20 @@ def fields_of(kind: str) -> dict[str, str]:
             parts.append("")
         else:
             parts[-1] += character
-    found = [re.fullmatch(r"(\w+):(.+)", part) for part in parts]
-    return {one[1]: one[2] for one in found if one} if all(found) else {}
+    fields = [re.fullmatch(r"(\w+):(.+)", part) for part in parts]
+    return {field[1]: field[2] for field in fields if field} if all(fields) else {}
 
 
 def widest(kinds: Sequence[str]) -> str:
-    """The widest of whole types."""
+    """Widest of types of whole numbers."""
     return max(kinds, key=WHOLE.index)
 
 
 def is_nested(kind: str) -> bool:
-    """Whether it is a struct or an array."""
+    """Tests if a type is a struct or an array."""
     return kind.startswith(("struct", "array"))
 
 
 def is_number(kind: str) -> bool:
-    """Whether it can be added."""
+    """Tests if values of a type can be added."""
     return kind in (*WHOLE, FLOAT, DOUBLE) or decimal_of(kind) is not None

@@ -1,4 +1,4 @@
-"""Expressions in Spark's SQL, read as Spark 4.2 reads them."""
+"""Parser of Spark SQL expressions that reads them as Spark 4.2 does."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.tokenizer_core import Token, TokenType
 
 NUMBERS = ("none", "one", "two")
-# The digits of the least number of each type that a suffix may say.
+# Digits of the least number of each type that a literal's suffix may name.
 LEAST_OF = {"TINYINT": "128", "SMALLINT": "32768", "BIGINT": "9223372036854775808"}
-# Values that sqlglot leaves out, as they are those that a function takes without them.
+# Values that sqlglot omits when it writes a function, because they are its defaults.
 DEFAULTS = {"1": "regexp_extract", "yyyy-mm-dd hh:mm:ss": "unix", "both": "trim"}
-OPERATORS = (exp.RegexpLike, exp.Mod)  # which may be written as functions, and are written again as operators
+OPERATORS = (exp.RegexpLike, exp.Mod)  # sqlglot writes them as operators, even if read as functions
 VALUES = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING)
 
 
@@ -24,7 +24,7 @@ Build: TypeAlias = Callable[[Sequence[exp.Expr]], exp.Expr]
 
 
 def _as_written(name: str, least: int, most: int) -> Build:
-    """A call with so many arguments, which is written again as it was read."""
+    """Builds calls with `least` to `most` arguments that are written exactly as they were read."""
 
     def build(arguments: Sequence[exp.Expr]) -> exp.Expr:
         if not least <= len(arguments) <= most:
@@ -35,19 +35,22 @@ def _as_written(name: str, least: int, most: int) -> Build:
     return build
 
 
-def _of_a_unit(name: str, place: int) -> Build:
-    """The same where the unit of time is a column: sqlglot takes the name of the column for the unit."""
+def _with_unit(name: str, place: int) -> Build:
+    """Builds calls whose argument `place` is a unit of time. A column there is kept as written.
+
+    sqlglot itself would take the column's name for the unit.
+    """
 
     def build(arguments: Sequence[exp.Expr]) -> exp.Expr:
-        is_known = len(arguments) == 2 and isinstance(arguments[place], exp.Literal)
-        of: Build = Spark.Parser.FUNCTIONS[name] if is_known else _as_written(name, 2, 2)
-        return of(arguments)
+        is_literal = len(arguments) == 2 and isinstance(arguments[place], exp.Literal)
+        build_call: Build = Spark.Parser.FUNCTIONS[name] if is_literal else _as_written(name, 2, 2)
+        return build_call(arguments)
 
     return build
 
 
-# What sqlglot writes in another way that does not always mean the same: formats are dropped or translated, the
-# logarithm to 10 becomes a quotient of two others, a path of JSON gets what it lacks.
+# Functions that sqlglot would rewrite with a meaning that may differ. It drops or translates formats, turns the
+# logarithm to base 10 into a quotient of two logarithms, and completes JSON paths.
 AS_WRITTEN = {
     name: _as_written(name, least, most)
     for name, least, most in (
@@ -58,7 +61,7 @@ AS_WRITTEN = {
 
 
 class SparkTexts(Spark):
-    """sqlglot's Spark, where a quote that is written twice is a quote of the text: sqlglot takes it for two texts."""
+    """sqlglot's Spark dialect, corrected: a doubled quote inside a text is a quote, not the start of a second text."""
 
     class Tokenizer(Spark.Tokenizer):
         STRING_ESCAPES = ["'", '"', "\\"]  # noqa: RUF012  as sqlglot declares it
@@ -67,15 +70,15 @@ class SparkTexts(Spark):
         FUNCTIONS = {  # noqa: RUF012  as sqlglot declares it
             **Spark.Parser.FUNCTIONS,
             **AS_WRITTEN,
-            "TRUNC": _of_a_unit("TRUNC", 1),
-            "DATE_TRUNC": _of_a_unit("DATE_TRUNC", 0),
+            "TRUNC": _with_unit("TRUNC", 1),
+            "DATE_TRUNC": _with_unit("DATE_TRUNC", 0),
         }
 
 
 def parse_sql(sql: str, into: Any = None) -> exp.Expr:
-    r"""An expression as a tree.
+    r"""Parses an expression to a tree.
 
-    Raises `sqlglot.errors.SqlglotError`, what its parser makes of some broken texts, and ValueError.
+    Raises `sqlglot.errors.SqlglotError`, ValueError, and other errors of sqlglot's parser on some broken texts.
 
     >>> parse_sql("'it''s'").sql(dialect="spark"), parse_sql("'it' 's'").sql(dialect="spark")
     ("'it\\'s'", "CONCAT('it', 's')")
@@ -84,22 +87,22 @@ def parse_sql(sql: str, into: Any = None) -> exp.Expr:
     for node in [*tree.find_all(*OPERATORS)]:
         if isinstance(node.parent, exp.Binary | exp.BitwiseNot) and not isinstance(node.parent, exp.Connector):
             node.replace(exp.paren(node.copy()))
-    for name in (name for one in tree.find_all(exp.Lambda) for name in one.find_all(exp.Identifier)):
-        name.set("quoted", True)  # variables are names like those of columns, which are quoted
+    for name in (name for node in tree.find_all(exp.Lambda) for name in node.find_all(exp.Identifier)):
+        name.set("quoted", True)  # columns are quoted, so lambda variables must be, too
     for minus in [*tree.find_all(exp.Neg)]:
         if isinstance(cast := minus.this, exp.Cast) and cast.this.name == LEAST_OF.get(cast.to.sql()):
-            minus.replace(exp.cast(exp.Neg(this=cast.this.copy()), cast.to))  # the least number of its type
+            minus.replace(exp.cast(exp.Neg(this=cast.this.copy()), cast.to))  # the cast number is the least of its type
     return tree
 
 
 def levels(tree: exp.Expr, *kinds: type[exp.Expr]) -> int:
-    """How many operations lie within one another at most, of some kinds or (without) of all.
+    """Greatest depth of nested operations; only of these kinds, if any are named.
 
     >>> levels(parse_sql("a + b * c"), exp.Binary), levels(parse_sql("a + b + c + d"), exp.Binary)
     (2, 3)
     """
     most, left = 0, [(tree, 0)]
-    while left:  # without recursion, of which Python has a thousand levels
+    while left:  # not recursive, because Python limits recursion to a thousand levels
         node, above = left.pop()
         here = above + isinstance(node, kinds or exp.Expr)
         most = max(most, here)
@@ -107,12 +110,12 @@ def levels(tree: exp.Expr, *kinds: type[exp.Expr]) -> int:
     return most
 
 
-def lost(sql: str, written: str) -> str | None:
-    """A name, number or text of an expression that is no longer in it as it is written again; None: all are.
+def missing_value(sql: str, written: str) -> str | None:
+    """First column, number or text of `sql` that is missing in `written`, its rewritten form; None if none is.
 
-    Functions that take fewer arguments than they were given leave the others out.
+    sqlglot drops surplus arguments of functions.
 
-    >>> lost("first(x, y)", "FIRST(`x`)"), lost("first(x, y)", "FIRST(`x`, `y`)")
+    >>> missing_value("first(x, y)", "FIRST(`x`)"), missing_value("first(x, y)", "FIRST(`x`, `y`)")
     ('y', None)
     """
     left = Counter(_plain(token) for token in sqlglot.tokenize(written, read=SparkTexts))
@@ -125,12 +128,12 @@ def lost(sql: str, written: str) -> str | None:
 
 
 def _values(sql: str) -> Iterator[str]:
-    """Its columns, numbers and texts; not the names of functions and of types, nor parts of intervals and types."""
+    """Columns, numbers and texts of an expression, without names of functions, types, and parts of intervals."""
     tokens = sqlglot.tokenize(sql, read=SparkTexts)
     for number, token in enumerate(tokens):
-        before = {one.token_type for one in tokens[max(number - 2, 0) : number]}
+        before = {nearby.token_type for nearby in tokens[max(number - 2, 0) : number]}
         last = tokens[number - 1].token_type if number else None
-        is_called = [one.token_type for one in tokens[number + 1 : number + 2]] == [TokenType.L_PAREN]
+        is_called = [after.token_type for after in tokens[number + 1 : number + 2]] == [TokenType.L_PAREN]
         is_type = last in (TokenType.ALIAS, TokenType.DCOLON) or before & {TokenType.VARCHAR, TokenType.CHAR}
         is_half = last == TokenType.DOT and token.token_type is TokenType.NUMBER  # .5 is written as 0.5
         if token.token_type in VALUES and not (is_called or is_type or is_half or TokenType.INTERVAL in before):
@@ -138,6 +141,6 @@ def _values(sql: str) -> Iterator[str]:
 
 
 def _plain(token: Token) -> str:
-    """Its text, whatever its case, of a number without zeros before it."""
+    """A token's text in one case; numbers without leading zeros."""
     text = token.text.casefold()
     return text.lstrip("0") if token.token_type is TokenType.NUMBER else text

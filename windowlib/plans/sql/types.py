@@ -1,7 +1,7 @@
-"""The type of a SQL expression over columns of known types, for the part of SQL whose answers every engine shares.
+"""Types of SQL expressions over columns of known types, for the part of SQL that gives the same on every engine.
 
-An expression beyond it, or one over types that engines treat differently, is `Unproved`, with the reason. Types have
-Spark's names. The aggregates' results are typed as Spark types them.
+Other expressions, and types that engines treat differently, raise `Unproved` with the reason. Types have Spark's names.
+Results of aggregates have the types that Spark gives them.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from windowlib.plans.sql.kinds import (
 
 COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 ARITHMETIC = (exp.Add, exp.Sub, exp.Mul)
-LEAST = ("2147483648", "9223372036854775808")  # the digits of the least numbers of 32 and of 64 bits
+LEAST = ("2147483648", "9223372036854775808")  # digits of the least numbers of 32 and 64 bits
 EXACT_IN_FLOAT = 1 << 24
 
 
 def type_of(node: exp.Expr, columns: Mapping[str, str]) -> str:
-    """The type of an expression; `columns` gives the types of columns by name in lower case. Raises `Unproved`.
+    """Type of an expression. `columns` holds types of columns by name in lower case. Raises `Unproved`.
 
     >>> from windowlib.plans.sql.parser import parse_sql
     >>> type_of(parse_sql("sum(a) / count(*)"), {"a": "int"})
     'double'
     """
-    if found := call(node):
-        return _aggregate(node, found, columns)
+    if aggregate := call(node):
+        return _aggregate(node, aggregate, columns)
     match node:
         case exp.Paren() | exp.IgnoreNulls():
             return type_of(node.this, columns)
@@ -60,8 +60,8 @@ def type_of(node: exp.Expr, columns: Mapping[str, str]) -> str:
             return _rounded(node, columns)
         case exp.Filter():
             _condition(node.expression.this, columns)
-            given = found.arguments if (found := call(node.this)) else ()
-            values = (x for x in given if not isinstance(x, exp.Star))
+            arguments = inner.arguments if (inner := call(node.this)) else ()
+            values = (x for x in arguments if not isinstance(x, exp.Star))
             _refuse_behind_a_condition(x for x in values if type_of(x, columns) == BOOLEAN)
             return type_of(node.this, columns)
         case exp.Array():
@@ -143,11 +143,11 @@ def _all_boolean(node: exp.Expr, columns: Mapping[str, str]) -> str:
 
 
 def _refuse_behind_a_condition(parts: Iterable[exp.Expr]) -> None:
-    """Such an engine divides in rows for which Spark has decided before."""
+    """Refuses divisions after a condition: other engines divide also in rows that Spark skips by the condition."""
     for part in parts:
         if division := part.find(exp.Div):
             instead = "case when w <> 0 then v / w end"
-            raise Unproved(f"divides behind a condition ({_sql(division)}; numbers may do so: {instead})")
+            raise Unproved(f"divides behind a condition ({_sql(division)}; only numbers may do so: {instead})")
 
 
 def _like(node: exp.Like, columns: Mapping[str, str]) -> str:
@@ -157,16 +157,16 @@ def _like(node: exp.Like, columns: Mapping[str, str]) -> str:
 
 
 def operands(node: exp.Expr) -> list[exp.Expr]:
-    """What an operator, or a case of a value, compares or computes with."""
+    """Operands that an operator, or a `case` with a value, compares or computes with."""
     if isinstance(node, exp.Case):
         return [node.this, *(branch.this for branch in node.args["ifs"])] if node.this else []
     return [node.this, *_among(node)] if isinstance(node, exp.In | exp.Between) else [node.this, node.expression]
 
 
 def is_fraction(node: exp.Expr) -> bool:
-    """Whether it is a literal with digits after the point, which Spark takes for a double next to doubles."""
+    """Tests if a node is a literal with digits after the point. Next to doubles, Spark reads it as a double."""
     return _is_literal(node) and any(
-        not one.name.isdecimal() and not one.is_string for one in node.find_all(exp.Literal)
+        not literal.name.isdecimal() and not literal.is_string for literal in node.find_all(exp.Literal)
     )
 
 
@@ -179,7 +179,10 @@ def _among(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _compared(node: exp.Expr, parts: Sequence[exp.Expr], columns: Mapping[str, str]) -> str:
-    """Whether engines turn both sides into the same type: whole numbers, one type, or a number and a literal."""
+    """Types a comparison. Engines agree if they compare in the same type.
+
+    That holds for whole numbers, for values of equal type, and for a number with a literal.
+    """
     kinds = [type_of(part, columns) for part in parts]
     of_columns = {kind for part, kind in zip(parts, kinds, strict=True) if not _is_literal(part)}
     of_literals = {kind for part, kind in zip(parts, kinds, strict=True) if _is_literal(part)} - {NULL}
@@ -206,7 +209,7 @@ def _is_large(node: exp.Expr) -> bool:
 
 
 def _fits(kind: str, literal: str) -> bool:
-    """Whether a column of a type can be compared with a literal of another."""
+    """Tests if a column of one type can be compared with a literal of another type."""
     if kind == literal:
         return True
     if kind == FLOAT:
@@ -260,17 +263,17 @@ def _sum_or_product(node: exp.Expr, columns: Mapping[str, str]) -> str:
 def _rounded(node: exp.Round, columns: Mapping[str, str]) -> str:
     kind, digits = type_of(node.this, columns), node.args.get("decimals")
     if kind not in (DOUBLE, *WHOLE) or (digits is not None and not (digits.is_int and 0 <= int(digits.name) <= 15)):
-        raise Unproved(f"rounds {kind} in {_sql(node)}; of whole numbers and doubles, to 0 to 15 digits, it is proved")
+        raise Unproved(f"rounds {kind} in {_sql(node)}; proved are whole numbers and doubles, to 0 to 15 digits")
     return kind
 
 
-def _aggregate(node: exp.Expr, found: Call, columns: Mapping[str, str]) -> str:
-    proved = FUNCTIONS[found.name].proved
+def _aggregate(node: exp.Expr, aggregate: Call, columns: Mapping[str, str]) -> str:
+    proved = FUNCTIONS[aggregate.name].proved
     if proved is None:
         raise Unproved(f"uses {_sql(node)}")
-    if found.condition is not None:
-        _condition(found.condition, columns)
+    if aggregate.condition is not None:
+        _condition(aggregate.condition, columns)
     try:
-        return proved([NULL if isinstance(one, exp.Star) else type_of(one, columns) for one in found.arguments])
+        return proved([NULL if isinstance(x, exp.Star) else type_of(x, columns) for x in aggregate.arguments])
     except Unproved as refused:
         raise Unproved(refused.why if _sql(node) in refused.why else f"{refused.why} in {_sql(node)}") from None

@@ -1,5 +1,5 @@
-"""Aggregate functions of `[aggregates]`, described by group. Each has partial results that merge in any grouping and
-order. `windowlib.plans.aggregates.functions` collects them.
+"""Aggregate functions of `[aggregates]`, described by group. Their partial results merge in any grouping and order.
+`windowlib.plans.aggregates.functions` collects them.
 
     function.py   form of an aggregate function and of its parts
     basic.py      counts, sums, averages, extremes, first and last values, approximate distinct counts

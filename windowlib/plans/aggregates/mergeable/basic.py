@@ -29,7 +29,7 @@ from windowlib.plans.sql.kinds import (
     is_nested,
 )
 
-DISTINCT = (STRING, BOOLEAN, "date", *WHOLE)  # what engines write in the same way
+DISTINCT = (STRING, BOOLEAN, "date", *WHOLE)  # types whose text is the same on all engines
 
 
 def _average(total: Any, count: int) -> Any:
@@ -37,27 +37,27 @@ def _average(total: Any, count: int) -> Any:
 
 
 def arrived(x: Value, value: Value) -> dict[str, Any]:
-    """A value with what it is chosen by."""
+    """A value with its event time and arrival, which decide between values."""
     return {"timestamp_ms": value[TIMESTAMP], "arrival": value[ARRIVAL], "value": x["value"]}
 
 
-def arrival_order(one: Value) -> tuple[int, int]:
-    """What values are chosen by."""
-    return one["timestamp_ms"], one["arrival"]
+def arrival_order(held: Value) -> tuple[int, int]:
+    """Order in which values are chosen: by event time, then by arrival."""
+    return held["timestamp_ms"], held["arrival"]
 
 
-def chosen(one: Value | None) -> Any:
-    """The value that was chosen."""
-    return one and one["value"]
+def chosen(held: Value | None) -> Any:
+    """The chosen value; None without any."""
+    return held and held["value"]
 
 
 def added(a: Any, b: Any) -> Any:
-    """The sum of two values, either of which may be missing."""
+    """Sum of two values, either of which may be missing."""
     return b if a is None else a if b is None else a + b
 
 
 def rank(value: Any) -> Any:
-    """What values are ordered by: NaN is greater than every other number, null in a struct or array comes first.
+    """Sort key of a value. NaN is greater than every other number; null in a struct or array comes first.
 
     >>> rank(float("nan")) > rank(float("inf")), rank([None]) < rank([1])
     (True, True)
@@ -68,7 +68,7 @@ def rank(value: Any) -> Any:
         case dict():
             return rank(list(value.values()))
         case list():
-            return [(one is not None, rank(one) if one is not None else 0) for one in value]
+            return [(item is not None, rank(item) if item is not None else 0) for item in value]
     return value
 
 
@@ -89,8 +89,8 @@ def _latest(a: Any, b: Any) -> Any:
     return b if a is None or (b is not None and arrival_order(b) > arrival_order(a)) else a
 
 
-# Fields that may be null by their type, as they are once they were stored. Sail names an aggregate by its argument, and
-# refuses two of one name: here the name has {x} in it.
+# `nullif(…, null)` makes the fields nullable, as they are after storage. Sail names an aggregate by its argument and
+# refuses two of the same name; {x} in the struct keeps the names apart.
 ARRIVED = (
     f"'timestamp_ms', nullif({names.TIMESTAMP_MS}, null), 'arrival', nullif({names.ARRIVAL}, null), 'value', {{x}}"
 )
@@ -104,7 +104,7 @@ COUNT = PartialColumn(
     "count", "count({x}){filter}", "sum({p})", Fold(0, lambda held, x, value: held + 1, lambda a, b: a + b)
 )
 SUM = PartialColumn("sum", "sum({x}){filter}", "sum({p})", Fold(None, lambda held, x, value: added(held, x), added))
-# A sketch leaves an empty text out; a character for private use stands for it.
+# A sketch ignores empty texts, so a private-use character replaces them.
 _TEXT = "coalesce(nullif(cast({x} as string), ''), if({x} is null, null, '\ue000'))"
 SKETCH = PartialColumn("sketch", f"hll_sketch_agg({_TEXT}){{filter}}", "hll_union_agg({p})")
 
@@ -114,7 +114,7 @@ def _counted(kinds: Sequence[str]) -> str:
 
 
 def same(kinds: Sequence[str]) -> str:
-    """The type of its first argument."""
+    """Type of the first argument, which is also the result type."""
     return kinds[0]
 
 
@@ -125,7 +125,7 @@ def _ordered(kinds: Sequence[str]) -> str:
 
 
 def distinct_texts(kinds: Sequence[str]) -> str:
-    """Of sketches."""
+    """Result type of counts by sketch. Raises Unproved for types whose text differs between engines."""
     if kinds[0] not in DISTINCT:
         raise Unproved(f"counts distinct values of {kinds[0]}, which engines write differently,")
     return "bigint"
@@ -137,7 +137,7 @@ def _sketch(kinds: Sequence[str]) -> str:
 
 
 def summed(kinds: Sequence[str], most_digits: int = WIDEST_SUM) -> str:
-    """The type that Spark gives a sum."""
+    """Spark's type of a sum."""
     if kinds[0] in WHOLE:
         return "bigint"
     if kinds[0] in (FLOAT, DOUBLE):
@@ -158,7 +158,7 @@ def _averaged(kinds: Sequence[str]) -> str:
 
 
 BASIC = {
-    "count": Function((COUNT,), "{count}", "how many values there are, null aside", _counted, result="bigint"),
+    "count": Function((COUNT,), "{count}", "the number of values that are not null", _counted, result="bigint"),
     "sum": Function((SUM,), "{sum}", "the sum", summed, takes=NUMBER, rounds=True, typed_by="sum({x})"),
     "avg": Function(
         (SUM, COUNT),
@@ -187,7 +187,7 @@ BASIC = {
     "first": Function(
         (PartialColumn("first", f"min(named_struct({ARRIVED})){{filter}}", "min({p})", _EARLIEST),),
         "{first}.value",
-        "the first value by event time, then by arrival, null or not: `ignore nulls` leaves nulls out",
+        "the first value by event time, then by arrival; it may be null, unless you write `ignore nulls`",
         same,
         chosen,
         by_arrival=True,
@@ -198,7 +198,7 @@ BASIC = {
     "last": Function(
         (PartialColumn("last", f"max(named_struct({ARRIVED})){{filter}}", "max({p})", _LATEST),),
         "{last}.value",
-        "the last value by event time, then by arrival, null or not",
+        "the last value by event time, then by arrival; it may be null, unless you write `ignore nulls`",
         same,
         chosen,
         by_arrival=True,
@@ -209,15 +209,15 @@ BASIC = {
     "hll_sketch_agg": Function(
         (SKETCH,),
         "hll_union({sketch}, {sketch})",
-        "a sketch of the different values, for `hll_union_agg` and `hll_sketch_estimate` over several windows",
+        "a sketch of the distinct values, for `hll_union_agg` and `hll_sketch_estimate` over several windows",
         _sketch,
         result="binary",
     ),
-    # A sketch merged with itself: the estimate of one that was never merged differs a little from one that was.
+    # Merged and unmerged sketches give slightly different estimates, so every sketch is merged with itself.
     "approx_count_distinct": Function(
         (SKETCH,),
         "hll_sketch_estimate(hll_union({sketch}, {sketch}))",
-        "about how many different values there are",
+        "the approximate number of distinct values",
         distinct_texts,
         result="bigint",
     ),

@@ -1,7 +1,7 @@
-"""What an aggregate function is: small partial results that can be merged in any grouping and any order.
+"""Form of an aggregate function: small partial results that can be merged in any grouping and any order.
 
-Spark computes a *part* with SQL over the events of a slice; the plan that runs the operator folds the same part one
-value at a time. Both store it in the same column, so either continues what the other has stored.
+Spark computes a *part* with SQL over the events of a slice. The plan that runs the operator folds the same part one
+value at a time. Both store it in the same column, so each can continue the other's state.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from windowlib.plans import names
 
-TIMESTAMP, ARRIVAL = names.TIMESTAMP_MS, names.ARRIVAL  # of an element, next to its columns in its value
+TIMESTAMP, ARRIVAL = names.TIMESTAMP_MS, names.ARRIVAL  # keys of an element's value, next to its columns
 
 NUMBER, CONDITION, BITS = "a number", "a condition", "a whole number"
 
@@ -24,7 +24,7 @@ Proved = Callable[[Sequence[str]], str]
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """A part in Python: what it is of no values, with one value ``x`` of an element more, and of two parts together."""
+    """A part in Python: its value without elements, ``add`` for one more value ``x``, ``merge`` for two parts."""
 
     initial: Any
     add: Add
@@ -33,12 +33,11 @@ class Fold:
 
 @dataclass(frozen=True, slots=True)
 class PartialColumn:
-    """One partial column: `partial` is SQL of the arguments, `merge` is SQL of the partial column `{p}`.
+    """A partial column: `partial` is SQL over the arguments, `merge` is SQL over the partial column `{p}`.
 
-    `bounded`: it is an array of values, of which there may be too many.
-
-    `partial` has `{x}`, `{y}` for the arguments, and `{filter}`, or `{and_where}` after a condition of its own, where
-    the condition of ``filter (where …)`` goes.
+    - `{x}` and `{y}` in `partial` stand for the arguments.
+    - `{filter}` stands for ``filter (where …)``; `{and_where}` adds the same condition to an existing one.
+    - `bounded`: the column is an array of values whose number is limited.
     """
 
     name: str
@@ -50,21 +49,21 @@ class PartialColumn:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function: its parts, and their result, as SQL over the merged parts and as Python.
+    """An aggregate function: its parts, and its result as SQL over merged parts (`finish`) and in Python (`value`).
 
-    says:       what it gives, for the page of a definition's keys; `{name}` is its name
-    proved:     the type of its result on arguments of these types, or `Unproved`; None: only Spark computes it
-    arguments:  how many it takes
-    takes:      what its arguments must be, `NUMBER`, `CONDITION` or `BITS`; empty: anything
+    says:       description of the result, for the reference of a definition's keys
+    proved:     returns the result type for argument types, or raises `Unproved`; None: only Spark computes it
+    arguments:  the number of arguments
+    takes:      the kind of its arguments, `NUMBER`, `CONDITION` or `BITS`; empty: anything
     by_arrival: it chooses by (timestamp_ms, arrival)
-    orders_by:  it orders by its second argument, inside of a struct
-    rounds:     it computes with doubles, so that it may depend a little on the order in which they come, and the engine
-    normal:     it compares values, so that zeros are one whatever their sign, and NaN is one
-    share:      its second argument is a literal, 0 to 1
-    typed_by:   SQL over events, of the type that decides how it is computed, or what it gives
-    stored:     a pattern: that type in the type of the first part, as group 1
-    result:     the type of its result; of what `typed_by` says, if this is empty
-    element:    SQL of what a fold is given of an element; it is not given null
+    orders_by:  it orders by its second argument, inside a struct
+    rounds:     it computes with doubles, so results may differ slightly by the order of values and by engine
+    normal:     it compares values, so both zeros count as equal, and so do all NaNs
+    share:      its second argument is a literal from 0 to 1
+    typed_by:   SQL over events whose type decides the computation or the result
+    stored:     pattern that finds that type, as group 1, in the type of the first part
+    result:     the type of its result; empty: the type of `typed_by`
+    element:    SQL of the value `x` that a fold gets of an element; elements with null are skipped
     """
 
     parts: tuple[PartialColumn, ...]
@@ -86,15 +85,15 @@ class Function:
 
     @property
     def folds(self) -> bool:
-        """Whether it can be computed one value at a time, without Spark."""
+        """Tests if it can be computed one value at a time, without Spark."""
         return all(part.fold for part in self.parts)
 
     @property
     def sorts(self) -> bool:
-        """Whether Spark puts its values in order at the end, however its parts were computed."""
+        """Tests if Spark sorts its values at the end, regardless of the computation of its parts."""
         return "array_sort(" in self.finish
 
     def type_in(self, stored: str) -> str | None:
-        """The type that decides, from that of the stored first part."""
-        found = re.fullmatch(self.stored, stored)
-        return found[1] if found else None
+        """The type that `typed_by` gives, read from the type of the stored first part."""
+        match = re.fullmatch(self.stored, stored)
+        return match[1] if match else None

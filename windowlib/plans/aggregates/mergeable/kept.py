@@ -1,6 +1,6 @@
-"""Aggregates that keep values of a window: distinct counts, sets, lists, percentiles. Exact, up to so many values.
+"""Exact aggregates that keep the values of a window: distinct counts, sets, lists, percentiles.
 
-A window that keeps more than `AggregateSet.most_values` ends the run: see `windowlib.plans.aggregates.bounds`.
+A window that keeps more than `AggregateSet.most_values` values ends the run (`windowlib.plans.aggregates.bounds`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from windowlib.plans.sql.kinds import DOUBLE, Unproved, is_nested, is_number
 
 def _is_in(x: Any, held: Sequence[Any]) -> bool:
     if isinstance(x, float | dict | list):
-        return any(rank(x) == rank(one) for one in held)
+        return any(rank(x) == rank(value) for value in held)
     return x in held
 
 
@@ -26,7 +26,7 @@ def _joined(*, distinct: bool) -> Fold:
         return held if distinct and _is_in(x, held) else [*held, x]
 
     def merge(a: list[Any], b: list[Any]) -> list[Any]:
-        return a + [one for one in b if not (distinct and _is_in(one, a))]
+        return a + [x for x in b if not (distinct and _is_in(x, a))]
 
     return Fold([], add, merge)
 
@@ -88,7 +88,7 @@ def _numbers(kinds: Sequence[str]) -> str:
 
 
 def _percentile(values: Sequence[float], at: float) -> float | None:
-    """The value at a share of the way through sorted values, between two of them where it lies there."""
+    """Value at the share `at` of the sorted values, interpolated between neighbours."""
     if not values:
         return None
     in_order = sorted(values, key=rank)
@@ -100,7 +100,7 @@ def _percentile(values: Sequence[float], at: float) -> float | None:
 
 
 def _at(share: str) -> str:
-    """The same as SQL."""
+    """`_percentile` as SQL."""
     position = f"({share} * (size(s) - 1))"
     low, high = (f"try_element_at(s, greatest(cast({side}({position}) as int) + 1, 1))" for side in ("floor", "ceil"))
     between = f"(ceil({position}) - {position}) * {low} + ({position} - floor({position})) * {high}"
@@ -109,7 +109,7 @@ def _at(share: str) -> str:
 
 
 def _in_order(held: Sequence[Any]) -> list[Any]:
-    return [one["value"] for one in sorted(held, key=arrival_order)]
+    return [entry["value"] for entry in sorted(held, key=arrival_order)]
 
 
 def _one(kinds: Sequence[str]) -> str:
@@ -118,7 +118,7 @@ def _one(kinds: Sequence[str]) -> str:
 
 
 def _mode(held: Sequence[Any]) -> Any:
-    """The first of the most frequent values in ascending order."""
+    """Least of the most frequent values."""
     runs = [[*run] for _, run in groupby(sorted(held, key=rank), key=rank)]
     return max(runs, key=len)[0] if runs else None
 
@@ -127,7 +127,7 @@ KEPT = {
     "count_distinct": Function(
         (_SET,),
         "cast(size({kept}) as bigint)",
-        "how many different values there are: `count(distinct x)`",
+        "the number of distinct values: `count(distinct x)`",
         _equal,
         len,
         result="bigint",
@@ -138,7 +138,7 @@ KEPT = {
     "collect_set": Function(
         (_SET,),
         "array_sort({kept})",
-        "the different values, in ascending order",
+        "the distinct values, in ascending order",
         _array,
         lambda held: sorted(held, key=rank),
         normal=True,
@@ -159,7 +159,7 @@ KEPT = {
     "mode": Function(
         (_VALUES,),
         f"aggregate(array_sort({{kept}}), {_NONE_YET}, (a, x) -> {_ONE_MORE}).mode",
-        "the most frequent value; of several the least",
+        "the most frequent value; of equally frequent ones the least",
         _one,
         _mode,
         normal=True,
@@ -169,7 +169,7 @@ KEPT = {
     "median": Function(
         (_NUMBERS,),
         _at("0.5D"),
-        "the value in the middle, or between the two that are",
+        "the middle value, interpolated between neighbours",
         _numbers,
         lambda held: _percentile(held, 0.5),
         takes=NUMBER,
@@ -180,7 +180,7 @@ KEPT = {
     "percentile": Function(
         (_NUMBERS,),
         _at("cast({y} as double)"),
-        "the value at `y`, 0 to 1, of the way through the sorted values, or between the two that are",
+        "the value at the share `y`, 0 to 1, of the sorted values, interpolated between neighbours",
         lambda kinds: _numbers(kinds[:1]),
         lambda held, at: _percentile(held, float(at)),
         arguments=2,

@@ -1,4 +1,4 @@
-"""Conditions, bits, and the value next to the least or greatest of another."""
+"""Conditions, bits, and the value next to the least or greatest value of another column."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _by(held: Value) -> Any:
     return rank(held["by"]), *arrival_order(held)
 
 
-def _given(x: Value, value: Value) -> dict[str, Any]:
+def _candidate(x: Value, value: Value) -> dict[str, Any]:
     return {"by": x["by"], **arrived(x, value)}
 
 
@@ -56,12 +56,12 @@ def _ordered_by(kinds: Sequence[str]) -> str:
 
 def _next_to(extreme: str, combine: Callable[[Any, Any], Any], which: str) -> Function:
     held = f"case when true{{and_where}} and {{y}} is not null then named_struct('by', {{y}}, {ARRIVED}) end"
-    fold = Fold(None, lambda one, x, value: combine(one, _given(x, value)), combine)
+    fold = Fold(None, lambda held, x, value: combine(held, _candidate(x, value)), combine)
     return Function(
         (PartialColumn("held", f"{extreme}({held})", f"{extreme}({{p}})", fold),),
         "{held}.value",
-        f"`x` where `y` is {'least' if extreme == 'min' else 'greatest'}, null or not; of several the {which} by event"
-        " time, then by arrival; null in `y` is left out",
+        f"the value of `x`, possibly null, where `y` is {'least' if extreme == 'min' else 'greatest'}; of equal `y` the"
+        f" {which} by event time, then by arrival; rows with null in `y` do not count",
         _ordered_by,
         chosen,
         arguments=2,
@@ -77,7 +77,7 @@ LOGIC = {
     "bool_and": Function(
         (_native("bool_and", "all", and_),),
         "{all}",
-        "whether all are true",
+        "true if all values are true",
         _conditions,
         takes=CONDITION,
         result=BOOLEAN,
@@ -85,7 +85,7 @@ LOGIC = {
     "bool_or": Function(
         (_native("bool_or", "some", or_),),
         "{some}",
-        "whether any is true",
+        "true if any value is true",
         _conditions,
         takes=CONDITION,
         result=BOOLEAN,
@@ -94,15 +94,15 @@ LOGIC = {
         name: Function(
             (_native(name, "bits", combine),),
             "{bits}",
-            f"{says} of whole numbers",
+            f"{says} of the whole numbers",
             _bits,
             takes=BITS,
             typed_by=f"{name}({{x}})",
         )
         for name, says, combine in (
-            ("bit_and", "the bits that all have", and_),
-            ("bit_or", "the bits that any has", or_),
-            ("bit_xor", "the bits that an odd number has", xor),
+            ("bit_and", "the bits set in all", and_),
+            ("bit_or", "the bits set in any", or_),
+            ("bit_xor", "the bits set in an odd number", xor),
         )
     },
     "min_by": _next_to("min", _lower, "first"),

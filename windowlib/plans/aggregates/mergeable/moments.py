@@ -1,8 +1,8 @@
-"""Variances, covariances, correlation: counts, means and sums of squared distances from them, in doubles.
+"""Variances, covariances and correlation, from counts, means and sums of squared distances from the mean, in doubles.
 
-Two groups merge by the distance of their means, as in Welford's and Chan's formulas, so nothing cancels out that is
-large: ``m2 = a.m2 + b.m2 + (b.mean - a.mean)^2 * a.n * b.n / (a.n + b.n)``. A mean is held between the least and the
-greatest value, so the variance of equal values is 0.
+Two groups merge by the distance of their means, as in Welford's and Chan's formulas, so no large numbers cancel out:
+``m2 = a.m2 + b.m2 + (b.mean - a.mean)^2 * a.n * b.n / (a.n + b.n)``. A mean is limited to the range from the least to
+the greatest value, so the variance of equal values is 0.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ Moments = Mapping[str, float]
 
 
 def _struct(fields: Mapping[str, str]) -> str:
-    """A struct of doubles that may be null by their type, as they are once they were stored."""
+    """SQL of a struct of nullable doubles, the type that storage returns."""
     types = ", ".join(f"{name}: double" for name in fields)
     return f"cast(named_struct({', '.join(f'{name!r}, {sql}' for name, sql in fields.items())}) as struct<{types}>)"
 
 
 def _held(mean: str, x: str) -> str:
-    """An average between the least and the greatest of what it is of."""
+    """SQL of an average, limited to the range from the least to the greatest value."""
     return f"coalesce(least(greatest({mean}, min({x})), max({x})), 0D)"
 
 
-def _distances(product: str, *of: str) -> str:
-    """The sum of products of distances: NaN of what is not finite, 0 of equal numbers, however great."""
-    different = dict.fromkeys(of)
+def _distances(product: str, *values: str) -> str:
+    """SQL of a sum of products of distances: NaN if a value is not finite, exactly 0 if all values are equal."""
+    different = dict.fromkeys(values)
     infinite = " or ".join(f"bool_or(not abs({x}) < double('Infinity'))" for x in different)
     equal = " or ".join(f"min({x}) = max({x})" for x in different)
     cases = f"when {infinite} then double('NaN') when {equal} then 0D"
-    return f"case {cases} else coalesce({product} * count({of[0]}), 0D) end"
+    return f"case {cases} else coalesce({product} * count({values[0]}), 0D) end"
 
 
 def _merged(means: Sequence[str], products: Mapping[str, tuple[str, str]]) -> str:
-    """SQL that merges structs of n, means, and sums of products of the distances from two means."""
+    """SQL that merges structs of n, means, and sums of products of distances from two means."""
     share = "(b.n / (a.n + b.n))"
     fields = {"n": "a.n + b.n"}
     fields |= {mean: f"a.{mean} + (b.{mean} - a.{mean}) * {share}" for mean in means}
     fields |= {
-        name: f"a.{name} + b.{name} + (b.{one} - a.{one}) * (b.{other} - a.{other}) * a.n * {share}"
-        for name, (one, other) in products.items()
+        name: f"a.{name} + b.{name} + (b.{left} - a.{left}) * (b.{right} - a.{right}) * a.n * {share}"
+        for name, (left, right) in products.items()
     }
     nothing = _struct(dict.fromkeys(fields, "0D"))
     choice = f"case when a.n = 0D then b when b.n = 0D then a else {_struct(fields)} end"
@@ -52,7 +52,7 @@ def _merged(means: Sequence[str], products: Mapping[str, tuple[str, str]]) -> st
 
 
 def _fold(
-    means: Sequence[str], products: Mapping[str, tuple[str, str]], of: Callable[[Any], Mapping[str, float]]
+    means: Sequence[str], products: Mapping[str, tuple[str, str]], means_of: Callable[[Any], Mapping[str, float]]
 ) -> Fold:
     nothing = dict.fromkeys(("n", *means, *products), 0.0)
 
@@ -63,18 +63,18 @@ def _fold(
         merged = {"n": a["n"] + b["n"]}
         merged |= {mean: a[mean] + (b[mean] - a[mean]) * share for mean in means}
         merged |= {
-            name: a[name] + b[name] + (b[one] - a[one]) * (b[other] - a[other]) * a["n"] * share
-            for name, (one, other) in products.items()
+            name: a[name] + b[name] + (b[left] - a[left]) * (b[right] - a[right]) * a["n"] * share
+            for name, (left, right) in products.items()
         }
         return merged
 
     def add(held: Moments, x: Any, value: Any) -> Moments:
-        means_of_one = of(x)
-        # NaN of what is not finite; never -0.0, which Sail takes for another number than 0.
+        own_means = means_of(x)
+        # NaN if a value is not finite; never -0.0, which Sail distinguishes from 0.
         distances = {
-            name: 0.0 + 0.0 * means_of_one[one] + 0.0 * means_of_one[other] for name, (one, other) in products.items()
+            name: 0.0 + 0.0 * own_means[left] + 0.0 * own_means[right] for name, (left, right) in products.items()
         }
-        return merge(held, {"n": 1.0, **means_of_one, **distances})
+        return merge(held, {"n": 1.0, **own_means, **distances})
 
     return Fold(nothing, add, merge)
 
@@ -157,21 +157,21 @@ def _correlation(held: Moments) -> float | None:
 
 
 MOMENTS = {
-    "var_pop": _of_one(0, root=False, says="the variance of all"),
-    "var_samp": _of_one(1, root=False, says="the variance that a sample lets expect; null of one value"),
-    "stddev_pop": _of_one(0, root=True, says="the standard deviation of all"),
-    "stddev_samp": _of_one(1, root=True, says="the standard deviation that a sample lets expect; null of one value"),
+    "var_pop": _of_one(0, root=False, says="the population variance"),
+    "var_samp": _of_one(1, root=False, says="the sample variance (n − 1); null for a single value"),
+    "stddev_pop": _of_one(0, root=True, says="the population standard deviation"),
+    "stddev_samp": _of_one(1, root=True, says="the sample standard deviation (n − 1); null for a single value"),
     "covar_pop": _of_two(
-        f"({{moments}}.xy / {_POPULATION})", "the covariance of pairs", lambda held: _part(held, "xy", 0)
+        f"({{moments}}.xy / {_POPULATION})", "the population covariance of pairs", lambda held: _part(held, "xy", 0)
     ),
     "covar_samp": _of_two(
         f"({{moments}}.xy / {_SAMPLE})",
-        "the covariance that a sample of pairs lets expect; null of one pair",
+        "the sample covariance of pairs (n − 1); null for a single pair",
         lambda held: _part(held, "xy", 1),
     ),
     "corr": _of_two(
         "({moments}.xy / nullif(sqrt({moments}.xx) * sqrt({moments}.yy), 0D))",
-        "the correlation of pairs; null where one of them is always the same",
+        "the correlation of pairs; null if all `x` or all `y` are equal",
         _correlation,
     ),
 }

@@ -1,7 +1,7 @@
-"""How many events of a window came since a batch, which says whether what was added with that batch holds them all.
+"""Number of a window's events since a batch. It shows if the aggregates added with that batch cover all events.
 
-It is stored next to the aggregates of its batch and merged as they are: no plan knows of it. Rows of state from before
-that batch lack it, and null adds nothing. So it is the number of a window's events exactly where all came since.
+The count is stored and merged like any aggregate, so plans need no extra code for it. State rows from before that batch
+lack it, and null adds nothing. So it equals the number of the window's events only if all of them came since the batch.
 """
 
 from __future__ import annotations
@@ -12,6 +12,6 @@ from windowlib.plans.aggregates.mergeable.function import Function
 NAME = "since_batch"
 SINCE = {
     NAME: Function(
-        (COUNT,), "(coalesce({count}, 0) = elements)", "whether all events came since a batch", result="boolean"
+        (COUNT,), "(coalesce({count}, 0) = elements)", "true if all events came since a batch", result="boolean"
     )
 }

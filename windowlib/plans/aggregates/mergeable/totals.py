@@ -1,8 +1,8 @@
-"""Sums that may not fit, and products.
+"""Sums that may overflow, and products. Both are null without values.
 
-A sum of whole numbers is kept in 38 digits, so that the result does not depend on the order in which it grew:
-null where its type cannot hold it. A product is kept as a mantissa between 1 and 2 and a power of two, so that no part
-of it leaves the range of doubles while the whole does not; both are null of no values.
+A sum of whole numbers is kept in 38 digits, so it does not depend on the order of addition. The result is null if it
+does not fit its type. A product is kept as a mantissa between 1 and 2 and a power of two, so partial products cannot
+leave the range of doubles.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _X = "cast(case when true{and_where} then {x} end as double)"
 _EXPONENT = (
     f"case when {_X} = 0D or not abs({_X}) < double('Infinity') then 0D else least(floor(log2(abs({_X}))), 1023D) end"
 )
-# Powers of two are exact, and so is what is divided by them.
+# Powers of two are exact, and so is division by them.
 _ONE = f"named_struct('m', {_X} / pow(2D, {_EXPONENT}), 'e', cast({_EXPONENT} as double))"
 _NOTHING = "cast(named_struct('m', null, 'e', null) as struct<m: double, e: double>)"
 _LARGE = "abs(a.m * b.m) >= 2D"
@@ -32,14 +32,14 @@ _TIMES = (
 )
 _HALF = "floor({product}.e / 2D)"
 _FINISH = (
-    "case when {product}.m = 0D or not abs({product}.m) < double('Infinity') then {product}.m"  # whatever the exponent
+    "case when {product}.m = 0D or not abs({product}.m) < double('Infinity') then {product}.m"  # for any exponent
     f" when {{product}}.m is not null then {{product}}.m * pow(2D, greatest({_HALF}, -1070D))"
     f" * pow(2D, least({{product}}.e - greatest({_HALF}, -1070D), 1023D)) end"
 )
 
 
 def _all(values: str) -> str:
-    """The product of an array of them."""
+    """SQL of the product of an array of scaled numbers."""
     return f"aggregate({values}, {_NOTHING}, (a, b) -> {_TIMES})"
 
 
@@ -51,7 +51,7 @@ def _scaled(value: float) -> dict[str, float]:
 
 
 def _times(a: Scaled | None, b: Scaled | None) -> Scaled | None:
-    if a is None or b is None or a["m"] is None or b["m"] is None:  # as Spark stores it of no values
+    if a is None or b is None or a["m"] is None or b["m"] is None:  # Spark stores this if there are no values
         return b if a is None or a["m"] is None else a
     product = a["m"] * b["m"]
     large = not abs(product) < 2
@@ -74,7 +74,7 @@ def _numbers(kinds: Sequence[str]) -> str:
 
 
 def _nothing(*_: Any) -> None:
-    """A column of nulls that keeps the type of the sum."""
+    """Fold of a column that is always null; it only stores the type of the sum."""
 
 
 def _fitting(_: None, total: Any) -> Any:
@@ -96,7 +96,7 @@ TOTALS = {
             ),
         ),
         "try_cast({sum} as {type})",
-        "the sum; null of whole numbers where it is beyond 64 bits",
+        "the sum; null if a sum of whole numbers exceeds 64 bits",
         summed,
         _fitting,
         takes=NUMBER,
