@@ -627,7 +627,7 @@ def test_names_of_files_that_are_not_read_as_utf_8(pipeline: Path) -> None:
     command = [sys.executable, "-P", "-m", "windowlib", "plan", str(pipeline)]
     ended = subprocess.run(command, env=ascii_only, capture_output=True, text=True)
     assert (ended.returncode, ended.stdout) == (USER, "")
-    assert "names of files as ascii here, and the engines read UTF-8: set PYTHONUTF8=1" in ended.stderr
+    assert "file names as ascii here, but the engines read them as UTF-8: set PYTHONUTF8=1" in ended.stderr
 
 
 ALL_CLOSED = pytest.mark.long("all three streams are closed in make test, these two of them")

@@ -70,15 +70,15 @@ def test_on_a_terminal_it_stands_at_the_bottom_while_it_is_done() -> None:
     ("command", "slow", "says"),
     [
         ("maintain", "windowlib.maintenance.maintain.maintain", "maintaining the tables"),
-        ("maintain --dry-run", "windowlib.maintenance.maintain.forecast", "looking what is superfluous"),
+        ("maintain --dry-run", "windowlib.maintenance.maintain.forecast", "looking for superfluous files"),
         ("report", "windowlib.pages.site.report", "building the page of clicks"),
         ("late list", "windowlib.inspection.lineage.cuts.cut", "reading late events"),
         ("late what-if", "windowlib.inspection.lineage.cuts.cut", "reading late events"),
-        ("restore --dry-run", "windowlib.decisions.restore.forecast_restore", "looking what it would do"),
+        ("restore --dry-run", "windowlib.decisions.restore.forecast_restore", "preparing the forecast"),
         (
             "rollback --to-batch 1 --dry-run",
             "windowlib.decisions.rollback.forecast_rollback",
-            "looking what it would do",
+            "preparing the forecast",
         ),
     ],
 )

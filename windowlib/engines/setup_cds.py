@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windowlib.engines import jvm, spark
-from windowlib.engines.cache import cache_folder, made_cache_folder
+from windowlib.engines.cache import cache_folder, writable_cache_folder
 from windowlib.engines.setup_java import find_java
 from windowlib.model.errors import WindowError
 
@@ -63,7 +63,7 @@ def make() -> Path:
     find_java()
     file = jvm.archive()
     if not jvm.archive_fits(spark.settings_of("local[*]", {})):
-        _remove_left_behind(made_cache_folder())
+        _remove_left_behind(writable_cache_folder())
         file.unlink(missing_ok=True)  # Java cannot write one while it uses one
         with tempfile.TemporaryDirectory(prefix=TRAINING, dir=cache_folder()) as folder:  # on the disk of the cache
             _train(Path(folder), made := Path(folder) / file.name)
