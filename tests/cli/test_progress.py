@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from tests.support.clicks import clicks
 from windowlib.cli.main import app
 from windowlib.cli.progress import INTERVAL, progress
-from windowlib.engines.tasks import followed
+from windowlib.engines.tasks import task_progress
 from windowlib.model.errors import InvalidSpec
 
 
@@ -106,7 +106,7 @@ def test_how_far_the_engine_is(spark: SparkSession, request: pytest.FixtureReque
     """Spark counts the tasks of its stages; Sail does not say."""
     heard, on_spark = list[str](), request.config.getoption("--engine") == "spark"
     rows = 3_000_000 if on_spark else 300_000
-    with followed(spark) as far:
+    with task_progress(spark) as far:
         job = threading.Thread(target=spark.range(0, rows, 1, 9).selectExpr("sum(hash(id))").collect)
         job.start()
         while job.is_alive():

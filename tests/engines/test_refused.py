@@ -15,7 +15,7 @@ from windowlib.cli.exits import UNEXPECTED, USER, exit_code
 from windowlib.definition.definition import InvalidDefinition
 from windowlib.engines.connect import Unreachable
 from windowlib.engines.jvm import JvmEnded
-from windowlib.engines.jvm_output import STDERR, listening
+from windowlib.engines.jvm_output import STDERR, captured_stderr
 from windowlib.engines.refused_settings import refusals_named
 from windowlib.model.errors import InvalidSpec, WindowError
 
@@ -114,15 +114,15 @@ def test_what_spark_does_not_say_stays_as_it_is() -> None:
 
 def test_words_are_kept_until_a_process_is_up(capfd: pytest.CaptureFixture[str]) -> None:
     assert sys.__stderr__.fileno() == STDERR if sys.__stderr__ else True
-    with listening() as words:
+    with captured_stderr() as words:
         ended = subprocess.Popen(
-            ["sh", "-c", "echo WARNING: a >&2; echo no such master >&2; exit 1"], stderr=words.given
+            ["sh", "-c", "echo WARNING: a >&2; echo no such master >&2; exit 1"], stderr=words.write_end
         )
     assert ended.wait(60) == 1
     assert words.reason() == "no such master"
     assert capfd.readouterr().err == ""
-    with listening() as words:
-        up = subprocess.Popen(["sh", "-c", "echo one >&2; read x; echo two >&2"], stdin=-1, stderr=words.given)
+    with captured_stderr() as words:
+        up = subprocess.Popen(["sh", "-c", "echo one >&2; read x; echo two >&2"], stdin=-1, stderr=words.write_end)
     assert up.stdin
     words.pass_on()
     up.stdin.write(b"go\n")

@@ -43,7 +43,7 @@ def ask(times: int) -> None:
 
 def test_another_server_takes_over(spark: object) -> None:
     first = sail.session()
-    ask(sail.ASKED_AT_MOST)
+    ask(sail.MOST_USES)
     assert sail.session() is not first
     assert first.range(3).count() == 3
     assert sail.is_sail(first)
@@ -54,9 +54,9 @@ def test_another_server_takes_over(spark: object) -> None:
 def test_rows_of_an_earlier_session_stay_readable_and_their_server_ends_after_them(
     spark: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sail, "ASKED_AT_MOST", 1)
+    monkeypatch.setattr(sail, "MOST_USES", 1)
     rows = sail.session().range(3)
-    session, server = weakref.ref(rows.sparkSession), sail._serves
+    session, server = weakref.ref(rows.sparkSession), sail._current
     assert server is not None
     client = weakref.ref(server.client)
     ask(3)

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from tests.support.clicks import CLICKS, START_MS, arrive, clicks
 from windowlib.engines import sail_requests
 from windowlib.engines.sail import is_sail
-from windowlib.engines.sail_requests import trees
+from windowlib.engines.sail_requests import with_trees
 from windowlib.engines.sail_sql import tree_of
 from windowlib.runs.advance import advance
 
@@ -126,7 +126,7 @@ def test_a_batch_on_sail_asks_for_few_schemas_and_leaves_no_text_to_parse(
         pytest.skip("counts what Sail is asked")
     definition = clicks(tmp_path, 0, text)
     sent: list[Message] = []
-    monkeypatch.setattr(sail_requests, "trees", lambda request: sent.append(trees(request)) or request)
+    monkeypatch.setattr(sail_requests, "trees", lambda request: sent.append(with_trees(request)) or request)
     for number in (1, 2):
         sent.clear()
         arrive(tmp_path, number, [{"id": f"{number}", "user": "ann", "at_ms": START_MS + number * 600_000, "value": 1}])

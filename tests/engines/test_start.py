@@ -154,11 +154,11 @@ def test_no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_settled_elsewhere_is_left_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for other in jvm.SETTLED_ELSEWHERE:
         monkeypatch.delenv(other, raising=False)
-    assert jvm.ours_to_start("local[2]", {})
-    assert not jvm.ours_to_start("spark://host:7077", {})
-    assert not jvm.ours_to_start("local[2]", {"spark.driver.extraLibraryPath": "/usr/lib"})
+    assert jvm.can_start_directly("local[2]", {})
+    assert not jvm.can_start_directly("spark://host:7077", {})
+    assert not jvm.can_start_directly("local[2]", {"spark.driver.extraLibraryPath": "/usr/lib"})
     monkeypatch.setenv(name, "something")
-    assert not jvm.ours_to_start("local[2]", {})
+    assert not jvm.can_start_directly("local[2]", {})
 
 
 @pytest.mark.long("a cold run more; those of README are compared with what they print")

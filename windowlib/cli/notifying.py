@@ -58,7 +58,7 @@ def planning(definition: Definition, is_well: Callable[[], bool]) -> Iterator[No
 def notify_of(
     definition: Definition, error: Exception | None = None, *, is_well: bool = False, command: Command | None = None
 ) -> None:
-    """Sends the notices that are due. An error that is retried, or that another run or a decision settles, is none.
+    """Sends the notices that are due. An error is no failure if it is retried, or another run or a decision settles it.
 
     `command` is the command whose error is kept for the pages; with None, no error is kept. If the pipeline has no
     tables and may not use its folder, nothing is kept or sent: the content of the folder is not its own.

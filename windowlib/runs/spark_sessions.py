@@ -98,7 +98,7 @@ class Remote:
 
         if self._session is None:
             wanted = self.definition.spark
-            self._session = connect.session(wanted.master, spark.of_a_session(), wanted.conf)
+            self._session = connect.session(wanted.master, spark.session_settings(), wanted.conf)
             spark.remember_most_tasks(self._session)
             ship(self._session)  # its workers may not have the package
         return self._session
