@@ -1,4 +1,4 @@
-"""What a command says while it works."""
+"""Progress that a command prints while it works."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from windowlib.engines.tasks import task_progress
 from windowlib.model.errors import InvalidSpec
 
 
-def test_without_a_terminal_a_line_now_and_then(
+def test_without_a_terminal_a_line_is_printed_at_each_interval(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(INTERVAL, "100ms")
@@ -42,7 +42,7 @@ def test_without_a_terminal_a_line_now_and_then(
     assert capsys.readouterr().err == ""  # nothing after the block
 
 
-def test_what_is_over_soon_says_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_short_step_prints_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     for interval in (None, "0s"):
         monkeypatch.delenv(INTERVAL, raising=False) if interval is None else monkeypatch.setenv(INTERVAL, interval)
         with progress(Console()) as say:
@@ -51,13 +51,13 @@ def test_what_is_over_soon_says_nothing(capsys: pytest.CaptureFixture[str], monk
     assert capsys.readouterr() == ("", "")
 
 
-def test_an_interval_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_interval_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(INTERVAL, "often")
     with pytest.raises(InvalidSpec, match='WINDOWLIB_PROGRESS "often" is not a duration'), progress(Console()):
         pass
 
 
-def test_on_a_terminal_it_stands_at_the_bottom_while_it_is_done() -> None:
+def test_a_terminal_shows_the_step_at_its_bottom() -> None:
     screen = Console(file=io.StringIO(), force_terminal=True, width=80)
     with progress(screen) as say:
         say(lambda: "computing 3 files")
@@ -82,10 +82,10 @@ def test_on_a_terminal_it_stands_at_the_bottom_while_it_is_done() -> None:
         ),
     ],
 )
-def test_what_takes_long_says_what_it_does(
+def test_slow_commands_report_their_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, slow: str, says: str
 ) -> None:
-    """Minutes of silence in a log look as if it hung."""
+    """A log without lines for minutes looks as if the command hung."""
 
     def takes_long(*_: object, **__: object) -> None:
         time.sleep(0.1)
@@ -102,8 +102,8 @@ def test_what_takes_long_says_what_it_does(
 
 @pytest.mark.spark
 @pytest.mark.both
-def test_how_far_the_engine_is(spark: SparkSession, request: pytest.FixtureRequest) -> None:
-    """Spark counts the tasks of its stages; Sail does not say."""
+def test_progress_of_the_tasks_of_an_engine(spark: SparkSession, request: pytest.FixtureRequest) -> None:
+    """Spark reports the tasks of its stages; Sail reports none."""
     heard, on_spark = list[str](), request.config.getoption("--engine") == "spark"
     rows = 3_000_000 if on_spark else 300_000
     with task_progress(spark) as far:

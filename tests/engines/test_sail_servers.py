@@ -1,4 +1,4 @@
-"""Sail's servers take turns, as each keeps memory for good; computations do not notice."""
+"""Sail's servers take turns, because each keeps memory for good. Computations are not affected."""
 
 import gc
 import os
@@ -78,7 +78,7 @@ NOTICED = pytest.mark.long("it shows that the other, which is in make test, woul
     "changes", [pytest.param({}, id="as it is"), pytest.param({LASTS: "1"}, id="a second", marks=NOTICED)]
 )
 def test_a_session_outlasts_a_pause(changes: dict[str, str]) -> None:
-    """For a century; for as long as the setting says, which the second case is to show."""
+    """The session lasts a century. The second case shows that the setting has an effect."""
     program = PAUSE.format(changes=changes)
     ended = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=False)
     assert ("is not running" in ended.stderr) == bool(changes)

@@ -1,4 +1,4 @@
-"""Sail is given trees in the place of SQL: they mean what the texts mean to Spark, and a batch asks for few of them."""
+"""Trees that Sail gets instead of SQL: they mean what the texts mean to Spark, and a batch makes few requests."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_tree_means_what_the_text_means(spark: SparkSession) -> None:
 
 
 @pytest.mark.parametrize("sql", ["a +", "case end", "f(", "cast(a", "a b", "f(x) over (", "'a", "", "* *", "in", "not"])
-def test_what_is_not_an_expression_is_left_to_the_engine(sql: str) -> None:
+def test_unknown_sql_stays_a_text(sql: str) -> None:
     assert tree_of(sql) is None
 
 

@@ -1,4 +1,4 @@
-"""What a JVM says on its standard error comes out on ours, and stands in the way of nothing there."""
+"""Standard error of a JVM: it is passed on to ours, and blocks nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def until(is_so: Callable[[], bool]) -> None:
         sleep(0.01)
 
 
-def test_what_is_kept_comes_out_first_and_the_rest_as_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kept_output_is_written_first_and_later_output_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     read, write = os.pipe()
     monkeypatch.setattr(words, "STDERR", write)
     with captured_stderr() as made:
@@ -36,7 +36,7 @@ def test_what_is_kept_comes_out_first_and_the_rest_as_it_is_said(monkeypatch: py
 
 @pytest.mark.parametrize("place", ["full", "closed"])
 @pytest.mark.fault("a JVM says something, and the error output is full, closed or not read", "the run goes on")
-def test_where_nothing_can_be_said_the_process_goes_on(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+def test_a_process_continues_if_its_output_cannot_be_written(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
     monkeypatch.setattr(words, "STDERR", os.open("/dev/full", os.O_WRONLY) if place == "full" else -1)
     made = ProcessStderr()
     os.write(made.write_end, b"kept")
@@ -49,7 +49,7 @@ def test_where_nothing_can_be_said_the_process_goes_on(monkeypatch: pytest.Monke
     assert not made._thread.is_alive()
 
 
-def test_who_starts_a_process_does_not_wait_for_who_does_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_passing_on_does_not_wait_for_a_reader(monkeypatch: pytest.MonkeyPatch) -> None:
     read, write = os.pipe()
     os.set_blocking(write, False)
     with suppress(BlockingIOError):
