@@ -118,8 +118,8 @@ def windowlib(
 def main(*arguments: str) -> None:
     """Runs a command with these arguments, or with those of this process if there are none.
 
-    Characters that the encoding of the output lacks are printed as in Python: `\\xe4`. A closed stream is replaced by
-    one to nowhere. Otherwise the next opened file would get its number.
+    Characters that the encoding of the output lacks are printed as in Python: `\\xe4`. A closed stream is replaced by a
+    stream to nowhere. Otherwise the next opened file would get its number.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:

@@ -61,7 +61,7 @@ def notify_of(
     """Sends the notices that are due. An error is no failure if it is retried, or another run or a decision settles it.
 
     `command` is the command whose error is kept for the pages; with None, no error is kept. If the pipeline has no
-    tables and may not use its folder, nothing is kept or sent: the content of the folder is not its own.
+    tables and may not use its folder, nothing is kept or sent, because the folder belongs to something else.
     """
     if error is not None and not _has_folder(definition):
         return

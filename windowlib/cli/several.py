@@ -58,7 +58,7 @@ def load_each(
     command: str,
     adapt: Callable[[Definition], Definition] = lambda definition: definition,
 ) -> LoadedDefinitions:
-    """Loads each definition, and prints the errors of those that cannot be used. Raises the error of a single one.
+    """Loads each definition, and prints the errors of unusable definitions. If there is only one, raises its error.
 
     `adapt` applies the options of the command to a definition, or raises an error.
     """

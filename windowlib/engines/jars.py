@@ -1,8 +1,8 @@
 """JARs that windowlib adds to Spark's own, locked in `jars.lock` by coordinates and sha256, like Python packages.
 
 A run needs none of them. With the local file system for Hadoop (`LOCAL_FILES`) Spark writes files faster on this
-machine, because Hadoop's own starts a `chmod` process for each file and folder. The other JARs let Spark itself read
-and maintain Delta tables. `windowlib setup` fetches them (`windowlib.engines.setup_jars`).
+machine. Hadoop's own file system starts a `chmod` process for each file and folder. The other JARs let Spark itself
+read and maintain Delta tables. `windowlib setup` fetches them (`windowlib.engines.setup_jars`).
 """
 
 from __future__ import annotations

@@ -133,8 +133,7 @@ class _Trees(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor
 def channel(address: str) -> DefaultChannelBuilder:
     """Channel to Sail at `address` that puts trees into its requests."""
     builder = DefaultChannelBuilder(address)
-    builder.set(
-        DefaultChannelBuilder.PARAM_TOKEN, None
-    )  # a token in the environment belongs to another server, and needs TLS
+    # A token in the environment belongs to another server, and would need TLS.
+    builder.set(DefaultChannelBuilder.PARAM_TOKEN, None)
     builder.add_interceptor(_Trees())
     return builder

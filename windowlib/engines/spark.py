@@ -150,7 +150,7 @@ def _is_needed(master: str, settings: Mapping[str, str]) -> bool:
 def _start(settings: dict[str, str], *, one_batch: bool = False) -> jvm.Gateway:
     global _started
     if _started and _started[0] != settings and _started[1].is_unused:
-        _started[1].end()  # its settings are not those wanted now
+        _started[1].end()  # it has other settings than this session needs
         _started = None
     if _started is None:
         _started = settings, jvm.start(settings, [jvm.QUICK_COMPILER] if one_batch else [])

@@ -24,7 +24,7 @@ def approve(pipeline: Pipeline, reason: Reason, who: Who, batch: Batch = None, a
 
 
 def abandon(pipeline: Pipeline, reason: Reason, who: Who, batch: Batch = None, as_json: Json = False) -> None:
-    """Drop a refused or half-committed batch: the tables return to the batch before it, and the next run plans anew.
+    """Drop a refused or half-committed batch: the tables return to the batch before, and the next run plans a new one.
 
     With --batch, nothing is done if another batch is planned by now.
 
@@ -41,9 +41,10 @@ def abandon(pipeline: Pipeline, reason: Reason, who: Who, batch: Batch = None, a
 def accept_clock(pipeline: Pipeline, reason: Reason, who: Who, as_json: Json = False) -> None:
     """Confirm that this machine's clock is right, although it is far from the newest batch.
 
-    A run refuses to plan if the clock is more than 40 days ahead of both the newest batch and the newest file, or more
-    than 40 days behind the newest batch. No definition changes that. With such a clock no key is erased, and
-    maintenance counts ages from the newest batch. If a wrong clock has already moved a batch, roll back.
+    A run refuses to plan if the clock is more than 40 days ahead of both the newest batch and the newest file. It also
+    refuses if the clock is more than 40 days behind the newest batch. No definition changes that. With such a clock no
+    key is erased, and maintenance counts ages from the newest batch. If a wrong clock has already moved a batch, roll
+    back.
 
     [dim]windowlib accept-clock clicks.toml --reason "the pipeline was paused over the summer"[/dim]
     """

@@ -49,7 +49,7 @@ def run(
 ) -> None:
     """Read all new input, fire the windows that the watermark has passed, check and publish the results.
 
-    Without new input a run does nothing. The next run finishes a run that was killed.
+    If nothing is new and nothing is due, a run does nothing. The next run finishes a run that was killed.
 
     Several pipelines over one source read it once, together. An error of one pipeline does not stop the others; the
     exit code is that of the worst error.
@@ -73,7 +73,7 @@ def run(
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Options of a run: its end, its wait for another run, its report of batches of other runs, and its page."""
+    """Options of a run: when it ends, how long it waits for another run, which other batches it reports, its page."""
 
     max_batches: int | None
     finish: bool
