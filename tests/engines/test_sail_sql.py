@@ -126,7 +126,7 @@ def test_a_batch_on_sail_asks_for_few_schemas_and_leaves_no_text_to_parse(
         pytest.skip("counts what Sail is asked")
     definition = clicks(tmp_path, 0, text)
     sent: list[Message] = []
-    monkeypatch.setattr(sail_requests, "trees", lambda request: sent.append(with_trees(request)) or request)
+    monkeypatch.setattr(sail_requests, "with_trees", lambda request: sent.append(with_trees(request)) or request)
     for number in (1, 2):
         sent.clear()
         arrive(tmp_path, number, [{"id": f"{number}", "user": "ann", "at_ms": START_MS + number * 600_000, "value": 1}])

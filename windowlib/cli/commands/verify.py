@@ -64,7 +64,7 @@ def verify(
     from windowlib.inspection.lineage.cuts import cut
     from windowlib.inspection.verify.asked import VerifyRequest
     from windowlib.inspection.verify.verify import check_can_verify
-    from windowlib.inspection.verify.verify import verify as look
+    from windowlib.inspection.verify.verify import verify as do
     from windowlib.ledger.ledger import wall_clock_ms
     from windowlib.runs.start import with_spark
 
@@ -75,10 +75,8 @@ def verify(
         request = VerifyRequest(_span(definition, start, end, last), sample, newest if seed is None else seed)
         check_can_verify(definition, request)
         _check_not_edited(definition)
-        with progress(console(quiet=as_json)) as show:
-            report = with_spark(
-                definition, "verify", lambda spark: look(definition, request, spark, wall_clock_ms), show
-            )
+        with progress(console(quiet=as_json)) as say:
+            report = with_spark(definition, "verify", lambda spark: do(definition, request, spark, wall_clock_ms), say)
         _keep(definition.root, report)
         print_report(report, verified_text, as_json)
         if report.differs:
