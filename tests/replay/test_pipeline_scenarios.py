@@ -240,7 +240,7 @@ def test_a_mistake_is_named(text: str, said: str, tmp_path: Path) -> None:
 def test_no_scenarios_is_said(tmp_path: Path) -> None:
     definition_of(tmp_path, SESSIONS)
     ended = CliRunner().invoke(app, ["test", str(tmp_path / "clicks.toml")])
-    assert (ended.exit_code, "clicks.scenarios: no scenarios there" in ended.output) == (2, True)
+    assert (ended.exit_code, "clicks.scenarios has no scenarios: write one" in ended.output) == (2, True)
 
 
 CSV = SESSIONS.replace(
