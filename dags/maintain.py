@@ -1,7 +1,7 @@
-"""The DAG `maintain_windows`: once a day `windowlib maintain` for each pipeline of the folder that `windows.py` reads.
+"""The DAG `maintain_windows`: `windowlib maintain` once a day for each pipeline in the folder that `windows.py` reads.
 
-Each task is of one pipeline and waits for its runs; what becomes of one does not matter to the others. How long earlier
-batches stay readable is said by `[retention]` in the definitions.
+Each pipeline has its own task, which waits for the pipeline's runs. A task that fails does not stop the others.
+`[retention]` in a definition sets how long earlier batches stay readable.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from windowlib.definition.definition import Definition
 PAGE = """\
 ### Maintenance
 
-Small files of the tables are put together, what no kept batch needs is deleted, the tables' logs are shortened. No row
-changes, and who follows `result_changes` sees nothing. `[retention] cuts` in a definition says for how long the tables
-can be read as a batch left them, and rolled back.
+Maintenance compacts small files, deletes files that no kept batch needs, and shortens the logs of the tables. It
+changes no row, and consumers of `result_changes` see nothing. `[retention] cuts` in a definition sets how far back the
+tables can be read or rolled back.
 
-A task waits for a run of its pipeline that is in progress. Clear it, or trigger the DAG by hand, as often as you like.
+A task waits for a run of its pipeline that is in progress. You can clear it, or trigger the DAG, as often as you like.
 """
 
 
 def maintain_dag(pipelines: Sequence[Definition]) -> DAG:
-    """The DAG over these pipelines; there must be one."""
+    """Builds the DAG over these pipelines, of which there is at least one."""
     with DAG(
         dag_id="maintain_windows",
         schedule=CronDataIntervalTimetable("17 3 * * *", timezone="UTC"),
@@ -45,10 +45,10 @@ def maintain_dag(pipelines: Sequence[Definition]) -> DAG:
             "execution_timeout": timedelta(hours=6),
         },
     ) as dag:
-        for one in pipelines:
-            Job(task_id=one.name, command=maintain_command(one))
+        for definition in pipelines:
+            Job(task_id=definition.name, command=maintain_command(definition))
     return dag
 
 
-if found := [one for one in definitions(pipelines_folder(Path(__file__).parent)) if isinstance(one, Definition)]:
-    dag = maintain_dag(found)
+if usable := [item for item in definitions(pipelines_folder(Path(__file__).parent)) if isinstance(item, Definition)]:
+    dag = maintain_dag(usable)

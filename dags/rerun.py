@@ -1,7 +1,7 @@
 """The DAG `rerun_windows`: a form (pipeline, from, to, reason) → check → preview → review → apply → report.
 
-A dry run ends after its preview. Otherwise the operator looks at the preview and approves; what is then applied is
-exactly what was shown, or nothing. The choices of the form are the definitions of the folder that `windows.py` reads.
+A dry run ends after the preview. Otherwise the operator reviews the preview and approves it. The rerun then applies
+exactly the preview, or nothing. The form offers the pipelines in the folder that `windows.py` reads.
 """
 
 from __future__ import annotations
@@ -17,59 +17,59 @@ from windowlib.airflow.pools import BY_WEIGHT, LIGHT, RERUNS
 from windowlib.airflow.rerun_operators import Apply, CheckRerun, PreviewRerun, ReportRerun, Review
 from windowlib.definition.reasons import LONGEST
 
-AT_ONCE = 256  # runs: one whose question is open holds no slot; what computes is bounded by its pool
+AT_ONCE = 256  # runs: a run with an open question holds no slot, and the pool limits those that compute
 TIME = {"type": ["null", "string"], "format": "date-time"}
 FORM = {
     "from": Param(
         None,
         **TIME,
         title="From",
-        description="Inclusive, in the zone at the lower left. Windows that meet the range are recomputed.",
+        description="Inclusive, in the time zone at the lower left. All windows that overlap the range are recomputed.",
     ),
     "to": Param(
         None,
         **TIME,
         title="To",
-        description="Exclusive. Empty with a From: to the end of the last result.",
+        description="Exclusive. If empty while From is set: the end of the last result.",
     ),
     "all_history": Param(
         False,
         type="boolean",
         title="All history",
-        description="Recompute all results. Needed where From and To are both empty.",
+        description="Recompute all results. Required if From and To are both empty.",
     ),
     "reason": Param(
         "",
         type="string",
         maxLength=LONGEST,
         title="Reason",
-        description=f"Why; kept with the batch: a line of at most {LONGEST:,} characters.",
+        description=f"Recorded with the batch. One line of at most {LONGEST:,} characters.",
     ),
-    "dry_run": Param(True, type="boolean", title="Dry run", description="Show what would change, and stop there."),
+    "dry_run": Param(True, type="boolean", title="Dry run", description="Show what would change, then stop."),
     "preview": Param(
         None,
         type=["null", "string"],
         title="Preview",
-        description="The id of one made before, to apply it without making it again; From, To and Reason are its own.",
+        description="Id of an existing preview to apply. The rerun takes From, To and Reason from it.",
     ),
     "approval": Param(
         True,
         type="boolean",
         title="Wait for approval",
-        description="Apply the preview only after it has been approved.",
+        description="Apply the preview only after an operator has approved it.",
     ),
     "accept_gap": Param(
         False,
         type="boolean",
         title="Accept missing files",
-        description="Go on where files of the source are gone: their events are removed from the windows.",
+        description="Continue although source files are gone. Their events are removed from the windows.",
     ),
 }
-"""What the operator is asked, but for the pipeline."""
+"""Fields of the form, except the pipeline."""
 
 
 def rerun_dag(pipelines: dict[str, str]) -> DAG:
-    """The DAG over these pipelines; there must be one."""
+    """Builds the DAG over these pipelines, of which there is at least one."""
     names = sorted(pipelines)
     with DAG(
         dag_id="rerun_windows",
@@ -79,8 +79,8 @@ def rerun_dag(pipelines: dict[str, str]) -> DAG:
         tags=["windowlib", "rerun"],
         doc_md=rerun_page(names),
         params={
-            "pipeline": Param(  # no default: no pipeline is recomputed because it was the first of the list
-                type="string", enum=names, title="Pipeline", description="Whose windows are recomputed."
+            "pipeline": Param(  # no default, so that no pipeline is recomputed by mistake
+                type="string", enum=names, title="Pipeline", description="The pipeline to recompute."
             ),
             **FORM,
         },

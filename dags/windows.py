@@ -1,12 +1,12 @@
 """One DAG for each definition in `pipelines/` next to this file (or in WINDOWLIB_PIPELINES): plan → advance → report.
 
-What the checks refuse is decided before report: decide → publish (`windowlib.airflow.decide`). Definitions with the
-same `airflow.together` are one DAG: together → advance and report of each. With `checks.verify_sample` there is a task
-verify before report.
+If the checks refuse a batch, two tasks come before report: decide → publish (`windowlib.airflow.decide`). Definitions
+with the same `airflow.together` share one DAG: together → advance and report of each. With `checks.verify_sample` a
+task verify comes before report.
 
-The schedule says when to look, never what to read: a skipped, doubled or late run loses nothing. Each task runs one
-command as its own process; no Spark is imported here. A definition that cannot be used becomes a DAG that fails with
-its mistakes, every hour until it is corrected, and the other pipelines go on.
+The schedule sets when to look for input, not which input to read. So a skipped, doubled or late run loses nothing. Each
+task runs one command in its own process, and this file imports no Spark. A definition with errors becomes a DAG that
+fails with those errors every hour until they are corrected. The other pipelines continue.
 """
 
 from __future__ import annotations
@@ -23,50 +23,62 @@ from windowlib.airflow.decide import followed
 from windowlib.definition.definition import Definition
 
 
-def pipeline_dag(one: Definition) -> DAG:
-    """The DAG of a pipeline. Report is a teardown: it always runs, and does not hide that advance failed."""
+def pipeline_dag(definition: Definition) -> DAG:
+    """Builds the DAG of a pipeline. Report is a teardown: it always runs, and does not hide a failed advance."""
     with DAG(
-        f"windows_{one.name}", schedule=pipelines.timetable(one), doc_md=page(one), **pipelines.dag_settings([one])
+        f"windows_{definition.name}",
+        schedule=pipelines.timetable(definition),
+        doc_md=page(definition),
+        **pipelines.dag_settings([definition]),
     ) as dag:
-        plan = operators.PlanBatch(task_id="plan", file=one.file, command=of_pipeline("plan", one.file))
-        outlets, command = [pipelines.results_asset(one.name, one.root)], advance_command(one)
+        plan = operators.PlanBatch(task_id="plan", file=definition.file, command=of_pipeline("plan", definition.file))
+        outlets, command = [pipelines.results_asset(definition.name, definition.root)], advance_command(definition)
         advance = operators.Advance(
-            task_id="advance", file=one.file, command=command, outlets=outlets, **pipelines.engine_task(one)
+            task_id="advance",
+            file=definition.file,
+            command=command,
+            outlets=outlets,
+            **pipelines.engine_task(definition),
         )
-        report = operators.BuildReport(task_id="report", command=of_pipeline("report", one.file), root=one.root)
+        report = operators.BuildReport(
+            task_id="report", command=of_pipeline("report", definition.file), root=definition.root
+        )
         plan >> advance
-        followed(one, advance, report)
+        followed(definition, advance, report)
     return dag
 
 
 def together_dag(name: str, members: Sequence[Definition]) -> DAG:
-    """The DAG of pipelines that run together; whatever becomes of one, or of their common run, the others go on."""
+    """Builds the DAG of pipelines that run together. If one pipeline or the common run fails, the others continue."""
     settings = {"doc_md": together_page(members), **pipelines.dag_settings(members)}
     with DAG(f"together_{name}", schedule=pipelines.timetable(members[0]), **settings) as dag:
         together = operators.AdvanceTogether(
             task_id="together", command=advance_command(*members), **pipelines.engine_task(members[0])
         )
-        for one in members:
+        for definition in members:
             advance = operators.AfterTogether(
-                task_id=f"advance_{one.name}",
-                pipeline=one.name,
-                file=one.file,
-                command=advance_command(one),
-                outlets=[pipelines.results_asset(one.name, one.root)],
+                task_id=f"advance_{definition.name}",
+                pipeline=definition.name,
+                file=definition.file,
+                command=advance_command(definition),
+                outlets=[pipelines.results_asset(definition.name, definition.root)],
                 trigger_rule="all_done",
-                **pipelines.engine_task(one),
+                **pipelines.engine_task(definition),
             )
-            command = of_pipeline("report", one.file)
+            command = of_pipeline("report", definition.file)
             report = operators.BuildReport(
-                task_id=f"report_{one.name}", command=command, root=one.root, **pipelines.retries(one.airflow)
+                task_id=f"report_{definition.name}",
+                command=command,
+                root=definition.root,
+                **pipelines.retries(definition.airflow),
             )
             together >> advance
-            followed(one, advance, report, f"_{one.name}")
+            followed(definition, advance, report, f"_{definition.name}")
     return dag
 
 
 def broken_dag(broken: pipelines.BrokenPipelines) -> DAG:
-    """A DAG in the place of one whose definition cannot be used."""
+    """Builds the DAG that stands for a definition with errors."""
     with DAG(
         dag_id=broken.dag_id,
         dag_display_name=f"{broken.dag_id} (broken definition)",
@@ -83,16 +95,16 @@ def dag_of(group: Sequence[Definition] | pipelines.BrokenPipelines) -> DAG:
     match group:
         case pipelines.BrokenPipelines():
             return broken_dag(group)
-        case [one, *_] if one.airflow.together:
-            return together_dag(one.airflow.together, group)
-        case [one]:
-            return pipeline_dag(one)
+        case [first, *_] if first.airflow.together:
+            return together_dag(first.airflow.together, group)
+        case [definition]:
+            return pipeline_dag(definition)
     raise AssertionError(group)
 
 
 for group in pipelines.dag_groups(pipelines.pipelines_folder(Path(__file__).parent)):
     try:
         dag = dag_of(group)
-    except Exception as error:  # whatever is wrong with one, the others must go on
+    except Exception as error:  # an error in one group must not stop the others
         dag = broken_dag(pipelines.cannot_be_made(group, error))
     globals()[dag.dag_id] = dag

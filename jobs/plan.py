@@ -1,4 +1,4 @@
-"""Fixes what the next run will read, without running it: `python jobs/plan.py PIPELINE.toml`."""
+"""Plans the next batch without running it: `python jobs/plan.py PIPELINE.toml`."""
 
 from windowlib.__main__ import start
 

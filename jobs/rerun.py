@@ -1,4 +1,4 @@
-"""Recomputes a past range: `spark-submit jobs/rerun.py PIPELINE.toml --from ... --to ... --reason ...`."""
+"""Recomputes a past time range: `spark-submit jobs/rerun.py PIPELINE.toml --from ... --to ... --reason ...`."""
 
 from windowlib.__main__ import start
 

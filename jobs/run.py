@@ -1,4 +1,4 @@
-"""Reads everything new, and publishes what time has passed: `spark-submit jobs/run.py PIPELINE.toml ...`."""
+"""Reads all new input and publishes the windows that are due: `spark-submit jobs/run.py PIPELINE.toml ...`."""
 
 from windowlib.__main__ import start
 

@@ -163,14 +163,14 @@ def spark(request: pytest.FixtureRequest) -> Iterator[SparkSession]:
     """A session as runs have it."""
     from tests.support.quick import QUICK
     from windowlib.engines import connect, sail
-    from windowlib.engines.spark import of_a_session, session
+    from windowlib.engines.spark import session, session_settings
 
     conf = {"spark.sql.shuffle.partitions": "2"}
     if request.config.getoption("--engine") == "sail":
         yield sail.session()
         return
     if address := os.environ.get("WINDOWLIB_TEST_REMOTE"):
-        spark = connect.session(address, of_a_session(), conf)
+        spark = connect.session(address, session_settings(), conf)
         yield spark
         connect.close(spark)
         return

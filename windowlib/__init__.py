@@ -1,4 +1,4 @@
-"""Event-time windows with the semantics of Apache Flink's window operator: the definition, in pure Python.
+"""Event-time windows with the semantics of Apache Flink's window operator, in pure Python.
 
 >>> spec = WindowSpec(Session(gap_ms=30), Sum(of="price"), allowed_lateness_ms=60)
 >>> purchases = [Element("ann", 10, {"price": 3}), Element("ann", 35, {"price": 4}), Element("bob", 50, {"price": 5})]
@@ -7,9 +7,9 @@
 ann 10 65 7 on_time
 bob 50 80 5 on_time
 
-Pipelines are read and looked at by `load_definition`, `define`, `read_table`, `duckdb_views`, `spark_views`,
-`table_versions` and `spark_session`, which are imported at their first use: the definition itself needs nothing but
-Python.
+These functions load pipelines and read their tables: `load_definition`, `define`, `read_table`, `duckdb_views`,
+`spark_views`, `table_versions` and `spark_session`. They are imported at their first use, so the windows themselves
+need only Python.
 
 Each folder imports only from those above it in this list:
 
@@ -27,7 +27,7 @@ Each folder imports only from those above it in this list:
     batches/      plan, computation and figures of a batch
     reruns/       a time range recomputed as a batch
     runs/         runs of pipelines
-    decisions/    operations by which an operator changes the newest batch
+    decisions/    decisions of an operator about the newest batch
     maintenance/  compaction, retention, sweep
     migrations/   new tables under a changed definition
     replay/       scenarios and recordings
@@ -41,7 +41,7 @@ Each folder imports only from those above it in this list:
     __main__.py   start of the command line by `python -m windowlib`
 """
 
-import windowlib.cli.interrupts  # noqa: F401 — before all others, which take their time
+import windowlib.cli.interrupts  # noqa: F401 — first, because the other imports take time
 
 # isort: split
 from importlib import import_module
@@ -94,7 +94,7 @@ _AT_FIRST_USE = {
 
 
 def __getattr__(name: str) -> Any:
-    """A name of `_AT_FIRST_USE`, from where it is defined."""
+    """Imports a name of `_AT_FIRST_USE` from its module."""
     if name not in _AT_FIRST_USE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, attribute = _AT_FIRST_USE[name]

@@ -1,8 +1,8 @@
-"""`python -P -m windowlib COMMAND ...`, and the file that spark-submit is given: the command line `windowlib`.
+"""Start of the command line by `python -P -m windowlib COMMAND ...` or by spark-submit.
 
-Python puts the folder of a file that it starts first on the path of modules, where its neighbours would hide packages
-of the same name: `windowlib/airflow` Airflow, `jobs/run.py` your own `run`. So that folder is removed before anything
-else is imported.
+Python puts the folder of the started file first on the module path. Files in that folder would hide packages of the
+same name: `windowlib/airflow` hides Airflow, and `jobs/run.py` hides your own `run`. So this module removes the folder
+from the path before it imports anything else.
 """
 
 import gc
@@ -11,8 +11,8 @@ from pathlib import Path
 
 
 def start(*command: str) -> None:
-    """Runs `windowlib COMMAND` with the arguments of this process, which was started with a file."""
-    gc.set_threshold(50_000)  # imports make objects that stay: by default Python looks at them again and again, 0.1 s
+    """Runs `windowlib COMMAND` with the arguments of this process."""
+    gc.set_threshold(50_000)  # saves 0.1 s: by default Python checks the lasting objects of the imports repeatedly
     here = Path(sys.argv[0]).resolve().parent
     sys.path[:] = [folder for folder in sys.path if Path(folder).resolve() != here]
 

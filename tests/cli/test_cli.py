@@ -1,4 +1,4 @@
-"""The command line: what it prints, for people and for machines, and how it ends. Nothing here starts a JVM."""
+"""Command line: its output for people and for programs, and its exit codes. No test here starts a JVM."""
 
 from __future__ import annotations
 
@@ -141,7 +141,9 @@ def test_a_broken_definition_names_all_mistakes(pipeline: Path, command: str) ->
         (RuntimeError("disk full\nand more"), 1),
     ],
 )
-def test_how_a_run_ends(pipeline: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, code: int) -> None:
+def test_each_error_of_a_run_has_its_exit_code(
+    pipeline: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, code: int
+) -> None:
     monkeypatch.setattr(windowlib.runs.start, "run", raising(error))
     shown = call("run", pipeline)
     assert shown.exit_code == code
@@ -149,7 +151,7 @@ def test_how_a_run_ends(pipeline: Path, monkeypatch: pytest.MonkeyPatch, error: 
     assert len(shown.stderr.splitlines()) == 1
 
 
-def test_a_run_that_is_interrupted_says_what_becomes_of_it(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_run_says_what_the_next_run_does(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(windowlib.runs.start, "run", raising(KeyboardInterrupt()))
     shown = call("run", pipeline)
     assert shown.exit_code == 130
@@ -184,7 +186,7 @@ def test_run_prints_a_line_for_each_batch(pipeline: Path, monkeypatch: pytest.Mo
     ]
 
 
-def test_run_for_machines(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_prints_json(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(windowlib.runs.start, "run", one_batch)
     (line,) = call("run", pipeline, "--json").stdout.splitlines()
     record = json.loads(line)
@@ -194,7 +196,9 @@ def test_run_for_machines(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert [check["expectation"] for check in record["failed_checks"]] == ["late_share"]
 
 
-def test_several_pipelines_are_named_and_the_worst_counts(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_pipelines_are_named_and_the_worst_exit_code_wins(
+    pipeline: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     names = ("clicks", "hours", "days")
     for name in names[1:]:
         (pipeline.parent / f"{name}.toml").write_text(DEFINITION.replace('"clicks"', f'"{name}"'))
@@ -227,7 +231,7 @@ def test_several_pipelines_are_named_and_the_worst_counts(pipeline: Path, monkey
     ]
 
 
-def test_several_pipelines_without_news(pipeline: Path) -> None:
+def test_several_pipelines_without_new_input(pipeline: Path) -> None:
     other = pipeline.parent / "hours.toml"
     other.write_text(DEFINITION.replace('"clicks"', '"hours"'))
     nothing = "nothing new: there is nothing left to read"
@@ -255,7 +259,7 @@ def test_files_that_are_too_young_wait(pipeline: Path, count: int, wait: str) ->
     assert json.loads(call("plan", pipeline, "--json").stdout)["files_waiting"] == count
 
 
-def test_a_terminal_obeys_no_value(pipeline: Path) -> None:
+def test_control_characters_of_values_are_printed_as_text(pipeline: Path) -> None:
     name = "\x1b[31mred\x9b2J.parquet"
     (pipeline.parent / "incoming" / name).write_bytes(b"")
     decide = ("set-aside", pipeline, name, "--who", "\x1b]0;ann", "--reason", "[bold]no")
@@ -280,7 +284,7 @@ def test_nothing_new(pipeline: Path) -> None:
 
 
 def test_a_first_run_says_what_patterns_leave_out(pipeline: Path) -> None:
-    """Nothing is new where they match nothing."""
+    """Patterns that match no file leave nothing to read."""
     for number in (1, 2):
         (pipeline.parent / "incoming" / f"{number}.parquet").write_bytes(b"")
     pipeline.write_text(DEFINITION.replace("[watermark]", 'include = ["*.csv"]\n[watermark]'))
@@ -344,7 +348,7 @@ def test_read_shows_the_first_rows(pipeline: Path, monkeypatch: pytest.MonkeyPat
     assert lines[-1] == "30 rows, of which the first 20 are shown (--out FILE.csv for all)"
 
 
-def test_read_for_machines(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_prints_json(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(windowlib.publication.readers, "read_table", lambda definition, table: ROWS)
     first, second = map(json.loads, call("read", pipeline, "results", "--json").stdout.splitlines())
     time = "2026-03-02T01:02:03.004000Z"
@@ -366,7 +370,7 @@ def test_read_writes_files(pipeline: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("ending", ["csv", "json", "parquet"])
-def test_a_place_that_cannot_be_written_is_named(pipeline: Path, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
+def test_an_unwritable_output_path_is_named(pipeline: Path, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
     monkeypatch.setattr(windowlib.publication.readers, "read_table", lambda definition, table: ROWS)
     nowhere, folder = pipeline.parent / "none" / f"out.{ending}", pipeline.parent / f"folder.{ending}"
     folder.mkdir()
@@ -381,7 +385,7 @@ def test_a_port_that_no_engine_can_have_is_refused_at_once() -> None:
     assert call("engine", "start", "--port", "99999").exit_code == 2
 
 
-def test_pages_are_not_put_in_the_place_of_a_file(pipeline: Path) -> None:
+def test_pages_do_not_replace_a_file(pipeline: Path) -> None:
     ended = call("report", pipeline, "--out", pipeline)
     assert ended.exit_code == 2
     assert ended.stderr == f"error: --out {pipeline}: cannot be written (File exists)\n"
@@ -428,7 +432,7 @@ def test_explain_plan_says_how_windows_are_computed(tmp_path: Path, window: str,
     assert "windows of event time" in shown
 
 
-def test_read_refuses_what_it_cannot_do(pipeline: Path) -> None:
+def test_read_refuses_unknown_tables_and_endings(pipeline: Path) -> None:
     wrong_ending = call("read", pipeline, "results", "--out", "results.xls")
     assert wrong_ending.exit_code == 2
     assert "need a name that ends in .csv, .json, .parquet, given .xls" in wrong_ending.stderr
@@ -459,8 +463,8 @@ RECORDING = {
 
 
 @pytest.mark.parametrize("option", ["--key", "--timestamp"])
-def test_the_demo_refuses_columns_of_files_that_it_was_not_given(tmp_path: Path, option: str) -> None:
-    """It ran over its own events, as if nothing had been said."""
+def test_the_demo_refuses_column_options_without_files(tmp_path: Path, option: str) -> None:
+    """Without the check the demo would ignore the option and run over generated events."""
     ended = call("demo", option, "client", "--folder", tmp_path / "demo", "--engine", "sail")
     assert (ended.exit_code, ended.stdout) == (2, "")
     assert f"{option} names a column of your own files: give their folder too, as in" in ended.stderr
@@ -487,7 +491,9 @@ def test_replay_of_batches(tmp_path: Path) -> None:
         ("{}", ["--engine", "spark"], "need an array of scenarios (a recording needs --batches), got dict"),
     ],
 )
-def test_what_cannot_be_replayed(tmp_path: Path, contents: str | None, options: list[str], message: str) -> None:
+def test_an_invalid_recording_is_refused(
+    tmp_path: Path, contents: str | None, options: list[str], message: str
+) -> None:
     file = tmp_path / "recording.json"
     if contents is not None:
         file.write_text(contents)
@@ -503,7 +509,7 @@ def test_what_cannot_be_replayed(tmp_path: Path, contents: str | None, options: 
         (["status", "clicks.toml"], {"pyspark", "great_expectations", "pandas"}),
     ],
 )
-def test_what_answers_at_once_imports_nothing_heavy(pipeline: Path, arguments: list[str], unwanted: set[str]) -> None:
+def test_quick_commands_import_nothing_heavy(pipeline: Path, arguments: list[str], unwanted: set[str]) -> None:
     look = (
         "import sys, atexit, json\n"
         "atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr))\n"
@@ -530,8 +536,8 @@ main()
 """
 
 
-def test_output_that_is_not_read_to_its_end_is_not_an_error() -> None:
-    """As `windowlib read sessions.toml results --json | head -1`."""
+def test_an_output_pipe_that_closes_early_is_no_error() -> None:
+    """For example `windowlib read sessions.toml results --json | head -1`."""
     command = [sys.executable, "-c", STARTS_READING, "read", "200000"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -556,7 +562,9 @@ FULL_ALIKE = pytest.mark.long("text without a buffer, and --version with one, me
         pytest.param(["--version"], "1", marks=FULL_ALIKE),
     ],
 )
-def test_a_full_output_is_not_a_full_warehouse(pipeline: Path, arguments: list[str], unbuffered: str) -> None:
+def test_a_full_output_is_not_reported_as_a_full_warehouse(
+    pipeline: Path, arguments: list[str], unbuffered: str
+) -> None:
     with open("/dev/full", "w") as full:
         ended = subprocess.run(
             [sys.executable, "-P", "-m", "windowlib", *arguments],
@@ -573,7 +581,7 @@ def test_a_full_output_is_not_a_full_warehouse(pipeline: Path, arguments: list[s
 
 @pytest.mark.parametrize("arguments", [["run", "missing.toml"], ["nonsense"]])
 @pytest.mark.parametrize("to", ["2>/dev/full", pytest.param("2> >(exec true)", marks=FULL_ALIKE)])
-def test_an_error_that_cannot_be_shown_has_its_exit_code(pipeline: Path, arguments: list[str], to: str) -> None:
+def test_an_error_that_cannot_be_printed_keeps_its_exit_code(pipeline: Path, arguments: list[str], to: str) -> None:
     command = f"{shlex.join([sys.executable, '-P', '-m', 'windowlib', *arguments])} {to}"
     ended = subprocess.run(["bash", "-c", command], cwd=pipeline.parent, capture_output=True, text=True)
     assert (ended.returncode, ended.stdout) == (USER, "")
@@ -600,7 +608,7 @@ main()
 """
 
 
-def test_a_command_that_hangs_is_ended_although_it_cannot_say_so() -> None:
+def test_a_hanging_command_ends_even_without_an_output() -> None:
     with open("/dev/full", "w") as full:
         ended = subprocess.run([sys.executable, "-c", HANGS, "plan"], stderr=full, timeout=60)
     assert ended.returncode == UNEXPECTED
@@ -615,19 +623,19 @@ def test_a_command_that_hangs_is_ended_although_it_cannot_say_so() -> None:
         ),
     ],
 )
-def test_what_an_encoding_lacks_is_shown_as_in_texts_of_python(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_characters_that_the_encoding_lacks_are_escaped(tmp_path: Path, environment: dict[str, str]) -> None:
     command = [sys.executable, "-P", "-m", "windowlib", "status", str(tmp_path / "日本.toml")]
     ended = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True)
     assert (ended.returncode, "\\u65e5\\u672c.toml" in ended.stderr) == (USER, True), ended.stderr
 
 
-def test_names_of_files_that_are_not_read_as_utf_8(pipeline: Path) -> None:
-    """Python and the engines would each look for a file of another name."""
+def test_a_locale_without_utf_8_is_refused(pipeline: Path) -> None:
+    """Without the check Python and the engines would look for files of different names."""
     ascii_only = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     command = [sys.executable, "-P", "-m", "windowlib", "plan", str(pipeline)]
     ended = subprocess.run(command, env=ascii_only, capture_output=True, text=True)
     assert (ended.returncode, ended.stdout) == (USER, "")
-    assert "names of files as ascii here, and the engines read UTF-8: set PYTHONUTF8=1" in ended.stderr
+    assert "file names as ascii here, but the engines read them as UTF-8: set PYTHONUTF8=1" in ended.stderr
 
 
 ALL_CLOSED = pytest.mark.long("all three streams are closed in make test, these two of them")
@@ -636,8 +644,8 @@ ALL_CLOSED = pytest.mark.long("all three streams are closed in make test, these 
 @pytest.mark.parametrize(
     "closed", [pytest.param(">&-", marks=ALL_CLOSED), pytest.param("2>&-", marks=ALL_CLOSED), ">&- 2>&- <&-"]
 )
-def test_streams_that_are_closed(pipeline: Path, closed: str) -> None:
-    """As a scheduler may start it. The first file that is opened then has not the number of the output."""
+def test_a_command_works_with_closed_streams(pipeline: Path, closed: str) -> None:
+    """A scheduler may start a command so. The first opened file must not get the number of the output."""
     command = f"{shlex.quote(sys.executable)} -P -m windowlib plan {shlex.quote(str(pipeline))} {closed}"
     ended = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
     assert (ended.returncode, ended.stderr) == (0, "")

@@ -1,4 +1,4 @@
-"""A whole pipeline by the command line: run, look, run again."""
+"""Whole pipeline by the command line: run it, inspect it, run it again."""
 
 from __future__ import annotations
 
@@ -122,10 +122,10 @@ def test_a_page_that_cannot_be_built_is_a_note(spark: SparkSession, pipeline: Pa
     ended = call("run", pipeline, "--report", "--json")
     assert ended.exit_code == 0, ended.stderr
     assert [line["batch_id"] for line in lines(ended.stdout)] == [1]
-    assert "clicks: its page is not up to date: " in ended.stderr
+    assert "clicks: its page could not be built: " in ended.stderr
 
 
-def test_a_run_that_finds_another_one_at_work_leaves_the_page_to_it(
+def test_a_superseded_run_leaves_the_page_to_the_other_run(
     spark: SparkSession, pipeline: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert call("run", pipeline).exit_code == 0

@@ -1,4 +1,4 @@
-"""Ctrl-C while Python imports the package and the command line, and while an engine computes."""
+"""Ctrl-C while Python imports the package, and while an engine computes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from windowlib.publication.readers import read_table
 
 
 def started(command: list[str], folder: Path | None = None) -> subprocess.Popen[str]:
-    """A process that a terminal would interrupt, although the tests may have been started in the background."""
+    """Process that a terminal can interrupt, even if the tests were started in the background."""
     return subprocess.Popen(
         command,
         cwd=folder,
@@ -56,7 +56,7 @@ ROWS = 600_000
     "Ctrl-C in a terminal whose run was started to ignore it, as by nohup", "the run goes on, and so does its engine"
 )
 def test_a_run_that_ignores_interruptions_goes_on(tmp_path: Path) -> None:
-    """Sail takes the signal for its own, and would end."""
+    """Sail installs its own handler of the signal, which would end its server."""
     code = """
 import os, signal
 signal.signal(signal.SIGINT, signal.SIG_IGN)

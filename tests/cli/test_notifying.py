@@ -1,4 +1,4 @@
-"""What is kept of how a command ended, and where."""
+"""Record of a command's error, and its place."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ NOTIFY = '[notify]\nwebhook = "http://127.0.0.1:9/"\n'
 
 @pytest.mark.parametrize("command", ["plan", "run"])
 @pytest.mark.parametrize("place", ["in a table", "in the source"])
-def test_nothing_is_kept_in_a_folder_that_was_refused(
+def test_nothing_is_written_to_a_refused_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, place: str
 ) -> None:
-    """The error, and the notice of it, were files in the table of another pipeline, or in the source."""
+    """The error and its notice were once written into the table of another pipeline, or into the source."""
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
     definition = clicks(tmp_path, 1, definition=ON_SAIL + NOTIFY)
     if place == "in a table":

@@ -1,4 +1,4 @@
-"""What several commands take means the same in each."""
+"""Options of several commands, which mean the same in each command."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ KEYS = ("explain", "late readmit")
         ("one\ntwo", "it has the control character '\\n': need one line of text"),
     ],
 )
-def test_a_reason_is_a_line_that_can_be_kept(tmp_path: Path, command: list[str], reason: str, says: str) -> None:
+def test_a_reason_is_one_line_of_limited_length(tmp_path: Path, command: list[str], reason: str, says: str) -> None:
     given = [*command, str(tmp_path / "clicks.toml"), "--reason", reason]
     ended = CliRunner().invoke(app, given, env={"COLUMNS": "200"})
     assert ended.exit_code == 2
     assert f"Invalid value for '--reason': {says}" in ended.output
 
 
-def test_a_user_without_a_name_decides_by_number(tmp_path: Path, unnamed: tuple[str, ...]) -> None:
+def test_a_user_without_a_name_is_recorded_by_number(tmp_path: Path, unnamed: tuple[str, ...]) -> None:
     clicks(tmp_path)
     decide = ["set-aside", "clicks.toml", "4.parquet", "--reason", "cut off", "--json"]
     command = [*unnamed, sys.executable, "-P", "-m", "windowlib", *decide]
@@ -53,7 +53,7 @@ def test_a_key_is_text(tmp_path: Path, command: list[str]) -> None:
 
 @pytest.mark.parametrize("option", ["--from", "--to"])
 @pytest.mark.parametrize("command", [["late", "list"], ["late", "what-if"]])
-def test_a_range_has_a_time_that_an_event_can_have(tmp_path: Path, command: list[str], option: str) -> None:
+def test_a_range_outside_of_event_times_is_refused(tmp_path: Path, command: list[str], option: str) -> None:
     file = clicks(tmp_path, files=1).file
     time = {"--from": "9999-12-31T23:59:59.999999Z", "--to": "0001-06-01T00:00Z"}[option]
     with pytest.raises(CannotLook, match=r"leaves no time that an event can have: those are from 000\d-") as caught:
@@ -71,7 +71,7 @@ def test_a_duration_is_not_below_zero(tmp_path: Path, option: list[str]) -> None
 
 
 def test_a_key_is_needed_to_explain_a_window() -> None:
-    """Of other commands it is an option that says less."""
+    """The help of other commands does not say so."""
     shown = {name: CliRunner().invoke(app, [*name.split(), "--help"], env={"COLUMNS": "200"}).output for name in KEYS}
-    assert {name for name, text in shown.items() if "needed where there are key columns" in text} == {"explain"}
+    assert {name for name, text in shown.items() if "required if there are key columns" in text} == {"explain"}
     assert all("--key" in text for text in shown.values())

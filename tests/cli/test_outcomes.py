@@ -1,4 +1,4 @@
-"""A report is printed as text or as JSON, and its JSON is also what a caller reads."""
+"""Reports as text and as JSON; a caller reads the same JSON from a file."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 @pytest.mark.parametrize(("share", "shown"), [(0.5, 0.5), (float("nan"), "NaN")])
 def test_a_report_is_json_part_by_part(capsys: pytest.CaptureFixture[str], share: float, shown: object) -> None:
-    """Also where a number is none that JSON has."""
+    """A number that JSON lacks becomes a text."""
     whole = Whole(Path("a.csv"), Decimal("1.50"), (Part(NOON, share),))
     print_report(Chosen("x", whole), no_text, as_json=True)
     parts = [{"at": "2026-03-02T12:00:00Z", "share": shown}]
@@ -75,7 +75,7 @@ def test_a_caller_reads_the_json_that_is_printed(
 
 
 def test_text_is_plain_or_lines_with_markup_and_tables(capsys: pytest.CaptureFixture[str]) -> None:
-    """What stands between colons is no picture."""
+    """A word between colons is not replaced by an emoji."""
 
     def lines(path: str) -> Iterator[RenderableType]:
         yield f"[bold]{path}[/bold]"

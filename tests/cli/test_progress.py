@@ -1,4 +1,4 @@
-"""What a command says while it works."""
+"""Progress that a command prints while it works."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from typer.testing import CliRunner
 from tests.support.clicks import clicks
 from windowlib.cli.main import app
 from windowlib.cli.progress import INTERVAL, progress
-from windowlib.engines.tasks import followed
+from windowlib.engines.tasks import task_progress
 from windowlib.model.errors import InvalidSpec
 
 
-def test_without_a_terminal_a_line_now_and_then(
+def test_without_a_terminal_a_line_is_printed_at_each_interval(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(INTERVAL, "100ms")
@@ -42,7 +42,7 @@ def test_without_a_terminal_a_line_now_and_then(
     assert capsys.readouterr().err == ""  # nothing after the block
 
 
-def test_what_is_over_soon_says_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_short_step_prints_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     for interval in (None, "0s"):
         monkeypatch.delenv(INTERVAL, raising=False) if interval is None else monkeypatch.setenv(INTERVAL, interval)
         with progress(Console()) as say:
@@ -51,13 +51,13 @@ def test_what_is_over_soon_says_nothing(capsys: pytest.CaptureFixture[str], monk
     assert capsys.readouterr() == ("", "")
 
 
-def test_an_interval_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_interval_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(INTERVAL, "often")
     with pytest.raises(InvalidSpec, match='WINDOWLIB_PROGRESS "often" is not a duration'), progress(Console()):
         pass
 
 
-def test_on_a_terminal_it_stands_at_the_bottom_while_it_is_done() -> None:
+def test_a_terminal_shows_the_step_at_its_bottom() -> None:
     screen = Console(file=io.StringIO(), force_terminal=True, width=80)
     with progress(screen) as say:
         say(lambda: "computing 3 files")
@@ -70,22 +70,22 @@ def test_on_a_terminal_it_stands_at_the_bottom_while_it_is_done() -> None:
     ("command", "slow", "says"),
     [
         ("maintain", "windowlib.maintenance.maintain.maintain", "maintaining the tables"),
-        ("maintain --dry-run", "windowlib.maintenance.maintain.forecast", "looking what is superfluous"),
+        ("maintain --dry-run", "windowlib.maintenance.maintain.forecast", "looking for superfluous files"),
         ("report", "windowlib.pages.site.report", "building the page of clicks"),
         ("late list", "windowlib.inspection.lineage.cuts.cut", "reading late events"),
         ("late what-if", "windowlib.inspection.lineage.cuts.cut", "reading late events"),
-        ("restore --dry-run", "windowlib.decisions.restore.forecast_restore", "looking what it would do"),
+        ("restore --dry-run", "windowlib.decisions.restore.forecast_restore", "preparing the forecast"),
         (
             "rollback --to-batch 1 --dry-run",
             "windowlib.decisions.rollback.forecast_rollback",
-            "looking what it would do",
+            "preparing the forecast",
         ),
     ],
 )
-def test_what_takes_long_says_what_it_does(
+def test_slow_commands_report_their_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, slow: str, says: str
 ) -> None:
-    """Minutes of silence in a log look as if it hung."""
+    """A log without lines for minutes looks as if the command hung."""
 
     def takes_long(*_: object, **__: object) -> None:
         time.sleep(0.1)
@@ -102,11 +102,11 @@ def test_what_takes_long_says_what_it_does(
 
 @pytest.mark.spark
 @pytest.mark.both
-def test_how_far_the_engine_is(spark: SparkSession, request: pytest.FixtureRequest) -> None:
-    """Spark counts the tasks of its stages; Sail does not say."""
+def test_progress_of_the_tasks_of_an_engine(spark: SparkSession, request: pytest.FixtureRequest) -> None:
+    """Spark reports the tasks of its stages; Sail reports none."""
     heard, on_spark = list[str](), request.config.getoption("--engine") == "spark"
     rows = 3_000_000 if on_spark else 300_000
-    with followed(spark) as far:
+    with task_progress(spark) as far:
         job = threading.Thread(target=spark.range(0, rows, 1, 9).selectExpr("sum(hash(id))").collect)
         job.start()
         while job.is_alive():

@@ -1,4 +1,4 @@
-"""Rows as they are shown and written: times that Python has no value for, and places that are the pipeline's own."""
+"""Rows on the screen and in files: times beyond Python's range, and places that exports must not use."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ DAYS = "1970-01-01 and 2,147,483,647 days"  # what other databases write of a da
 
 @pytest.mark.spark
 @pytest.mark.both
-def test_far_dates_are_keys_and_values_and_far_times_lie_in_lists(
+def test_far_dates_and_times_work_as_keys_and_values(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run, what shows its results, and a rerun that has to compare them."""
+    """Covers a run, the commands that show its results, and a rerun that compares them."""
     monkeypatch.setenv("WINDOWLIB_WAREHOUSE", str(tmp_path / "warehouse"))
     outputs = 'day = "max(user)"\nevery = "collect_list(value)"'
     definition = clicks(tmp_path, 0, CLICKS.replace('event_id = "id"\n', "").replace('total = "sum(value)"', outputs))

@@ -1,4 +1,4 @@
-"""Commands for several pipelines: what is wrong with one of them does not stop the others."""
+"""Commands for several pipelines: an error of one pipeline does not stop the others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MISTAKE = 'gap = "10 minutes"'
 
 @pytest.fixture
 def three(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """`clicks`, one that cannot be loaded, and `hours`; a file has come for all of them."""
+    """Definitions `clicks`, one that cannot be loaded, and `hours`; a file has arrived for all of them."""
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
     clicks(tmp_path, 1, ON_SAIL)
     (tmp_path / "broken.toml").write_text(ON_SAIL.replace('gap = "10m"', MISTAKE).replace('"clicks"', '"broken"', 1))
@@ -73,7 +73,7 @@ def test_what_the_engine_cannot_run_does_not_stop_the_others(spark: SparkSession
     assert ended.stdout.startswith("clicks  batch 1  ")
 
 
-def test_where_no_definition_can_be_loaded_each_says_so(three: list[Path]) -> None:
+def test_each_unusable_definition_is_reported_if_all_are_unusable(three: list[Path]) -> None:
     three[0].write_text("name = 3")
     for command in (("run",), ("report",), ("report", "--out", three[0].parent / "site")):
         ended = call(*command, *three[:2])
@@ -82,8 +82,8 @@ def test_where_no_definition_can_be_loaded_each_says_so(three: list[Path]) -> No
     assert not (three[0].parent / "site").exists()
 
 
-def test_a_site_has_a_row_and_a_page_for_what_cannot_be_loaded_or_read(three: list[Path]) -> None:
-    """Nothing at all was written: no page, and no metrics."""
+def test_a_site_has_a_row_and_a_page_for_each_unusable_pipeline(three: list[Path]) -> None:
+    """Without this, one unusable pipeline would stop all pages and metrics."""
     of_hours = load_definition(three[2])
     Ledger(of_hours.root, lambda: 0).write({"kind": "clock", "plan_time_ms": 0, "who": "ann", "reason": ""})
     [entry] = (of_hours.root / "ledger" / "_delta_log").glob("*1.json")
@@ -103,7 +103,7 @@ def test_a_site_has_a_row_and_a_page_for_what_cannot_be_loaded_or_read(three: li
     assert 'pipeline="clicks"' in (site / "metrics.prom").read_text(encoding="utf-8")
 
 
-def test_pages_of_several_are_built_apart(three: list[Path]) -> None:
+def test_one_unusable_definition_does_not_stop_the_other_pages(three: list[Path]) -> None:
     ended = call("report", *three)
     assert ended.exit_code == 2
     pages = [load_definition(three[number]).root / "pages" / "index.html" for number in (0, 2)]
@@ -119,7 +119,7 @@ def test_a_broken_definition_with_the_name_of_another_takes_no_page(three: list[
     assert (site / "sub.toml" / "index.html").is_file()
 
 
-def test_each_file_that_cannot_be_loaded_has_a_page_of_its_own_whatever_it_is_called(three: list[Path]) -> None:
+def test_each_unusable_file_has_its_own_page(three: list[Path]) -> None:
     folder = three[0].parent
     names = ["index.html.toml", "metrics.prom.toml", "a#b.toml", "100%41.toml", "q?x.toml", "http:.toml", "..toml"]
     broken = [folder / name for name in ("x.toml", "sub/x.toml", *names)]

@@ -1,4 +1,4 @@
-"""What is advised where no row of a batch could be used is a command that runs."""
+"""Advice for a batch without usable rows: the advised command works."""
 
 from __future__ import annotations
 
@@ -19,10 +19,8 @@ from windowlib.runs.advance import advance
 
 @pytest.mark.spark
 @pytest.mark.embedded
-def test_the_batch_to_go_back_to_is_one_that_was_committed(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Batch 2 was given up, and 3 could not be used: it advised to go back to 2."""
+def test_the_advised_batch_was_committed(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batch 2 was abandoned and batch 3 was unusable. The advice once named batch 2."""
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
     definition = clicks(tmp_path, 1)
     assert len(advance(definition, lambda: spark, clock=clock)) == 1

@@ -89,9 +89,9 @@ def test_an_error_names_the_definition_as_it_was_given_and_a_notice_by_its_whole
     definition, error = clicks(tmp_path, 0), WindowError(f"drop it: {to_paste('abandon', THIS, *WHY)}")
 
     def fails() -> str:
-        exits.about(definition, Path("clicks.toml"))
+        exits.set_pipeline(definition, Path("clicks.toml"))
         exits.print_error(error, "run")
-        return exits.in_a_sentence(error)
+        return exits.error_sentence(error)
 
     assert f"abandon {definition.file} --reason" in copy_context().run(fails)
     assert "abandon clicks.toml --reason" in capsys.readouterr().err

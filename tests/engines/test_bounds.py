@@ -1,4 +1,4 @@
-"""What an aggregate keeps of one window has a bound: the batch that goes beyond it says which window, and stops."""
+"""Bound of an aggregate's content for one window: a batch that exceeds it names the window and stops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of a DataFrame in this process: their times are those that are stored, wherever the machine is."""
+"""Rows of a DataFrame in this process: their times are the stored times in any time zone of the machine."""
 
 from __future__ import annotations
 

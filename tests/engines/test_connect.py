@@ -1,4 +1,4 @@
-"""Runs over Spark Connect: on the server that the cluster guide starts, without its token, and without a server."""
+"""Runs over Spark Connect: on the server of the cluster guide, without its token, and without a server."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def python(*arguments: object, env: Mapping[str, str] = os.environ) -> subproces
 def run_at(
     folder: Path, address: str, more: str = "", env: Mapping[str, str] = os.environ
 ) -> subprocess.CompletedProcess[str]:
-    """`windowlib run` of one batch on the server at this address."""
+    """Runs `windowlib run` with one batch on the server at this address."""
     definition = clicks(folder, 1, CLICKS + f'[spark]\nmaster = "{address}"\n{more}')
     return python("-P", "-m", "windowlib", "run", definition.file, env=env)
 
@@ -48,7 +48,7 @@ def run_at(
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
-    """A server of this module's own, which its tests may end."""
+    """Server of this module, which its tests may end."""
     server = ConnectServer(tmp_path_factory.mktemp("server"))
     server.start()
     yield server
@@ -57,13 +57,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
 
 @pytest.fixture(scope="module")
 def expected(after_three: Path) -> dict[str, list[str]]:
-    """The tables of the pipeline after a run in a session of this process."""
+    """Tables of the pipeline after a run in a session of this process."""
     return tables(clicks(after_three, 0))
 
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_a_thin_client_gives_the_same_tables(
+def test_a_run_over_spark_connect_gives_the_same_tables(
     server: ConnectServer, expected: dict[str, list[str]], tmp_path: Path
 ) -> None:
     server.start()
@@ -141,7 +141,7 @@ def test_with_a_token_only_localhost_is_reached_without_tls(server: ConnectServe
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_a_setting_that_belongs_to_the_server(server: ConnectServer, tmp_path: Path) -> None:
+def test_a_setting_that_only_the_server_can_have_is_refused(server: ConnectServer, tmp_path: Path) -> None:
     server.start()
     memory = '[spark.conf]\n"spark.driver.memory" = "9g"\n'
     ended = run_at(tmp_path, server.address, memory, server.environment)
@@ -167,7 +167,7 @@ def test_nothing_answers(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.long("that nothing answers is said in make test")
-def test_something_else_answers(tmp_path: Path) -> None:
+def test_another_kind_of_server_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
         closing = threading.Thread(target=_hang_up, args=(listening,), daemon=True)
@@ -187,7 +187,7 @@ def _hang_up(listening: socket.socket) -> None:
             return
 
 
-def test_no_address(tmp_path: Path) -> None:
+def test_an_invalid_address_is_refused(tmp_path: Path) -> None:
     definition = clicks(tmp_path, 1, CLICKS + '[spark]\nmaster = "sc://spark.example:15002/warehouse"\n')
     ended = call("run", definition.file)
     assert ended.exit_code == 2

@@ -1,4 +1,4 @@
-"""Numbers that one engine once got wrong by how it reads and floors them, as whole pipelines on both."""
+"""Numbers that one engine once read or floored wrongly, in whole pipelines on both engines."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SCHEMA = pa.schema([("key", pa.string()), ("at", pa.int64()), ("x", pa.float64()
 
 
 def run(folder: Path, spark: SparkSession, batches: Sequence[Sequence[tuple[str, int, float]]]) -> Definition:
-    """A run after each file has arrived."""
+    """Runs the pipeline after each file."""
     (folder / "incoming").mkdir()
     (folder / "numbers.toml").write_text(DEFINITION)
     definition = load_definition(folder / "numbers.toml")

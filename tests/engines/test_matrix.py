@@ -1,4 +1,4 @@
-"""Published numbers are right or refused: `tests.support.matrix.columns` through the whole pipeline."""
+"""Published numbers are correct or refused: the columns of `tests.support.matrix.columns` in a whole pipeline."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def clock() -> int:
 
 
 def pipeline(folder: Path, window: str, aggregates: Iterable[Column], engine: str) -> Definition:
-    """The pipeline of these columns; no file has arrived."""
+    """Pipeline of these columns, before its first file."""
     (folder / "incoming").mkdir(parents=True)
     lines = "".join(f'{one.name} = "{one.sql}"\n' for one in aggregates)
     (folder / "matrix.toml").write_text(f"{HEAD}{WINDOWS[window]}[aggregates]\n{lines}")
@@ -76,7 +76,7 @@ def arrive(folder: Path, batch: int) -> None:
     os.utime(path, ns=(batch + 1, batch + 1))
 
 
-def test_what_sail_computes_is_not_refused_by_its_form() -> None:
+def test_expressions_that_sail_computes_are_not_refused() -> None:
     trusted = {one.aggregate.sql.format(c="x") for one in columns() if matrix.unproved(one) is None}
     assert {sql: why for sql in trusted if (why := not_proved(parsed(sql)))} == {}
 
@@ -96,7 +96,7 @@ SESSIONS_DO = pytest.mark.long("sessions have the same parts, and merge them too
     ],
 )
 def test_every_cell_is_right(spark: SparkSession, tmp_path: Path, window: str) -> None:
-    """Of some columns, in turn of all aggregates and types; in `make test-all` of every one."""
+    """Tests a rotating choice of columns over all aggregates and types; `make test-all` tests every column."""
     engine = "sail" if is_sail(spark) else "spark"
     every = 1 if ALL else EVERY[window]
     by_time = window == "evictor"  # the operator computes it
@@ -123,12 +123,12 @@ def test_every_cell_is_right(spark: SparkSession, tmp_path: Path, window: str) -
 
 
 def cells_of(wanted: Iterable[Column]) -> int:
-    """How many values are compared of the windows of these columns, before a rerun."""
+    """Number of values that are compared for these columns, before a rerun."""
     return sum(len(one.type.cases) for one in wanted) * (BATCHES - 1)
 
 
 def wrong_cells(definition: Definition, window: str, wanted: Iterable[Column], batch: int) -> list[tuple[object, ...]]:
-    """The published values that are not those of all events up to a batch, next to what they should be."""
+    """Published values that differ from those of all events up to a batch, with the expected values."""
     wrong = list[tuple[object, ...]]()
     found = matrix.by_key(read_table(definition, "results"))
     assert sorted(found) == [matrix.key(number) for number in range(CASES)]
@@ -160,7 +160,7 @@ ON_SPARK = (
     "what",
     [pytest.param(what, marks=pytest.mark.both if what in ON_SPARK else pytest.mark.embedded) for what in TOO_LARGE],
 )
-def test_what_does_not_fit_is_an_error_that_says_so(spark: SparkSession, tmp_path: Path, what: str) -> None:
+def test_a_number_that_does_not_fit_is_a_clear_error(spark: SparkSession, tmp_path: Path, what: str) -> None:
     sql, column, batches = TOO_LARGE[what]
     folder = tmp_path / "incoming"
     folder.mkdir()

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConnectServer]:
-    """A server of this module's own."""
+    """Server of this module."""
     server = ConnectServer(tmp_path_factory.mktemp("server"))
     server.start()
     yield server

@@ -1,4 +1,4 @@
-"""What is said where the rows of a file cannot be read: the file, unless the storage was at fault."""
+"""Errors for rows that cannot be read: they name the file, unless the storage is at fault."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from windowlib.engines.parquet_files import UnreadableRows, parquet_file, rows_r
 
 
 class Failing(io.FileIO):
-    """A file of a storage that fails once its footer was read."""
+    """File on a storage that fails after the footer was read."""
 
     fails = False
 
@@ -30,14 +30,14 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "some.parquet"
 
 
-def test_damage_is_the_file_s(path: Path) -> None:
+def test_a_damaged_file_is_named(path: Path) -> None:
     assert sum(batch.num_rows for batch in rows_read(path, parquet_file(path))) == 1000
     damage_rows(path)
     with pytest.raises(UnreadableRows, match=rf"^{path} cannot be read \(.*thrift.*\)$"):
         next(rows_read(path, parquet_file(path)))
 
 
-def test_a_failure_of_the_storage_is_not(path: Path) -> None:
+def test_a_failure_of_the_storage_is_raised_unchanged(path: Path) -> None:
     failing = Failing(path)
     file = pq.ParquetFile(pa.PythonFile(failing, mode="r"))
     failing.fails = True
@@ -61,7 +61,7 @@ TEXTS = pa.Array.from_buffers(pa.string(), 2, LATIN.buffers())
     ],
     ids=lambda texts: str(texts.type),
 )
-def test_texts_are_utf8_wherever_they_stand(tmp_path: Path, texts: pa.Array) -> None:
+def test_texts_at_any_depth_must_be_utf8(tmp_path: Path, texts: pa.Array) -> None:
     path = tmp_path / "some.parquet"
     pq.write_table(pa.table({"n": [1, 2], "texts": texts}), path)
     with pytest.raises(UnreadableRows, match=r"some.parquet cannot be read .*UTF-?8"):

@@ -1,4 +1,4 @@
-"""A `spark.master` or a setting of `spark.conf` that Spark does not start with: a sentence, and no trace of Java's."""
+"""A `spark.master` or a `spark.conf` setting that Spark refuses: one sentence, without a Java stack trace."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from windowlib.cli.exits import UNEXPECTED, USER, exit_code
 from windowlib.definition.definition import InvalidDefinition
 from windowlib.engines.connect import Unreachable
 from windowlib.engines.jvm import JvmEnded
-from windowlib.engines.jvm_output import STDERR, listening
+from windowlib.engines.jvm_output import STDERR, captured_stderr
 from windowlib.engines.refused_settings import refusals_named
 from windowlib.model.errors import InvalidSpec, WindowError
 
@@ -31,7 +31,7 @@ NOT_A_NUMBER = f"[INVALID_CONF_VALUE.TYPE_MISMATCH] The value 'many' in the conf
         *("sc://host", "sc://host:15002/;use_ssl=true", "spark://one:7077,two:7077", "k8s://https://host:443"),
     ],
 )
-def test_a_master_that_spark_or_a_run_knows(tmp_path: Path, master: str) -> None:
+def test_valid_masters_are_accepted(tmp_path: Path, master: str) -> None:
     assert clicks(tmp_path, 0, CLICKS + f'[spark]\nmaster = "{master}"\n').spark.master == master
 
 
@@ -48,7 +48,7 @@ def test_a_master_that_spark_or_a_run_knows(tmp_path: Path, master: str) -> None
         ("", None),
     ],
 )
-def test_a_master_that_none_knows(tmp_path: Path, master: str, meant: str | None) -> None:
+def test_unknown_masters_are_refused(tmp_path: Path, master: str, meant: str | None) -> None:
     with pytest.raises(InvalidDefinition) as caught:
         clicks(tmp_path, 0, CLICKS + f'[spark]\nmaster = "{master}"\n')
     proposal = f"; did you mean {meant}?" if meant else ""
@@ -79,14 +79,14 @@ def refusal(error: Exception, master: str = "local[*]", **conf: str) -> WindowEr
     return caught.value
 
 
-def test_a_setting_that_spark_does_not_take() -> None:
+def test_a_setting_that_spark_refuses_is_named() -> None:
     with pytest.raises(InvalidSpec) as caught, refusals_named(FILE, "local[*]", {"spark.a": "b", TASKS: "many"}):
         raise IllegalArgumentException(f"{NOT_A_NUMBER} SQLSTATE: 22022")
     said = f'clicks.toml: spark.conf has "{TASKS}" = "many", with which Spark does not start: {NOT_A_NUMBER}'
     assert (str(caught.value), exit_code(caught.value)) == (said, USER)
 
 
-def test_a_master_that_spark_does_not_start_with() -> None:
+def test_a_master_with_which_spark_does_not_start_is_named() -> None:
     error = refusal(JvmEnded("HADOOP_CONF_DIR must be set in the environment."), "yarn", a="true")
     said = (
         'clicks.toml: Spark does not start with spark.master = "yarn": HADOOP_CONF_DIR must be set in the environment.'
@@ -94,8 +94,8 @@ def test_a_master_that_spark_does_not_start_with() -> None:
     assert (str(error), exit_code(error)) == (said, USER)
 
 
-def test_a_cluster_that_does_not_answer() -> None:
-    """Which may do so when it is asked again."""
+def test_a_cluster_without_an_answer_is_unreachable() -> None:
+    """The cluster may answer on a retry."""
     gone = (
         "An error occurred while calling X.\n: org.apache.spark.SparkException: All masters are unresponsive!\n\tat a"
     )
@@ -105,24 +105,24 @@ def test_a_cluster_that_does_not_answer() -> None:
     assert (str(error), exit_code(error)) == (said, UNEXPECTED)
 
 
-def test_what_spark_does_not_say_stays_as_it_is() -> None:
+def test_errors_of_other_origin_are_raised_unchanged() -> None:
     for error in (ValueError("no"), PySparkRuntimeError("no"), InvalidSpec("no")):
         with pytest.raises(type(error)) as caught, refusals_named(FILE, "local[*]", {"spark.a": "b"}):
             raise error
         assert caught.value is error
 
 
-def test_words_are_kept_until_a_process_is_up(capfd: pytest.CaptureFixture[str]) -> None:
+def test_stderr_is_kept_until_a_process_is_up(capfd: pytest.CaptureFixture[str]) -> None:
     assert sys.__stderr__.fileno() == STDERR if sys.__stderr__ else True
-    with listening() as words:
+    with captured_stderr() as words:
         ended = subprocess.Popen(
-            ["sh", "-c", "echo WARNING: a >&2; echo no such master >&2; exit 1"], stderr=words.given
+            ["sh", "-c", "echo WARNING: a >&2; echo no such master >&2; exit 1"], stderr=words.write_end
         )
     assert ended.wait(60) == 1
     assert words.reason() == "no such master"
     assert capfd.readouterr().err == ""
-    with listening() as words:
-        up = subprocess.Popen(["sh", "-c", "echo one >&2; read x; echo two >&2"], stdin=-1, stderr=words.given)
+    with captured_stderr() as words:
+        up = subprocess.Popen(["sh", "-c", "echo one >&2; read x; echo two >&2"], stdin=-1, stderr=words.write_end)
     assert up.stdin
     words.pass_on()
     up.stdin.write(b"go\n")
@@ -133,8 +133,8 @@ def test_words_are_kept_until_a_process_is_up(capfd: pytest.CaptureFixture[str])
 
 
 @pytest.mark.spark
-def test_a_cluster_that_is_not_set_up() -> None:
-    """Spark's own launcher is started for it, and says so."""
+def test_a_cluster_without_its_set_up_is_a_clear_error() -> None:
+    """Spark's own launcher is used for it, and reports the missing configuration."""
     code = "from windowlib.engines.spark import session; session('yarn', {})"
     environment = {name: value for name, value in os.environ.items() if not name.endswith("CONF_DIR")}
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)

@@ -1,4 +1,4 @@
-"""A refused row is kept as JSON as it is in its file: on every engine with all digits, signs and microseconds."""
+"""Refused rows as JSON: on every engine with all digits, signs and microseconds of the file."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ TIME = pa.timestamp("us")
 def test_a_time_without_a_zone_is_written_without_one(
     spark: SparkSession, tmp_path: Path, kind: pa.DataType, value: Any, written: Any
 ) -> None:
-    """At any depth, and next to nothing in its place."""
+    """Tested at any depth, and next to nulls."""
     schema = pa.schema([("number", pa.int64()), ("at", kind)])
     pq.write_table(pa.Table.from_pylist([{"number": 1, "at": value}], schema=schema), tmp_path / "1.parquet")
     pq.write_table(pa.Table.from_pylist([{"number": 2, "at": None}], schema=schema), tmp_path / "2.parquet")

@@ -1,4 +1,4 @@
-"""Answers of Sail that cannot be read."""
+"""Unreadable answers of Sail."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ GARBLED, GOOD = b"\x0a\xff\xff\xff\xff", proto.AnalyzePlanResponse(session_id="o
 
 
 class Answers(grpc.GenericRpcHandler):  # type: ignore[misc]
-    """A server that answers every question with the next of some bytes."""
+    """Server that answers each request with the next of some bytes."""
 
     def __init__(self, *answers: bytes) -> None:
         self.left = [*answers]
@@ -28,7 +28,7 @@ class Answers(grpc.GenericRpcHandler):  # type: ignore[misc]
 
 @pytest.fixture
 def asked() -> Iterator[tuple[Answers, SparkConnectServiceStub]]:
-    """A server, and one who asks it as runs do."""
+    """Server, and a client with the interceptor that runs use."""
     answers, server = Answers(), grpc.server(ThreadPoolExecutor(1))
     server.add_generic_rpc_handlers((answers,))
     port = server.add_insecure_port("localhost:0")
@@ -37,14 +37,14 @@ def asked() -> Iterator[tuple[Answers, SparkConnectServiceStub]]:
     server.stop(None)
 
 
-def test_a_question_about_a_plan_is_asked_again(asked: tuple[Answers, SparkConnectServiceStub]) -> None:
+def test_a_request_for_a_schema_is_repeated(asked: tuple[Answers, SparkConnectServiceStub]) -> None:
     answers, stub = asked
     answers.left = [GARBLED, GOOD]
     assert stub.AnalyzePlan(proto.AnalyzePlanRequest()).session_id == "one"
     assert answers.left == []
 
 
-def test_it_is_not_asked_for_ever(asked: tuple[Answers, SparkConnectServiceStub]) -> None:
+def test_a_request_for_a_schema_is_repeated_once(asked: tuple[Answers, SparkConnectServiceStub]) -> None:
     answers, stub = asked
     answers.left = [GARBLED, GARBLED, GOOD]
     with pytest.raises(grpc.RpcError, match=UNREADABLE):
@@ -52,7 +52,7 @@ def test_it_is_not_asked_for_ever(asked: tuple[Answers, SparkConnectServiceStub]
     assert answers.left == [GOOD]
 
 
-def test_what_may_have_an_effect_is_not_asked_again(asked: tuple[Answers, SparkConnectServiceStub]) -> None:
+def test_a_request_that_executes_a_plan_is_not_repeated(asked: tuple[Answers, SparkConnectServiceStub]) -> None:
     answers, stub = asked
     answers.left = [GARBLED, GOOD]
     with pytest.raises(grpc.RpcError, match=UNREADABLE):

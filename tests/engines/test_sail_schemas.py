@@ -1,4 +1,4 @@
-"""A plan's schema, for which Sail is asked without the files, is the one that it has with them; so is one in SQL."""
+"""Schemas on Sail: a plan has the same schema without its files, and with its schema in SQL."""
 
 from __future__ import annotations
 
@@ -113,6 +113,6 @@ def test_rows_with_a_schema_in_sql_are_those_with_one_in_json(
     ],
     ids=str,
 )
-def test_what_sql_does_not_say_stays_in_json(field: StructField) -> None:
+def test_a_schema_that_sql_cannot_express_stays_in_json(field: StructField) -> None:
     given = StructType([field]).json()
     assert sail_requests._in_sql(given) == given

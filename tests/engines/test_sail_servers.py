@@ -1,4 +1,4 @@
-"""Sail's servers take turns, as each keeps memory for good; computations do not notice."""
+"""Sail's servers take turns, because each keeps memory for good. Computations are not affected."""
 
 import gc
 import os
@@ -43,7 +43,7 @@ def ask(times: int) -> None:
 
 def test_another_server_takes_over(spark: object) -> None:
     first = sail.session()
-    ask(sail.ASKED_AT_MOST)
+    ask(sail.MOST_USES)
     assert sail.session() is not first
     assert first.range(3).count() == 3
     assert sail.is_sail(first)
@@ -54,9 +54,9 @@ def test_another_server_takes_over(spark: object) -> None:
 def test_rows_of_an_earlier_session_stay_readable_and_their_server_ends_after_them(
     spark: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sail, "ASKED_AT_MOST", 1)
+    monkeypatch.setattr(sail, "MOST_USES", 1)
     rows = sail.session().range(3)
-    session, server = weakref.ref(rows.sparkSession), sail._serves
+    session, server = weakref.ref(rows.sparkSession), sail._current
     assert server is not None
     client = weakref.ref(server.client)
     ask(3)
@@ -78,7 +78,7 @@ NOTICED = pytest.mark.long("it shows that the other, which is in make test, woul
     "changes", [pytest.param({}, id="as it is"), pytest.param({LASTS: "1"}, id="a second", marks=NOTICED)]
 )
 def test_a_session_outlasts_a_pause(changes: dict[str, str]) -> None:
-    """For a century; for as long as the setting says, which the second case is to show."""
+    """The session lasts a century. The second case shows that the setting has an effect."""
     program = PAUSE.format(changes=changes)
     ended = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=False)
     assert ("is not running" in ended.stderr) == bool(changes)

@@ -1,4 +1,4 @@
-"""Sail is given trees in the place of SQL: they mean what the texts mean to Spark, and a batch asks for few of them."""
+"""Trees that Sail gets instead of SQL: they mean what the texts mean to Spark, and a batch makes few requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from tests.support.clicks import CLICKS, START_MS, arrive, clicks
 from windowlib.engines import sail_requests
 from windowlib.engines.sail import is_sail
-from windowlib.engines.sail_requests import trees
+from windowlib.engines.sail_requests import with_trees
 from windowlib.engines.sail_sql import tree_of
 from windowlib.runs.advance import advance
 
@@ -103,7 +103,7 @@ def test_a_tree_means_what_the_text_means(spark: SparkSession) -> None:
 
 
 @pytest.mark.parametrize("sql", ["a +", "case end", "f(", "cast(a", "a b", "f(x) over (", "'a", "", "* *", "in", "not"])
-def test_what_is_not_an_expression_is_left_to_the_engine(sql: str) -> None:
+def test_unknown_sql_stays_a_text(sql: str) -> None:
     assert tree_of(sql) is None
 
 
@@ -126,7 +126,7 @@ def test_a_batch_on_sail_asks_for_few_schemas_and_leaves_no_text_to_parse(
         pytest.skip("counts what Sail is asked")
     definition = clicks(tmp_path, 0, text)
     sent: list[Message] = []
-    monkeypatch.setattr(sail_requests, "trees", lambda request: sent.append(trees(request)) or request)
+    monkeypatch.setattr(sail_requests, "with_trees", lambda request: sent.append(with_trees(request)) or request)
     for number in (1, 2):
         sent.clear()
         arrive(tmp_path, number, [{"id": f"{number}", "user": "ann", "at_ms": START_MS + number * 600_000, "value": 1}])

@@ -1,4 +1,4 @@
-"""Set-up: what it says where Java or Python is missing or too old, which JARs it keeps, how it ends what it started."""
+"""Set-up: errors for a missing or old Java or Python, the JARs that it keeps, and the end of started processes."""
 
 import contextlib
 import hashlib
@@ -70,7 +70,7 @@ class TestJava:
 
 
 def fake_jars(folder: Path, *contents: str) -> list[Jar]:
-    """JARs with these contents, in the folder as they are locked."""
+    """JARs with these contents, locked and stored in the folder."""
     jars = [
         Jar("org.example", f"jar{number}", "1.0", hashlib.sha256(content.encode()).hexdigest())
         for number, content in enumerate(contents)

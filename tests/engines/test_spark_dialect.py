@@ -16,7 +16,7 @@ ROWS = StructType([StructField("rows", LongType())])
 
 
 def counted(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """How many rows one task is given, where it is given any."""
+    """Number of rows of each task that has rows."""
     if rows := sum(batch.num_rows for batch in batches):
         yield pa.record_batch({"rows": pa.array([rows], pa.int64())})
 

@@ -1,4 +1,4 @@
-"""What a run does before it computes: nothing that it does not need, and what takes long at once."""
+"""Start of a run: it does nothing unnecessary, and starts slow work first."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ print(json.dumps([[name for name in {LOOKED_FOR} if name in sys.modules], childr
 
 
 def empty_run(pipeline: Path) -> list[Any]:
-    """What a run in a process of its own prints, imports and starts, where there is nothing to do."""
+    """Output, imports and started processes of a run in its own process that has nothing to do."""
     command = [sys.executable, "-c", RUN, str(pipeline)]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
     said, found = done.stdout.splitlines()
@@ -53,7 +53,7 @@ NOTHING = ["nothing new: there is nothing left to read", "", [], []]
         "sc://no-such-host:15002",
     ],
 )
-def test_nothing_ever_came(tmp_path: Path, master: str) -> None:
+def test_a_first_run_without_input_starts_no_engine(tmp_path: Path, master: str) -> None:
     definition = clicks(tmp_path, 0, CLICKS + f'[spark]\nmaster = "{master}"\n')
     assert empty_run(definition.file) == NOTHING
 
@@ -74,7 +74,7 @@ ALIKE = pytest.mark.long("what is due is planned by one rule for all kinds")
     ],
 )
 def test_nothing_new(spark: SparkSession, tmp_path: Path, window: str) -> None:
-    """Not even where the passing of time has made everything due, and may do so again."""
+    """This holds even if the passing of time has fired all windows, and may do so again."""
     quiet = CLICKS.replace('type = "session"\ngap = "10m"\nallowed_lateness = "2h"', window)
     assert window in quiet
     clicks(tmp_path, 1, quiet.replace("[window]", 'idle_timeout = "1h"\n[window]'))
@@ -89,7 +89,7 @@ def test_nothing_new(spark: SparkSession, tmp_path: Path, window: str) -> None:
 
 @pytest.mark.spark
 def test_the_command_is_spark_s_own_but_for_the_incubator(tmp_path: Path) -> None:
-    """What Spark's launcher would start, option by option."""
+    """Compares with the command of Spark's launcher, option by option."""
     settings = settings_of("local[*]", {"spark.driver.memory": "3g"})
     classes = str(jvm.spark_home() / "jars" / "*")
     launcher = [jvm.java(), "-cp", classes, "org.apache.spark.launcher.Main", jvm.MAIN]
@@ -116,7 +116,7 @@ def _shared(options: list[str]) -> str:
 @pytest.mark.slow
 @pytest.mark.long("make setup makes one, which every JVM of make test uses")
 def test_an_archive_is_made_once_and_for_one_class_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Java itself refuses an archive of another class path; a run goes without one that it refuses."""
+    """Java refuses an archive of another class path, and a run then works without an archive."""
     settings = settings_of("local[*]", {})
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
     without_jars = settings_of("local[*]", {})
@@ -134,7 +134,7 @@ def test_an_archive_is_made_once_and_for_one_class_path(tmp_path: Path, monkeypa
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_machine_whose_own_name_has_no_address(tmp_path: Path) -> None:
-    """As a container's, or a laptop's in another network: Java finds no other names than those of this file."""
+    """This happens in containers and foreign networks. Here Java finds only the names in this file."""
     (tmp_path / "hosts").write_text("127.0.0.1 localhost\n")
     options = f"-Djdk.net.hosts.file={tmp_path / 'hosts'}"
     gateway = jvm.start(settings_of("local[*]", {"spark.driver.extraJavaOptions": options}))
@@ -151,19 +151,21 @@ def test_no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", jvm.SETTLED_ELSEWHERE)
-def test_what_is_settled_elsewhere_is_left_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_spark_that_is_configured_elsewhere_is_not_started_directly(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for other in jvm.SETTLED_ELSEWHERE:
         monkeypatch.delenv(other, raising=False)
-    assert jvm.ours_to_start("local[2]", {})
-    assert not jvm.ours_to_start("spark://host:7077", {})
-    assert not jvm.ours_to_start("local[2]", {"spark.driver.extraLibraryPath": "/usr/lib"})
+    assert jvm.can_start_directly("local[2]", {})
+    assert not jvm.can_start_directly("spark://host:7077", {})
+    assert not jvm.can_start_directly("local[2]", {"spark.driver.extraLibraryPath": "/usr/lib"})
     monkeypatch.setenv(name, "something")
-    assert not jvm.ours_to_start("local[2]", {})
+    assert not jvm.can_start_directly("local[2]", {})
 
 
 @pytest.mark.long("a cold run more; those of README are compared with what they print")
 @pytest.mark.spark
-def test_a_cold_run_says_nothing_but_its_batches(tmp_path: Path) -> None:
+def test_a_cold_run_prints_only_its_batches(tmp_path: Path) -> None:
     definition = clicks(tmp_path, 1, CLICKS + '[spark]\nmaster = "local[1]"\n')
     command = [sys.executable, "-P", "-m", "windowlib", "run", str(definition.file)]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
@@ -200,7 +202,7 @@ def test_a_jvm_that_is_interrupted_as_it_starts_ends(monkeypatch: pytest.MonkeyP
         started.process.kill()
 
 
-def test_small_is_what_waits_and_not_what_is_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_waiting_files_decide_if_a_run_is_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from windowlib.batches.planning import plan
     from windowlib.runs import spark_sessions
 
@@ -219,7 +221,7 @@ def test_sessions_of_one_process_share_its_jvm(spark: SparkSession) -> None:
     assert "PYSPARK_GATEWAY_PORT" not in os.environ
 
 
-def test_what_a_killed_setup_has_left_is_removed_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_setup_removes_what_a_killed_setup_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WINDOWLIB_CACHE", str(tmp_path))
     monkeypatch.setattr(setup_cds.jvm, "archive", lambda: tmp_path / "classes.jsa")
     monkeypatch.setattr(setup_cds.jvm, "archive_fits", lambda _settings: False)

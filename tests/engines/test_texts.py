@@ -1,4 +1,4 @@
-"""Texts in SQL are those that Spark reads: a quote that is written twice is a quote."""
+"""Texts in SQL mean the same on every engine: a doubled quote is a quote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark and Sail give the same tables, whichever computes a run; what Sail cannot compute exactly is refused."""
+"""Spark and Sail give the same tables in any order of runs; what Sail cannot compute exactly is refused."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ OTHERS = [name for name in DEFINITIONS if name not in FEW]
 def test_runs_on_either_engine_leave_the_same_tables(
     spark: SparkSession, tmp_path: Path, names: Sequence[str], files: int
 ) -> None:
-    """Spark begins, and goes on from what Sail has left: these are the tables of Sail alone."""
+    """Spark starts, then the engines alternate. The tables equal those of Sail alone."""
     taking_turns = {name: clicks(tmp_path / name, files, DEFINITIONS[name]) for name in names}
     alone = {name: clicks(tmp_path / f"{name}-on-sail", files, DEFINITIONS[name]) for name in names}
     for batch in range(files):
@@ -96,7 +96,7 @@ def newest_batch(definition: Definition) -> int:
 
 
 def on_sail(batches: int, definitions: Iterable[Definition]) -> None:
-    """The next batches of each, by Sail."""
+    """Runs the next batches of each pipeline on Sail."""
     folders = [str(definition.file.parent) for definition in definitions]
     command = [sys.executable, "-m", "tests.support.on_sail", str(batches), *folders]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -107,7 +107,7 @@ SKETCH = re.compile(r"""(?<=_sketch': )(?:b'(?:[^'\\]|\\.)*'|b"(?:[^"\\]|\\.)*")
 
 
 def values_of(sketch: re.Match[str]) -> str:
-    """What a sketch of few values is of: four bytes for each, in any order, after so many words about itself."""
+    """Values of a small sketch: four bytes per value, in any order, after a header."""
     stored = ast.literal_eval(sketch[0])
     assert stored[0] in (2, 3)
     values = struct.unpack(f"<{len(stored) // 4 - stored[0]}I", stored[4 * stored[0] :])
@@ -115,7 +115,7 @@ def values_of(sketch: re.Match[str]) -> str:
 
 
 def whatever_the_files(found: dict[str, list[str]]) -> dict[str, list[str]]:
-    """The tables without what is the engine's matter: how rows lie in files, and the order of values in a sketch."""
+    """Tables without the differences that engines may have: the files of rows, and the order of values in a sketch."""
     metrics = [row for row in found["run_metrics"] if "'figure': 'results_rows_written'" not in row]
     checks = [re.sub(r"unexpected among \d+", "unexpected", row) for row in found["dq_results"]]
     windows = [SKETCH.sub(values_of, row) for row in found["open_windows"]]
@@ -159,7 +159,7 @@ def nested(levels: int) -> pa.DataType:
     ids=["uint8", "uint64", "nested"],
 )
 def test_a_column_that_is_not_read_for_sail_is_refused(kind: pa.DataType, said: str, tmp_path: Path) -> None:
-    """Whatever it is used for, here a count."""
+    """The use of the column does not matter, here a count."""
     definition = clicks(tmp_path, 0, 'engine = "sail"\n' + CLICKS.replace("sum(value)", "count(value)"))
     columns = {"id": ["1"], "user": ["ann"], "at_ms": [0], "value": pa.nulls(1, kind)}
     pq.write_table(pa.table(columns), tmp_path / "incoming" / "1.parquet")
@@ -170,8 +170,8 @@ def test_a_column_that_is_not_read_for_sail_is_refused(kind: pa.DataType, said: 
 
 @pytest.mark.spark
 @pytest.mark.embedded
-def test_a_column_of_as_many_types_within_one_another_as_may_be_is_read(spark: SparkSession, tmp_path: Path) -> None:
-    """Sent to an engine in each way there is: late events and rerun ones are put into structs."""
+def test_the_deepest_allowed_column_is_read(spark: SparkSession, tmp_path: Path) -> None:
+    """Covers each way to an engine: late events and events of reruns are put into structs."""
     definition = clicks(tmp_path, 0, without(CLICKS.replace("sum(value)", "count(value)"), "first"))
     for file, at_ms in enumerate((START_MS + 24 * 60 * MINUTE_MS, START_MS)):
         columns = {"id": [str(file)], "user": ["ann"], "at_ms": [at_ms], "value": pa.nulls(1, nested(MOST_LEVELS))}
@@ -193,7 +193,7 @@ def test_a_plan_is_not_frozen_for_an_engine_that_cannot_run_it(tmp_path: Path) -
     assert ledger_of(definition).state().plan is None
 
 
-def test_the_engine_is_not_part_of_what_the_state_depends_on(tmp_path: Path) -> None:
+def test_the_engine_does_not_change_the_fingerprint(tmp_path: Path) -> None:
     files = [tmp_path / "spark.toml", tmp_path / "sail.toml"]
     for file, engine in zip(files, ("spark", "sail"), strict=True):
         file.write_text(f'engine = "{engine}"\n' + CLICKS)

@@ -1,4 +1,4 @@
-"""What a JVM says on its standard error comes out on ours, and stands in the way of nothing there."""
+"""Standard error of a JVM: it is passed on to ours, and blocks nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from time import monotonic, sleep
 import pytest
 
 from windowlib.engines import jvm_output as words
-from windowlib.engines.jvm_output import ProcessStderr, listening
+from windowlib.engines.jvm_output import ProcessStderr, captured_stderr
 
 MORE = b"a line of a log\n" * 10_000  # than a pipe holds
 
@@ -22,34 +22,34 @@ def until(is_so: Callable[[], bool]) -> None:
         sleep(0.01)
 
 
-def test_what_is_kept_comes_out_first_and_the_rest_as_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kept_output_is_written_first_and_later_output_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     read, write = os.pipe()
     monkeypatch.setattr(words, "STDERR", write)
-    with listening() as made:
-        os.write(made.given, b"kept ")
+    with captured_stderr() as made:
+        os.write(made.write_end, b"kept ")
         until(lambda: made._kept == [b"kept "])
         made.pass_on()
         until(lambda: made._is_up)
-        os.write(made.given, b"said")
+        os.write(made.write_end, b"said")
         assert [os.read(read, 5), os.read(read, 4)] == [b"kept ", b"said"]
 
 
 @pytest.mark.parametrize("place", ["full", "closed"])
 @pytest.mark.fault("a JVM says something, and the error output is full, closed or not read", "the run goes on")
-def test_where_nothing_can_be_said_the_process_goes_on(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+def test_a_process_continues_if_its_output_cannot_be_written(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
     monkeypatch.setattr(words, "STDERR", os.open("/dev/full", os.O_WRONLY) if place == "full" else -1)
     made = ProcessStderr()
-    os.write(made.given, b"kept")
+    os.write(made.write_end, b"kept")
     until(lambda: made._kept == [b"kept"])
     made.pass_on()
     until(lambda: made._is_up)
-    os.write(made.given, MORE)
-    os.close(made.given)
+    os.write(made.write_end, MORE)
+    os.close(made.write_end)
     made._thread.join(10)
     assert not made._thread.is_alive()
 
 
-def test_who_starts_a_process_does_not_wait_for_who_does_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_passing_on_does_not_wait_for_a_reader(monkeypatch: pytest.MonkeyPatch) -> None:
     read, write = os.pipe()
     os.set_blocking(write, False)
     with suppress(BlockingIOError):
@@ -57,8 +57,8 @@ def test_who_starts_a_process_does_not_wait_for_who_does_not_read(monkeypatch: p
             pass
     os.set_blocking(write, True)
     monkeypatch.setattr(words, "STDERR", write)
-    with listening() as made:
-        os.write(made.given, b"kept")
+    with captured_stderr() as made:
+        os.write(made.write_end, b"kept")
         until(lambda: made._kept == [b"kept"])
         made.pass_on()
         until(lambda: made._is_up)

@@ -391,7 +391,7 @@ def test_the_command_lists_what_differs(spark: Any, pipeline: Pipeline, tmp_path
 
     shown = call()
     assert shown.exit_code == DIFFERS
-    assert "events is not what its source says: " in shown.stderr
+    assert "events differs from its source: " in shown.stderr
     lines = [line.split() for line in shown.stdout.splitlines()]
     assert ["missing", "results", "dan", "1970-01-01", "00:00:00", "to"] in [line[:6] for line in lines]
 

@@ -150,10 +150,10 @@ def call(*arguments: object) -> Any:
         (("--from", "2026-03-03", "--to", "2026-03-04"), "has no time zone"),
         (("--from", "2026-03-03Z", "--to", "2026-03-04Z"), "use --dry-run to see what would change, or --yes"),
         (("--from", "2026-03-03Z", "--to", "2026-03-04Z", "--yes", "--dry-run"), "exclude one another"),
-        (("--apply", "p1", "--from", "2026-03-03Z"), "--apply does what its dry run showed: give no range"),
+        (("--apply", "p1", "--from", "2026-03-03Z"), "--apply applies its dry run unchanged: give no range"),
         (
             ("--apply", "p1", "--reason", "euros"),
-            "--apply keeps the reason that its dry run was given: leave --reason out",
+            "--apply keeps the reason of its dry run: leave --reason out",
         ),
         (("--apply", "p1"), "no preview 'p1' here"),
         (("--from", "2026-03-03Z", "--to", "2026-03-04Z", "--yes"), "nothing has been run yet"),

@@ -501,7 +501,7 @@ def test_commands_notify_and_acknowledge(clicks, server, tmp_path, monkeypatch):
     assert server.said == [("failure", "began")]
     assert "1.parquet" in server.got[0]["sentence"]
     said = ran("acknowledge", file, "failure", "--until", "2d", "--reason", "asked for it", "--who", "ann")
-    assert said.output.startswith("failure is kept quiet until ")
+    assert said.output.startswith("failure is muted until ")
     assert ran("acknowledge", file, "late", "--until", "2d", "--reason", "x").exit_code == 2
     assert ran("acknowledge", file, "failure", "--until", "soon", "--reason", "x").exit_code == 2
     shown = ran("status", file).output

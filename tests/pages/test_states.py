@@ -228,4 +228,4 @@ def test_an_error_that_cannot_be_kept_hides_none(made: Definition, capsys: pytes
     (made.root / last_error.FILE).mkdir(parents=True)  # a folder where the file should be
     with pytest.raises(ValueError, match="what went wrong"), notifying(made, command="run"):
         raise ValueError("what went wrong")
-    assert "how this ended could not be kept for its pages" in capsys.readouterr().err
+    assert "the outcome could not be saved for its pages" in capsys.readouterr().err

@@ -200,7 +200,7 @@ def test_on_sail_no_call_looks_for_its_caller(spark: SparkSession, monkeypatch: 
 @holds("engines/spark.py", "spark.databricks.delta.snapshotPartitions")
 def test_delta_knows_its_setting() -> None:
     """Delta registers it when its classes are loaded; its name is in them, without what all of them begin with."""
-    names = [name for jar in jars.for_delta() for name in texts_of(jar, "DeltaSQLConf")]
+    names = [name for jar in jars.delta_jars() for name in texts_of(jar, "DeltaSQLConf")]
     assert any(b"snapshotPartitions" in one for one in names)
 
 
@@ -229,11 +229,11 @@ def test_errors_say_where_they_are_from_and_what_a_server_answered() -> None:
     from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
     gone = SparkConnectGrpcException("no answer", grpc_status_code=grpc.StatusCode.UNAVAILABLE)
-    assert connect.lost(gone)
-    assert not connect.lost(SparkConnectGrpcException("no", grpc_status_code=grpc.StatusCode.INTERNAL))
+    assert connect.is_engine_lost(gone)
+    assert not connect.is_engine_lost(SparkConnectGrpcException("no", grpc_status_code=grpc.StatusCode.INTERNAL))
     with grpc.insecure_channel("127.0.0.1:1") as channel, pytest.raises(grpc.RpcError) as refused:
         channel.unary_unary("/no/such")(b"", timeout=5)
-    assert connect.lost(refused.value)
+    assert connect.is_engine_lost(refused.value)
     assert all(_is_sparks(error.__new__(error)) for error in (Py4JJavaError, PySparkException))
     assert not _is_sparks(ValueError())
 

@@ -109,7 +109,7 @@ def test_whatever_is_otherwise_is_said(tmp_path: Path, request: pytest.FixtureRe
     arguments = ["test", str(tmp_path / "clicks.toml"), "--engine", request.config.getoption("--engine")]
     ended = CliRunner().invoke(app, arguments, env={"COLUMNS": "200"})
     assert ended.exit_code == 5, ended.output
-    assert "1 of 2 scenarios gave something else" in ended.output
+    assert "1 of 2 scenarios failed" in ended.output
     right, failed = ended.output.split("failed  sessions  (")
     assert right.startswith("passed  sessions  (")
     for _, _, said in WRONG:
@@ -240,7 +240,7 @@ def test_a_mistake_is_named(text: str, said: str, tmp_path: Path) -> None:
 def test_no_scenarios_is_said(tmp_path: Path) -> None:
     definition_of(tmp_path, SESSIONS)
     ended = CliRunner().invoke(app, ["test", str(tmp_path / "clicks.toml")])
-    assert (ended.exit_code, "clicks.scenarios: no scenarios there" in ended.output) == (2, True)
+    assert (ended.exit_code, "clicks.scenarios has no scenarios: write one" in ended.output) == (2, True)
 
 
 CSV = SESSIONS.replace(

@@ -47,7 +47,7 @@ def test_unfinished_transfers_are_listed(tmp_path: Path) -> None:
         (definition.source.path / name).touch()
     assert [file.path for file in folder_files(definition.source)] == ["1.parquet"]
     assert left_out(definition.source) == sorted(unfinished) == status(definition, 0).left_out
-    said = f"4 files passed over, named like unfinished transfers: {', '.join(unfinished)}"
+    said = f"4 files left out, named like unfinished transfers: {', '.join(unfinished)}"
     for command in ("plan", "status"):
         assert said in CliRunner().invoke(app, [command, str(definition.file)], env={"COLUMNS": "200"}).output
     [record] = CliRunner().invoke(app, ["plan", str(definition.file), "--json"]).output.splitlines()

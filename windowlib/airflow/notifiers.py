@@ -18,7 +18,7 @@ CONTEXT = "windowlib"  # the name of the notice in templates
 
 
 def send(handed: Mapping[str, Any], context: Context, warn: Callable[[str, object], None]) -> None:
-    """Sends what a command has handed over (`windowlib.cli.outcomes.handed_over`); keeps it where that fails."""
+    """Sends what a command has handed over (`windowlib.cli.outcomes.notice_handover`); keeps it where that fails."""
     notice = handed["notice"]
     try:
         _notify(_notifier(handed["notifier"], handed["arguments"]), notice, context)

@@ -1,5 +1,5 @@
-"""Command line `windowlib`. A command calls a function of another folder and prints its report as text or JSON. Modules
-are imported only when their command runs.
+"""Command line `windowlib`. A command calls a function of another folder and prints its report as text or JSON. A
+module is imported only when one of its commands runs.
 
     main.py         command line, and the table of its commands
     commands/       a module per group of commands
@@ -11,17 +11,17 @@ Options and output:
     outcomes.py     printing of a report, as text or JSON
     decided.py      printing of a decision
     batch_text.py   text of a batch
-    status_text.py  text of a status, and of a plan explained
+    status_text.py  text of a status, and of an explained plan
     display.py      screen, tables and rows
     exports.py      tables as CSV, JSON or Parquet files
-    output.py       standard output and error, with failed writes handled
+    output.py       standard output and error, with handling of failed writes
     progress.py     progress of a command, at the bottom of a terminal
     notifying.py    notices and metrics at the end of a command
-    nothing_new.py  message of a run without new files
+    nothing_new.py  message of a run without new input
     unusable.py     advice for a batch without usable rows
 
 Process:
 
     exits.py        exit codes and error messages of a command
-    interrupts.py   Ctrl-C, before and while a command runs
+    interrupts.py   Ctrl-C before and while a command runs
 """

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def batch_text(report: BatchReport) -> str:
-    """Line about a batch, what matters first, and a line for each check that failed without stopping it.
+    """Line about a batch, most important figures first, then a line for each failed check that did not stop it.
 
     >>> from windowlib.runs.attempt import BatchReport
     >>> figures = {"rows_read": 9, "rows_admitted": 7, "rows_late": 1, "quarantined_future": 2}
@@ -64,10 +64,10 @@ def _rerun_line(report: BatchReport, figures: Mapping[str, int]) -> str:
 
 def _with_checks(parts: Iterable[str], report: BatchReport) -> str:
     line = "  ".join([*([report.pipeline] if report.pipeline else []), *parts])
-    failed = (check for check in report.checks if not check.success)
-    return "\n".join([line, *(f"  {failed_check(one.severity, one.sentence, one.observed)}" for one in failed)])
+    failed = (failed_check(c.severity, c.sentence, c.observed) for c in report.checks if not c.success)
+    return "\n".join([line, *(f"  {sentence}" for sentence in failed)])
 
 
 def failed_check(severity: str, sentence: str, observed: str) -> str:
-    """Sentence about a check that failed."""
+    """Sentence about a failed check."""
     return f"failed check ({severity}): {sentence} Observed {observed}."

@@ -1,4 +1,4 @@
-"""Printing of a decision: what holds now, and the command that goes on."""
+"""Text of a decision: the new state, and the command that continues from it."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ SENTENCES = {
     "accept-clock": "{clock} is right: `{run}` goes on",
     "restore": "restored: {tables}; `{run}` goes on",
     "adopt": "batch {batch_id} keeps the tables as they are; `{run}` goes on",
-    "rollback": "batch {batch_id} is as batch {to_batch_id} was; `{run}` reads again what came after",
-    "advance-watermark": "batch {batch_id} is planned; `{run}` does it",
-    "acknowledge": "{situation} is kept quiet until {until}",
+    "rollback": "batch {batch_id} restores batch {to_batch_id}; `{run}` reads again what came after it",
+    "advance-watermark": "batch {batch_id} is planned; `{run}` runs it",
+    "acknowledge": "{situation} is muted until {until}",
     "set aside": "{path} is set aside: runs leave it out until {take_back}",
     "back": "{path} is taken back: the next run reads it",
-    "migrate": "batch {batch_id} is the new tables; `{run}` goes on with them. `{undo}` takes it back for {undo_days}"
-    " days, or until `{finish}` keeps it",
+    "migrate": "batch {batch_id} has the new tables; `{run}` goes on with them. For {undo_days} days `{undo}` takes it"
+    " back, unless `{finish}` keeps it",
     "migrate undo": "batch {batch_id} has the tables from before the migration again. Put the earlier definition into"
-    " {file}: the next run reads what has come since",
+    " {file}: the next run reads what has arrived since",
     "migrate finish": "the migration of batch {batch_id} is kept",
     "migrate resume": "batch {batch_id}, which a killed command had prepared, is published; `{run}` goes on",
-    "migrate drop": "what was built is deleted; nothing had been switched",
+    "migrate drop": "the new tables are deleted; the migration had not switched to them",
 }
-"""Sentence about each decision, with the fields that its report is about."""
+"""Sentence about each decision, with the fields of its report."""
 
 
 def print_decision(decision: str, who: str, reason: str, as_json: bool, **about: Any) -> None:
-    """Prints the report of a decision about the pipeline of the command."""
+    """Prints the report of a decision about the command's pipeline."""
     print_report(DecisionReport(decision, who, reason, about), decision_text, as_json)
 
 

@@ -1,4 +1,4 @@
-"""The screen of the command line, and what several commands show on it: tables, rows, values, files left out."""
+"""Screen of the command line, and output that several commands share: tables, rows, values, files left out."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ FILES_SHOWN = 5
 
 
 class Screen(Console):
-    """Prints the control characters of a text, and does not do what they say."""
+    """Console that shows the control characters of a text instead of obeying them."""
 
-    def render_str(self, text: str, **how: Any) -> Text:
-        """As of a console: all texts that it prints, those in tables too, come through here."""
-        return super().render_str(visible(text), **how)
+    def render_str(self, text: str, **style: Any) -> Text:
+        """Renders a text with visible control characters. Every printed text passes here, also those in tables."""
+        return super().render_str(visible(text), **style)
 
 
 def console(*, quiet: bool = False) -> Console:
-    """The screen; without one (a file, a pipe) lines are as long as they are."""
+    """Screen of the command. In a file or a pipe, lines have no maximum length."""
     width = None if sys.stdout.isatty() else 10_000
     return Screen(quiet=quiet, width=width, emoji=False)
 
@@ -45,7 +45,7 @@ def console(*, quiet: bool = False) -> Console:
 def table_of(
     names: Iterable[str], right: Collection[str] = (), *, wraps: bool = True, title: str | None = None
 ) -> Table:
-    """A table without rows; columns named in `right` are flush right."""
+    """Table without rows. The columns named in `right` are flush right."""
     table = Table(box=None, header_style="bold", pad_edge=False, title=title, title_justify="left")
     for name in names:
         table.add_column(
@@ -58,7 +58,7 @@ def table_of(
 
 
 def show_rows(screen: Console, rows: pa.Table) -> None:
-    """The first rows of a table, and how many there are."""
+    """Prints the first rows of a table, and the number of all rows."""
     from windowlib.delta.data_files import rows_of
 
     table = table_of(rows.column_names)
@@ -77,7 +77,7 @@ def _cell(value: Any) -> str:
 
 
 def readable(value: Any) -> str:
-    """A value of a row for a reader, without the quotes that JSON needs.
+    """Text of a row's value for people, without the quotes of JSON.
 
     >>> readable(Decimal("1566.02")), readable(Decimal("0E-10")), readable(date(2026, 3, 2)), readable(["a"])
     ('1566.02', '0.0000000000', '2026-03-02', '["a"]')
@@ -99,15 +99,15 @@ def readable(value: Any) -> str:
     return as_json(value)
 
 
-def not_read(left_out: Sequence[str]) -> list[str]:
-    """Sentences about the files that runs leave out, by patterns and as unfinished transfers; the first few by name."""
+def left_out_sentences(left_out: Sequence[str]) -> list[str]:
+    """Sentences about the files that runs leave out, by patterns or as unfinished transfers. Names the first few."""
     unfinished = sorted((name for name in left_out if is_unfinished(name)), key=has_prefix)
     by_patterns = [name for name in left_out if not is_unfinished(name)]
-    said = []
-    for names, why in (
+    sentences = []
+    for names, reason in (
         (by_patterns, "left out by source.include and source.exclude"),
-        (unfinished, "passed over, named like unfinished transfers"),
+        (unfinished, "left out, named like unfinished transfers"),
     ):
         shown = ", ".join(names[:FILES_SHOWN]) + (", …" if len(names) > FILES_SHOWN else "")
-        said += [f"{counted(len(names), 'file')} {why}: {shown}"] if names else []
-    return said
+        sentences += [f"{counted(len(names), 'file')} {reason}: {shown}"] if names else []
+    return sentences

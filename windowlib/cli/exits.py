@@ -1,7 +1,8 @@
-"""How a command ends: one sentence on stderr and an exit code; and what follows from the code (`ENDS`).
+"""Exit codes and error messages of a command, and the consequences of each code (`ENDS`).
 
-`ENDS` is the one table of it: the situation, the exit code, the state of Airflow's task, and who learns what. Airflow's
-tasks act by it (`windowlib.airflow.job`), and the reference is written from it.
+A command that fails prints one sentence on stderr. `ENDS` lists each situation with its exit code, the state of the
+Airflow task, and who learns what. Airflow's tasks use it (`windowlib.airflow.job`), and the reference page is generated
+from it.
 """
 
 from __future__ import annotations
@@ -34,26 +35,26 @@ if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
 
 DONE, UNEXPECTED, USER, REJECTED, SUPERSEDED, DIFFERS = 0, 1, 2, 3, 4, 5
-PASSING = (EngineLost, Unreachable, TryAgain)  # not the user's mistake, and foreseen
+TEMPORARY_ERRORS = (EngineLost, Unreachable, TryAgain)  # foreseen, and not the user's mistake
 
 
 class CannotPrint(TryAgain):
-    """Standard output takes no more, while tables and source are as they should be."""
+    """Standard output accepts no more text. Tables and source are unaffected."""
 
 
 class TaskState(Enum):
-    """What becomes of a task of Airflow."""
+    """State of an Airflow task after its command has ended."""
 
     SUCCESS = "success"
     SKIPPED = "skipped"
     FAILED = "failed"
-    RETRY = "up for retry, and failed after the last one"
+    RETRY = "up for retry, and failed after the last retry"
     WAITS = "`plan` success, `advance` skipped, and `decide` asks"
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """One way to end. `on_retry` is the state of a task that had been tried before, where it differs."""
+    """One way in which a command ends. `on_retry` is the state of a retried task, if it differs."""
 
     code: int
     situation: str
@@ -67,15 +68,15 @@ ENDS = (
         DONE,
         "done, or nothing is new",
         TaskState.SUCCESS,
-        "those who follow the asset of the results, by its event; the operator, by the report",
+        "consumers of the asset of the results, by its event; the operator, by the report",
     ),
     End(
         UNEXPECTED,
-        "anything else, and trying again may help: storage or the engine failed, a batch took longer than"
+        "any other error, after which a retry may help: storage or the engine failed, a batch took longer than"
         " `batch_timeout`, files kept changing, another program kept changing a table, an unforeseen error",
         TaskState.RETRY,
-        "the next try, which finishes the batch; after the last one the operator, by the sentence, which names the file"
-        " with the full traceback if there is one",
+        "the next try, which finishes the batch; after the last try the operator, by the sentence, which names the file"
+        " of the full traceback if there is one",
     ),
     End(
         USER,
@@ -93,21 +94,21 @@ ENDS = (
         REJECTED,
         "a batch that an earlier run refused still waits: nothing was done",
         TaskState.WAITS,
-        "the operator, by the sentence: which batch, who may decide, and where. `decide` asks again where no question"
-        " about the batch is open; else it is skipped, and names the run that asks",
+        "the operator, by the sentence: which batch, who may decide, and where. `decide` asks again if no question"
+        " about the batch is open. Otherwise it is skipped, and names the run that asks",
     ),
     End(
         SUPERSEDED,
         "superseded: another run of this pipeline is in progress",
         TaskState.SKIPPED,
-        "no one yet: that run reports what it does. On a retry that run may be what an earlier try has left behind: the"
-        " task waits for it, then finishes and reports its batches itself",
+        "nobody yet: the other run reports its batches. On a retry the other run may be left over from an earlier try:"
+        " the task waits for it, then finishes and reports its batches itself",
         on_retry=TaskState.RETRY,
     ),
     End(
         DIFFERS,
-        "differs: `windowlib verify` found windows that are not what the source says, or `windowlib test` a scenario"
-        " that gave something else",
+        "differs: `windowlib verify` found windows that differ from the source, or a scenario of `windowlib test`"
+        " failed",
         TaskState.FAILED,
         "the operator, by the sentence and the table of differences",
     ),
@@ -115,41 +116,41 @@ ENDS = (
 P = ParamSpec("P")
 
 pipeline_folder: ContextVar[Path | None] = ContextVar("pipeline_folder", default=None)
-"""Where the command's pipeline has its tables, once that is known: its logs go there."""
+"""Folder of the tables of the command's pipeline, once it is known. Logs go there."""
 
 pipeline_source: ContextVar[Path | None] = ContextVar("pipeline_source", default=None)
-"""Where its source lies, once that is known."""
+"""Path of its source, once it is known."""
 
 pipeline_file: ContextVar[Path | None] = ContextVar("pipeline_file", default=None)
-"""The definition of the command's pipeline as it was given, once that is known: commands that are shown name it."""
+"""Definition of the command's pipeline as the user named it, once it is known. Printed commands name it."""
 
 
 def load_pipeline(pipeline: Path) -> Definition:
-    """Loads a definition; an unexpected error finds its folder for the log from then on."""
+    """Loads a definition. Later errors refer to its pipeline, and their tracebacks go to its folder."""
     from windowlib.definition.definition import load_definition
 
     definition = load_definition(pipeline)
-    about(definition, pipeline)
+    set_pipeline(definition, pipeline)
     return definition
 
 
-def about(definition: Definition, given: Path) -> None:
-    """From now on it is this pipeline that errors are about; `given` is how its file was named."""
+def set_pipeline(definition: Definition, file: Path) -> None:
+    """Makes later errors refer to this pipeline. `file` is the definition as the user named it."""
     pipeline_folder.set(definition.root)
     pipeline_source.set(definition.source.path)
-    pipeline_file.set(given)
+    pipeline_file.set(file)
 
 
 def command_shown(name: str, *arguments: str) -> str:
-    """Command for the pipeline of this one, to be pasted: with its definition as it was given."""
+    """Command line to paste, with the definition of this command's pipeline."""
     return to_paste(name, pipeline_file.get() or THIS, *arguments)
 
 
 def with_exit_code(command: Callable[P, None]) -> Callable[P, None]:
-    """Turns whatever a command raises into a sentence and an exit code."""
+    """Turns any exception of a command into a sentence and an exit code."""
 
     @wraps(command)
-    def ended(*args: P.args, **kwargs: P.kwargs) -> None:
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
             command(*args, **kwargs)
         except (typer.Exit, typer.Abort):
@@ -160,51 +161,51 @@ def with_exit_code(command: Callable[P, None]) -> Callable[P, None]:
         except Exception as error:
             raise typer.Exit(print_error(error, command.__name__)) from error
         except BaseException as error:
-            if type(error).__name__ != "PanicException":  # of a library in Rust; no `Exception` to Python
+            if type(error).__name__ != "PanicException":  # of a Rust library; not an `Exception`
                 raise
             panic = RuntimeError(f"a library failed: {error}").with_traceback(error.__traceback__)
             raise typer.Exit(print_error(panic, command.__name__)) from error
 
-    return ended
+    return wrapped
 
 
 def say_interrupted() -> None:
-    """Says what a command that was interrupted has left."""
-    interrupts.said.set()
-    known = ": readers see the tables as the newest batch left them, and the next run finishes what was begun"
-    cursor = "\x1b[?25h" if sys.stderr.isatty() else ""  # progress hides it
-    print(f"{cursor}interrupted{known if pipeline_file.get() else ''}", file=sys.stderr, flush=True)
+    """Prints the state in which an interrupted command leaves the pipeline."""
+    interrupts.end_reported.set()
+    state = ": readers see the tables as the newest batch left them, and the next run finishes what was begun"
+    cursor = "\x1b[?25h" if sys.stderr.isatty() else ""  # shows the cursor, which progress hides
+    print(f"{cursor}interrupted{state if pipeline_file.get() else ''}", file=sys.stderr, flush=True)
 
 
 def print_error(error: Exception, command: str, whose: str = "") -> int:
-    """Prints the sentence about an error (of one pipeline among several: `whose`) and gives its exit code."""
+    """Prints the sentence about an error and returns its exit code. `whose` names the pipeline, if needed."""
     error = _explained(error)
     code = exit_code(error)
-    unforeseen = code == UNEXPECTED and not isinstance(error, PASSING)
+    unforeseen = code == UNEXPECTED and not isinstance(error, TEMPORARY_ERRORS)
     sentence = _unexpected(error, command) if unforeseen else _named(str(error))
     print(visible(f"error: {whose + ': ' if whose else ''}{sentence}"), file=sys.stderr)
     return code
 
 
-def in_a_sentence(error: Exception) -> str:
-    """An error as a notice reports it, without a traceback.
+def error_sentence(error: Exception) -> str:
+    """Sentence about an error for a notice, without a traceback.
 
-    >>> in_a_sentence(OSError(5, "Input/output error")), in_a_sentence(WindowError("no such column"))
+    >>> error_sentence(OSError(5, "Input/output error")), error_sentence(WindowError("no such column"))
     ('OSError: [Errno 5] Input/output error', 'no such column')
     """
     error = _explained(error)
-    unforeseen = exit_code(error) == UNEXPECTED and not isinstance(error, PASSING)
+    unforeseen = exit_code(error) == UNEXPECTED and not isinstance(error, TEMPORARY_ERRORS)
     return _gist(error) if unforeseen else _named(str(error), Path.absolute)
 
 
 def _named(sentence: str, place: Callable[[Path], Path] = Path) -> str:
-    """A sentence with the pipeline's definition: as it was given to the command, or where `place` says."""
+    """Sentence that names the pipeline's definition as the user named it, or as `place` returns it."""
     file = pipeline_file.get()
     return sentence if file is None else naming(sentence, place(file))
 
 
 def _explained(error: Exception) -> Exception:
-    """What an error means for the tables of the command's pipeline, where it means something."""
+    """Error with its cause in the command's pipeline (denied access, refused write, lost file), else the same error."""
     if (root := pipeline_folder.get()) is None or isinstance(error, CannotPrint):
         return error
     from windowlib.source.permissions import denial_of
@@ -213,7 +214,7 @@ def _explained(error: Exception) -> Exception:
         return denied
     if refusal := refusal_of(error, root):
         return refusal
-    if exit_code(error) == UNEXPECTED and not isinstance(error, PASSING):
+    if exit_code(error) == UNEXPECTED and not isinstance(error, TEMPORARY_ERRORS):
         from windowlib.delta.tables import Tables
         from windowlib.publication.damage import loss_behind
 
@@ -221,32 +222,32 @@ def _explained(error: Exception) -> Exception:
     return error
 
 
-def worst(codes: Iterable[int]) -> int:
-    """The exit code of a command for several pipelines: what the operator must look at first.
+def worst_exit_code(codes: Iterable[int]) -> int:
+    """Exit code of a command for several pipelines: the one that needs attention first.
 
-    >>> worst([0, SUPERSEDED, REJECTED]), worst([0, 0])
+    >>> worst_exit_code([0, SUPERSEDED, REJECTED]), worst_exit_code([0, 0])
     (3, 0)
     """
     return min(codes, key=(UNEXPECTED, USER, REJECTED, DIFFERS, SUPERSEDED, DONE).index)
 
 
 def task_state(code: int, *, retried: bool = False, waits: bool = False) -> TaskState:
-    """What becomes of a task whose command ended so; a code that is not ours (a signal, 137) is tried again.
+    """State of an Airflow task whose command ended with `code`. An unknown code, such as 137 of a signal, is retried.
 
-    `waits`: what was refused, was so by an earlier run.
+    `waits`: an earlier run refused the batch.
 
     >>> task_state(SUPERSEDED), task_state(SUPERSEDED, retried=True), task_state(-9)  # doctest: +ELLIPSIS
     (<TaskState.SKIPPED: 'skipped'>, <TaskState.RETRY: ...>, <TaskState.RETRY: ...>)
     >>> task_state(REJECTED).value, task_state(REJECTED, waits=True).name
     ('failed', 'WAITS')
     """
-    found = [one for one in ENDS if one.code == code and (waits or one.state is not TaskState.WAITS)]
-    end = found[-1] if found else ENDS[UNEXPECTED]
+    matches = [end for end in ENDS if end.code == code and (waits or end.state is not TaskState.WAITS)]
+    end = matches[-1] if matches else ENDS[UNEXPECTED]
     return end.on_retry if retried and end.on_retry else end.state
 
 
 def exit_code(error: BaseException) -> int:
-    """The exit code that an error stands for."""
+    """Exit code for an error."""
     from windowlib.ledger.ledger import Rejected, Superseded
 
     match error:
@@ -264,7 +265,7 @@ def exit_code(error: BaseException) -> int:
 
 
 def _unexpected(error: Exception, command: str) -> str:
-    """A sentence about an unforeseen error, and where its traceback was put."""
+    """Sentence about an unforeseen error, with the file of its traceback."""
     moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     text, name = "".join(traceback.format_exception(error)), f"windowlib-{command}-{moment}-{os.getpid()}.txt"
     for folder in _log_folders():
@@ -272,11 +273,11 @@ def _unexpected(error: Exception, command: str) -> str:
             folder.mkdir(exist_ok=True)
             (folder / name).write_text(text, encoding="utf-8")
             return f"{_gist(error)} (full traceback: {folder / name})"
-    return f"{_gist(error)} (no folder can be written to for the traceback)"
+    return f"{_gist(error)} (no folder is writable for the traceback)"
 
 
 def _gist(error: Exception) -> str:
-    """An unforeseen error in a line: what a traceback within it ends with, else how it begins.
+    """One line about an unforeseen error: the last line of a traceback within it, else its first line.
 
     >>> _gist(ValueError("In a worker:\\nTraceback (most recent call last):\\n  File ...\\nOSError: no such page"))
     'ValueError: OSError: no such page'
@@ -285,12 +286,12 @@ def _gist(error: Exception) -> str:
     """
     lines = [line.strip().removeprefix(": ") for line in str(error).splitlines() if line.strip()]
     traced = any(line.startswith("Traceback (most recent call last)") for line in lines)
-    said = [line for line in lines if not line.startswith(("at ", "An error occurred while calling"))] or ["no message"]
-    return f"{type(error).__name__}: {said[-1 if traced else 0]}"
+    lines = [line for line in lines if not line.startswith(("at ", "An error occurred while calling"))]
+    return f"{type(error).__name__}: {(lines or ['no message'])[-1 if traced else 0]}"
 
 
 def _log_folders() -> list[Path]:
-    """The pipeline's own, where it has tables already; else, and where that lets us not write, the temporary one."""
+    """Log folder of the pipeline, if it has tables, then the temporary folder."""
     root = pipeline_folder.get()
     own = [root / "logs"] if root is not None and root.is_dir() else []
     return [*own, Path(tempfile.gettempdir())]

@@ -1,4 +1,4 @@
-"""Writes a table as CSV, JSON or Parquet, by the file's ending."""
+"""Export of a table as CSV, JSON or Parquet, chosen by the file's ending."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from windowlib.delta.data_files import rows_of, values_of
 from windowlib.model.errors import WindowError
 
 
-class NoPlace(WindowError):
-    """A file may not be written there."""
+class ForbiddenPlace(WindowError):
+    """A file may not be written at the given path."""
 
 
 class UnknownFormat(WindowError, ValueError):
-    """A file's ending names no format that is written here."""
+    """The file's ending names no supported format."""
 
 
 class CannotBeWritten(WindowError, ValueError):
-    """Nothing can be written at the place that was asked for."""
+    """Nothing can be written at the given path."""
 
 
 @contextmanager
 def place_named(place: Path) -> Iterator[None]:
-    """Raises `CannotBeWritten` for what the system says of a place that was asked for."""
+    """Raises `CannotBeWritten` if the system refuses the given path."""
     try:
         yield
     except OSError as error:
-        why = os.strerror(error.errno) if error.errno else str(error)
-        raise CannotBeWritten(f"--out {place}: cannot be written ({why})") from None
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise CannotBeWritten(f"--out {place}: cannot be written ({reason})") from None
 
 
 def check_ending(file: Path) -> None:
-    """Raises `UnknownFormat` unless the file's ending is one of those known."""
+    """Raises `UnknownFormat` unless the file's ending is supported."""
     if file.suffix.lower() not in WRITERS:
         raise UnknownFormat(
             f"{file}: need a name that ends in {', '.join(WRITERS)}, given {file.suffix or 'no ending'}"
@@ -49,18 +49,19 @@ def check_ending(file: Path) -> None:
 
 
 def check_elsewhere(file: Path, source: Source, root: Path) -> None:
-    """Raises `NoPlace` where a file would lie among those of the source that runs read, or among the tables."""
+    """Raises `ForbiddenPlace` if the file would lie among the tables, or among the source files that runs read."""
     from windowlib.source.folder import is_chosen
 
     place, folder, root = file.resolve(), source.path.resolve(), root.resolve()
     if place.is_relative_to(root):
-        raise NoPlace(f"--out {file} lies among the pipeline's tables, in {root}: name another place")
+        raise ForbiddenPlace(f"--out {file} lies among the pipeline's tables, in {root}: name another place")
     if place.is_relative_to(folder) and is_chosen(source, place.relative_to(folder).as_posix()):
-        raise NoPlace(f"--out {file} lies in the source folder {folder}, and runs would read it: name another place")
+        message = f"--out {file} lies in the source folder {folder}, and runs would read it: name another place"
+        raise ForbiddenPlace(message)
 
 
 def export(rows: pa.Table, file: Path) -> None:
-    """Writes all rows; an existing file is replaced once the new one is complete. Raises `CannotBeWritten`."""
+    """Writes all rows, and replaces an existing file once the new file is complete. Raises `CannotBeWritten`."""
     check_ending(file)
     unfinished = file.with_name(f"{file.name}.unfinished")
     with place_named(file):
@@ -74,7 +75,7 @@ def export(rows: pa.Table, file: Path) -> None:
 
 
 def _csv(rows: pa.Table, file: Path) -> None:
-    """Nested values become JSON texts, which CSV has no other way to hold."""
+    """Writes CSV, with nested and binary values as JSON texts."""
     for index, field in enumerate(rows.schema):
         if pa.types.is_nested(field.type) or pa.types.is_binary(field.type):
             texts = [None if value is None else as_json(value) for value in values_of(rows[field.name])]
@@ -83,13 +84,13 @@ def _csv(rows: pa.Table, file: Path) -> None:
 
 
 def in_dictionaries(rows: pa.Table) -> Iterator[dict[str, Any]]:
-    """The rows one after the other."""
+    """Yields the rows one by one."""
     for batch in rows.to_batches():
         yield from rows_of(pa.Table.from_batches([batch]))
 
 
 def _json(rows: pa.Table, file: Path) -> None:
-    """An array with one row a line."""
+    """Writes a JSON array with one row per line."""
     with file.open("w", encoding="utf-8") as out:
         out.write("[")
         separator = "\n"

@@ -1,12 +1,14 @@
-"""Ctrl-C. Before a command has begun, while Python still imports, it ends the process at once, without a word.
+"""Ctrl-C before and while a command runs.
 
-Python would raise `KeyboardInterrupt` somewhere in the middle of an import, where a library may swallow it or print it.
-So the first thing that the package imports is this module: in a process that was started as the command line, it has
-the signal end the process until `windowlib.cli.main.main` calls `raised`. Nothing has been begun by then.
+While Python still imports, Ctrl-C ends the process at once, without a message. `KeyboardInterrupt` in the middle of an
+import could be swallowed or printed by a library. So the package imports this module first. In a process started as the
+command line, the signal ends the process until `windowlib.cli.main.main` calls `raise_on_interrupt`. No work has begun
+by then.
 
-From then on it is raised, so that a run lets go of its pipeline. An engine may not let go of the process: PySpark asks
-it to cancel what it computes, and once more when Python ends, and tries again for minutes where Sail is too busy to
-answer. So the process ends after `GRACE_S`, or at a second Ctrl-C, as if it had been killed: a run may be at any time.
+From then on Ctrl-C raises `KeyboardInterrupt`, so that a run releases its pipeline. An engine may keep the process
+alive: PySpark asks Sail to cancel its work, and asks again when Python ends. If Sail is too busy to answer, PySpark
+repeats this for minutes. So the process ends after `GRACE_S`, or at a second Ctrl-C, as if it were killed. A run can be
+killed at any time without harm.
 """
 
 import contextvars
@@ -17,9 +19,9 @@ import threading
 import time
 from collections.abc import Callable
 
-INTERRUPTED = 128 + signal.SIGINT  # as shells count it
+INTERRUPTED = 128 + signal.SIGINT  # exit code that shells report for the signal
 GRACE_S = 5
-said = threading.Event()  # set where it was said how the command ended
+end_reported = threading.Event()  # set once the end of the command was printed
 
 
 def is_command(started: list[str], arguments: list[str]) -> bool:
@@ -34,16 +36,16 @@ def is_command(started: list[str], arguments: list[str]) -> bool:
 
 
 def end(number: int, frame: object) -> None:
-    """Ends the process, whatever it is doing."""
+    """Ends the process at once."""
     os._exit(INTERRUPTED)
 
 
-def raised(say: Callable[[], None]) -> None:
-    """From now on the signal raises `KeyboardInterrupt`; `say` is called where nothing else has said how it ended."""
+def raise_on_interrupt(say: Callable[[], None]) -> None:
+    """Makes the signal raise `KeyboardInterrupt` from now on. `say` prints the end if nothing else has."""
 
     def end_late(context: contextvars.Context) -> None:
         time.sleep(GRACE_S)
-        if not said.is_set():
+        if not end_reported.is_set():
             context.run(say)
         os._exit(INTERRUPTED)
 

@@ -1,7 +1,7 @@
-"""The command line, `windowlib`: which commands there are. A module is imported when a command of it is asked for.
+"""Command line `windowlib`, and the table of its commands.
 
-So `windowlib run` imports nothing of what other commands need, and `windowlib status` starts no JVM. How commands end:
-`windowlib.cli.exits`.
+A module is imported only when one of its commands is needed. So `windowlib run` imports nothing for other commands, and
+`windowlib status` starts no JVM. `windowlib.cli.exits` defines the exit codes.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import typer
 from typer.core import TyperGroup
 
 from windowlib.cli.exits import print_error, say_interrupted, with_exit_code
-from windowlib.cli.interrupts import raised
+from windowlib.cli.interrupts import raise_on_interrupt
 from windowlib.cli.options import SETTINGS
 from windowlib.cli.output import output
 from windowlib.model.errors import InvalidSpec
 
 RUN, CORRECT, LOOK, DECIDE, TRY = "Run", "Correct the past", "Look", "Decide what a run cannot", "Try out"
-COMMANDS: Mapping[str, tuple[str, str]] = {  # the module of each, and the panel of `--help` that it stands in
+COMMANDS: Mapping[str, tuple[str, str]] = {  # command -> its module, and its panel in `--help`
     "setup": ("setup", RUN),
     "run": ("run", RUN),
     "plan": ("plan", RUN),
@@ -55,16 +55,16 @@ COMMANDS: Mapping[str, tuple[str, str]] = {  # the module of each, and the panel
 
 
 class LazyCommands(Mapping[str, Any]):
-    """The commands by their names, each made when it is asked for: a function of its module, or a `typer.Typer`."""
+    """Commands by name. Each is built on access, from a function or a `typer.Typer` of its module."""
 
     def __getitem__(self, name: str) -> Any:
         module, panel = COMMANDS[name]
-        found = getattr(import_module(f"windowlib.cli.commands.{module}"), name.replace("-", "_"))
-        if not isinstance(found, typer.Typer):
+        entry = getattr(import_module(f"windowlib.cli.commands.{module}"), name.replace("-", "_"))
+        if not isinstance(entry, typer.Typer):
             command = typer.Typer(**SETTINGS)
-            command.command(name, rich_help_panel=panel)(with_exit_code(found))
+            command.command(name, rich_help_panel=panel)(with_exit_code(entry))
             return typer.main.get_command(command)
-        group = typer.main.get_command(found)
+        group = typer.main.get_command(entry)
         group.name, group.rich_help_panel = name, panel  # type: ignore[attr-defined]
         return group
 
@@ -76,7 +76,7 @@ class LazyCommands(Mapping[str, Any]):
 
 
 class Commands(TyperGroup):
-    """The group `windowlib`: the command line asks it for one command, `--help` for all."""
+    """Group `windowlib`, with its commands built on access."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{**settings, "commands": LazyCommands()})
@@ -107,26 +107,26 @@ def windowlib(
 ) -> None:
     """Event-time windows over files that keep arriving: exact with late events, computed by scheduled Spark runs.
 
-    A pipeline is one TOML file. Start with [b]windowlib demo[/b]; then write your own, and [b]windowlib run[/b] it when
-    something new may have arrived, as often as you like.
+    A pipeline is one TOML file. Start with [b]windowlib demo[/b]. Then write your own pipeline, and call
+    [b]windowlib run[/b] as often as you like.
     """
     if (encoding := sys.getfilesystemencoding()) != "utf-8":
-        here = f"Python reads the names of files as {encoding} here, and the engines read UTF-8"
-        sys.exit(print_error(InvalidSpec(f"{here}: set PYTHONUTF8=1, or a locale such as C.UTF-8"), ""))
+        difference = f"Python reads file names as {encoding} here, but the engines read them as UTF-8"
+        sys.exit(print_error(InvalidSpec(f"{difference}: set PYTHONUTF8=1, or a locale such as C.UTF-8"), ""))
 
 
 def main(*arguments: str) -> None:
-    """Runs a command with these arguments; without any, with those of this process.
+    """Runs a command with these arguments, or with those of this process if there are none.
 
-    What a terminal or a pipe of another encoding cannot show stands as in Python's texts: `\\xe4`. A stream that is
-    closed is one to nowhere: its number would be that of the next file which is opened.
+    Characters that the encoding of the output lacks are printed as in Python: `\\xe4`. A closed stream is replaced by a
+    stream to nowhere. Otherwise the next opened file would get its number.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 — as long as the process
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 — open as long as the process
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # a test's or a notebook's need not be
+        if isinstance(stream, TextIOWrapper):  # not so in some tests and notebooks
             stream.reconfigure(errors="backslashreplace")
-    raised(say_interrupted)
+    raise_on_interrupt(say_interrupted)
     with output():
         app(arguments or sys.argv[1:], prog_name="windowlib")

@@ -1,10 +1,10 @@
-"""Sentences of `windowlib run` and `plan` when there is nothing to read: no new file, or files that wait."""
+"""Sentences of `windowlib run` and `plan` without new input: no new file, or only files that are too young."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from windowlib.cli.display import not_read
+from windowlib.cli.display import left_out_sentences
 from windowlib.definition.toml.durations import format_duration
 from windowlib.definition.visible import visible
 
@@ -18,20 +18,20 @@ def nothing_new(definition: Definition) -> str:
     from windowlib.inspection.next_batch import files_waiting
 
     young = files_waiting(definition)
-    sentence = f"nothing new: {wait(definition.source, young) if young else 'there is nothing left to read'}"
+    reason = young_files_text(definition.source, young) if young else "there is nothing left to read"
     left_out = _left_out_at_first(definition)
-    return "; ".join([sentence, *map(visible, not_read(left_out))])
+    return "; ".join([f"nothing new: {reason}", *map(visible, left_out_sentences(left_out))])
 
 
 def _left_out_at_first(definition: Definition) -> list[str]:
-    """Files that patterns and names leave out, until the first batch: the patterns may be wrong."""
+    """Files that patterns or names leave out. They are listed until the first batch, as the patterns may be wrong."""
     from windowlib.batches.planning import ledger_of
     from windowlib.source.folder import left_out
 
     return left_out(definition.source) if ledger_of(definition).state().commit is None else []
 
 
-def wait(source: Source, files: int) -> str:
-    """Clause about files that are too young to be read."""
+def young_files_text(source: Source, files: int) -> str:
+    """Clause about a number of files that are too young to be read."""
     younger = f"younger than source.min_file_age ({format_duration(source.min_file_age_ms)})"
     return f"1 file is {younger} and waits" if files == 1 else f"{files:,} files are {younger} and wait"

@@ -1,5 +1,7 @@
-"""Commands that plan, run, rerun, verify or maintain a pipeline send notices when they end, where `[notify]` says so;
-runs keep metrics. The error that a run or a scheduler's plan ends with is kept for the pipeline's pages.
+"""Notices and metrics at the end of a command.
+
+A command that plans, runs, reruns, verifies or maintains a pipeline sends the notices of `[notify]` when it ends. Runs
+also update metrics. The error of a run, or of a plan under a scheduler, is kept for the pipeline's pages.
 """
 
 from __future__ import annotations
@@ -9,8 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from windowlib.cli.exits import REJECTED, SUPERSEDED, UNEXPECTED, exit_code, in_a_sentence
-from windowlib.cli.outcomes import handed_over, show_note
+from windowlib.cli.exits import REJECTED, SUPERSEDED, UNEXPECTED, error_sentence, exit_code
+from windowlib.cli.outcomes import notice_handover, show_note
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,16 +21,16 @@ if TYPE_CHECKING:
     from windowlib.ledger.last_error import Command
     from windowlib.ledger.ledger import Ledger
 
-TRIES_LEFT = "WINDOWLIB_TRIES_LEFT"  # environment variable of a scheduler: how often it tries this again if it fails
+TRIES_LEFT = "WINDOWLIB_TRIES_LEFT"  # environment variable of a scheduler: its number of retries left
 
 
 @contextmanager
 def notifying(
     definition: Definition, is_well: Callable[[], bool] = lambda: True, *, command: Command | None = None
 ) -> Iterator[None]:
-    """Sends the notices of the pipeline when the block has ended, with its error if it raises one.
+    """Sends the notices of the pipeline when the block ends, with the error that the block raises, if any.
 
-    `is_well` says whether the end of the block means that nothing fails any more.
+    `is_well` tells after the block if its success ends an earlier failure.
     """
     try:
         yield
@@ -42,8 +44,8 @@ def notifying(
 def planning(definition: Definition, is_well: Callable[[], bool]) -> Iterator[None]:
     """As `notifying`, for a plan.
 
-    A plan in a shell may be of a private copy of the definition. Its error is neither kept nor reported, and its
-    success ends no error of the pipeline.
+    A plan from a shell may use a private copy of the definition. So its error is neither kept nor reported, and its
+    success ends no failure of the pipeline.
     """
     if TRIES_LEFT in os.environ:
         with notifying(definition, is_well, command="plan"):
@@ -56,10 +58,10 @@ def planning(definition: Definition, is_well: Callable[[], bool]) -> Iterator[No
 def notify_of(
     definition: Definition, error: Exception | None = None, *, is_well: bool = False, command: Command | None = None
 ) -> None:
-    """Sends what is due; an error that the caller tries again, or that is another's, is not a failure yet.
+    """Sends the notices that are due. An error is no failure if it is retried, or another run or a decision settles it.
 
-    `command`: that whose error is kept for the pages; None: they do not show how this one ended. Where a pipeline
-    without tables yet may not have its folder, nothing is kept, and so nothing sent: what lies there is another's.
+    `command` is the command whose error is kept for the pages; with None, no error is kept. If the pipeline has no
+    tables and may not use its folder, nothing is kept or sent, because the folder belongs to something else.
     """
     if error is not None and not _has_folder(definition):
         return
@@ -72,15 +74,15 @@ def notify_of(
 
     code = None if error is None else exit_code(error)
     passes = code in (SUPERSEDED, REJECTED) or (code == UNEXPECTED and _tries_left())
-    failed = None if error is None or passes else in_a_sentence(error)
-    if notify(definition, CommandOutcome(failed, is_well), wall_clock_ms(), handed_over(definition), show_note):
-        keep_metrics(definition)
+    failure = None if error is None or passes else error_sentence(error)
+    if notify(definition, CommandOutcome(failure, is_well), wall_clock_ms(), notice_handover(definition), show_note):
+        update_metrics(definition)
 
 
 def _remember(definition: Definition, error: Exception | None, command: Command, *, is_well: bool) -> None:
-    """Keeps the error that a command ended with, also one that is tried again; that this fails is a note.
+    """Keeps the error of a command, even if the command is retried. A failure to keep it is only a note.
 
-    That another run is at work says nothing; a batch that waits for a decision came past whatever failed before.
+    An error about another run in progress changes nothing. A refused batch proves that earlier errors are over.
     """
     from windowlib.ledger import last_error
     from windowlib.ledger.ledger import wall_clock_ms
@@ -88,17 +90,17 @@ def _remember(definition: Definition, error: Exception | None, command: Command,
     code = None if error is None else exit_code(error)
     try:
         if error is not None and code not in (SUPERSEDED, REJECTED):
-            kept = last_error.LastError(command, in_a_sentence(error), wall_clock_ms(), str(definition.file))
+            kept = last_error.LastError(command, error_sentence(error), wall_clock_ms(), str(definition.file))
             last_error.keep(definition.root, kept)
         elif code != SUPERSEDED:
             over: list[Command] = ["plan", "run"] if is_well or code == REJECTED else ["plan"]
             last_error.clear(definition.root, over)
     except OSError as refused:
-        show_note(f"{definition.name}: how this ended could not be kept for its pages: {refused}")
+        show_note(f"{definition.name}: the outcome could not be saved for its pages: {refused}")
 
 
 def _has_folder(definition: Definition) -> bool:
-    """Whether the pipeline has its tables, or a plan does not refuse the folder that they would be made in."""
+    """Tests if the pipeline has tables, or if a plan would accept the folder for them."""
     from windowlib.batches.may_run import check_warehouse
     from windowlib.contract.tables import LEDGER
     from windowlib.model.errors import InvalidSpec
@@ -116,8 +118,8 @@ def _tries_left() -> bool:
     return os.environ.get(TRIES_LEFT, "0") not in ("", "0")
 
 
-def keep_metrics(definition: Definition, ledger: Ledger | None = None) -> None:
-    """Brings the gauges of a pipeline up to date; that this fails is a note. `ledger`: that of a run that has ended."""
+def update_metrics(definition: Definition, ledger: Ledger | None = None) -> None:
+    """Updates the gauges of a pipeline; a failure is only a note. `ledger` is that of a finished run."""
     from windowlib.ledger.ledger import wall_clock_ms
     from windowlib.model.errors import WindowError
     from windowlib.pages.metrics import samples, write
@@ -127,11 +129,11 @@ def keep_metrics(definition: Definition, ledger: Ledger | None = None) -> None:
     try:
         write(samples(definition, wall_clock_ms(), ledger), definition.root)
     except (OSError, WindowError) as error:
-        show_note(f"{definition.name}: metrics are not up to date: {error}")
+        show_note(f"{definition.name}: metrics could not be updated: {error}")
 
 
-def keep_page(definition: Definition, ledger: Ledger | None = None) -> Path | None:
-    """The page of a pipeline, built with its gauges; None where it has no tables yet, or it fails, which is a note."""
+def build_page(definition: Definition, ledger: Ledger | None = None) -> Path | None:
+    """Builds the page and the gauges of a pipeline. Returns None without tables or on failure, which is a note."""
     from windowlib.ledger.ledger import wall_clock_ms
     from windowlib.pages.site import report
 
@@ -139,6 +141,6 @@ def keep_page(definition: Definition, ledger: Ledger | None = None) -> Path | No
         return None
     try:
         return report(definition, wall_clock_ms() // 1000 * 1000, ledger)
-    except Exception as error:  # anything at all: the run has ended as it has
-        show_note(f"{definition.name}: its page is not up to date: {in_a_sentence(error)}")
+    except Exception as error:  # no error here may change the outcome of the run
+        show_note(f"{definition.name}: its page could not be built: {error_sentence(error)}")
         return None

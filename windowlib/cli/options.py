@@ -1,4 +1,4 @@
-"""What several commands take: the pipeline, a time range, who and why, `--json`."""
+"""Options shared by several commands: pipeline, time range, person, reason, `--json`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from windowlib.model.errors import InvalidSpec
 
 
 class EngineChoice(StrEnum):
-    """What computes a run."""
+    """Engine that computes a run."""
 
     SPARK = "spark"
     SAIL = "sail"
@@ -30,37 +30,37 @@ SETTINGS: Mapping[str, Any] = {
     "pretty_exceptions_enable": False,
     "rich_markup_mode": "rich",
 }
-"""Of every `typer.Typer` of ours."""
+"""Settings of every `typer.Typer` in this package."""
 
-WHY = f"Why; recorded in the ledger: a line of at most {reasons.LONGEST:,} characters."
+WHY = f"Reason, recorded in the ledger: one line of at most {reasons.LONGEST:,} characters."
 
 
 def _this_user() -> str:
-    """Who runs the command; by number where the system has no name for it, as in a container."""
+    """Name of the current user, or the user number if the system has no name for it, as in a container."""
     try:
         return getuser()
     except (KeyError, OSError):
         return f"user {os.getuid()}"
 
 
-def _reason(given: str) -> str:
-    if wrong := reasons.wrong_with(given):
+def _reason(text: str) -> str:
+    if wrong := reasons.wrong_with(text):
         raise typer.BadParameter(wrong)
-    return given
+    return text
 
 
-def key_option(what: str) -> Any:
-    """`--key`, whose help says what it is for."""
-    return typer.Option("--key", help=what, show_default=False, callback=_of_text)
+def key_option(help_text: str) -> Any:
+    """Option `--key` with this help text."""
+    return typer.Option("--key", help=help_text, show_default=False, callback=_utf8_values)
 
 
-def _of_text(given: list[str] | None) -> list[str] | None:
-    """Values of a key as they were given, which must be UTF-8."""
-    for value in given or ():
+def _utf8_values(values: list[str] | None) -> list[str] | None:
+    """Values of a key; raises `typer.BadParameter` if one is not UTF-8."""
+    for value in values or ():
         if any("\ud800" <= letter <= "\udfff" for letter in value):
             shown = os.fsencode(value).decode("utf-8", errors="backslashreplace")
             raise typer.BadParameter(f"{shown} is not UTF-8, as every value of a key is")
-    return given
+    return values
 
 
 Pipeline = Annotated[
@@ -69,7 +69,7 @@ Pipeline = Annotated[
 Pipelines = Annotated[
     list[Path],
     typer.Argument(
-        metavar="PIPELINE.toml...", help="The pipeline's definition; of several, each one.", show_default=False
+        metavar="PIPELINE.toml...", help="The definition of the pipeline, or of each pipeline.", show_default=False
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="For programs: print one JSON object per line, and nothing else.")]
@@ -89,30 +89,31 @@ OnEngine = Annotated[
     EngineChoice | None,
     typer.Option(
         "--engine",
-        help="Compute this with [b]spark[/b], or in this process without Java with [b]sail[/b];"
-        " otherwise as the definition says.",
+        help="Engine: [b]spark[/b], or [b]sail[/b] in this process without Java. Default: that of the definition.",
         show_default=False,
     ),
 ]
-Keys = Annotated[list[str] | None, key_option("Only this key (for several key columns: once for each, in order).")]
+Keys = Annotated[list[str] | None, key_option("Only this key. With several key columns, repeat it for each, in order.")]
 KeyOfAWindow = Annotated[
     list[str] | None,
-    key_option("The key of the windows, needed where there are key columns: once for each key column, in order."),
+    key_option("The key of the windows, required if there are key columns. Repeat it for each key column, in order."),
 ]
 Reason = Annotated[str, typer.Option("--reason", help=WHY, show_default=False, callback=_reason)]
 OptionalReason = Annotated[str, typer.Option("--reason", help=WHY, callback=_reason)]
-Who = Annotated[str, typer.Option("--who", help="Who decides; recorded in the ledger.", default_factory=_this_user)]
-Batch = Annotated[
-    int | None, typer.Option("--batch", metavar="N", help="Only if it is this batch that waits.", show_default=False)
+Who = Annotated[
+    str, typer.Option("--who", help="Person who decides, recorded in the ledger.", default_factory=_this_user)
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change, and keep it under an id.")]
+Batch = Annotated[
+    int | None, typer.Option("--batch", metavar="N", help="Act only if this batch waits.", show_default=False)
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change, and save it under an id.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Apply it without asking.")]
 Since = Annotated[
     str | None,
     typer.Option(
         "--since",
         metavar="TIME",
-        help="Also report the batches that other runs have committed since then.",
+        help="Also report batches that other runs have committed since this time.",
         show_default=False,
     ),
 ]
@@ -122,23 +123,23 @@ Wait = Annotated[str, typer.Option("--wait", help="How long to wait for a run th
 
 
 def check_can_ask(dry_run: bool, yes: bool) -> None:
-    """Raises `InvalidSpec` where a command that asks before it acts contradicts itself, or has no one to ask."""
+    """Raises `InvalidSpec` if `--yes` and `--dry-run` are combined, or if there is no terminal to ask on."""
     if yes and dry_run:
         raise InvalidSpec("--yes and --dry-run exclude one another")
     if not (yes or dry_run or sys.stdin.isatty()):
-        raise InvalidSpec("without a terminal nothing can be asked: say --dry-run to see it, or --yes to do it")
+        raise InvalidSpec("cannot ask without a terminal: use --dry-run to see what would change, or --yes to do it")
 
 
-def duration_ms(option: str, given: str, allowed: str = ALLOWED) -> int:
-    """The duration that an option names, in ms; raises `InvalidSpec` for a text that is not one, or is below 0.
+def duration_ms(option: str, text: str, allowed: str = ALLOWED) -> int:
+    """Duration of an option in ms. Raises `InvalidSpec` if the text is no duration, or is below 0.
 
     >>> duration_ms("--wait", "10m")
     600000
     """
     try:
-        found_ms = parse_duration(given)
+        value_ms = parse_duration(text)
     except ValueError as error:
-        raise InvalidSpec(f'{option} "{given}" is not a duration: need {allowed}') from error
-    if found_ms < 0:
-        raise InvalidSpec(f'{option} "{given}" is below 0: need {allowed}')
-    return found_ms
+        raise InvalidSpec(f'{option} "{text}" is not a duration: need {allowed}') from error
+    if value_ms < 0:
+        raise InvalidSpec(f'{option} "{text}" is below 0: need {allowed}')
+    return value_ms

@@ -1,4 +1,4 @@
-"""What a command is doing, while it does it: at the bottom of a terminal, elsewhere a line now and then."""
+"""Progress of a command: a line at the bottom of a terminal, elsewhere a line every few seconds."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ if TYPE_CHECKING:
 
     from windowlib.runs.run import Doing, Say
 
-INTERVAL = "WINDOWLIB_PROGRESS"  # environment variable: a duration; 0s for no line
+INTERVAL = "WINDOWLIB_PROGRESS"  # environment variable: duration between two lines; 0s for no lines
 
 
 @contextmanager
-def progress(screen: Console, says: str = "looking for new input") -> Iterator[Say]:
-    """A call that says what is being done. On a terminal it stands at the bottom, for as long as it is done.
+def progress(screen: Console, step: str = "looking for new input") -> Iterator[Say]:
+    """Yields a function that reports the current step. A terminal shows the step at its bottom.
 
-    Elsewhere (a log, a task of Airflow) it goes to stderr with its seconds, every 15 s: nothing of what is over sooner.
+    Elsewhere (a log, an Airflow task) a line on stderr names the step and its seconds every 15 s. A shorter step gets
+    no line.
     """
     if screen.is_terminal:
         with Progress(SpinnerColumn(), _Words(), TimeElapsedColumn(), console=screen, transient=True) as shown:
-            line = shown.add_task("", doing=says)
+            line = shown.add_task("", doing=step)
             yield lambda doing: shown.update(line, doing=doing)
         return
-    lines = _Lines(says, duration_ms(INTERVAL, os.environ.get(INTERVAL, "15s")) / 1000)
+    lines = _Lines(step, duration_ms(INTERVAL, os.environ.get(INTERVAL, "15s")) / 1000)
     lines.start()
     try:
         yield lines.say
@@ -48,7 +49,7 @@ class _Words(ProgressColumn):
 
 
 class _Lines(threading.Thread):
-    """Writes what is being done each time that `interval_s` have gone by."""
+    """Prints the current step every `interval_s` seconds."""
 
     def __init__(self, doing: Doing, interval_s: float) -> None:
         super().__init__(name="windowlib-progress", daemon=True)
@@ -65,7 +66,8 @@ class _Lines(threading.Thread):
 
 
 def words(doing: Doing) -> str:
-    """
+    """Text of a step, which may be a function.
+
     >>> words("publishing"), words(lambda: "computing, 1 of 2 tasks")
     ('publishing', 'computing, 1 of 2 tasks')
     """

@@ -1,4 +1,4 @@
-"""Loading of several definitions. A mistake in one definition does not stop the other pipelines."""
+"""Loading of several definitions. An error in one definition does not stop the other pipelines."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from windowlib.cli.exits import about, in_a_sentence, load_pipeline, print_error
+from windowlib.cli.exits import error_sentence, load_pipeline, print_error, set_pipeline
 
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
@@ -22,7 +22,7 @@ class UnusableDefinition:
     exit_code: int
 
     def json_fields(self) -> dict[str, Any]:
-        """Keys and values of its JSON, with those of a pipeline that has run."""
+        """Keys and values of its JSON, which has the keys of a `PipelineEnd` too."""
         return {"pipeline": None, **asdict(self), "batches": 0}
 
 
@@ -36,52 +36,52 @@ class PipelineEnd:
     waits: int | None = None
 
     def json_fields(self) -> dict[str, Any]:
-        """Keys and values of its JSON; `waits` only where a batch does."""
+        """Keys and values of its JSON; `waits` only if a batch waits."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedDefinitions:
-    """The definitions that can be used, and the others."""
+    """Definitions that can be used, and those that cannot."""
 
     definitions: list[Definition] = field(default_factory=list)
     unusable: list[UnusableDefinition] = field(default_factory=list)
 
     @property
     def codes(self) -> list[int]:
-        """The exit codes of those that cannot be used."""
+        """Exit codes of the definitions that cannot be used."""
         return [definition.exit_code for definition in self.unusable]
 
 
 def load_each(
     pipelines: Sequence[Path],
     command: str,
-    as_asked: Callable[[Definition], Definition] = lambda definition: definition,
+    adapt: Callable[[Definition], Definition] = lambda definition: definition,
 ) -> LoadedDefinitions:
-    """Loads each definition by itself, and prints the error of one that cannot be used; raises that of a single one.
+    """Loads each definition, and prints the errors of unusable definitions. If there is only one, raises its error.
 
-    `as_asked` makes of a definition what the command asks for, or raises what is wrong with it.
+    `adapt` applies the options of the command to a definition, or raises an error.
     """
     from windowlib.definition.definition import load_definition
 
     if len(pipelines) == 1:
-        return LoadedDefinitions([as_asked(load_pipeline(pipelines[0]))])
+        return LoadedDefinitions([adapt(load_pipeline(pipelines[0]))])
     loaded = LoadedDefinitions()
     for file in pipelines:
         try:
-            loaded.definitions.append(as_asked(load_definition(file)))
-        except Exception as error:  # anything at all: the other pipelines must go on
-            loaded.unusable.append(UnusableDefinition(file, in_a_sentence(error), print_error(error, command)))
+            loaded.definitions.append(adapt(load_definition(file)))
+        except Exception as error:  # no error may stop the other pipelines
+            loaded.unusable.append(UnusableDefinition(file, error_sentence(error), print_error(error, command)))
     if loaded.definitions:
-        about(loaded.definitions[-1], loaded.definitions[-1].file)
+        set_pipeline(loaded.definitions[-1], loaded.definitions[-1].file)
     return loaded
 
 
 def print_each(errors: Iterable[tuple[Definition, Exception]], command: str, *, is_named: bool) -> list[int]:
-    """Prints the error of each pipeline, with its name where there are several; their exit codes."""
+    """Prints the error of each pipeline and returns their exit codes. With `is_named`, prints the pipelines' names."""
     codes = []
     for definition, error in errors:
         if is_named:
-            about(definition, definition.file)
+            set_pipeline(definition, definition.file)
         codes.append(print_error(error, command, definition.name if is_named else ""))
     return codes

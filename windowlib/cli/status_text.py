@@ -1,4 +1,4 @@
-"""Text of a pipeline's status, and of the explanation of its plan."""
+"""Text of a pipeline's status, and of its explained plan."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 
 from windowlib.cli.batch_text import failed_check
-from windowlib.cli.display import not_read, table_of
+from windowlib.cli.display import left_out_sentences, table_of
 from windowlib.definition.instants import instant
 from windowlib.definition.plurals import counted
 from windowlib.quality.firings import windows_fired
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def explanation_text(explanation: Explanation) -> Iterator[RenderableType]:
-    """How a pipeline's windows are computed, one fact a line."""
+    """Lines about the plan that computes a pipeline's windows, one fact per line."""
     facts = asdict(explanation)
     yield f"[bold]{facts.pop('pipeline')}[/bold]"
     for name, value in facts.items():
@@ -32,7 +32,7 @@ def explanation_text(explanation: Explanation) -> Iterator[RenderableType]:
 
 
 def status_text(status: Status) -> Iterator[RenderableType]:
-    """A pipeline's status in sentences; what waits for the operator comes last."""
+    """Lines about a pipeline's status; what needs the operator comes last."""
     yield f"[bold]{status.pipeline}[/bold]  {escape(status.folder)}"
     if not status.commits:
         yield "no batch is committed yet"
@@ -55,18 +55,18 @@ def status_text(status: Status) -> Iterator[RenderableType]:
 
 
 def _windows(rows: int) -> str:
-    """Rows of the state."""
+    """Number of rows of the state, each a window or a slice of windows."""
     return f"{counted(rows, 'window')} ({'or slice of one' if rows == 1 else 'or slices of them'})"
 
 
 def _verified(last: Verification) -> str:
-    """The outcome of the last `windowlib verify`."""
+    """Sentence about the last `windowlib verify`."""
     rows = ", ".join(f"{counted(rows, 'row')} of {table}" for table, rows in last.differing.items())
     outcome = {"equal": "no difference", "different": f"[bold]differs[/bold] from the source: {rows}"}
-    which = "" if last.from_ms is None else f", windows from {instant(last.from_ms)}"
+    span = "" if last.from_ms is None else f", windows from {instant(last.from_ms)}"
     share = "" if last.sample == 1 else f", {last.sample:g} of the keys"
-    when = f"{last.at:%Y-%m-%d %H:%M:%S} UTC"
-    return f"verified as of batch {last.batch_id}, {when}{which}{share}: {outcome.get(last.outcome, last.outcome)}"
+    time = f"{last.at:%Y-%m-%d %H:%M:%S} UTC"
+    return f"verified as of batch {last.batch_id}, {time}{span}{share}: {outcome.get(last.outcome, last.outcome)}"
 
 
 def _commits(status: Status) -> Iterator[RenderableType]:
@@ -85,13 +85,13 @@ def _commits(status: Status) -> Iterator[RenderableType]:
 
 
 def _seconds(time_ms: int) -> str:
-    """A time of a table whose column is narrow: whole seconds, UTC."""
+    """Time for a narrow column of a table: whole seconds, UTC."""
     return instant(time_ms // 1000 * 1000).removesuffix(" UTC")
 
 
 def _what_waits(status: Status) -> Iterator[str]:
     if not status.same_definition:
-        yield "[bold]the definition has changed[/bold] since the newest batch: the next run says how, and stops"
+        yield "[bold]the definition has changed[/bold] since the newest batch: the next run stops and says how"
     for line in (*status.to_come, *filter(None, [status.migration, status.erasure])):
         yield escape(line)
     if status.further_problem:
@@ -102,13 +102,13 @@ def _what_waits(status: Status) -> Iterator[str]:
         yield f"[bold]{escape(status.error.words)}[/bold]"
     for line in filter(None, [status.listing, status.removal]):
         yield escape(line)
-    for line in not_read(status.left_out):
+    for line in left_out_sentences(status.left_out):
         yield escape(line)
     for situation in status.situations:
         yield escape(situation.line)
     for aside in status.set_aside:
-        when = f"set aside by {escape(aside.who)}, {instant(aside.at_ms)}"
-        yield f"{when}: {escape(aside.path)} ({escape(aside.reason)})"
+        decision = f"set aside by {escape(aside.who)}, {instant(aside.at_ms)}"
+        yield f"{decision}: {escape(aside.path)} ({escape(aside.reason)})"
     if unfinished := status.unfinished:
         state = "was refused by its checks" if unfinished.rejection else "is planned and not committed"
         planned = f"{counted(unfinished.files, 'file')}, planned {instant(unfinished.planned_at_ms)}"

@@ -1,4 +1,4 @@
-"""What to do where no row of a batch could be used."""
+"""Advice for a batch without usable rows."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
     from windowlib.runs.attempt import BatchReport
 
 UNUSABLE = ("malformed", "null_timestamp", "null_key", "bad_gap")
-"""Reasons for quarantine that a mistake in the definition would give every row."""
+"""Reasons for quarantine that a wrong definition would give every row."""
 
 
 def without_usable_rows(report: BatchReport, file: Path, root: Path) -> str | None:
-    """What to do where no row of a batch could be used, which is most often a mistake of the definition; else None.
+    """Advice if no row of a batch could be used, mostly because the definition is wrong; otherwise None.
 
     >>> from windowlib.runs.attempt import BatchReport
     >>> figures = {"rows_read": 9, "rows_admitted": 0, "quarantined_malformed": 9}
     >>> print(without_usable_rows(BatchReport(4, figures, 0, 1.0), Path("clicks.toml"), Path("warehouse/clicks")))
     ... # doctest: +ELLIPSIS
-    no row of batch 4 could be used; these are they: ...windowlib read clicks.toml quarantine
-    Where the definition was wrong, correct it, then: remove the folder warehouse/clicks
-    The next run reads their files again
+    no row of batch 4 could be used; to see the rows: ...windowlib read clicks.toml quarantine
+    If the definition was wrong, correct it, then: remove the folder warehouse/clicks
+    The next run reads the files again
     >>> figures |= {"rows_admitted": 1, "quarantined_malformed": 8}
     >>> without_usable_rows(BatchReport(4, figures, 0, 1.0), Path("clicks.toml"), Path("warehouse/clicks"))
     """
@@ -36,11 +36,11 @@ def without_usable_rows(report: BatchReport, file: Path, root: Path) -> str | No
     from windowlib.delta.tables import Tables
     from windowlib.ledger.history import committed_before
 
-    again = f"remove the folder {shlex.quote(str(root))}"  # where no event was before: there is nothing to keep
+    again = f"remove the folder {shlex.quote(str(root))}"  # no event came before, so there is nothing to keep
     before = committed_before(Tables(root), report.batch_id)
     if before is not None and report.watermark_out_ms != MIN_WATERMARK:
         again = to_paste("rollback", file, "--to-batch", str(before), *WHY)
     return (
-        f"no row of batch {report.batch_id} could be used; these are they: {to_paste('read', file, 'quarantine')}\n"
-        f"Where the definition was wrong, correct it, then: {again}\nThe next run reads their files again"
+        f"no row of batch {report.batch_id} could be used; to see the rows: {to_paste('read', file, 'quarantine')}\n"
+        f"If the definition was wrong, correct it, then: {again}\nThe next run reads the files again"
     )

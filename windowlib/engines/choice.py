@@ -1,7 +1,8 @@
-"""Choice between Spark and Sail: the dialect of an engine, and the refusal of what it cannot compute exactly.
+"""Choice between Spark and Sail: the dialect of an engine, and the refusal of definitions that Sail cannot run.
 
-`spark` is the default and the judge. `sail` (`windowlib.engines.sail`) computes the same plans in this process, without
-Java, over the same tables; it may be chosen from run to run. What it cannot compute exactly as Spark does is refused.
+`spark` is the default, and its results are the correct ones. `sail` (`windowlib.engines.sail`) computes the same plans
+over the same tables in this process, without Java. Each run may choose another engine. If Sail cannot compute a
+definition exactly as Spark does, it is refused.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from windowlib.definition.uses import Uses
     from windowlib.plans.dialect import Dialect
 
-# The parts of expressions that `windowlib.plans.sql.types` knows, as sqlglot calls them.
+# Parts of expressions that `windowlib.plans.sql.types` knows, by their names in sqlglot.
 _PROVED = frozenset(
     (
         *("Filter", "Where", "IgnoreNulls", "Distinct", "Star", "Column", "Identifier", "Literal", "Boolean", "Null"),
@@ -29,22 +30,23 @@ _PROVED = frozenset(
     )
 )
 
-MOST_SUMS, MOST_OPERATIONS = 50, 180  # within one another: Python has a thousand calls, and sqlglot takes 13 for a sum
-MOST_ROUNDS = 3  # each is written with six copies of what it rounds
+# Limits of nesting. Python allows a thousand nested calls, and sqlglot needs 13 for a sum.
+MOST_SUMS, MOST_OPERATIONS = 50, 180
+MOST_ROUNDS = 3  # each rounding copies its argument six times
 
 
 class NotOnThisEngine(WindowError):
-    """The definition needs what the chosen engine cannot compute exactly."""
+    """The chosen engine cannot compute the definition exactly."""
 
 
 def check_engine(engine: str, source: Source, uses: Uses) -> None:
-    """Raises NotOnThisEngine where the definition's engine cannot give Spark's answer."""
+    """Raises NotOnThisEngine if the definition's engine cannot give Spark's answer."""
     if engine == "sail" and (why := refusal(source, uses)):
         raise NotOnThisEngine(f'{source.file}: engine = "sail" cannot run this: {why}; use engine = "spark"')
 
 
 def check_types(engine: str, source: Source, uses: Uses, types: Mapping[str, str] | None) -> None:
-    """Raises NotOnThisEngine where it cannot over columns of these types, as Arrow names them; before they are read."""
+    """Raises NotOnThisEngine if the engine cannot give Spark's answer over columns of these types (Arrow's names)."""
     if types and (why := type_refusal(engine, source.key, uses.expressions, types)):
         raise NotOnThisEngine(f'{source.file}: engine = "sail" cannot run this: {why}; use engine = "spark"')
 
@@ -52,19 +54,19 @@ def check_types(engine: str, source: Source, uses: Uses, types: Mapping[str, str
 def type_refusal(
     engine: str, key: Sequence[str], expressions: Mapping[str, str], types: Mapping[str, str]
 ) -> str | None:
-    """Reason why an engine cannot give Spark's answer over columns of these types, as Arrow names them, or None."""
+    """Reason why an engine cannot give Spark's answer over columns of these types (Arrow's names), or None."""
     from windowlib.engines.proved_aggregates import refusal_by_type
 
     return refusal_by_type(key, expressions, types) if engine == "sail" else None
 
 
 def quickest_engine(source: Source, uses: Uses) -> str:
-    """The engine that starts first and gives Spark's answer, by the name that definitions have for it."""
+    """Name of the engine that starts faster and gives Spark's answer."""
     return "spark" if refusal(source, uses) else "sail"
 
 
 def refusal(source: Source, uses: Uses) -> str | None:
-    """Why Sail cannot run a definition exactly as Spark does, or None."""
+    """Reason why Sail cannot run a definition exactly as Spark does, or None."""
     if source.is_text:
         return f'source.format = "{source.format}" is parsed by Spark, which decides what a malformed row is'
     if uses.runs_operator:
@@ -84,7 +86,7 @@ def refusal(source: Source, uses: Uses) -> str | None:
 
 
 def is_too_deep(tree: exp.Expr) -> bool:
-    """Whether an expression's operations lie too deep within one another to be written again for Sail.
+    """Tests if an expression is nested too deeply to be rewritten for Sail.
 
     >>> from windowlib.plans.aggregates.calls import parsed
     >>> is_too_deep(parsed("sum(a + b + c)")), is_too_deep(parsed(f"sum({' + '.join(['a'] * 60)})"))
@@ -101,7 +103,7 @@ def is_too_deep(tree: exp.Expr) -> bool:
 
 
 def not_proved(tree: exp.Expr) -> str | None:
-    """What an expression uses beyond `_PROVED`, or None; whether its types fit is seen when a batch is planned.
+    """First part of an expression that is not in `_PROVED`, or None. Its types are checked when a batch is planned.
 
     >>> from windowlib.plans.aggregates.calls import parsed
     >>> not_proved(parsed("round(sum(bytes * 2) / count(*), 2)")), not_proved(parsed("sum(price % 2)"))
@@ -115,19 +117,19 @@ def _is_proved(node: exp.Expr) -> bool:
     from windowlib.plans.aggregates.calls import call
     from windowlib.plans.aggregates.functions import FUNCTIONS
 
-    found = call(node)
-    return found is not None and FUNCTIONS[found.name].proved is not None
+    function_call = call(node)
+    return function_call is not None and FUNCTIONS[function_call.name].proved is not None
 
 
 def dialect_of(spark: SparkSession) -> Dialect:
-    """The dialect of a session's engine."""
+    """Dialect of a session's engine."""
     from windowlib.engines.sail import is_sail
 
     return dialect_named("sail" if is_sail(spark) else "spark")
 
 
 def dialect_named(engine: str) -> Dialect:
-    """The dialect of an engine, by the name that definitions have for it."""
+    """Dialect of an engine, by the engine's name in definitions."""
     if engine == "sail":
         from windowlib.engines.sail_dialect import SAIL
 

@@ -1,7 +1,7 @@
-"""The rows of a DataFrame in this process, with times as they are stored.
+"""Rows of a DataFrame in this process, with times as they are stored.
 
-PySpark's own `collect` gives a TIMESTAMP as the clocks of this machine show it, without a zone, and none after the year
-9999.
+PySpark's own `collect` returns a TIMESTAMP in the local time of this machine, without a zone. It fails for times after
+the year 9999.
 """
 
 from __future__ import annotations
@@ -15,5 +15,5 @@ if TYPE_CHECKING:
 
 
 def collected(rows: DataFrame) -> list[dict[str, Any]]:
-    """All rows, by column, as `rows_of` gives them: TIMESTAMPs in UTC, wherever this machine is."""
+    """All rows as dictionaries by column, as from `rows_of`: TIMESTAMPs in UTC, regardless of the machine's zone."""
     return rows_of(rows.toArrow())

@@ -1,9 +1,9 @@
-"""Spark sessions over Spark Connect: this process is a thin client without a JVM, the plans run on a server.
+"""Spark sessions over Spark Connect: this process is a thin client without a JVM, and the plans run on a server.
 
-The server is one on this machine or any cluster's end point, `sc://host:port`; it must see the same files under the
-same paths. PySpark's client takes the server's token from `SPARK_CONNECT_AUTHENTICATE_TOKEN` by itself. That client
-repeats a call for minutes while no server answers. Here a server has `ANSWERS_WITHIN_SECONDS` to answer the first call,
-and later calls are repeated six times.
+The server runs on this machine or is the end point of a cluster, `sc://host:port`. It must see the same files under the
+same paths. PySpark's client reads the server's token from `SPARK_CONNECT_AUTHENTICATE_TOKEN`. By default the client
+repeats a call for minutes while no server answers. Here a server must answer the first call within
+`ANSWERS_WITHIN_SECONDS`, and later calls are repeated six times.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
 ANSWERS_WITHIN_SECONDS = 10
 DEFAULT_PORT = 15002
 GONE = ("SESSION_CLOSED", "SESSION_NOT_FOUND", "SESSION_CHANGED", "OPERATION_NOT_FOUND", "NO_ACTIVE_SESSION")
-"""Spark's names of the errors of a server that was restarted, or has dropped the session."""
+"""Spark's names of errors after a server has restarted or has dropped the session."""
 UNREADABLE = "Exception deserializing response!"
-"""gRPC's words for an answer that cannot be read. Hardly ever, for a reason that is not known, Sail's cannot."""
-GIVEN_BEFORE = "task context not found for operation"
-"""Sail's words where such an answer, if it was the last, is asked for once more."""
+"""gRPC's message for an unreadable answer. Sail's answers are unreadable in rare cases, for an unknown reason."""
+ANSWERED_BEFORE = "task context not found for operation"
+"""Sail's message if the client asks again for an unreadable answer that was the last of its operation."""
 
 
 class Unreachable(WindowError):
-    """No server answers at the address, or one that does not speak Spark Connect. Trying again may help."""
+    """No Spark Connect server answers at the address. A retry may help."""
 
 
 class EngineLost(WindowError):
-    """The server has ended, or dropped the session, or what it answered cannot be read. Running again does the work."""
+    """The server has ended or dropped the session, or its answer is unreadable. Another run repeats the work."""
 
 
 def session(address: str, settings: Mapping[str, str], own: Mapping[str, str]) -> SparkSession:
-    """A new session on the server at `address` (`sc://host:port`, with parameters), with `settings`.
+    """New session on the server at `address` (`sc://host:port`, with parameters), with `settings`.
 
-    `own` are settings of the definition's author. Raises `Unreachable` when no server answers in time, `InvalidSpec`
-    when it refuses the token, or for one of `own` that a session cannot have.
+    `own` holds settings from the definition. Raises `Unreachable` if no server answers in time. Raises `InvalidSpec` if
+    the server refuses the token, or a setting of `own`.
     """
     place = _require_answer(address)
     os.environ["SPARK_CONNECT_RELEASE_SESSION_ON_EXIT"] = "true"
@@ -51,7 +51,7 @@ def session(address: str, settings: Mapping[str, str], own: Mapping[str, str]) -
     from pyspark.sql import SparkSession
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
-    warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]")  # the error that follows says it better
+    warnings.filterwarnings("ignore", message=r"\[RETRIES_EXCEEDED\]")  # the error that follows is clearer
     spark = SparkSession.builder.remote(address).create()
     client: Any = spark
     client.client.set_retry_policies([DefaultPolicy(max_retries=6, initial_backoff=100, backoff_multiplier=2.0)])
@@ -79,28 +79,28 @@ def close(spark: SparkSession) -> None:
     """Ends a session without waiting for a server that may have ended before it."""
     client: Any = spark
     client.client.set_retry_policies([])
-    with suppress(Exception):  # the session is not needed any more, whatever the server says
+    with suppress(Exception):  # no error matters here, as the session is no longer needed
         spark.stop()
 
 
-def lost(error: BaseException) -> bool:
-    """Whether an error says that the server, the session on it, or an answer is gone."""
+def is_engine_lost(error: BaseException) -> bool:
+    """Tests if an error means that the server, its session or its answer is lost."""
     module = type(error).__module__
     if not module.startswith(("pyspark.", "grpc.")):
         return False
-    return _status(error) == "UNAVAILABLE" or any(said in str(error) for said in (*GONE, UNREADABLE, GIVEN_BEFORE))
+    return _status(error) == "UNAVAILABLE" or any(text in str(error) for text in (*GONE, UNREADABLE, ANSWERED_BEFORE))
 
 
 def _status(error: BaseException) -> str:
-    """Name of gRPC's status of an error; empty for other errors."""
+    """Name of an error's gRPC status; empty for other errors."""
     code = getattr(error, "getGrpcStatusCode", None) or getattr(error, "code", None)
     return getattr(code(), "name", "") if callable(code) else ""
 
 
-def place_of(address: str) -> tuple[str, int]:
-    """Host and port of an address; raises `InvalidSpec` when it is not one.
+def host_and_port(address: str) -> tuple[str, int]:
+    """Host and port of an address. Raises `InvalidSpec` if it is no address.
 
-    >>> place_of("sc://spark.example:15010/;use_ssl=true"), place_of("sc://spark.example")
+    >>> host_and_port("sc://spark.example:15010/;use_ssl=true"), host_and_port("sc://spark.example")
     (('spark.example', 15010), ('spark.example', 15002))
     """
     with suppress(ValueError):
@@ -111,14 +111,14 @@ def place_of(address: str) -> tuple[str, int]:
 
 
 def _refusal(place: str, error: Exception) -> WindowError | None:
-    """Reason why a server that answers at `place` gives no session; None for any other error."""
-    from windowlib.definition.toml.masters import TOKEN_VARIABLE  # brings pydantic, which `--help` does not wait for
+    """Reason why a server that answers at `place` refuses a session; None for any other error."""
+    from windowlib.definition.toml.masters import TOKEN_VARIABLE  # imports pydantic, which would slow down `--help`
 
     token = os.environ.get(TOKEN_VARIABLE)
     if _status(error) == "UNAUTHENTICATED":
         sent = f"another token than that in {TOKEN_VARIABLE}" if token else "a token, and none was sent"
         return InvalidSpec(f"{place} needs {sent}: set {TOKEN_VARIABLE} to the token that the server was started with")
-    if not (lost(error) or type(error).__module__.startswith("grpc.")):
+    if not (is_engine_lost(error) or type(error).__module__.startswith("grpc.")):
         return None
     tls = ""
     if token and not place.startswith("sc://localhost:"):
@@ -127,7 +127,7 @@ def _refusal(place: str, error: Exception) -> WindowError | None:
 
 
 def _require_answer(address: str) -> str:
-    host, port = place_of(address)
+    host, port = host_and_port(address)
     place = f"sc://{host}:{port}"
     try:
         socket.create_connection((host, port), ANSWERS_WITHIN_SECONDS).close()

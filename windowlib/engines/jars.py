@@ -1,8 +1,8 @@
-"""The JARs that windowlib adds to Spark's own, locked in `jars.lock` as Python packages are: coordinates and sha256.
+"""JARs that windowlib adds to Spark's own, locked in `jars.lock` by coordinates and sha256, like Python packages.
 
 A run needs none of them. With the local file system for Hadoop (`LOCAL_FILES`) Spark writes files faster on this
-machine: Hadoop's own starts a `chmod` process for every file and folder. The others let Spark itself read and maintain
-Delta tables. `windowlib setup` fetches them (`windowlib.engines.setup_jars`).
+machine. Hadoop's own file system starts a `chmod` process for each file and folder. The other JARs let Spark itself
+read and maintain Delta tables. `windowlib setup` fetches them (`windowlib.engines.setup_jars`).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ LOCAL_FILES = "hadoop-bare-naked-local-fs"
 
 
 class MissingJars(WindowError):
-    """A JAR is not in the cache folder, or is not the one that is locked."""
+    """A JAR is missing from the cache folder, or differs from the locked JAR."""
 
 
 @dataclass(frozen=True, slots=True)
 class Jar:
-    """A JAR by its Maven coordinates, and the sum that its content must have."""
+    """JAR with its Maven coordinates and the required checksum of its content."""
 
     organisation: str
     name: str
@@ -34,7 +34,7 @@ class Jar:
 
     @property
     def file(self) -> str:
-        """The name of its file."""
+        """Name of its file."""
         return f"{self.name}-{self.version}.jar"
 
     def __str__(self) -> str:
@@ -42,7 +42,7 @@ class Jar:
 
 
 def locked(lock: Path = LOCK) -> list[Jar]:
-    """The JARs of a lock file, in its order: a line `organisation:name:version --hash=sha256:SUM` for each."""
+    """JARs of a lock file in its order, from lines `organisation:name:version --hash=sha256:SUM`."""
     lines = lock.read_text(encoding="utf-8").splitlines()
     return [_jar(line) for line in lines if line and not line.startswith("#")]
 
@@ -54,30 +54,30 @@ def _jar(line: str) -> Jar:
 
 
 def present(folder: Path, jars: Sequence[Jar]) -> bool:
-    """Whether the folder has each of them; their content is not read."""
+    """Tests if the folder has all these JARs, without reading their content."""
     return all((folder / jar.file).is_file() for jar in jars)
 
 
 def check(folder: Path, jars: Sequence[Jar]) -> None:
-    """Raises `MissingJars` when one of them is not in the folder, or has another content than the locked one."""
+    """Raises `MissingJars` if a JAR is missing from the folder, or its content differs from the locked JAR."""
     for jar in jars:
         file = folder / jar.file
         if not file.is_file():
             raise MissingJars(f"{jar} is not in {folder}: run `windowlib setup`")
-        found = hashlib.sha256(file.read_bytes()).hexdigest()
-        if found != jar.sha256:
-            raise MissingJars(f"{file} is not the locked {jar}: need sha256 {jar.sha256}, it has {found}; delete it")
+        actual = hashlib.sha256(file.read_bytes()).hexdigest()
+        if actual != jar.sha256:
+            raise MissingJars(f"{file} is not the locked {jar}: need sha256 {jar.sha256}, it has {actual}; delete it")
 
 
-def for_delta() -> list[Path]:
-    """The files that let Spark read and maintain Delta tables. Raises `MissingJars` when one is missing."""
+def delta_jars() -> list[Path]:
+    """Files with which Spark can read and maintain Delta tables. Raises `MissingJars` if one is missing."""
     folder, jars = cache_folder(), locked()
     if not present(folder, jars):
         raise MissingJars(f"need Delta's JARs in {folder}, which is incomplete: run `windowlib setup`")
     return [folder / jar.file for jar in jars]
 
 
-def for_local_files() -> Path | None:
-    """The file of the local file system for Hadoop; None where it has not been fetched."""
+def local_files_jar() -> Path | None:
+    """File with the local file system for Hadoop; None if it has not been fetched."""
     files = (cache_folder() / jar.file for jar in locked() if jar.name == LOCAL_FILES)
     return next(filter(Path.is_file, files), None)

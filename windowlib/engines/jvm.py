@@ -1,19 +1,19 @@
-"""The JVM of a run on this machine: started directly, so that it can start early and come up quickly.
+"""JVM of a run on this machine, started directly so that it starts early and is ready quickly.
 
-Spark's own way, `bin/spark-submit`, starts a first JVM that only says how to start the second, and it cannot begin
-before PySpark is imported. Here the command line is made in Python, the JVM starts while Python still imports what it
-needs, and PySpark is given the port of its gateway. The JVM ends by itself when this process ends, however that
-happens: its standard input is a pipe.
+Spark's own `bin/spark-submit` starts a first JVM, only to build the command line of the second. It also cannot begin
+before PySpark is imported. Here Python builds the command line, and the JVM starts while Python still imports modules.
+PySpark gets the port of the JVM's gateway. The JVM's standard input is a pipe, so the JVM ends whenever this process
+ends.
 
-* *Class data sharing.* `windowlib setup --archive` leaves an archive of loaded and verified classes in the cache
-  folder. Java itself compares it with the class path, and goes without where it does not fit.
-* *The quick compiler.* `-XX:TieredStopAtLevel=1` leaves out the optimising compiler, which in a process of one small
-  batch costs more than it saves. For a long run it is the other way round: the caller says which it is.
+* *Class data sharing.* `windowlib setup --archive` puts an archive of loaded and verified classes into the cache
+  folder. Java compares the archive with the class path, and ignores it if it does not fit.
+* *Quick compiler.* `-XX:TieredStopAtLevel=1` leaves out the optimising compiler. In a process of one small batch that
+  compiler costs more than it saves. In a long run it saves more, so the caller decides.
 
-What each saves: `windowlib.engines`.
+`windowlib.engines` lists the savings.
 
-Where Spark is set up otherwise (`SETTLED_ELSEWHERE`), its own way is left alone. What this file relies on in PySpark
-and Java is listed in `docs/contributing/private-apis.md`.
+If the environment configures Spark (`SETTLED_ELSEWHERE`), Spark's own launcher is used.
+`docs/contributing/private-apis.md` lists the private parts of PySpark and Java that this file needs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from windowlib.engines.cache import cache_folder
-from windowlib.engines.jvm_output import ProcessStderr, listening
+from windowlib.engines.jvm_output import ProcessStderr, captured_stderr
 from windowlib.engines.setup_java import look_for_java
 from windowlib.model.errors import WindowError
 
@@ -49,7 +49,7 @@ SETTLED_ELSEWHERE = (
 )
 MAIN = "org.apache.spark.deploy.SparkSubmit"
 QUICK_COMPILER = "-XX:TieredStopAtLevel=1"
-QUIET_ARCHIVE = "-Xlog:cds*=off"  # about one that does not fit
+QUIET_ARCHIVE = "-Xlog:cds*=off"  # no message about an archive that does not fit
 OPTIONS = Path(__file__).with_name("java.options")
 
 
@@ -58,7 +58,7 @@ class NoJvm(WindowError):
 
 
 class JvmEnded(NoJvm):
-    """It was started, and ended before it was ready; `why` is what it has said."""
+    """The JVM ended before it was ready; `why` is its own message."""
 
     def __init__(self, why: str) -> None:
         super().__init__(f"Spark's JVM ended before it was ready: {why}")
@@ -67,7 +67,7 @@ class JvmEnded(NoJvm):
 
 @cache
 def spark_home() -> Path:
-    """Where the installed PySpark has its JARs; raises `NoJvm` without one. Imports nothing of it."""
+    """Folder of the installed PySpark, found without importing PySpark. Raises `NoJvm` without PySpark's JARs."""
     spec = find_spec("pyspark")
     for folder in spec.submodule_search_locations or () if spec else ():
         if (Path(folder) / "jars").is_dir():
@@ -75,8 +75,8 @@ def spark_home() -> Path:
     raise NoJvm("need PySpark with its JARs to start Spark on this machine, found none: pip install 'windowlib[spark]'")
 
 
-def ours_to_start(master: str, settings: Mapping[str, str]) -> bool:
-    """Whether a session with this master gets a JVM from here, and not in Spark's own way."""
+def can_start_directly(master: str, settings: Mapping[str, str]) -> bool:
+    """Tests if this module starts the JVM of a session with this master, instead of Spark's launcher."""
     return (
         (master == "local" or master.startswith("local["))
         and not any(os.environ.get(name) for name in SETTLED_ELSEWHERE)
@@ -87,17 +87,19 @@ def ours_to_start(master: str, settings: Mapping[str, str]) -> bool:
 
 
 def java() -> str:
-    """The Java that Spark would take; raises `NoJvm` when there is none. `setup_java` judges its version."""
-    found, looked = look_for_java()
-    if found is None:
-        raise NoJvm(f"need Java to start Spark on this machine, found {looked}; `windowlib setup` says what to install")
-    return found
+    """Java that Spark would use. Raises `NoJvm` if there is none. `setup_java` checks its version."""
+    path, missing = look_for_java()
+    if path is None:
+        raise NoJvm(
+            f"need Java to start Spark on this machine, found {missing}; `windowlib setup` says what to install"
+        )
+    return path
 
 
 def command(settings: Mapping[str, str], arguments: Sequence[str], options: Sequence[str] = ()) -> list[str]:
-    """The command line of a JVM that runs Spark with `settings`; `options` are more of Java's own.
+    """Command line of a JVM that runs Spark with `settings` and with the Java `options`.
 
-    `arguments` are those of Spark's launcher: `pyspark-shell`, or `--class` and a main class.
+    `arguments` are the arguments of Spark's launcher: `pyspark-shell`, or `--class` and a main class.
     """
     own = [settings.get(f"spark.driver.{kind}JavaOptions", "") for kind in ("default", "extra")]
     shared = archive()
@@ -118,13 +120,13 @@ def command(settings: Mapping[str, str], arguments: Sequence[str], options: Sequ
 
 
 def archive() -> Path:
-    """The file of the class archive for this Java and this installation of PySpark, whether it is there or not."""
-    whose = f"{Path(java()).resolve()}\n{spark_home()}"
-    return cache_folder() / f"classes-{hashlib.sha256(whose.encode()).hexdigest()[:16]}.jsa"
+    """File of the class archive for this Java and this PySpark, which need not exist."""
+    installation = f"{Path(java()).resolve()}\n{spark_home()}"
+    return cache_folder() / f"classes-{hashlib.sha256(installation.encode()).hexdigest()[:16]}.jsa"
 
 
 def archive_fits(settings: Mapping[str, str]) -> bool:
-    """Whether the archive is there, and Java would use it for a JVM with these settings."""
+    """Tests if the archive exists and Java would use it for a JVM with these settings."""
     options = ["-cp", os.pathsep.join(class_path_of(settings)), f"-XX:SharedArchiveFile={archive()}", "-Xshare:on"]
     if not archive().exists():
         return False
@@ -132,47 +134,49 @@ def archive_fits(settings: Mapping[str, str]) -> bool:
 
 
 def added_environment() -> dict[str, str]:
-    """What a JVM of ours needs in its environment. Without an address, Spark asks for that of the machine's name, which
-    a container's, or a laptop's in another network, need not have."""
+    """Environment variables of a JVM from here.
+
+    Without `SPARK_LOCAL_IP`, Spark resolves the machine's name. That fails in some containers and foreign networks.
+    """
     address = os.environ.get("SPARK_LOCAL_IP", "127.0.0.1")
     return {"SPARK_HOME": str(spark_home()), "SPARK_CONNECT_MODE": "0", "SPARK_LOCAL_IP": address}
 
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """A JVM that is starting, for PySpark to connect to."""
+    """A starting JVM, to which PySpark connects."""
 
     process: subprocess.Popen[bytes]
-    connection_file: Path  # where it writes its port and its secret
-    words: ProcessStderr
+    connection_file: Path  # the JVM writes its port and secret into it
+    stderr: ProcessStderr
 
     def variables(self, within_seconds: float = 120) -> dict[str, str]:
-        """The variables by which PySpark finds it, once it is up; raises `NoJvm` when it ends or takes too long."""
+        """Waits for the JVM and returns the variables by which PySpark finds it. Raises `NoJvm` if the JVM fails."""
         deadline = time.monotonic() + within_seconds
         try:
             while not self.connection_file.exists():
                 if (code := self.process.poll()) is not None:
-                    raise JvmEnded(self.words.reason() or f"its JVM ended with exit code {code} and said nothing")
+                    raise JvmEnded(self.stderr.reason() or f"its JVM ended with exit code {code} and said nothing")
                 if time.monotonic() > deadline:
                     raise NoJvm(f"Spark's JVM was not ready within {within_seconds:.0f} s; is the machine overloaded?")
                 time.sleep(0.01)
             written = self.connection_file.read_bytes()
         except BaseException:
-            self.process.kill()  # it could not write there, and would wait for ever: Ctrl-C may come meanwhile
+            self.process.kill()  # on Ctrl-C too: without its file the JVM would wait for ever
             raise
         finally:
             shutil.rmtree(self.connection_file.parent)
-        self.words.pass_on()
+        self.stderr.pass_on()
         port, length = struct.unpack("!ii", written[:8])
         return {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": written[8 : 8 + length].decode()}
 
     @property
-    def starts(self) -> bool:
-        """Whether no session has connected to it yet."""
+    def is_unused(self) -> bool:
+        """Tests if no session has connected yet."""
         return self.connection_file.parent.exists()
 
     def end(self) -> None:
-        """Ends it before a session has connected to it."""
+        """Ends the JVM before a session has connected."""
         self.process.kill()
         self.process.wait()
         shutil.rmtree(self.connection_file.parent, ignore_errors=True)
@@ -181,27 +185,27 @@ class Gateway:
 def start(settings: Mapping[str, str], options: Sequence[str] = ()) -> Gateway:
     """Starts the JVM of a session with `settings` and returns at once."""
     connection_file = Path(tempfile.mkdtemp(prefix="windowlib-jvm-")) / "gateway"
-    with listening() as words:
+    with captured_stderr() as stderr:
         process = subprocess.Popen(
             command(settings, ["pyspark-shell"], options),
             stdin=subprocess.PIPE,
-            stderr=words.given,
+            stderr=stderr.write_end,
             env={**os.environ, **added_environment(), "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection_file)},
-            process_group=0,  # Ctrl-C is for the run, which still needs its JVM to end in order
+            process_group=0,  # Ctrl-C must not reach the JVM, which the run needs to end cleanly
         )
-    atexit.register(_let_go, process)
-    return Gateway(process, connection_file, words)
+    atexit.register(_release, process)
+    return Gateway(process, connection_file, stderr)
 
 
-def _let_go(process: subprocess.Popen[bytes]) -> None:
-    """Lets the JVM end, without waiting for it: Python would warn of that."""
+def _release(process: subprocess.Popen[bytes]) -> None:
+    """Makes the JVM end without waiting for it, and silences Python's warning about that."""
     assert process.stdin, "a pipe"
     process.stdin.close()
     warnings.filterwarnings("ignore", f"subprocess {process.pid} is still running", ResourceWarning)
 
 
 def class_path_of(settings: Mapping[str, str]) -> list[str]:
-    """The JARs of a JVM with these settings."""
+    """JARs of a JVM with these settings."""
     extra = settings.get("spark.driver.extraClassPath", "")
     return [*filter(None, extra.split(os.pathsep)), *_spark_jars()]
 

@@ -1,7 +1,6 @@
-"""What a JVM says on its standard error: kept while it starts, to say why it ended, then passed on.
+"""Standard error of a JVM: kept while the JVM starts, to explain its end, then passed on.
 
-The process writes into a pipe. Once it is up, what it has said comes out on our standard error, and what it says from
-then on, too.
+The process writes into a pipe. Once it is up, the kept output and all later output go to our standard error.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ _AFTER = re.compile(r"\s*SQLSTATE: \w+$")
 
 
 class ProcessStderr:
-    """The standard error of one process: `given` is what that process is started with."""
+    """Standard error of one process. The process is started with the file descriptor `write_end`."""
 
     def __init__(self) -> None:
-        self._ours, self.given = os.pipe()
+        self._read_end, self.write_end = os.pipe()
         self._kept: list[bytes] = []
         self._is_up = False
         self._lock = Lock()
@@ -33,7 +32,7 @@ class ProcessStderr:
         self._thread.start()
 
     def pass_on(self) -> None:
-        """The process is up. Waits for no one who does not read our standard error."""
+        """Starts to pass on the output, once the process is up. Never blocks, even if nobody reads our stderr."""
         Thread(target=self._pass_on, name="windowlib-jvm-stderr", daemon=True).start()
 
     def _pass_on(self) -> None:
@@ -43,47 +42,47 @@ class ProcessStderr:
             self._kept.clear()
 
     def reason(self, within_seconds: float = 5) -> str | None:
-        """Why the process has ended, in its own words; None where it has said nothing."""
+        """Reason from the output of a process that has ended; None if there is no output."""
         self._thread.join(within_seconds)
         with self._lock:
             return gist(b"".join(self._kept).decode("utf-8", errors="replace"))
 
     def _listen(self) -> None:
         try:
-            while said := os.read(self._ours, 1 << 16):
+            while output := os.read(self._read_end, 1 << 16):
                 with self._lock:
                     if self._is_up:
-                        _write(said)
+                        _write(output)
                     else:
-                        self._kept.append(said)
+                        self._kept.append(output)
         finally:
-            os.close(self._ours)
+            os.close(self._read_end)
 
 
 @contextmanager
-def listening() -> Iterator[ProcessStderr]:
-    """The words of a process that the block starts; of none, if it fails to."""
-    words = ProcessStderr()
+def captured_stderr() -> Iterator[ProcessStderr]:
+    """Standard error for a process that the block starts."""
+    stderr = ProcessStderr()
     try:
-        yield words
+        yield stderr
     finally:
-        os.close(words.given)
+        os.close(stderr.write_end)
 
 
-def gist(said: str) -> str | None:
-    r"""The first line that says something, without the classes of Java.
+def gist(output: str) -> str | None:
+    r"""First line with a message, without the names of Java classes.
 
     >>> gist('WARNING: incubator\nException in thread "main" org.apache.spark.SparkException: no master\n\tat org.a.b')
     'no master'
     >>> gist("Invalid maximum heap size: -Xmxmany\nError: Could not create the Java Virtual Machine.")
     'Invalid maximum heap size: -Xmxmany'
     """
-    lines = (line for line in said.splitlines() if line.strip() and not _FRAME.match(line) and not _NOISE.match(line))
+    lines = (line for line in output.splitlines() if line.strip() and not _FRAME.match(line) and not _NOISE.match(line))
     return next((_BEFORE.sub("", _AFTER.sub("", line.strip())) for line in lines), None)
 
 
-def _write(said: bytes) -> None:
-    """Puts words out; where standard error is full or closed they are lost, and nothing else is."""
+def _write(output: bytes) -> None:
+    """Writes to standard error. If that is full or closed, the output is lost without an error."""
     with suppress(OSError):
-        while said:
-            said = said[os.write(STDERR, said) :]
+        while output:
+            output = output[os.write(STDERR, output) :]

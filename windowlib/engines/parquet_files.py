@@ -33,7 +33,7 @@ MAY_HOLD_TEXTS = (
 
 
 class UnreadableRows(WindowError):
-    """Rows of a Parquet file cannot be read; its footer can."""
+    """Rows of a Parquet file cannot be read, although its footer can."""
 
     def __init__(self, path: str | Path, error: Exception) -> None:
         self.why = reason_of(error)
@@ -44,35 +44,37 @@ def rows_of_files(
     spark: SparkSession,
     paths: Sequence[str],
     schema: StructType,
-    elsewhere: Mapping[str, Mapping[str, str | None]] = NOTHING,
+    renamed: Mapping[str, Mapping[str, str | None]] = NOTHING,
     values: Mapping[str, Mapping[str, Any]] = NOTHING,
 ) -> DataFrame:
-    """The rows of Parquet files: `schema`, SOURCE_FILE (the path), SOURCE_ROW (from 0 in its file).
+    """Rows of Parquet files: `schema`, SOURCE_FILE (the path), SOURCE_ROW (from 0 in its file).
 
-    Columns that a file lacks are null. `elsewhere` says of columns of a file, in lower case, which one of `schema` they
-    are read as; None: they are not read. `values` has, by path, columns that have one value in all rows of a file.
+    Columns that a file lacks are null. `renamed` maps, by path, columns of a file in lower case to columns of `schema`,
+    or to None if they are not read. `values` has, by path, columns with one value for all rows of a file.
     """
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import LongType, StringType, StructField, StructType
 
     pieces = [piece for path in paths for piece in _pieces(path)]
     origin = (StructField(names.SOURCE_FILE, StringType()), StructField(names.SOURCE_ROW, LongType()))
-    made = StructType([*schema, *origin])
-    scan = FileScan(tuple(pieces), to_arrow_schema(made, timezone="UTC"), dict(elsewhere), dict(values))
-    return spark.range(0, len(pieces), 1, max(len(pieces), 1)).mapInArrow(scan, made)
+    output = StructType([*schema, *origin])
+    scan = FileScan(tuple(pieces), to_arrow_schema(output, timezone="UTC"), dict(renamed), dict(values))
+    return spark.range(0, len(pieces), 1, max(len(pieces), 1)).mapInArrow(scan, output)
 
 
 def parquet_file(path: str | Path) -> pq.ParquetFile:
-    """A file whose rows are read. As nanoseconds, which is what pyarrow makes of them by itself, times of 96 bits
-    before 1677 or after 2262 would be others.
+    """Opens a file to read its rows.
+
+    Times of 96 bits are read as microseconds. As nanoseconds, pyarrow's default, times before 1677 or after 2262 would
+    be wrong.
     """
     return pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
 
 
 def rows_read(path: str | Path, file: pq.ParquetFile, **chosen: Any) -> Iterator[pa.RecordBatch]:
-    """The rows of a file that was opened, or those that are `chosen`, some at a time.
+    """Yields the rows of an opened file in batches, or only the rows and columns that `chosen` selects.
 
-    Raises `UnreadableRows`, where the file and not the storage is at fault: Arrow does not say of which file.
+    Raises `UnreadableRows` if the file is at fault, not the storage. Arrow's own error does not name the file.
     """
     try:
         for batch in file.iter_batches(BATCH_ROWS, **chosen):
@@ -85,9 +87,9 @@ def rows_read(path: str | Path, file: pq.ParquetFile, **chosen: Any) -> Iterator
 
 
 def _check_texts(path: str | Path, batch: pa.RecordBatch) -> None:
-    """Arrow takes what a file calls texts for UTF-8; what reads a state or a result with others fails at them."""
+    """Raises `UnreadableRows` for texts that are not UTF-8. Arrow does not check them, and later readers would fail."""
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        if any(is_one(column.type) for is_one in MAY_HOLD_TEXTS):
+        if any(is_kind(column.type) for is_kind in MAY_HOLD_TEXTS):
             try:
                 column.validate(full=True)
             except pa.ArrowInvalid as error:
@@ -96,7 +98,7 @@ def _check_texts(path: str | Path, batch: pa.RecordBatch) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """One row group of a file, and the number of its first row."""
+    """Row group of a file, and the number of its first row."""
 
     path: str
     row_group: int
@@ -113,11 +115,11 @@ def _pieces(path: str) -> Iterator[RowGroup]:
 
 @dataclass(frozen=True, slots=True)
 class FileScan:
-    """Reads the pieces whose numbers it is given, as batches of `schema`."""
+    """Reads the pieces with the given numbers, as batches of `schema`."""
 
     pieces: tuple[RowGroup, ...]
     schema: pa.Schema
-    elsewhere: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
+    renamed: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
     values: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -126,10 +128,10 @@ class FileScan:
 
     def _read(self, piece: RowGroup) -> Iterator[pa.RecordBatch]:
         file = parquet_file(piece.path)
-        of_file = self.values.get(piece.path, NOTHING)
-        known = {*map(str.casefold, self.schema.names)}  # Spark, too, looks for names in any case
+        file_values = self.values.get(piece.path, NOTHING)
+        schema_names = {*map(str.casefold, self.schema.names)}  # Spark ignores the case of names, too
         read_as = {name: self._read_as(piece, name.casefold()) for name in file.schema_arrow.names}
-        wanted = [name for name, column in read_as.items() if column in known]
+        wanted = [name for name, column in read_as.items() if column in schema_names]
         row = piece.first_row
         for read in rows_read(piece.path, file, row_groups=[piece.row_group], columns=wanted):
             batch = read.rename_columns([read_as[name] or name for name in read.schema.names])
@@ -139,12 +141,12 @@ class FileScan:
                 names.SOURCE_ROW: pa.array(range(row, row + rows), pa.int64()),
             }
             yield pa.RecordBatch.from_arrays(
-                [_column(field, batch, {**of_file, **origin}) for field in self.schema], schema=self.schema
+                [_column(field, batch, {**file_values, **origin}) for field in self.schema], schema=self.schema
             )
             row += rows
 
     def _read_as(self, piece: RowGroup, name: str) -> str | None:
-        column: str | None = self.elsewhere.get(piece.path, NOTHING).get(name, name)
+        column: str | None = self.renamed.get(piece.path, NOTHING).get(name, name)
         return column.casefold() if column else None
 
 
@@ -158,14 +160,14 @@ def _column(field: pa.Field, batch: pa.RecordBatch, others: Mapping[str, Any]) -
 
 
 def _as(wanted: pa.DataType, column: pa.Array) -> pa.Array:
-    """A column in the type that it is read as; times of nanoseconds are floored."""
+    """Column cast to the wanted type; times of nanoseconds are floored."""
     if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
         column = _in_micros(column)
     return column.cast(wanted)
 
 
 def _in_micros(nanos: pa.Array) -> pa.Array:
-    """Times of nanoseconds in microseconds, floored: also the first one there is, below which Arrow knows no whole one.
+    """Times of nanoseconds floored to microseconds. Correct even for the least value, which Arrow cannot floor.
 
     >>> _in_micros(pa.array([-(2**63), -1, 1_999], pa.timestamp("ns"))).cast(pa.int64()).to_pylist()
     [-9223372036854776, -1, 1]
@@ -177,7 +179,7 @@ def _in_micros(nanos: pa.Array) -> pa.Array:
 
 
 def _one_nan(column: pa.Array) -> pa.Array:
-    """The column with one NaN for all: Sail distinguishes them by their bits, and sorts half of them first."""
+    """Column with one bit pattern for NaN. Sail tells NaNs apart by their bits, and sorts half of them first."""
     if not pa.types.is_floating(column.type):
         return column
     return pc.if_else(pc.is_nan(column), pa.scalar(math.nan, column.type), column)

@@ -1,6 +1,6 @@
-"""What an engine other than Spark is trusted with, by the types of the source's columns.
+"""Column types for which an engine other than Spark is proved to give Spark's results.
 
-The part of SQL is `windowlib.plans.sql.types`. `tests/support/matrix/columns.py` proves that its answers are right.
+`windowlib.plans.sql.types` defines the proved part of SQL. `tests/support/matrix/columns.py` proves its results.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from windowlib.plans.sql.types import type_of
 KEYS = ("string", "boolean", "tinyint", "smallint", "int", "bigint", "date", "timestamp", "timestamp_ntz")
 
 UNREAD = ("uint", "halffloat")
-"""How the names of Arrow's types begin that PySpark has none for: Spark alone reads such columns."""
+"""Prefixes of Arrow types that PySpark has no names for. Only Spark reads such columns."""
 
 MOST_LEVELS = 24
-"""Of types within one another: a message to Sail holds some thirty, and plans put a column into structs."""
+"""Maximum nesting of types. A message to Sail holds about thirty levels, and plans put columns into structs."""
 
 _PLAIN = {
     "bool": "boolean",
@@ -38,7 +38,7 @@ _PLAIN = {
 
 
 def refusal_by_type(keys: Sequence[str], expressions: Mapping[str, str], types: Mapping[str, str]) -> str | None:
-    """Why aggregates by these keys are not proved over columns of these types, as Arrow names them, or None."""
+    """Reason why aggregates by these keys are not proved over columns of these types (Arrow's names), or None."""
     columns = {name.casefold(): spark_type(kind) for name, kind in types.items()}
     for key in keys:
         if (kind := columns.get(key.casefold())) and kind not in KEYS and not kind.startswith("decimal"):
@@ -57,7 +57,7 @@ def refusal_by_type(keys: Sequence[str], expressions: Mapping[str, str], types: 
 
 
 def _levels(arrow: str) -> int:
-    """How many types lie within one another at most.
+    """Depth of nested types.
 
     >>> _levels("struct<a: list<item: int32>, b: int8>")
     3
@@ -66,7 +66,7 @@ def _levels(arrow: str) -> int:
 
 
 def spark_type(arrow: str) -> str:
-    """Spark's name for a type that Arrow names; what is not known keeps its own.
+    """Spark's name of an Arrow type; an unknown type keeps Arrow's name.
 
     >>> [spark_type(name) for name in ("int64", "decimal128(10, 2)", "timestamp[us, tz=UTC]", "list<item: int32>")]
     ['bigint', 'decimal(10,2)', 'timestamp', 'array<item: int32>']

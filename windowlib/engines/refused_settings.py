@@ -1,4 +1,4 @@
-"""What Spark does not take of a definition, where its session starts: `spark.master`, or a setting of `spark.conf`."""
+"""Errors for a definition whose `spark.master` or `spark.conf` Spark refuses when a session starts."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from windowlib.model.errors import InvalidSpec, WindowError
 
 @contextmanager
 def refusals_named(file: Path, master: str, conf: Mapping[str, str]) -> Iterator[None]:
-    """Raises `InvalidSpec` where Spark says of a definition's `spark.master` or `spark.conf` that it cannot start so,
-    `Unreachable` where a cluster does not let it.
-    """
+    """Raises `InvalidSpec` if Spark refuses `spark.master` or `spark.conf`, `Unreachable` if the cluster refuses."""
     try:
         yield
     except JvmEnded as error:
@@ -31,18 +29,18 @@ def refusals_named(file: Path, master: str, conf: Mapping[str, str]) -> Iterator
         raise kind(_sentence(file, master, conf, why)) from error
 
 
-def _sentence(file: Path, master: str, conf: Mapping[str, str], said: str) -> str:
-    if key := _blamed(conf, said):
-        return f'{file}: spark.conf has "{key}" = "{conf[key]}", with which Spark does not start: {said}'
-    return f'{file}: Spark does not start with spark.master = "{master}": {said}'
+def _sentence(file: Path, master: str, conf: Mapping[str, str], reason: str) -> str:
+    if key := _blamed(conf, reason):
+        return f'{file}: spark.conf has "{key}" = "{conf[key]}", with which Spark does not start: {reason}'
+    return f'{file}: Spark does not start with spark.master = "{master}": {reason}'
 
 
-def _blamed(conf: Mapping[str, str], said: str) -> str | None:
-    """The setting that Spark, or Java, names; else the one whose value it repeats.
+def _blamed(conf: Mapping[str, str], reason: str) -> str | None:
+    """Setting that the error of Spark or Java names, else a setting whose value the error repeats.
 
     >>> _blamed({"spark.a": "true", "spark.driver.memory": "many"}, "Invalid maximum heap size: -Xmxmany")
     'spark.driver.memory'
     """
-    named = (key for key in conf if key in said)
-    repeated = (key for key, value in conf.items() if value not in ("", "true", "false") and value in said)
+    named = (key for key in conf if key in reason)
+    repeated = (key for key, value in conf.items() if value not in ("", "true", "false") and value in reason)
     return next(named, None) or next(repeated, None)

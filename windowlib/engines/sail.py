@@ -1,7 +1,7 @@
-"""Sail: the plans in this process, without Java.
+"""Sail sessions in this process, without Java.
 
-Sail is an engine in Rust that speaks Spark Connect, so the plans run on it as they are, over the same tables. What it
-lacks, its dialect adds (`windowlib.engines.sail_dialect`).
+Sail is an engine in Rust that speaks Spark Connect. So it runs the same plans over the same tables. Its dialect
+(`windowlib.engines.sail_dialect`) adds the operations that it lacks.
 """
 
 from __future__ import annotations
@@ -23,24 +23,25 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
-    "spark.python.sql.dataFrameDebugging.enabled": "false",  # as on Spark; a tenth of a batch's processor time
+    "spark.python.sql.dataFrameDebugging.enabled": "false",  # as on Spark; saves a tenth of a batch's processor time
 }
-# Read when the package is loaded, and when the server starts. Statistics of Parquet files leave out NaN, and Sail takes
-# a column whose least and greatest value are equal for a constant: a NaN would be read as the value of another row.
-# With huge pages a process holds 230 MB more after forty small batches, for nothing: each of them ends some threads,
-# and what these leave of their memory is one small block in two MB. A session would end by itself after a pause of some
-# minutes: a notebook, a question that waits for its answer, a machine that sleeps.
+# Sail reads these when its package is loaded and when its server starts.
+# - Statistics and pruning: statistics of Parquet files leave out NaN. Sail takes a column with equal least and greatest
+#   values for a constant, so a NaN would be read as the value of another row.
+# - Huge pages: with them a process wastes 230 MB after forty small batches. Each batch ends some threads, which leave
+#   one small block in two MB of memory.
+# - Timeout: a session would end after a pause of some minutes, such as in a notebook or on a sleeping machine.
 ENVIRONMENT = {
     "SAIL_EXECUTION__COLLECT_STATISTICS": "false",
     "SAIL_PARQUET__PRUNING": "false",
     "MIMALLOC_ALLOW_THP": "0",
     "SAIL_SPARK__SESSION_TIMEOUT_SECS": str(100 * 365 * 86_400),
 }
-ASKED_AT_MOST = 20
-"""How often a server's session is given out before the next server takes over.
+MOST_USES = 20
+"""Number of times that the session of a server is used before a new server takes over.
 
-Sail keeps some 10 KB of each query until its server is stopped: a quarter of a MB for each batch. A new server and its
-session take 3 ms.
+Sail keeps some 10 KB per query until its server stops, a quarter of a MB per batch. A new server and its session take
+3 ms.
 """
 
 
@@ -49,51 +50,51 @@ class SailUnavailable(WindowError):
 
 
 class _Server:
-    """A server in this process, and the one session on it."""
+    """Server in this process, and its only session."""
 
     def __init__(self, server: Any, session: SparkSession) -> None:
         self.server = server
         self.session: SparkSession | None = session
-        self.known = weakref.ref(session)  # data frames know their session: it lives as long as one of them
+        self.session_ref = weakref.ref(session)  # data frames refer to their session, which lives as long as they do
         self.client: Any = session.client
-        self.asked = 0
+        self.uses = 0
 
     def stop(self) -> None:
-        """Once its session is gone, which closes its client. PySpark would keep that until the process ends."""
+        """Stops the server after its session is gone, and releases the client that PySpark would keep until the end."""
         atexit.unregister(self.client._on_exit)
         self.server.stop()
 
 
-_serves: _Server | None = None
-_retired: list[_Server] = []  # stopped as soon as their sessions are no longer in use; all of them end with the process
+_current: _Server | None = None
+_retired: list[_Server] = []  # each is stopped once its session is no longer used, or when the process ends
 
 
 def session() -> SparkSession:
-    """A session on Sail in this process, from time to time a new one; one that is in use stays usable.
+    """Session on Sail in this process. After `MOST_USES` calls it is a new session; earlier sessions stay usable.
 
-    Raises SailUnavailable without the package, or where Spark runs already.
+    Raises SailUnavailable if the package is missing, or if this process already runs Spark.
     """
-    global _serves
-    if _serves is not None and _serves.asked >= ASKED_AT_MOST:
-        _serves.session = None
-        _retired.append(_serves)
-        _serves = None
-    if _serves is None:
-        _serves = _start()
+    global _current
+    if _current is not None and _current.uses >= MOST_USES:
+        _current.session = None
+        _retired.append(_current)
+        _current = None
+    if _current is None:
+        _current = _start()
         _stop_retired()
-    _serves.asked += 1
-    assert _serves.session is not None
-    return _serves.session
+    _current.uses += 1
+    assert _current.session is not None
+    return _current.session
 
 
 def _stop_retired() -> None:
-    """Stops the servers whose sessions are gone. Not where a session is collected: that may be a thread of Sail's."""
+    """Stops the servers whose sessions are gone. A finalizer of the session could not: it may run in a Sail thread."""
     if not _retired:
         return
     gc.collect()
-    for one in [one for one in _retired if one.known() is None]:
-        one.stop()
-        _retired.remove(one)
+    for server in [server for server in _retired if server.session_ref() is None]:
+        server.stop()
+        _retired.remove(server)
 
 
 def _start() -> _Server:
@@ -109,13 +110,13 @@ def _start() -> _Server:
 
     from windowlib.engines.sail_requests import channel
 
-    if SparkSession._instantiatedSession is not None:  # PySpark knows one kind of session in a process
+    if SparkSession._instantiatedSession is not None:  # PySpark allows one kind of session per process
         raise SailUnavailable("this process runs Spark already; use Sail in a process of its own")
     os.environ.setdefault("RUST_LOG", "error")
     server = SparkConnectServer(port=0)
     server.start(background=True)
     _, port = server.listening_address
-    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # as `builder.remote` does, which takes no channel
+    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # as `builder.remote` does, but that takes no channel
     spark: Any = ConnectSession.builder.channelBuilder(channel(f"sc://127.0.0.1:{port}")).create()
     for name, value in SETTINGS.items():
         spark.conf.set(name, value)
@@ -124,11 +125,11 @@ def _start() -> _Server:
 
 
 def _keep_interrupts() -> None:
-    """Ctrl-C is this process's: Sail has taken it to end its server, which a run would wait for."""
+    """Restores this process's handler of Ctrl-C. Sail's own handler ends its server, and a run would wait for that."""
     if threading.current_thread() is threading.main_thread() and (ours := signal.getsignal(signal.SIGINT)) is not None:
         signal.signal(signal.SIGINT, ours)
 
 
 def is_sail(spark: SparkSession) -> bool:
-    """Whether a session is one of this process's servers. These are asked, not the session: that is a request."""
-    return any(one.known() is spark for one in (_serves, *_retired) if one is not None)
+    """Tests if a session belongs to a Sail server of this process, without a request to the session."""
+    return any(server.session_ref() is spark for server in (_current, *_retired) if server is not None)

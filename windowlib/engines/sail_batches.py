@@ -1,4 +1,4 @@
-"""Functions over Arrow batches that Sail calls in this process: sorting, numbering islands, adding up what passes."""
+"""Functions over Arrow batches that Sail calls in this process: sorting, numbering of islands, counting."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ BATCH_ROWS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Sorted:
-    """Calls `then` with the rows of a task in the order of some columns; holds all of them in memory."""
+    """Sorts the rows of a task by some columns, in memory, and calls `then` with them."""
 
     by: tuple[str, ...]
     then: OverBatches
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        if not (given := [batch for batch in batches if batch.num_rows]):
+        if not (filled := [batch for batch in batches if batch.num_rows]):
             return
-        rows = pa.Table.from_batches(given)
+        rows = pa.Table.from_batches(filled)
         in_order = rows.take(pc.sort_indices(rows, sort_keys=[(name, "ascending") for name in self.by]))
         yield from self.then(in_order.combine_chunks().to_batches(max_chunksize=BATCH_ROWS))
 
 
 @dataclass(frozen=True, slots=True)
 class Islands:
-    """Numbers the islands of intervals that come sorted by key and start."""
+    """Numbers the islands of intervals that are sorted by key and start."""
 
     keys: tuple[str, ...]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        previous: pa.RecordBatch | None = None  # the last row so far
-        reach, island = 0, 0  # the greatest end of its key, and its island
+        previous: pa.RecordBatch | None = None  # last row so far
+        reach, island = 0, 0  # greatest end of that row's key so far, and the number of its island
         for batch in batches:
             if not batch.num_rows:
                 continue
@@ -58,7 +58,7 @@ class Islands:
             )
 
     def _new_keys(self, batch: pa.RecordBatch, previous: pa.RecordBatch | None) -> np.ndarray:
-        """Whether a row has another key than the one before it."""
+        """Boolean per row: the row has another key than the row before it."""
         new = np.zeros(batch.num_rows, dtype=bool)
         new[0] = previous is None
         for key in self.keys:
@@ -70,7 +70,7 @@ class Islands:
 
 
 def _running_max(ends: np.ndarray, new_key: np.ndarray, reach: int) -> np.ndarray:
-    """The greatest end so far of each row's key; `reach` is that of the first row's key before.
+    """Greatest end so far of each row's key; `reach` is the greatest end of the first row's key in earlier batches.
 
     >>> _running_max(np.array([5, 3, 9, 2, 4]), np.array([False, False, False, True, False]), 4).tolist()
     [5, 5, 9, 2, 4]
@@ -78,7 +78,7 @@ def _running_max(ends: np.ndarray, new_key: np.ndarray, reach: int) -> np.ndarra
     [7, 7]
     """
     own = ends if new_key[0] else np.concatenate(([max(int(ends[0]), reach)], ends[1:]))
-    # By rank, so that each key can lie above all before it without leaving 64 bits.
+    # Computed by rank, so that each key lies above all earlier keys without exceeding 64 bits.
     order = np.argsort(own, kind="stable")
     rank = np.empty_like(order)
     rank[order] = np.arange(len(own))
@@ -87,13 +87,13 @@ def _running_max(ends: np.ndarray, new_key: np.ndarray, reach: int) -> np.ndarra
     return greatest
 
 
-_sums: dict[int, dict[str, int]] = {}  # by counters: written by the functions below, in this process
+_sums: dict[int, dict[str, int]] = {}  # by number of the counters; the functions below add to it in this process
 _numbers = itertools.count()
 _adding = Lock()
 
 
 class PassingCounters:
-    """Counters for Sail: a function that looks at each Arrow batch as it passes."""
+    """Counters for Sail: a function adds up the columns of each Arrow batch that passes."""
 
     def __init__(self) -> None:
         self._number = next(_numbers)
@@ -106,7 +106,7 @@ class PassingCounters:
         _sums[self._number] = dict.fromkeys(sums, 0)
         summed = [F.expr(f"cast({sql} AS bigint)").alias(f"_sum_{name}") for name, sql in sums.items()]
         wider = rows.select("*", *summed)
-        # Not `rows.schema`, which Sail would be asked for, too.
+        # Not `rows.schema`, which costs another request to Sail.
         own = StructType([field for field in [*wider.schema][: -len(sums)] if field.name not in without])
         return wider.mapInArrow(_Pass(self._number, tuple(sums), tuple(own.names)), own)
 
@@ -117,7 +117,7 @@ class PassingCounters:
 
 @dataclass(frozen=True, slots=True)
 class _Pass:
-    """Adds up the last columns of each batch, and lets those of `kept` pass."""
+    """Adds up the last columns of each batch, and passes on the columns `kept`."""
 
     number: int
     names: tuple[str, ...]
@@ -126,9 +126,9 @@ class _Pass:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             first = batch.num_columns - len(self.names)
-            found = [pc.sum(batch.column(first + index)).as_py() or 0 for index in range(len(self.names))]
+            values = [pc.sum(batch.column(first + index)).as_py() or 0 for index in range(len(self.names))]
             with _adding:
                 totals = _sums[self.number]
-                for name, value in zip(self.names, found, strict=True):
+                for name, value in zip(self.names, values, strict=True):
                     totals[name] += value
             yield batch.select(self.kept)

@@ -1,7 +1,7 @@
 """Sail's dialect.
 
-Sail lacks the origin of a row, sorted and numbered rows, and sums over rows that pass. Functions over Arrow batches do
-this in its place, and Sail calls them in this process (`windowlib.engines.sail_batches`).
+Sail lacks the origin of a row, sorted and numbered rows, and sums over passing rows. Functions over Arrow batches do
+this instead, and Sail calls them in this process (`windowlib.engines.sail_batches`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class SailDialect:
         return sail_expressions.rewritten(sql, types())
 
     def long_summand(self, sql: str) -> str:
-        """See `Dialect`. Sums of 64 bits wrap on Sail, sums of decimals do not."""
+        """See `Dialect`. On Sail sums of 64 bits wrap around, and sums of decimals do not."""
         return f"cast({sql} as decimal({WIDEST}, 0))"
 
     def long_sum(self, sql: str) -> str:
@@ -53,12 +53,12 @@ class SailDialect:
     def average_of_decimals(self, total: str, count: str, precision: int, scale: int) -> str:
         """See `Dialect`.
 
-        Sail divides to four digits more than the dividend has, and cuts off: the sum gets one digit more.
+        Sail's quotient has four digits more than the dividend and is cut off. So the sum gets one more digit.
         """
         return f"cast({total} as decimal({min(precision + 1, WIDEST)}, {scale + 1})) / {count}"
 
     def of_same_type(self, partial: str) -> str:
-        """See `Dialect`. Sail orders maps, and refuses two aggregates of one name."""
+        """See `Dialect`. Sail orders maps, and refuses two aggregates with the same name."""
         return partial
 
     def as_json(self, rows: DataFrame, columns: Sequence[str]) -> Column:
@@ -70,22 +70,22 @@ class SailDialect:
         return PassingCounters()
 
     def with_values(self, rows: DataFrame, values: Mapping[str, int]) -> DataFrame:
-        """See `Dialect`. As literals: nothing is compiled, and a join with one row takes twice as long as all else."""
+        """See `Dialect`. Uses literals: Sail compiles nothing, and a join with one row would take twice the time."""
         return rows.withColumns({name: F.lit(value).cast("long") for name, value in values.items()})
 
     def union(self, parts: Sequence[DataFrame]) -> DataFrame:
-        """See `Dialect`. Sail takes the types of the first part, so columns that a part lacks are cast to theirs."""
+        """See `Dialect`. Sail uses the types of the first part, so missing columns are added as typed nulls."""
         types = {field.name: field.dataType for part in parts for field in part.schema}
 
         def whole(part: DataFrame) -> DataFrame:
             has = set(part.columns)
-            nothing = {name: F.lit(None).cast(kind).alias(name) for name, kind in types.items() if name not in has}
-            return part.select(*(nothing.get(name, quoted(name)) for name in types))
+            nulls = {name: F.lit(None).cast(kind).alias(name) for name, kind in types.items() if name not in has}
+            return part.select(*(nulls.get(name, quoted(name)) for name in types))
 
         return balanced(lambda a, b: a.union(b), [*map(whole, parts)])
 
     def together(self, parts: Sequence[DataFrame], columns: Sequence[str]) -> DataFrame:
-        """See `Dialect`. Sail shuffles for each aggregation, so to gather rows would be one more."""
+        """See `Dialect`. Sail shuffles for each aggregation, so gathering rows would add a shuffle."""
         return self.union(parts)
 
     def concatenated(self, rows: DataFrame, arrays: str, by: Sequence[str]) -> tuple[DataFrame, str]:
@@ -95,12 +95,12 @@ class SailDialect:
     def map_sorted(
         self, rows: DataFrame, keys: Sequence[str], order: Sequence[str], function: OverBatches, schema: StructType
     ) -> DataFrame:
-        """See `Dialect`. Sail drops a sort that only a function needs, so the function sorts for itself."""
+        """See `Dialect`. Sail drops a sort that only a function needs, so the function sorts the rows."""
         together = rows.repartition(os.cpu_count() or 1, *map(quoted, keys)) if keys else rows.coalesce(1)
         return together.mapInArrow(Sorted((*keys, *order), function), schema)
 
     def with_islands(self, intervals: DataFrame, keys: Sequence[str]) -> DataFrame:
-        """See `Dialect`. Sail evaluates window functions key by key, which costs four times what this does."""
+        """See `Dialect`. Sail evaluates window functions key by key, which costs four times as much."""
         from pyspark.sql.types import LongType, StructField, StructType
 
         numbered = StructType([*intervals.schema, StructField("_island", LongType())])
@@ -112,7 +112,7 @@ class SailDialect:
         return rows.withColumnRenamed(names.SOURCE_FILE, names.FILE).drop(names.SOURCE_ROW)
 
     def size_tasks(self, spark: SparkSession, rows: int, conf: Mapping[str, str]) -> None:
-        """See `Dialect`. Sail has a task for each core, whatever the rows."""
+        """See `Dialect`. Sail has one task per core, regardless of the rows."""
 
 
 SAIL: Dialect = SailDialect()

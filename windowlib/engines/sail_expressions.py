@@ -1,12 +1,17 @@
-"""SQL that gives Spark's answers on Sail where numbers end.
+"""SQL that gives Spark's answers on Sail at the limits of numbers.
 
-Sail lets whole numbers wrap, cuts averages of decimals off, and rounds doubles by their binary digits. It leaves NaN
-out of extremes, and begins a minimum at the greatest finite double, so that it never gets to infinity.
+Sail differs from Spark in five ways:
 
-Arithmetic of whole numbers is done in decimals, and must fit into its type again. Any of them fits into a decimal, so
-it is cast to one by TRY_CAST: where that is CAST, too, Sail takes three times as long to plan a sum for each further
-term. A double is rounded as the decimal number that it is written as: up from the middle of two neighbours, which is
-the double nearest to that middle. A fraction next to doubles is one itself.
+- Whole numbers wrap around.
+- Averages of decimals are cut off.
+- Doubles are rounded by their binary digits.
+- Extremes leave out NaN.
+- A minimum starts at the greatest finite double, so it never becomes infinity.
+
+Arithmetic of whole numbers is done in decimals, and the result is cast back to its type, which fails if it does not
+fit. Operands always fit into the decimal, so they are cast by TRY_CAST. With CAST, Sail's time to plan a sum triples
+with each term. A double is rounded as the decimal number that it is written as. It is rounded up from the middle of two
+neighbours, which is the double nearest to that middle. A decimal fraction that meets doubles becomes a double.
 """
 
 from __future__ import annotations
@@ -21,11 +26,11 @@ from windowlib.plans.sql.types import ARITHMETIC, COMPARISONS, is_fraction, oper
 
 CHANGED = (*ARITHMETIC, *COMPARISONS, exp.Div, exp.In, exp.Between, exp.Case, exp.Round)
 OF_64_BITS = "decimal(19, 0)"
-WHOLE_DOUBLES = 1 << 52  # from here on doubles have no digits after the point
+WHOLE_DOUBLES = 1 << 52  # doubles from here on have no digits after the point
 
 
 def rewritten(sql: str, types: Mapping[str, str]) -> str:
-    """An author's expression for Sail; `types` has the types of columns by name in lower case.
+    """Rewrites an author's expression for Sail; `types` has the types of columns by name in lower case.
 
     >>> rewritten("a * 2", {"a": "int"})
     'CAST(TRY_CAST(a AS DECIMAL(19, 0)) * TRY_CAST(2 AS DECIMAL(19, 0)) AS INT)'
@@ -39,32 +44,32 @@ def rewritten(sql: str, types: Mapping[str, str]) -> str:
 
 
 def _rewritten(node: exp.Expr, types: Mapping[str, str]) -> exp.Expr:
-    made = node.copy()
+    copy = node.copy()
     for name, part in node.args.items():
         if isinstance(part, exp.Expr):
-            made.set(name, _rewritten(part, types))
+            copy.set(name, _rewritten(part, types))
         elif isinstance(part, list):
-            made.set(name, [_rewritten(one, types) if isinstance(one, exp.Expr) else one for one in part])
+            copy.set(name, [_rewritten(item, types) if isinstance(item, exp.Expr) else item for item in part])
     if not isinstance(node, CHANGED) or _kind(node, types) is None:
-        return made
+        return copy
     if isinstance(node, exp.Round):
-        return _rounded(made) if _kind(node, types) == DOUBLE else made.this
+        return _rounded(copy) if _kind(node, types) == DOUBLE else copy.this
     if DOUBLE in [_kind(part, types) for part in operands(node)]:
-        for part in filter(is_fraction, operands(made)):
+        for part in filter(is_fraction, operands(copy)):
             part.replace(exp.cast(part.copy(), "double", dialect="spark"))
     elif isinstance(node, ARITHMETIC):
-        for part in operands(made):
+        for part in operands(copy):
             wide = exp.DataType.build(OF_64_BITS, dialect="spark")
-            part.replace(exp.TryCast(this=part.copy(), to=wide, safe=True))  # safe: sqlglot's for "write it as it is"
-        return exp.cast(made, _kind(node, types) or "", dialect="spark")
-    return made
+            part.replace(exp.TryCast(this=part.copy(), to=wide, safe=True))  # safe: sqlglot writes it unchanged
+        return exp.cast(copy, _kind(node, types) or "", dialect="spark")
+    return copy
 
 
 def _kind(node: exp.Expr, types: Mapping[str, str]) -> str | None:
     try:
         return type_of(node, types)
     except Unproved:
-        return None  # refused before it gets here; outside of a run, what Sail makes of it
+        return None  # a run has refused it before; elsewhere Sail evaluates it in its own way
 
 
 def _rounded(node: exp.Expr) -> exp.Expr:
@@ -77,7 +82,7 @@ def _rounded(node: exp.Expr) -> exp.Expr:
 
 
 def extreme(function: str, argument: str, floats: str) -> str:
-    """Aggregate ``min`` or ``max`` of floats or doubles; null of none.
+    """Aggregate ``min`` or ``max`` of floats or doubles; null without values.
 
     >>> extreme("min", "x", "double").count("x < double('Infinity')")
     1

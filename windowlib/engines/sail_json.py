@@ -1,7 +1,7 @@
-"""Rows as JSON on Sail, in the text that Spark writes.
+"""Rows as JSON on Sail, in the same text as on Spark.
 
-Sail writes a decimal as the double next to it, -0.5 as 0.5, and a time without a zone as if it were in UTC. So both
-become texts before, at any depth. A decimal is a number again in the JSON, unless it is the key of a map.
+Sail writes a decimal as the nearest double, -0.5 as 0.5, and a time without a zone as if it were in UTC. So both are
+converted to texts first, at any depth. A decimal becomes a number again in the JSON, unless it is the key of a map.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
 
-MARK = "windowlib:decimal:"  # before the text of a decimal, until it is a number again
+MARK = "windowlib:decimal:"  # prefix of a decimal's text, until it is a number again
 TIME_FORMAT = TIMES_IN_JSON["timestampNTZFormat"].replace("'", "\\'")
 
 
@@ -29,7 +29,7 @@ def as_json(rows: DataFrame, columns: Sequence[str]) -> Column:
 
 
 def _exact(value: str, kind: DataType, mark: str = MARK, depth: int = 0) -> str:
-    """SQL of a value with texts for its decimals, after `mark`, and for its times without a zone.
+    """SQL of a value with texts instead of its decimals (after `mark`) and of its times without a zone.
 
     >>> from pyspark.sql.types import ArrayType, DecimalType, StringType
     >>> _exact("`a`", ArrayType(DecimalType(3, 1))), _exact("`a`", ArrayType(StringType()))
@@ -59,12 +59,12 @@ def _exact(value: str, kind: DataType, mark: str = MARK, depth: int = 0) -> str:
             fields = {field.name: _exact(own[field.name], field.dataType, mark, depth) for field in kind.fields}
             if fields == own:
                 return value
-            pairs_of = ", ".join(f"{_text(name)}, {sql}" for name, sql in fields.items())
-            return f"CASE WHEN {value} IS NOT NULL THEN named_struct({pairs_of}) END"
+            members = ", ".join(f"{_text(name)}, {sql}" for name, sql in fields.items())
+            return f"CASE WHEN {value} IS NOT NULL THEN named_struct({members}) END"
     return value
 
 
 def _text(name: str) -> str:
-    """A name as a literal of SQL."""
+    """Name as an SQL literal."""
     escaped = name.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"

@@ -1,17 +1,17 @@
-"""Expressions in SQL, given to Sail as trees: it builds a parser for each text that it reads, and never gives it back.
+"""Requests to Sail, with trees instead of SQL texts. Sail builds a parser for each text and never frees it.
 
-Plans say much of what they compute in SQL. Each request to Sail carries the whole plan, and a batch makes a dozen: the
-parsers of one batch of sessions took 10 MB, which stayed until the process ended. So before a request leaves, each
-text in it becomes the tree that Sail's own parser makes of it (`windowlib.engines.sail_sql`). So does the type of each
-cast, which costs less.
+Plans contain many SQL expressions. Each request to Sail carries the whole plan, and a batch makes a dozen requests. The
+parsers of one batch of sessions took 10 MB, which stayed until the process ended. So each text in a request is replaced
+by the tree that Sail's own parser would build (`windowlib.engines.sail_sql`). The type of each cast is replaced too,
+which saves less.
 
-A new server (`windowlib.engines.sail`) does not give the parsers back. Measured on 2026-11-24, two processes in turns:
-after sixty batches of one event one without the trees held 807 MB instead of 410, and used 5 % more processor time.
+A new server (`windowlib.engines.sail`) does not free the parsers. Measured on 2026-11-24, with two processes in turns:
+after sixty batches of one event, the process without trees held 807 MB instead of 410 MB. It used 5 % more processor
+time.
 
-The schema that rows are read or given with is such a text, too, and there is no tree for it. Where only a plan's own
-schema is asked for, which a batch does eleven times, no file needs to be read: rows of that schema, of which there are
-none, take the place of the files. Elsewhere it is said in SQL, not in PySpark's JSON: SQL is what Sail tries first, and
-what it keeps is of attempts that fail.
+A schema is a text too, and it has no tree. A batch asks eleven times only for the schema of a plan. For such a request
+no file needs to be read: an empty relation with the schema replaces the files. Other requests state the schema in SQL,
+not in PySpark's JSON. Sail tries SQL first, and keeps memory only of attempts that fail.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from windowlib.engines.connect import UNREADABLE
 from windowlib.engines.sail_sql import tree_of, type_of
 from windowlib.plans.functions import quoted
 
-# PySpark's names of types in JSON -> those of SQL.
+# PySpark's names of types in JSON -> their names in SQL.
 SQL_TYPES = {
     **{"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"},
     **{name: name for name in ("boolean", "float", "double", "string", "binary", "date", "timestamp", "timestamp_ntz")},
 }
 
 
-def trees(request: Message) -> Message:
-    """The request itself, with trees in the place of texts; without files where it asks for a schema."""
+def with_trees(request: Message) -> Message:
+    """Changes a request in place and returns it: trees replace texts, and a request for a schema reads no files."""
     _replace(request, reads=not _asks_for_schema(request))
     return request
 
@@ -61,14 +61,14 @@ def _replace(message: Message, *, reads: bool) -> None:
         return
     for field, value in message.ListFields():
         if field.message_type is not None:
-            for one in [value] if isinstance(value, Message) else value:
-                if isinstance(one, Message):
-                    _replace(one, reads=reads)
+            for part in [value] if isinstance(value, Message) else value:
+                if isinstance(part, Message):
+                    _replace(part, reads=reads)
 
 
 @lru_cache(maxsize=512)
 def _no_rows(schema: str) -> Message:
-    """No rows of a schema that is given as JSON: nulls of the types, over a range of nothing."""
+    """Empty relation with a schema from JSON: typed nulls over an empty range."""
     from pyspark.sql.connect.types import pyspark_types_to_proto_types
     from pyspark.sql.types import StructType
 
@@ -85,7 +85,7 @@ def _no_rows(schema: str) -> Message:
 
 @lru_cache(maxsize=512)
 def _in_sql(schema: str) -> str:
-    """A schema that is given as JSON, as a type in SQL; as it is, where SQL does not say all of it.
+    """Converts a schema from JSON to an SQL type. Returns it unchanged if SQL cannot express it.
 
     >>> _in_sql('{"type":"struct","fields":[{"name":"a b","type":"long","nullable":true,"metadata":{}}]}')
     'struct<`a b`:bigint>'
@@ -97,15 +97,15 @@ def _in_sql(schema: str) -> str:
 
 
 def _type_in_sql(kind: Any) -> str:
-    """Raises LookupError where it has what SQL does not say: values that are never null, metadata, other types."""
+    """SQL of a type. Raises LookupError if SQL cannot express it: values that are never null, metadata, other types."""
     match kind:
         case str() if kind.startswith("decimal("):
             return kind
         case str():
             return SQL_TYPES[kind]
-        case {"type": "struct", "fields": fields} if all(one["nullable"] and not one["metadata"] for one in fields):
-            in_sql = (f"{quoted(one['name'])}:{_type_in_sql(one['type'])}" for one in fields)
-            return f"struct<{','.join(in_sql)}>"
+        case {"type": "struct", "fields": fields} if all(f["nullable"] and not f["metadata"] for f in fields):
+            members = (f"{quoted(field['name'])}:{_type_in_sql(field['type'])}" for field in fields)
+            return f"struct<{','.join(members)}>"
         case {"type": "array", "elementType": element, "containsNull": True}:
             return f"array<{_type_in_sql(element)}>"
         case {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}:
@@ -114,25 +114,26 @@ def _type_in_sql(kind: Any) -> str:
 
 
 class _Trees(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor):  # type: ignore[misc]
-    """Translates what every request asks.
+    """Puts trees into every request.
 
-    An answer to a question about a plan that cannot be read is asked for again: nothing was done for it. Where one to a
-    plan that is executed cannot, the batch is done again (`windowlib.engines.connect.lost`).
+    If the answer to a question about a plan is unreadable, the request is repeated, because it computes nothing. If the
+    answer of an executed plan is unreadable, the batch is repeated (`windowlib.engines.connect.is_engine_lost`).
     """
 
     def intercept_unary_unary(self, continuation: Any, details: Any, request: Any) -> Any:
-        answer = continuation(details, trees(request))
+        answer = continuation(details, with_trees(request))
         if isinstance(request, proto.AnalyzePlanRequest) and answer.details() == UNREADABLE:
             answer = continuation(details, request)
         return answer
 
     def intercept_unary_stream(self, continuation: Any, details: Any, request: Any) -> Any:
-        return continuation(details, trees(request))
+        return continuation(details, with_trees(request))
 
 
 def channel(address: str) -> DefaultChannelBuilder:
-    """A way to Sail at `address` on which requests are translated."""
-    made = DefaultChannelBuilder(address)
-    made.set(DefaultChannelBuilder.PARAM_TOKEN, None)  # a token in the environment is for another server, and needs TLS
-    made.add_interceptor(_Trees())
-    return made
+    """Channel to Sail at `address` that puts trees into its requests."""
+    builder = DefaultChannelBuilder(address)
+    # A token in the environment belongs to another server, and would need TLS.
+    builder.set(DefaultChannelBuilder.PARAM_TOKEN, None)
+    builder.add_interceptor(_Trees())
+    return builder

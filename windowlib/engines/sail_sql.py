@@ -1,7 +1,7 @@
-"""Expressions in SQL as the trees that Sail's own parser makes of them.
+"""SQL expressions as the trees that Sail's own parser would build, for `windowlib.engines.sail_requests`.
 
-Word by word as `from_ast_expression` of its sail-sql-analyzer does; types of casts, too. What is not known here stays
-the text that it was. What for: `windowlib.engines.sail_requests`.
+The translation follows `from_ast_expression` of sail-sql-analyzer exactly, including the types of casts. An expression
+with an unknown part stays a text.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import pyspark.sql.connect.proto as proto
 from google.protobuf.message import DecodeError
 
-TREES = 4096  # texts whose trees are remembered: plans of one pipeline use some 100 again and again
+TREES = 4096  # number of cached trees; the plans of one pipeline repeat about 100 texts
 TOKEN = re.compile(
     r"""\s*(?: (?P<number>[0-9]+(?:\.[0-9]+)?[LD]?)(?![\w.]) | '(?P<text>(?:[^'\\]|'')*)' | `(?P<quoted>(?:[^`]|``)+)`
     | (?P<word>[A-Za-z_]\w*) | (?P<sign><=>|<=|>=|<>|!=|==|-(?!-)|/(?!\*)|[+*%<>=(),.:]) )""",
@@ -25,7 +25,7 @@ BINARY = {
     **{sign: (5, sign) for sign in ("==", "!=", "<", "<=", ">", ">=", "<=>")},
     **{sign: (7, sign) for sign in ("*", "/", "%", "div")},
 }
-NOT, PREDICATE, UNARY = 3, 4, 8  # and how strongly these bind
+NOT, PREDICATE, UNARY = 3, 4, 8  # binding strength of these, on the scale of `BINARY`
 _T = proto.DataType
 KINDS = {
     **dict.fromkeys(("bigint", "long"), _T(long=_T.Long())),
@@ -35,8 +35,8 @@ KINDS = {
 }
 DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 CONSTANTS = {"null", "true", "false"}
-ALL = ([("sign", "*")], [("sign", "("), ("sign", "*"), ("sign", ")")])  # all columns, or any row as in count(*)
-# Words that begin, join or end something; and those that Sail reads in ways of their own, most without parentheses.
+ALL = ([("sign", "*")], [("sign", "("), ("sign", "*"), ("sign", ")")])  # a star alone, or as in count(*)
+# `WORDS` begin, join or end a construct. Sail parses those in `OWN_GRAMMAR` specially, mostly without parentheses.
 WORDS = frozenset(
     re.findall(
         r"\w+",
@@ -54,11 +54,11 @@ OWN_GRAMMAR = frozenset(
 
 
 class Unknown(Exception):
-    """An expression has something that is not translated."""
+    """An expression has a part that is not translated."""
 
 
 def type_of(text: str) -> proto.DataType | None:
-    """A type that is said in SQL; None where Sail reads it.
+    """Type from its SQL text; None if Sail must parse the text.
 
     >>> type_of("array<decimal(38, 0)>").array.element_type.decimal.precision, type_of("struct<a:int>")
     (38, None)
@@ -66,33 +66,33 @@ def type_of(text: str) -> proto.DataType | None:
     text = text.strip().casefold()
     if text in KINDS:
         return KINDS[text]
-    if found := DECIMAL.fullmatch(text):
-        return _T(decimal=_T.Decimal(precision=int(found[1]), scale=int(found[2])))
-    of = type_of(text[6:-1]) if text.startswith("array<") and text.endswith(">") else None
-    return of and _T(array=_T.Array(element_type=of, contains_null=True))
+    if decimal := DECIMAL.fullmatch(text):
+        return _T(decimal=_T.Decimal(precision=int(decimal[1]), scale=int(decimal[2])))
+    element = type_of(text[6:-1]) if text.startswith("array<") and text.endswith(">") else None
+    return element and _T(array=_T.Array(element_type=element, contains_null=True))
 
 
 @lru_cache(TREES)
 def tree_of(sql: str) -> bytes | None:
-    """The tree of an expression, with or without ``AS name``; None where it has something that is not known here.
+    """Serialized tree of an expression, with or without ``AS name``; None if a part of it is unknown.
 
-    >>> made = proto.Expression.FromString(tree_of("a + 1 AS `b c`"))
-    >>> made.alias.name[0], made.alias.expr.unresolved_function.function_name
+    >>> tree = proto.Expression.FromString(tree_of("a + 1 AS `b c`"))
+    >>> tree.alias.name[0], tree.alias.expr.unresolved_function.function_name
     ('b c', '+')
     >>> tree_of("count(a) FILTER (WHERE b)") is None
     True
     """
     try:
-        made: bytes = _Reader(sql).whole().SerializeToString()
-        proto.Expression.FromString(made)
-    except (Unknown, DecodeError, RecursionError):  # the last two: a tree may be some 40 operators deep
+        tree: bytes = _Parser(sql).parse().SerializeToString()
+        proto.Expression.FromString(tree)
+    except (Unknown, DecodeError, RecursionError):  # the last two: a tree may be at most some 40 operators deep
         return None
-    return made
+    return tree
 
 
 def _call(name: str, *arguments: proto.Expression, distinct: bool = False) -> proto.Expression:
-    made = proto.Expression.UnresolvedFunction(function_name=name, arguments=arguments, is_distinct=distinct)
-    return proto.Expression(unresolved_function=made)
+    function = proto.Expression.UnresolvedFunction(function_name=name, arguments=arguments, is_distinct=distinct)
+    return proto.Expression(unresolved_function=function)
 
 
 def _column(name: str) -> proto.Expression:
@@ -107,166 +107,168 @@ def _number(text: str) -> proto.Expression:
     if text.endswith("D"):
         return _literal(double=float(text[:-1]))
     if "." in text or int(text.rstrip("L")) >= 1 << 63:
-        raise Unknown(text)  # a decimal, of as many digits as are written
+        raise Unknown(text)  # a decimal, whose type depends on the written digits
     value = int(text.rstrip("L"))
     return _literal(long=value) if text.endswith("L") or value >= 1 << 31 else _literal(integer=value)
 
 
-class _Reader:
-    """Reads an expression from left to right, by how strongly operators bind; raises Unknown."""
+class _Parser:
+    """Parses an expression from left to right by operator precedence. Raises Unknown."""
 
     def __init__(self, sql: str) -> None:
-        self.sql, self.place, self.ends = sql, 0, [0]
+        self.sql, self.position, self.ends = sql, 0, [0]
         self.tokens: list[tuple[str, str]] = []  # kind and text
         while sql[self.ends[-1] :].strip():
-            found = TOKEN.match(sql, self.ends[-1])
-            if found is None or found.lastgroup is None:
+            token = TOKEN.match(sql, self.ends[-1])
+            if token is None or token.lastgroup is None:
                 raise Unknown(sql)
-            text = found[found.lastgroup]
-            self.tokens.append((found.lastgroup, text))
-            self.ends.append(found.end())
+            text = token[token.lastgroup]
+            self.tokens.append((token.lastgroup, text))
+            self.ends.append(token.end())
 
-    def whole(self) -> proto.Expression:
-        made = self.expression(0)
-        if self.took("as"):
-            made = proto.Expression(alias=proto.Expression.Alias(expr=made, name=[self.name()]))
-        if self.place != len(self.tokens):
+    def parse(self) -> proto.Expression:
+        tree = self.expression(0)
+        if self.accept("as"):
+            tree = proto.Expression(alias=proto.Expression.Alias(expr=tree, name=[self.name()]))
+        if self.position != len(self.tokens):
             raise Unknown(self.sql)
-        return made
+        return tree
 
     def ahead(self) -> tuple[str, str]:
-        """Kind and text of the next token; of none at the end."""
-        return self.tokens[self.place] if self.place < len(self.tokens) else ("", "")
+        """Kind and text of the next token; both empty at the end."""
+        return self.tokens[self.position] if self.position < len(self.tokens) else ("", "")
 
-    def next(self) -> str:
-        """The next word or sign, words in lower case; nothing for all else."""
+    def keyword(self) -> str:
+        """Next word (in lower case) or sign; empty for any other token."""
         kind, text = self.ahead()
         return text.casefold() if kind in ("word", "sign") else ""
 
-    def took(self, wanted: str) -> bool:
-        found = self.next() == wanted
-        self.place += found
-        return found
+    def accept(self, wanted: str) -> bool:
+        """Consumes the next token if it is `wanted`, and returns if it was."""
+        matches = self.keyword() == wanted
+        self.position += matches
+        return matches
 
-    def need(self, wanted: str) -> None:
-        if not self.took(wanted):
+    def expect(self, wanted: str) -> None:
+        """Consumes the next token, which must be `wanted`."""
+        if not self.accept(wanted):
             raise Unknown(self.sql)
 
     def name(self) -> str:
         kind, text = self.ahead()
         if kind not in ("word", "quoted") or (kind == "word" and text.casefold() in WORDS | CONSTANTS):
             raise Unknown(self.sql)
-        self.place += 1
+        self.position += 1
         return text.replace("``", "`") if kind == "quoted" else text
 
     def expression(self, weakest: int) -> proto.Expression:
-        if self.took("not"):
+        if self.accept("not"):
             if weakest > NOT:
                 raise Unknown(self.sql)
-            made = _call("not", self.expression(NOT))
-        elif self.took("-"):
-            made = _call("-", self.expression(UNARY))
+            tree = _call("not", self.expression(NOT))
+        elif self.accept("-"):
+            tree = _call("-", self.expression(UNARY))
         else:
-            made = self.atom()
+            tree = self.atom()
         while True:
-            binds, name = BINARY.get(self.next(), (-1, ""))
+            binds, name = BINARY.get(self.keyword(), (-1, ""))
             if binds > weakest:
-                self.place += 1
-                made = _call(name, made, self.expression(binds))
-            elif self.next() in ("is", "in", "not", "between") and weakest < PREDICATE:
-                made = self.predicate(made)
+                self.position += 1
+                tree = _call(name, tree, self.expression(binds))
+            elif self.keyword() in ("is", "in", "not", "between") and weakest < PREDICATE:
+                tree = self.predicate(tree)
             else:
-                return made
+                return tree
 
-    def predicate(self, of: proto.Expression) -> proto.Expression:
-        if self.took("is"):
-            name = "isnotnull" if self.took("not") else "isnull"
-            self.need("null")
-            return _call(name, of)
-        negated = self.took("not")
-        self.need("in")
-        self.need("(")
-        made = _call("in", of, *self.listed())
-        return _call("not", made) if negated else made
+    def predicate(self, operand: proto.Expression) -> proto.Expression:
+        if self.accept("is"):
+            name = "isnotnull" if self.accept("not") else "isnull"
+            self.expect("null")
+            return _call(name, operand)
+        negated = self.accept("not")
+        self.expect("in")
+        self.expect("(")
+        tree = _call("in", operand, *self.arguments())
+        return _call("not", tree) if negated else tree
 
-    def listed(self) -> list[proto.Expression]:
-        """What stands before the next closing parenthesis, which is taken, too."""
-        if self.took(")"):
+    def arguments(self) -> list[proto.Expression]:
+        """Expressions up to the next closing parenthesis, which is consumed too."""
+        if self.accept(")"):
             return []
-        found = [self.expression(0)]
-        while self.took(","):
-            found.append(self.expression(0))
-        self.need(")")
-        return found
+        arguments = [self.expression(0)]
+        while self.accept(","):
+            arguments.append(self.expression(0))
+        self.expect(")")
+        return arguments
 
     def atom(self) -> proto.Expression:
         kind, text = self.ahead()
         if kind in ("number", "text"):
-            self.place += 1
+            self.position += 1
             return _number(text) if kind == "number" else _literal(string=text.replace("''", "'"))
-        if self.took("("):
-            made = self.expression(0)
-            self.need(")")
-            return made
-        if self.next() == "*" and self.tokens[max(self.place - 1, 0) : self.place + 2] in ALL:
-            self.place += 1
+        if self.accept("("):
+            tree = self.expression(0)
+            self.expect(")")
+            return tree
+        if self.keyword() == "*" and self.tokens[max(self.position - 1, 0) : self.position + 2] in ALL:
+            self.position += 1
             return proto.Expression(unresolved_star=proto.Expression.UnresolvedStar())
         if kind == "word" and (word := text.casefold()) in CONSTANTS:
-            self.place += 1
-            nothing = proto.DataType(null=proto.DataType.NULL())
-            return _literal(null=nothing) if word == "null" else _literal(boolean=word == "true")
-        if self.took("case"):
+            self.position += 1
+            null_type = proto.DataType(null=proto.DataType.NULL())
+            return _literal(null=null_type) if word == "null" else _literal(boolean=word == "true")
+        if self.accept("case"):
             return self.case()
-        if self.next() in ("cast", "try_cast"):
+        if self.keyword() in ("cast", "try_cast"):
             return self.cast()
         return self.named()
 
     def case(self) -> proto.Expression:
-        of = None if self.next() == "when" else self.expression(0)
+        operand = None if self.keyword() == "when" else self.expression(0)
         parts = []
-        while self.took("when"):
+        while self.accept("when"):
             test = self.expression(0)
-            self.need("then")
-            parts += [test if of is None else _call("==", of, test), self.expression(0)]
-        if self.took("else"):
+            self.expect("then")
+            parts += [test if operand is None else _call("==", operand, test), self.expression(0)]
+        if self.accept("else"):
             parts.append(self.expression(0))
-        self.need("end")
+        self.expect("end")
         if not parts:
             raise Unknown(self.sql)
         return _call("when", *parts)
 
     def cast(self) -> proto.Expression:
-        tries = self.next() == "try_cast"
-        self.place += 1
-        self.need("(")
-        made = self.expression(0)
-        self.need("as")
-        first, depth = self.place, 0
-        while depth or self.next() != ")":
-            depth += {"(": 1, ")": -1}.get(self.next(), 0)
-            self.place += 1
-            if self.place >= len(self.tokens):
+        tries = self.keyword() == "try_cast"
+        self.position += 1
+        self.expect("(")
+        operand = self.expression(0)
+        self.expect("as")
+        first, depth = self.position, 0
+        while depth or self.keyword() != ")":
+            depth += {"(": 1, ")": -1}.get(self.keyword(), 0)
+            self.position += 1
+            if self.position >= len(self.tokens):
                 raise Unknown(self.sql)
-        kind = self.sql[self.ends[first] : self.ends[self.place]].strip()
-        self.need(")")
+        kind = self.sql[self.ends[first] : self.ends[self.position]].strip()
+        self.expect(")")
         mode = proto.Expression.Cast.EVAL_MODE_TRY if tries else proto.Expression.Cast.EVAL_MODE_UNSPECIFIED
-        found = proto.Expression.Cast(expr=made, type_str=kind, eval_mode=mode)
-        if (known := type_of(kind)) is not None:
-            found.type.CopyFrom(known)
-        return proto.Expression(cast=found)
+        cast = proto.Expression.Cast(expr=operand, type_str=kind, eval_mode=mode)
+        if (type_tree := type_of(kind)) is not None:
+            cast.type.CopyFrom(type_tree)
+        return proto.Expression(cast=cast)
 
     def named(self) -> proto.Expression:
-        """A call, or a column, maybe of a struct."""
-        is_word, name = bool(self.next()), self.name()
+        """Function call, or a column, possibly of a struct."""
+        is_word, name = bool(self.keyword()), self.name()
         if is_word and (name.casefold() in OWN_GRAMMAR or name.casefold().startswith("current_")):
             raise Unknown(self.sql)
-        if is_word and self.took("("):
-            distinct = self.took("distinct")
-            made = _call(name.casefold(), *self.listed(), distinct=distinct)
-            if self.next() in (".", "over", "filter", "within", "ignore", "respect"):
+        if is_word and self.accept("("):
+            distinct = self.accept("distinct")
+            call = _call(name.casefold(), *self.arguments(), distinct=distinct)
+            if self.keyword() in (".", "over", "filter", "within", "ignore", "respect"):
                 raise Unknown(self.sql)
-            return made
+            return call
         names = [name]
-        while self.took("."):
+        while self.accept("."):
             names.append(self.name())
-        return _column(".".join("`" + one.replace("`", "``") + "`" for one in names))
+        return _column(".".join("`" + part.replace("`", "``") + "`" for part in names))

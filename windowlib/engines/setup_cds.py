@@ -1,8 +1,8 @@
-"""An archive of the classes that a run loads, for the JVMs to come; `windowlib setup --archive` makes it.
+"""Training of the class archive, which `windowlib setup --archive` makes for later JVMs.
 
-Two small pipelines are run by `windowlib run`, in a JVM that writes at its end every class that they made it load,
-parsed and verified (class data sharing; `windowlib.engines` says what that saves). Without it everything works, and
-starts more slowly.
+`windowlib run` runs two small pipelines in one JVM. At its end the JVM writes all classes that it has loaded, parsed
+and verified (class data sharing). `windowlib.engines` lists the saving. Without the archive runs work, but start more
+slowly.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windowlib.engines import jvm, spark
-from windowlib.engines.cache import cache_folder, made_cache_folder
+from windowlib.engines.cache import cache_folder, writable_cache_folder
 from windowlib.engines.setup_java import find_java
 from windowlib.model.errors import WindowError
 
 FILES, EVENTS, USERS = 3, 20_000, 2_000
 TRAINING = ".training-"
-LEFT_BEHIND_S = 3_600  # a folder this old is of a setup that was killed
+LEFT_BEHIND_S = 3_600  # age from which a folder belongs to a killed setup
 BASE_MS, HOUR_MS = 1_772_409_600_000, 3_600_000
 WINDOWS = {
     "sessions": 'type = "session"\ngap = "30m"\nallowed_lateness = "0s"',
@@ -56,30 +56,30 @@ class NoArchive(WindowError):
 
 
 def make() -> Path:
-    """The class archive of this Java and PySpark in the cache folder, made again if Java would not use the one there.
+    """Makes the class archive of this Java and PySpark in the cache folder, unless Java can use the existing one.
 
-    It takes about half a minute, or a second where there is nothing to do. Raises `NoArchive` and `UnusableJava`.
+    It takes about half a minute, or a second if nothing is to be done. Raises `NoArchive` and `UnusableJava`.
     """
     find_java()
     file = jvm.archive()
     if not jvm.archive_fits(spark.settings_of("local[*]", {})):
-        _remove_left_behind(made_cache_folder())
-        file.unlink(missing_ok=True)  # Java cannot write one while it uses one
+        _remove_left_behind(writable_cache_folder())
+        file.unlink(missing_ok=True)  # Java cannot write an archive while it uses one
         with tempfile.TemporaryDirectory(prefix=TRAINING, dir=cache_folder()) as folder:  # on the disk of the cache
-            _train(Path(folder), made := Path(folder) / file.name)
-            made.rename(file)
+            _train(Path(folder), archive := Path(folder) / file.name)
+            archive.rename(file)
     return file
 
 
 def _remove_left_behind(cache: Path) -> None:
-    """Removes what setups that were killed have left."""
+    """Removes the folders of killed setups."""
     for folder in cache.glob(f"{TRAINING}*"):
         if time.time() - folder.stat().st_mtime > LEFT_BEHIND_S:
             shutil.rmtree(folder)
 
 
 def _train(folder: Path, archive: Path) -> None:
-    """Runs the pipelines in `folder`, in a JVM that writes `archive`."""
+    """Runs the pipelines in `folder`, in a JVM that writes `archive` at its end."""
     (folder / "incoming").mkdir()
     for number in range(FILES):
         pq.write_table(_events(number), folder / "incoming" / f"{number}.parquet")
@@ -87,7 +87,7 @@ def _train(folder: Path, archive: Path) -> None:
     for name, window in WINDOWS.items():
         (folder / f"{name}.toml").write_text(PIPELINE.format(name=name, window=window, options=options))
     command = [sys.executable, "-P", "-m", "windowlib", "run", *(f"{name}.toml" for name in WINDOWS)]
-    # The JVM has the same output as the run, and this waits for the end of both.
+    # The JVM shares the output of the run, so this waits for the end of both.
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode or not archive.exists():
         lines = (done.stdout + done.stderr).strip().splitlines() or ["Java gave no reason"]
@@ -96,7 +96,7 @@ def _train(folder: Path, archive: Path) -> None:
 
 
 def _events(number: int) -> pa.Table:
-    """The events of an hour, each user's in bursts."""
+    """Events of one hour, in bursts per user."""
     events = range(number * EVENTS, (number + 1) * EVENTS)
     times = [1000 * (BASE_MS + number * HOUR_MS + event * 7_919 % HOUR_MS) for event in events]
     columns = {

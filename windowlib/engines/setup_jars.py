@@ -1,8 +1,8 @@
-"""Fetches locked JARs once, with the Ivy that Spark brings, and checks each by its sha256.
+"""Download of the locked JARs with Spark's own Ivy, and a check of each by its sha256.
 
-Spark itself would resolve JARs at every start (`spark.jars.packages`) and wait for a repository that may not answer.
-Ivy asks the public Maven repository, or those that a settings file of Ivy's names (a mirror). Nothing is put into the
-folder before every JAR has been checked.
+With `spark.jars.packages`, Spark itself would resolve JARs at every start, and wait for a repository that may not
+answer. Ivy uses the public Maven repository, or the repositories of an Ivy settings file (a mirror). No JAR reaches the
+folder before all JARs have been checked.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from windowlib.engines.setup_java import find_java
 
 
 def fetch(folder: Path, jars: Sequence[Jar], ivy_settings: Path | None = None) -> bool:
-    """Puts the JARs into the folder; whether anything was missing. What is there already is checked, and kept.
+    """Puts the JARs into the folder, and returns if any was missing. If all exist, they are only checked.
 
-    Raises `MissingJars` when a JAR cannot be fetched or has another content than the locked one, and `UnusableJava`.
+    Raises `UnusableJava`. Raises `MissingJars` if a JAR cannot be fetched, or if its content differs from the lock.
     """
     if present(folder, jars):
         check(folder, jars)
@@ -53,7 +53,7 @@ def _run_ivy(work: Path, fetched: Path, jars: Sequence[Jar], settings: Path | No
 
 
 def _ivy_module(jars: Sequence[Jar]) -> str:
-    """What Ivy is to fetch: these JARs, and nothing that they depend on."""
+    """Ivy module that requires these JARs, without their dependencies."""
     wanted = "\n".join(
         f"<dependency org={quoteattr(jar.organisation)} name={quoteattr(jar.name)} rev={quoteattr(jar.version)}"
         ' conf="default->master" transitive="false"/>'
@@ -69,7 +69,7 @@ def _ivy_module(jars: Sequence[Jar]) -> str:
 
 
 def _ivy() -> Path:
-    """The JAR of Ivy, one of those that PySpark brings."""
+    """JAR of Ivy, which PySpark includes."""
     try:
         bundled = Path(str(distribution("pyspark").locate_file("pyspark/jars")))
         return next(bundled.glob("ivy-*.jar"))

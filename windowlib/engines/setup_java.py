@@ -1,7 +1,6 @@
-"""Is there a Java that Spark can use? `python -P -m windowlib.engines.setup_java` says so.
+"""Search for a Java that Spark can use; also a command, `python -P -m windowlib.engines.setup_java`.
 
-It needs only the standard library. Spark takes `$JAVA_HOME/bin/java`, or, without JAVA_HOME, the `java` on PATH; so
-does this check.
+It needs only the standard library. Like Spark, it uses `$JAVA_HOME/bin/java`, or without JAVA_HOME the `java` on PATH.
 """
 
 from __future__ import annotations
@@ -21,21 +20,21 @@ ADVICE = (
 
 
 class UnusableJava(WindowError):
-    """No Java, or one that is too old for Spark."""
+    """Java is missing, or too old for Spark."""
 
 
 def look_for_java() -> tuple[str | None, str]:
-    """The path of the Java that Spark would take (None where there is none), and in words what is missing then."""
+    """Path of the Java that Spark would use, or None; and a description of what is missing."""
     home = os.environ.get("JAVA_HOME")
     missing = f"no bin/java in JAVA_HOME ({home})" if home else "no java on PATH"
     return shutil.which(os.path.join(home, "bin", "java") if home else "java"), missing
 
 
 def find_java() -> str:
-    """The path of the Java that Spark will use; raises `UnusableJava` when there is none that it can."""
-    java, looked = look_for_java()
+    """Path of the Java that Spark will use. Raises `UnusableJava` if there is none, or it is too old."""
+    java, missing = look_for_java()
     if java is None:
-        raise UnusableJava(f"need Java {OLDEST} or newer, found {looked}: {ADVICE}")
+        raise UnusableJava(f"need Java {OLDEST} or newer, found {missing}: {ADVICE}")
     printed = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
     version = java_version(printed.stderr) if printed.returncode == 0 else None
     if version is None:
@@ -46,13 +45,13 @@ def find_java() -> str:
 
 
 def java_version(printed: str) -> int | None:
-    """The major version in what `java -version` prints; Java 8 called itself 1.8.
+    """Major version from the output of `java -version`; Java 8 calls itself 1.8.
 
     >>> java_version('openjdk version "17.0.15" 2025-04-15'), java_version('java version "1.8.0_402"')
     (17, 8)
     """
-    found = re.search(r'version "(?:1\.)?(\d+)', printed)
-    return int(found[1]) if found else None
+    match = re.search(r'version "(?:1\.)?(\d+)', printed)
+    return int(match[1]) if match else None
 
 
 if __name__ == "__main__":

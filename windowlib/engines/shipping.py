@@ -1,7 +1,7 @@
-"""Our own package for the Python workers of a cluster, which need not have it installed.
+"""Shipping of the package `windowlib` to the Python workers of a cluster, which need not have it installed.
 
-Only plans that run the operator in Python (`windowlib.plans.general.plan`) have workers at all; they import `windowlib`
-and, from the cluster's own Python, pyarrow and what PySpark itself needs there.
+Only plans that run the operator in Python (`windowlib.plans.general.plan`) have such workers. They also need pyarrow
+and PySpark's requirements, which the cluster's own Python must have.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def ship(spark: SparkSession) -> None:
-    """Gives the workers of a session the package `windowlib`; a second time does nothing."""
+    """Ships the package `windowlib` to the workers of a session, once per session."""
     if spark.conf.get(_SHIPPED, None) is None:
         spark.addArtifacts(str(package()), pyfile=True)
         spark.conf.set(_SHIPPED, "true")
@@ -32,7 +32,7 @@ _SHIPPED = "spark.windowlib.shipped"
 
 @cache
 def package() -> Path:
-    """`windowlib` as a zip file, kept as long as this process lives."""
+    """Zip file of `windowlib`, which exists as long as this process."""
     folder = Path(tempfile.mkdtemp(prefix="windowlib-package-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     root = Path(windowlib.__file__).parent

@@ -1,4 +1,4 @@
-"""The Spark session of a run: small, local by default, with the settings that every plan relies on."""
+"""Spark session of a run: small, local by default, with the settings that every plan needs."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 
 from windowlib.engines import jars, jvm
 from windowlib.engines.shipping import ship
-from windowlib.engines.spark_launcher import submitted
+from windowlib.engines.spark_launcher import launched_by_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# What the plans rely on. A definition's [spark.conf] may add to it, not change it.
+# Settings that the plans need. A definition's [spark.conf] can add settings, but not change these.
 REQUIRED = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # A malformed CSV line must be malformed whichever columns a query reads.
+    # A malformed CSV line must be malformed no matter which columns a query reads.
     "spark.sql.csv.parser.columnPruning.enabled": "false",
 }
 MOST_TASKS = "spark.windowlib.mostTasks"
@@ -31,15 +31,15 @@ ADAPTIVE_FROM_TASKS = 8
 LOGGING = Path(__file__).resolve().with_name("log4j2.properties")
 DEFAULTS = {
     "spark.ui.enabled": "false",
-    # Where in Python a column was made, for error messages: a tenth of a second a batch.
+    # Python positions in Spark's error messages cost a tenth of a second per batch.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "2g",
-    # Only errors on stderr; the collector that costs least on few cores.
+    # Only errors on stderr, and the garbage collector that costs least on few cores.
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOGGING.as_uri()} -XX:+UseParallelGC",
-    # How many tasks a batch is worth is known from its rows before it begins; see `size_tasks`.
+    # The rows of a batch decide its number of tasks before it begins (`size_tasks`).
     "spark.sql.adaptive.enabled": "false",
-    # Where it is on: tasks of half a million slices, whatever the number of cores, so that few files are written.
+    # With adaptive execution: tasks of half a million slices on any number of cores, so that few files are written.
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
     # Tasks write into many partitions at once instead of sorting their rows first.
@@ -47,23 +47,23 @@ DEFAULTS = {
     "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
     "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
-    # A batch has about ten generated classes. Of several pipelines in one session more than Spark's hundred are in use,
-    # and those that fall out of the cache are compiled again, and run cold, in every batch.
+    # A batch has about ten generated classes. Several pipelines in one session need more than Spark's default of a
+    # hundred. Classes that drop out of the cache would be compiled again, and run cold, in every batch.
     "spark.sql.codegen.cache.maxEntries": "2000",
-    # Filters that Spark infers from equalities: a batch gains none, and looking for them takes more than twenty minutes
-    # where four hundred columns are equal.
+    # Inference of filters from equalities: a batch gains nothing, and with four hundred equal columns the search takes
+    # more than twenty minutes.
     "spark.sql.constraintPropagation.enabled": "false",
-    # Aggregation by hash begins in a small, fast map (2 to the 19 groups); Spark's own 2 to the 16 are soon full.
+    # Hash aggregation starts in a small, fast map of 2 to the 19 groups. Spark's default, 2 to the 16, is soon full.
     "spark.sql.codegen.aggregate.fastHashMap.capacityBit": "19",
     # Partial aggregation of many distinct keys must not fall back to sorting after 128 of them.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",
 }
 
-_started: tuple[dict[str, str], jvm.Gateway] | None = None  # this process's JVM, and what it was started with
+_started: tuple[dict[str, str], jvm.Gateway] | None = None  # the settings and the JVM of this process
 
 
 def prepare(master: str, conf: Mapping[str, str], *, one_batch: bool) -> None:
-    """Starts the JVM that `session` will need, in the background; `one_batch`: for a process of one small batch."""
+    """Starts the JVM for `session` in the background. `one_batch`: the process runs only one small batch."""
     settings = settings_of(master, conf)
     if _is_needed(master, settings):
         _start(settings, one_batch=one_batch)
@@ -72,9 +72,9 @@ def prepare(master: str, conf: Mapping[str, str], *, one_batch: bool) -> None:
 def session(
     master: str = "local[*]", conf: Mapping[str, str] | None = None, *, with_delta: bool = False
 ) -> SparkSession:
-    """A session for runs; `with_delta` adds the Delta reader and commands, which a run itself does not need.
+    """Session for runs. `with_delta` adds the Delta reader and commands, which a run does not need.
 
-    With it, raises `MissingJars` before `windowlib setup` has fetched Delta's JARs.
+    With `with_delta`, raises `MissingJars` until `windowlib setup` has fetched Delta's JARs.
     """
     from pyspark.logger import PySparkLogger
     from pyspark.sql import SparkSession
@@ -82,41 +82,40 @@ def session(
     settings = settings_of(master, conf)
     if with_delta:
         settings |= delta_settings()
-    os.environ.setdefault("PYSPARK_PYTHON", settings["spark.pyspark.python"])  # the one that a session looks at
+    os.environ.setdefault("PYSPARK_PYTHON", settings["spark.pyspark.python"])  # the variable that a session reads
     with _gateway(master, settings):
         spark = SparkSession.builder.config(map={**settings}).getOrCreate()
-    for logger in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):  # of errors that are raised anyway
+    for logger in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):  # they log errors that are raised anyway
         PySparkLogger.getLogger(logger).disabled = True
     remember_most_tasks(spark)
-    for name, value in REQUIRED.items():  # an existing session keeps its own otherwise
+    for name, value in REQUIRED.items():  # needed if the session existed before
         spark.conf.set(name, value)
     if not master.startswith("local"):
         ship(spark)
     return spark
 
 
-def of_a_session() -> dict[str, str]:
-    """The settings that any session can have, on a server that was started without ours."""
-    static = {"spark.sql.codegen.cache.maxEntries"}  # a server's own matter
+def session_settings() -> dict[str, str]:
+    """Settings for a session on a server that was started without windowlib's settings."""
+    static = {"spark.sql.codegen.cache.maxEntries"}  # only the server can set it
     in_hadoop = {name.removeprefix("spark.hadoop."): value for name, value in DEFAULTS.items()}
     settings = {name: value for name, value in {**in_hadoop, **REQUIRED}.items() if name not in static}
     return {k: v for k, v in settings.items() if k.startswith(("spark.sql.", "mapreduce."))}
 
 
 def remember_most_tasks(spark: SparkSession) -> None:
-    """Takes the session's number of tasks after a shuffle, as it was configured, for the most that a batch gets."""
+    """Stores the session's configured number of tasks after a shuffle as the maximum for a batch."""
     spark.conf.set(MOST_TASKS, str(spark.conf.get("spark.sql.shuffle.partitions")))
 
 
 def size_tasks(spark: SparkSession, rows: int, conf: Mapping[str, str]) -> None:
-    """Gives the jobs that come as many tasks after a shuffle as their rows are worth, at most those configured.
+    """Sets the number of tasks after a shuffle for the next jobs, by their rows, up to the configured maximum.
 
-    How many slices become of the rows is not known yet. From `ADAPTIVE_FROM_TASKS` on, Spark looks once they are there
-    and joins what is small (adaptive execution); with fewer tasks that takes longer than it saves. A definition whose
-    `conf` says itself whether it wants that is left alone.
+    The number of slices is not known yet. From `ADAPTIVE_FROM_TASKS` tasks on, adaptive execution joins small tasks
+    once Spark knows their sizes. With fewer tasks it takes longer than it saves. A definition can set this in `conf`.
     """
     most = spark.conf.get(MOST_TASKS, None)
-    if most is None:  # a session that was not made here
+    if most is None:  # a session from elsewhere
         remember_most_tasks(spark)
         most = spark.conf.get(MOST_TASKS)
     tasks = min(int(str(most)), 1 + rows // ROWS_PER_TASK)
@@ -139,19 +138,19 @@ def settings_of(master: str, conf: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def _is_needed(master: str, settings: Mapping[str, str]) -> bool:
-    """Whether a session would have to start a JVM, and lets us do so."""
+    """Tests if a session needs a JVM that this module can start."""
     if "pyspark.sql" in sys.modules:
         from pyspark.sql import SparkSession
 
         if SparkSession.getActiveSession():
             return False
-    return jvm.ours_to_start(master, settings)
+    return jvm.can_start_directly(master, settings)
 
 
 def _start(settings: dict[str, str], *, one_batch: bool = False) -> jvm.Gateway:
     global _started
-    if _started and _started[0] != settings and _started[1].starts:
-        _started[1].end()  # no session has used it yet, and it is not what is wanted now
+    if _started and _started[0] != settings and _started[1].is_unused:
+        _started[1].end()  # it has other settings than this session needs
         _started = None
     if _started is None:
         _started = settings, jvm.start(settings, [jvm.QUICK_COMPILER] if one_batch else [])
@@ -160,12 +159,12 @@ def _start(settings: dict[str, str], *, one_batch: bool = False) -> jvm.Gateway:
 
 @contextmanager
 def _gateway(master: str, settings: dict[str, str]) -> Iterator[None]:
-    """Lets PySpark find the JVM that we start. One that it has found it keeps, for later sessions too."""
+    """Makes PySpark connect to the JVM of this module. PySpark keeps the connection for later sessions."""
     if not _is_needed(master, settings):
-        with submitted(settings):
+        with launched_by_spark(settings):
             yield
         return
-    if not (gateway := _start(settings)).starts:
+    if not (gateway := _start(settings)).is_unused:
         yield
         return
     variables = gateway.variables()
@@ -173,15 +172,15 @@ def _gateway(master: str, settings: dict[str, str]) -> Iterator[None]:
     try:
         yield
     finally:
-        for name in variables:  # not for the processes that this one starts
+        for name in variables:  # child processes must not see them
             del os.environ[name]
 
 
 def on_this_machine() -> dict[str, str]:
-    """The settings of a session that needs no other machine."""
+    """Settings of a session that needs no other machine."""
     settings = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    # Where spark-submit has started this process, the class path of its JVM is fixed already.
-    if "PYSPARK_GATEWAY_PORT" not in os.environ and (jar := jars.for_local_files()):
+    # If spark-submit has started this process, the class path of its JVM is already fixed.
+    if "PYSPARK_GATEWAY_PORT" not in os.environ and (jar := jars.local_files_jar()):
         settings |= {
             "spark.driver.extraClassPath": str(jar),
             "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
@@ -190,9 +189,9 @@ def on_this_machine() -> dict[str, str]:
 
 
 def delta_settings() -> dict[str, str]:
-    """The settings that let Spark read and maintain Delta tables itself."""
+    """Settings with which Spark itself reads and maintains Delta tables."""
     return {
-        "spark.jars": ",".join(map(str, jars.for_delta())),
+        "spark.jars": ",".join(map(str, jars.delta_jars())),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.databricks.delta.snapshotPartitions": "2",

@@ -1,4 +1,4 @@
-"""Spark's dialect: every operation by Spark's own means."""
+"""Spark's dialect: every operation uses Spark's own functions."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ TIMES_IN_JSON = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
-COUNT_DIGITS = 10  # of the events of one window
-MOST_DIGITS = 22  # after the point, up to which the rest can be divided to enough digits
+COUNT_DIGITS = 10  # of the number of events of one window
+MOST_DIGITS = 22  # after the point: with more, the rest cannot be divided to enough digits
 
 
 class ObservedCounters:
@@ -71,13 +71,13 @@ class SparkDialect:
     def average_of_decimals(self, total: str, count: str, precision: int, scale: int) -> str:
         """See `Dialect`.
 
-        Spark divides decimals to as many digits as their types leave room for. Of wide sums that is too few: then the
-        whole part of the sum and the rest are divided apart.
+        Spark's quotient of decimals has as many digits as the types leave room for. For wide sums these are too few.
+        Then the whole part of the sum and its rest are divided separately.
 
         >>> SPARK.average_of_decimals("t", "n", 20, 2)
         't / n'
         """
-        digits = max(WIDEST - (precision - scale), 6)  # that Spark divides to
+        digits = max(WIDEST - (precision - scale), 6)  # digits of Spark's quotient
         if digits >= scale + 4 or scale > MOST_DIGITS:
             return f"{total} / {count}"
         whole = f"if({total} < 0, ceil({total}), floor({total}))"
@@ -87,7 +87,7 @@ class SparkDialect:
         return f"{quotient} + cast({rest} as decimal({scale + 5}, {scale + 4}))"
 
     def of_same_type(self, partial: str) -> str:
-        """See `Dialect`. Spark orders no maps.
+        """See `Dialect`. Spark cannot order maps.
 
         >>> SPARK.of_same_type("max(struct(a))"), SPARK.of_same_type("sum(a)")
         ('first(struct(a))', 'sum(a)')
@@ -95,7 +95,7 @@ class SparkDialect:
         return f"first{partial[3:]}" if partial.startswith(("min(", "max(")) else partial
 
     def as_json(self, rows: DataFrame, columns: Sequence[str]) -> Column:
-        """See `Dialect`. JSON leaves nulls out: of columns of one name in it, all but one are null in a row."""
+        """See `Dialect`. JSON leaves out nulls. If columns share a name in JSON, at most one is not null in a row."""
         named = (F.col(quoted(name)).alias(names.plain(name)) for name in columns)
         return F.to_json(F.struct(*named), TIMES_IN_JSON)
 
@@ -104,10 +104,10 @@ class SparkDialect:
         return ObservedCounters()
 
     def with_values(self, rows: DataFrame, values: Mapping[str, int]) -> DataFrame:
-        """See `Dialect`. By a join with one row.
+        """See `Dialect`. Uses a join with one row.
 
-        As literals they would be part of the code that Spark generates: each batch would be compiled again and run
-        cold, which took three times as long as the windows themselves (a million events: 2.7 s against 0.7 s).
+        As literals, the values would be part of Spark's generated code, so each batch would be compiled again and run
+        cold. That took three times as long as the windows themselves (a million events: 2.7 s against 0.7 s).
         """
         one_row = ", ".join(f"CAST({value} AS BIGINT)" for value in values.values())
         instant = f"SELECT * FROM VALUES ({one_row}) AS instant({', '.join(values)})"
@@ -122,9 +122,9 @@ class SparkDialect:
         return self.union([_gathered(part, columns) for part in parts])
 
     def concatenated(self, rows: DataFrame, arrays: str, by: Sequence[str]) -> tuple[DataFrame, str]:
-        """See `Dialect`. By a window function, so that groups come sorted.
+        """See `Dialect`. Uses a window function, so that groups arrive sorted.
 
-        Aggregating by hash, Spark would keep the lists of all groups as objects (240,000 rows: 6 s, not 2 s).
+        Hash aggregation would keep the lists of all groups as objects (240,000 rows: 6 s instead of 2 s).
         """
         whole = f"flatten(collect_list({arrays}) OVER (PARTITION BY {', '.join(map(quoted, by))}))"
         return rows.withColumn(arrays, F.expr(whole)), f"first({arrays})"

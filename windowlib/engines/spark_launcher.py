@@ -1,4 +1,4 @@
-"""A JVM that Spark's own launcher starts, as it does for a cluster: with its words, so that a refusal can be said."""
+"""Start of a JVM by Spark's own launcher, such as for a cluster, with its stderr kept to explain a failure."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from windowlib.engines.jvm import JvmEnded
-from windowlib.engines.jvm_output import listening
+from windowlib.engines.jvm_output import captured_stderr
 
 STARTED_ELSEWHERE = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE")
 
 
 @contextmanager
-def submitted(settings: Mapping[str, str]) -> Iterator[None]:
-    """Starts the JVM in which the block makes its session, unless there is one; raises `JvmEnded` where it ends."""
+def launched_by_spark(settings: Mapping[str, str]) -> Iterator[None]:
+    """Starts the JVM for the session of the block, unless there is one. Raises `JvmEnded` if the JVM ends early."""
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
@@ -24,10 +24,10 @@ def submitted(settings: Mapping[str, str]) -> Iterator[None]:
         return
     conf = SparkConf(loadDefaults=False).setAll([*settings.items()])
     try:
-        with listening() as words:
-            gateway = launch_gateway(conf, {"stderr": words.given})  # type: ignore[no-untyped-call]
+        with captured_stderr() as stderr:
+            gateway = launch_gateway(conf, {"stderr": stderr.write_end})  # type: ignore[no-untyped-call]
     except PySparkRuntimeError as error:
-        raise JvmEnded(words.reason() or "its JVM ended and said nothing") from error
-    words.pass_on()
+        raise JvmEnded(stderr.reason() or "its JVM ended and said nothing") from error
+    stderr.pass_on()
     SparkContext._ensure_initialized(gateway=gateway)
     yield

@@ -1,4 +1,4 @@
-"""How far an engine has come with what it computes: for lines of progress, and nothing else."""
+"""Progress of an engine's tasks, only for lines of progress."""
 
 from __future__ import annotations
 
@@ -9,48 +9,49 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Far = Callable[[], str]
+ProgressText = Callable[[], str]
 
 
 @contextmanager
-def followed(spark: SparkSession) -> Iterator[Far]:
-    """A call, for the block, that gives the words to add to what is being done: ", 40 of 200 tasks".
+def task_progress(spark: SparkSession) -> Iterator[ProgressText]:
+    """Yields a function that returns the progress of the running stages, to append to a step: ", 40 of 200 tasks".
 
-    They are of the stages at work. The text is empty where none is, or where the engine does not say: Sail.
+    The text is empty if no stage runs, or if the engine reports no stages, as Sail.
     """
     from pyspark.errors import PySparkAttributeError
 
     try:
         tracker = spark.sparkContext.statusTracker()
-    except PySparkAttributeError:  # of Spark Connect
-        yield from _of_connect(spark)
+    except PySparkAttributeError:  # over Spark Connect
+        yield from _connect_progress(spark)
         return
 
-    def far() -> str:
+    def progress_text() -> str:
         with suppress(Exception):  # the JVM may be ending: a line of progress must not end the run
             infos = [info for stage in tracker.getActiveStageIds() if (info := tracker.getStageInfo(stage))]
             return in_words(sum(info.numCompletedTasks for info in infos), sum(info.numTasks for info in infos))
         return ""
 
-    yield far
+    yield progress_text
 
 
-def _of_connect(spark: SparkSession) -> Iterator[Far]:
+def _connect_progress(spark: SparkSession) -> Iterator[ProgressText]:
     tasks = [0, 0]
 
-    def heard(*, stages: Sequence[Any] | None = None, done: bool = False, **_: object) -> None:
-        at_work = [] if done else [one for one in stages or () if not one.done]
-        tasks[:] = [sum(one.num_completed_tasks for one in at_work), sum(one.num_tasks for one in at_work)]
+    def handle(*, stages: Sequence[Any] | None = None, done: bool = False, **_: object) -> None:
+        running = [] if done else [stage for stage in stages or () if not stage.done]
+        tasks[:] = [sum(stage.num_completed_tasks for stage in running), sum(stage.num_tasks for stage in running)]
 
-    spark.registerProgressHandler(heard)  # type: ignore[arg-type]
+    spark.registerProgressHandler(handle)  # type: ignore[arg-type]
     try:
         yield lambda: in_words(*tasks)
     finally:
-        spark.removeProgressHandler(heard)  # type: ignore[arg-type]
+        spark.removeProgressHandler(handle)  # type: ignore[arg-type]
 
 
 def in_words(done: int, tasks: int) -> str:
-    """
+    """Text of a number of finished tasks; empty without tasks.
+
     >>> in_words(40, 200), in_words(0, 0)
     (', 40 of 200 tasks', '')
     """

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from windowlib.batches.may_run import check_may_run, other_terms
 from windowlib.batches.planning import ledger_of, next_plan, plan_again, rerun_plan
 from windowlib.definition.definition import Definition
-from windowlib.engines.tasks import followed
+from windowlib.engines.tasks import task_progress
 from windowlib.ledger.history import batch_of_preview
 from windowlib.ledger.ledger import Clock, Ledger, wall_clock_ms
 from windowlib.ledger.rerun_request import Rerun, RerunAlreadyDone
@@ -38,8 +38,8 @@ def saying(say: Say, what: str, spark: SparkSession) -> Iterator[None]:
     if say is silent:
         yield
         return
-    with followed(spark) as far:
-        say(lambda: f"{what}{far()}")
+    with task_progress(spark) as progress_text:
+        say(lambda: f"{what}{progress_text()}")
         yield
 
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from windowlib.definition.commands import WHY, to_paste
-from windowlib.engines.connect import EngineLost, lost
+from windowlib.engines.connect import EngineLost, is_engine_lost
 from windowlib.engines.parquet_files import UnreadableRows
 from windowlib.model.errors import InvalidSpec, WindowError
 from windowlib.plans.aggregates.bounds import TOO_MANY
@@ -79,7 +79,7 @@ def explained(file: Path, expressions: Mapping[str, str], engine: str, *, of_a_b
     except WindowError:
         raise
     except Exception as error:
-        if lost(error):
+        if is_engine_lost(error):
             again = f"nothing of the batch was committed: run `{to_paste('run', file)}` again" if of_a_batch else AGAIN
             raise EngineLost(f"{engine} {LOST}, in the middle of the work; {again}") from error
         then = _then(file) if of_a_batch else "nothing was changed."

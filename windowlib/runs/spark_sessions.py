@@ -97,7 +97,7 @@ class Remote:
 
         if self._session is None:
             settings = self.definition.spark
-            self._session = connect.session(settings.master, spark.of_a_session(), settings.conf)
+            self._session = connect.session(settings.master, spark.session_settings(), settings.conf)
             spark.remember_most_tasks(self._session)
             ship(self._session)  # its workers may not have the package
         return self._session

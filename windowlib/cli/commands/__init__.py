@@ -1,4 +1,4 @@
-"""Commands of `windowlib`, a module per group.
+"""Commands of `windowlib`, one module per group.
 
 Running:
 

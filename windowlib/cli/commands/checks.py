@@ -1,4 +1,4 @@
-"""The command `windowlib checks`: every check of a pipeline, and what one of them is about."""
+"""Command `windowlib checks`: all checks of a pipeline, or the explanation of one check."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def checks(
     explain: Annotated[
         str | None,
         typer.Option(
-            "--explain", metavar="CHECK", help="Only this check, in sentences: events.late_share.", show_default=False
+            "--explain", metavar="CHECK", help="Explain only this check: events.late_share.", show_default=False
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List what must hold of each batch: the bound now, who looks when it fails, what the newest batch had.
+    """List the checks of each batch: what must hold, the current bound, the owner, and the value of the newest batch.
 
-    With --explain: what a check observes, what it would take to fail, how to set another bound, its recent values.
+    With --explain: what the check observes, when it fails, how to set another bound, and its recent values.
 
     [dim]windowlib checks clicks.toml[/dim]   or   [dim]windowlib checks clicks.toml --explain events.late_share[/dim]
     """
@@ -41,53 +41,57 @@ def checks(
     from windowlib.inspection.checks import checks as look
     from windowlib.ledger.ledger import wall_clock_ms
 
-    found = look(load_pipeline(pipeline), wall_clock_ms(), as_judged=True)
+    report = look(load_pipeline(pipeline), wall_clock_ms(), as_judged=True)
     if explain is None:
-        print_report(found, checks_text, as_json)
+        print_report(report, checks_text, as_json)
     else:
-        print_report(check_named(found, explain), check_text, as_json)
+        print_report(check_named(report, explain), check_text, as_json)
 
 
-def checks_text(found: PipelineChecks) -> Iterator[RenderableType]:
-    """A line for each check."""
-    owner = f", owned by {escape(found.owner)}" if found.owner else ""
-    newest = "no batch was judged yet" if found.batch_id is None else f"last judged: batch {found.batch_id}"
-    yield f"[bold]{escape(found.pipeline)}[/bold]{owner}; {newest}"
+def checks_text(report: PipelineChecks) -> Iterator[RenderableType]:
+    """Table with a line for each check."""
+    owner = f", owned by {escape(report.owner)}" if report.owner else ""
+    newest = "no batch was judged yet" if report.batch_id is None else f"last judged: batch {report.batch_id}"
+    yield f"[bold]{escape(report.pipeline)}[/bold]{owner}; {newest}"
     table = table_of(["check", "what must hold", "severity", "owner", "bound", "last", "outcome"], ("last",))
-    for one in found.checks:
-        last = one.seen[0].observed.partition(" (")[0] if one.seen else ""
-        outcome = one.outcome if one.outcome != "failed" else f"[bold]failed[/bold] (batch {one.seen[0].batch_id})"
-        cells = (one.name, one.sentence, one.severity, one.owner, one.bound, last)
+    for check in report.checks:
+        last = check.seen[0].observed.partition(" (")[0] if check.seen else ""
+        outcome = (
+            check.outcome if check.outcome != "failed" else f"[bold]failed[/bold] (batch {check.seen[0].batch_id})"
+        )
+        cells = (check.name, check.sentence, check.severity, check.owner, check.bound, last)
         table.add_row(*map(escape, cells), outcome)
     yield table
 
 
-def check_text(one: Check) -> Iterator[str]:
-    """One check in sentences."""
-    yield f"[bold]{escape(one.name)}[/bold]  {escape(one.sentence)}"
+def check_text(check: Check) -> Iterator[str]:
+    """Sentences about one check."""
+    yield f"[bold]{escape(check.name)}[/bold]  {escape(check.sentence)}"
     facts = {
-        "severity": one.severity
+        "severity": check.severity
         + (
-            ": the batch is not published" if one.severity == "critical" else ": it is said, and the batch is published"
+            ": the batch is not published"
+            if check.severity == "critical"
+            else ": it is reported, and the batch is published"
         ),
-        "owner": _owner(one),
-        "judges": one.judges,
-        "observes": "\n".join(one.observes),
-        "bound": f"{one.bound}, for a batch planned now",
-        "fails": one.fails,
-        "override": one.override,
+        "owner": _owner(check),
+        "judges": check.judges,
+        "observes": "\n".join(check.observes),
+        "bound": f"{check.bound}, for a batch planned now",
+        "fails": check.fails,
+        "override": check.override,
     }
     for name, text in facts.items():
         for number, line in enumerate(text.splitlines()):
             yield f"  {'' if number else name:<9}{escape(line)}"
-    for number, seen in enumerate(one.seen[:VALUES_SHOWN]):
-        mark = "met" if seen.success else "failed"
-        yield f"  {'' if number else 'recently':<9}batch {seen.batch_id}  {mark}  {escape(seen.observed)}"
+    for number, value in enumerate(check.seen[:VALUES_SHOWN]):
+        mark = "met" if value.success else "failed"
+        yield f"  {'' if number else 'recently':<9}batch {value.batch_id}  {mark}  {escape(value.observed)}"
 
 
-def _owner(one: Check) -> str:
+def _owner(check: Check) -> str:
     from windowlib.inspection.checks import NOT_SAID
 
-    if one.owner == NOT_SAID:
+    if check.owner == NOT_SAID:
         return "not said: give the expectation a meta.owner, or the definition an owner"
-    return f"{one.owner} looks first"
+    return f"{check.owner} looks first"

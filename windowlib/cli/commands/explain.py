@@ -1,4 +1,4 @@
-"""The command `windowlib explain`; it imports what takes time when it needs it."""
+"""Command `windowlib explain`."""
 
 from __future__ import annotations
 
@@ -36,11 +36,12 @@ def explain(
     ],
     key: KeyOfAWindow = None,
     as_of: Annotated[
-        int | None, typer.Option("--as-of", metavar="BATCH", help="As it was after that batch.", show_default=False)
+        int | None,
+        typer.Option("--as-of", metavar="BATCH", help="Explain the state after this batch.", show_default=False),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Explain a key's windows around a time: their events, when they fired, each version of their results.
+    """Explain a key's windows around a time: their events, their firings, and each version of their results.
 
     [dim]windowlib explain clicks.toml --key u42 --at 2026-03-03T10:00Z[/dim]
     """
@@ -48,19 +49,19 @@ def explain(
     from windowlib.ledger.rerun_request import time_ms
 
     with progress(console(quiet=as_json), "reading"):
-        found = explain_window(load_pipeline(pipeline), key or [], time_ms("at", at), as_of)
-    print_report(found, explained_text, as_json)
+        report = explain_window(load_pipeline(pipeline), key or [], time_ms("at", at), as_of)
+    print_report(report, explained_text, as_json)
 
 
-def explained_text(found: Explained) -> Iterator[RenderableType]:
-    """Each window: its bounds, its result, how that came about, and the events."""
-    key = ", ".join(f"{name} {value}" for name, value in found.key.items())
-    about = f"{key}, {instant(found.at_ms)}" if key else instant(found.at_ms)
-    after = f"after batch {found.as_of}, watermark {instant(found.watermark_ms)}"
-    yield f"[bold]{found.pipeline}[/bold]  {escape(about)}  {after}"
-    for window in found.windows:
+def explained_text(report: Explained) -> Iterator[RenderableType]:
+    """Lines about each window: its bounds, its result, the versions of the result, and its events."""
+    key = ", ".join(f"{name} {value}" for name, value in report.key.items())
+    about = f"{key}, {instant(report.at_ms)}" if key else instant(report.at_ms)
+    after = f"after batch {report.as_of}, watermark {instant(report.watermark_ms)}"
+    yield f"[bold]{report.pipeline}[/bold]  {escape(about)}  {after}"
+    for window in report.windows:
         yield from _window(window)
-    for note in found.notes:
+    for note in report.notes:
         yield escape(note)
 
 
@@ -104,14 +105,14 @@ def _in_flight(window: ExplainedWindow) -> str:
 
 
 def _details(version: ResultVersion) -> list[str]:
-    """When a version was made, of what, and who decided."""
+    """Lines about one version: when it was planned, what it replaces, and who decided it."""
     before, after = instant(version.watermark_in_ms), instant(version.watermark_out_ms)
     moved = f"watermark {before}" if before == after else f"watermark {before} to {after}"
     lines = [f"planned {instant(version.plan_time_ms)}, {moved}"]
-    lines += [f"replaces {_bounds(one.bounds_ms)}: {_values(one.values)}" for one in version.took_place_of]
+    lines += [f"replaces {_bounds(result.bounds_ms)}: {_values(result.values)}" for result in version.took_place_of]
     if version.who:
-        what = "by" if version.cause in ("rerun", "migrate") else "approved by"
-        lines.append(f"{what} {version.who}{f': {version.reason}' if version.reason else ', no reason given'}")
+        role = "by" if version.cause in ("rerun", "migrate") else "approved by"
+        lines.append(f"{role} {version.who}{f': {version.reason}' if version.reason else ', no reason given'}")
     return lines
 
 

@@ -1,4 +1,4 @@
-"""The command `windowlib forget`: a key erased from everything that a pipeline holds, and will read."""
+"""Command `windowlib forget`, which erases a key from everything that a pipeline holds and will read."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 SHOWN = 10  # files of the source
 Erased = Annotated[
     list[str] | None,
-    key_option("Erase this key (for several key columns: once for each, in order); without it, list what was erased."),
+    key_option("Key to erase. With several key columns, repeat it for each, in order. Without it: list past erasures."),
 ]
 AtOnce = Annotated[
     bool,
     typer.Option(
-        "--now", help="Give up all older cuts at once, too; followers of result_changes get no rows about it."
+        "--now", help="Also give up all older cuts at once; consumers of result_changes get no rows about the key."
     ),
 ]
 
@@ -58,11 +58,11 @@ def forget(
     wait: Wait = "10m",
     as_json: Json = False,
 ) -> None:
-    """Erase a key: from all tables and what lies next to them, and from what any later batch reads of the source.
+    """Erase a key from all tables, from the files beside them, and from everything that later batches read.
 
-    Events of the key up to now count no more, later ones do. Followers of result_changes get its results as removed.
-    Old files hold it until windowlib maintain deletes them, as retention.cuts says; --now does so at once. The source
-    is not changed: what it still holds of the key is said.
+    Events of the key up to now no longer count; later events do. Consumers of result_changes get its results as
+    removed. Old files contain the key until windowlib maintain deletes them, as retention.cuts sets; --now deletes them
+    at once. The source is not changed: the command lists the source files that still contain the key.
 
     [dim]windowlib forget clicks.toml --key u42 --dry-run[/dim]
     [dim]windowlib forget clicks.toml --key u42 --reason "request 1021"[/dim]
@@ -73,29 +73,31 @@ def forget(
     definition, wait_ms = load_pipeline(pipeline), duration_ms("--wait", wait)
     if key is None:
         if now or dry_run or yes or reason:
-            raise InvalidSpec("need --key; alone, windowlib forget lists what was erased")
+            raise InvalidSpec("need --key with these options; without any, windowlib forget lists past erasures")
         print_report(certificates(definition), _list_text, as_json)
         return
     if not (dry_run or reason):
-        raise InvalidSpec('need --reason "…", which is kept, such as the number of a request; --dry-run needs none')
+        raise InvalidSpec('need --reason "…" for the record, such as the number of a request; --dry-run needs none')
     check_can_ask(dry_run, yes)
-    asked = ForgetRequest(key, who, reason, now, note=show_note)
+    request = ForgetRequest(key, who, reason, now, note=show_note)
     if not yes:
-        _forecast(definition, asked, dry_run, as_json)
+        _forecast(definition, request, dry_run, as_json)
     if not dry_run:
-        _forget(definition, asked, yes, wait_ms, as_json)
+        _forget(definition, request, yes, wait_ms, as_json)
 
 
-def _forecast(definition: Definition, asked: ForgetRequest, dry_run: bool, as_json: bool) -> None:
+def _forecast(definition: Definition, request: ForgetRequest, dry_run: bool, as_json: bool) -> None:
     from windowlib.erasure.forget import forecast
     from windowlib.runs.start import with_spark
 
     with progress(console(quiet=as_json)) as show:
-        found = with_spark(definition, "the forecast", lambda spark: forecast(definition, lambda: spark, asked), show)
-    print_report(replace(found, dry_run=dry_run), _forecast_text, as_json)
+        result = with_spark(
+            definition, "the forecast", lambda spark: forecast(definition, lambda: spark, request), show
+        )
+    print_report(replace(result, dry_run=dry_run), _forecast_text, as_json)
 
 
-def _forget(definition: Definition, asked: ForgetRequest, yes: bool, wait_ms: int, as_json: bool) -> None:
+def _forget(definition: Definition, request: ForgetRequest, yes: bool, wait_ms: int, as_json: bool) -> None:
     from windowlib.erasure.forget import forget
     from windowlib.runs.deadline import bounded
     from windowlib.runs.start import waiting, with_spark_for_long
@@ -104,19 +106,21 @@ def _forget(definition: Definition, asked: ForgetRequest, yes: bool, wait_ms: in
         typer.confirm("Erase it? This cannot be undone.", abort=True)
     with progress(console(quiet=as_json)) as show:
 
-        def erased(spark: Any) -> Certificate:
-            def once() -> Certificate:
+        def erase(spark: Any) -> Certificate:
+            def erase_once() -> Certificate:
                 with bounded(definition.batch_timeout_ms, "forget", spark):
-                    return forget(definition, lambda: spark, asked)
+                    return forget(definition, lambda: spark, request)
 
-            return waiting(once, wait_ms, show)
+            return waiting(erase_once, wait_ms, show)
 
-        made = with_spark_for_long(definition, erased, show)
-    print_report(made, lambda certificate: _certificate_text(certificate, str(definition.retention.cuts)), as_json)
+        certificate = with_spark_for_long(definition, erase, show)
+    print_report(
+        certificate, lambda certificate: _certificate_text(certificate, str(definition.retention.cuts)), as_json
+    )
 
 
-def _list_text(found: Sequence[Certificate]) -> str:
-    return "\n".join(map(_line, found)) or "no key was erased"
+def _list_text(erasures: Sequence[Certificate]) -> str:
+    return "\n".join(map(_line, erasures)) or "no key was erased"
 
 
 def _line(certificate: Certificate) -> str:
@@ -132,7 +136,7 @@ def _forecast_text(forecast: ErasureForecast) -> str:
 
 
 def _certificate_text(certificate: Certificate, retention: str) -> str:
-    """Lines about an erasure that was done; `retention` is how long old files are kept."""
+    """Lines about a finished erasure; `retention` is the setting that keeps old files."""
     return "\n".join([*_holdings(certificate.erasure, certificate.cuts_lost), _done(certificate, retention)])
 
 
@@ -162,18 +166,18 @@ def _lost(cuts: Sequence[int]) -> str:
     )
 
 
-def _done(made: Certificate, retention: str) -> str:
-    one = made.erasure
-    until = f"events of this key up to {instant(one.up_to_ms)} are not read again"
-    what = f"batch {one.batch_id} has taken it out" if one.removed else "no table held it"
-    return f"{what}; {until}. {_state(made)[0].upper()}{_state(made)[1:]}" + (
-        "" if made.old_files_gone else f" (retention.cuts = {retention!r})"
+def _done(certificate: Certificate, retention: str) -> str:
+    erasure = certificate.erasure
+    until = f"events of this key up to {instant(erasure.up_to_ms)} are not read again"
+    outcome = f"batch {erasure.batch_id} has removed it" if erasure.removed else "no table held it"
+    return f"{outcome}; {until}. {_state(certificate)[0].upper()}{_state(certificate)[1:]}" + (
+        "" if certificate.old_files_gone else f" (retention.cuts = {retention!r})"
     )
 
 
-def _state(made: Certificate) -> str:
-    if not made.is_published:
-        return "not finished: give the command again"
-    if made.old_files_gone:
+def _state(certificate: Certificate) -> str:
+    if not certificate.is_published:
+        return "not finished: run the command again"
+    if certificate.old_files_gone:
         return "no older file is left"
     return "older files may hold it until windowlib maintain has deleted them"

@@ -1,4 +1,4 @@
-"""The commands `windowlib late list`, `late what-if` and `late readmit`."""
+"""Commands `windowlib late list`, `late what-if` and `late readmit`."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ if TYPE_CHECKING:
 late = typer.Typer(
     **SETTINGS,
     no_args_is_help=True,
-    help="Late events: list them, say what another allowed_lateness would have kept, readmit some.",
+    help="Late events: list them, show what another allowed_lateness would have kept, readmit some.",
 )
 SPREAD = ("late by, least", "median", "most", "first event (UTC)", "last event (UTC)")
 BAR = 20  # characters
 
 
 class LateGrouping(StrEnum):
-    """What late events are counted by."""
+    """Property by which late events are counted."""
 
     REASON = "reason"
     KEY = "key"
@@ -72,16 +72,16 @@ def readmit(
     wait: Wait = "10m",
     as_json: Json = False,
 ) -> None:
-    """Add late events to their windows after all; each row of late_events then names the batch that did it.
+    """Add late events to their windows after all; their rows in late_events then name the batch that did it.
 
     [dim]windowlib late readmit clicks.toml --from 2026-03-03T00:00Z --to 2026-03-04T00:00Z --key u42 --dry-run[/dim]
     """
     from windowlib.ledger.rerun_request import Rerun
 
     definition = load_pipeline(pipeline)
-    asked = asked_range(definition.furthest_ahead_ms, start, end)
+    span = asked_range(definition.furthest_ahead_ms, start, end)
     chosen = tuple(key) if key else None
-    wanted = Rerun(asked.from_ms, asked.to_ms, reason, who, late_only=True, key=chosen)
+    wanted = Rerun(span.from_ms, span.to_ms, reason, who, late_only=True, key=chosen)
     ask_and_do(definition, wanted, dry_run, yes, wait, as_json)
 
 
@@ -92,12 +92,14 @@ def late_list(
     start: From = None,
     end: To = None,
     by: Annotated[
-        LateGrouping | None, typer.Option(help="Count them by reason, key or hour.", show_default=False)
+        LateGrouping | None, typer.Option(help="Count the events by reason, key or hour.", show_default=False)
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Include those that a rerun has readmitted since.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Include events that a rerun has readmitted since.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show the events that came too late and are in no window, newest arrival first; or count them.
+    """List events that came too late and are in no window, newest arrival first, or count them.
 
     [dim]windowlib late list clicks.toml --by hour[/dim]
     """
@@ -106,8 +108,8 @@ def late_list(
 
     span = asked_range(start, end)
     with progress(console(quiet=as_json), "reading late events"):
-        found = late_events(_cut(pipeline), span, by.value if by else None, with_readmitted=everything)
-    print_report(found, _list_text, as_json)
+        report = late_events(_cut(pipeline), span, by.value if by else None, with_readmitted=everything)
+    print_report(report, _list_text, as_json)
 
 
 @late.command("what-if")
@@ -121,13 +123,13 @@ def late_what_if(
     start: From = None,
     end: To = None,
     picture: Annotated[
-        Path | None, typer.Option(metavar="FILE.svg", help="Draw a picture of it.", show_default=False)
+        Path | None, typer.Option(metavar="FILE.svg", help="Draw the answer as a picture.", show_default=False)
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say how many of the late events a larger allowed_lateness would have kept, and what it would have changed.
+    """Show how many late events a larger allowed_lateness would have kept, and what it would have changed.
 
-    Nothing is run and nothing is changed. Without --allow: those of 5m, 1h, 6h, 1d and 7d that are larger.
+    The command changes nothing. Without --allow it tries those of 5m, 1h, 6h, 1d and 7d that are larger.
 
     [dim]windowlib late what-if clicks.toml --allow 2h --allow 6h --picture late.svg[/dim]
     """
@@ -137,17 +139,17 @@ def late_what_if(
     from windowlib.publication.key import CannotLook
 
     if picture and picture.suffix != ".svg":
-        raise CannotLook(f"--picture {picture}: a picture is a file that ends in .svg")
-    asked_ms = [duration_ms("--allow", one) for one in allow or ()]
+        raise CannotLook(f"--picture {picture}: need a name that ends in .svg")
+    lateness_ms = [duration_ms("--allow", duration) for duration in allow or ()]
     span = asked_range(start, end)
     with progress(console(quiet=as_json), "reading late events"):
-        found = what_if(_cut(pipeline), asked_ms, span)
+        report = what_if(_cut(pipeline), lateness_ms, span)
     if picture:
         try:
-            picture.write_text(draw(found), encoding="utf-8")
+            picture.write_text(draw(report), encoding="utf-8")
         except OSError as error:
             raise CannotLook(f"--picture {picture}: cannot be written ({error.strerror})") from error
-    print_report(found, _what_if_text, as_json)
+    print_report(report, _what_if_text, as_json)
     if picture and not as_json:
         typer.echo(f"drawn: {picture}")
 
@@ -162,38 +164,38 @@ def _cut(pipeline: Path) -> Cut:
     return cut(definition)
 
 
-def _list_text(found: LateEventList) -> Iterator[RenderableType]:
-    if not found.rows:
-        which = "late" if found.with_readmitted else "without a window"
-        yield f"no event is {which}{' in this range' if found.in_a_range else ''}"
+def _list_text(report: LateEventList) -> Iterator[RenderableType]:
+    if not report.rows:
+        which = "late" if report.with_readmitted else "without a window"
+        yield f"no event is {which}{' in this range' if report.in_a_range else ''}"
         return
-    if found.groups is None:
-        yield from _events(found)
+    if report.groups is None:
+        yield from _events(report)
     else:
-        yield from _groups(found.groups, found.with_readmitted)
-    yield from _whole(found)
+        yield from _groups(report.groups, report.with_readmitted)
+    yield from _whole(report)
 
 
-def _groups(found: Sequence[LateGroup], everything: bool) -> Iterator[RenderableType]:
+def _groups(groups: Sequence[LateGroup], everything: bool) -> Iterator[RenderableType]:
     from windowlib.inspection.late.events import REASONS, spread
 
-    names = list(found[0].of)
+    names = list(groups[0].of)
     numbers = ["events", *(["readmitted"] if everything else [])]
     table = table_of([*names, *numbers, *SPREAD], numbers)
-    for group in found[:ROWS_SHOWN]:
+    for group in groups[:ROWS_SHOWN]:
         counts = [f"{group.events:,}", *([f"{group.readmitted:,}"] if everything else [])]
         what = [escape(REASONS.get(str(value), _plain(value))) for value in group.of.values()]
         table.add_row(*what, *counts, *spread(group))
     if names:
         yield table
-    if len(found) > ROWS_SHOWN:
-        yield f"{len(found):,} groups, of which the first {ROWS_SHOWN} are shown (--json for all)"
+    if len(groups) > ROWS_SHOWN:
+        yield f"{len(groups):,} groups, of which the first {ROWS_SHOWN} are shown (--json for all)"
 
 
-def _events(found: LateEventList) -> Iterator[RenderableType]:
+def _events(report: LateEventList) -> Iterator[RenderableType]:
     from windowlib.inspection.late.events import NO_WINDOW, how_late, reason
 
-    key, rows, everything = found.key, found.rows, found.with_readmitted
+    key, rows, everything = report.key, report.rows, report.with_readmitted
     names = [*key, "event time (UTC)", "late by", "window it missed (UTC)", "file", "row", "batch"]
     table = table_of([*names, *(["readmitted by"] if everything else [])], ("row", "batch"))
     for row in rows[:ROWS_SHOWN]:
@@ -215,45 +217,45 @@ def _events(found: LateEventList) -> Iterator[RenderableType]:
         yield f"the {ROWS_SHOWN} that arrived last are shown (--json for all)"
 
 
-def _whole(found: LateEventList) -> Iterator[str]:
+def _whole(report: LateEventList) -> Iterator[str]:
     from windowlib.inspection.late.events import groups, spread
 
-    [whole] = groups(found.rows, None, ())
+    [whole] = groups(report.rows, None, ())
     least, median, most, *_ = spread(whole)
     events = counted(whole.events, "late event")
     again = f", {whole.readmitted:,} of them readmitted" if whole.readmitted else ""
     lateness = f"late by {least}" if least == most else f"late by {least} to {most}, median {median}"
     yield f"{events}{again}, {lateness}"
-    if found.hint:
-        yield escape(found.hint)
+    if report.hint:
+        yield escape(report.hint)
 
 
-def _what_if_text(found: WhatIf) -> Iterator[RenderableType]:
+def _what_if_text(report: WhatIf) -> Iterator[RenderableType]:
     from windowlib.inspection.late.plot import percent
 
-    now = f"allowed_lateness {format_duration(found.allowed_lateness_ms)}"
-    yield f"[bold]{found.pipeline}[/bold]  {now}: {counted(found.late, 'late event')}"
-    if found.late:
+    now = f"allowed_lateness {format_duration(report.allowed_lateness_ms)}"
+    yield f"[bold]{report.pipeline}[/bold]  {now}: {counted(report.late, 'late event')}"
+    if report.late:
         numbers = ("would have kept", "windows that would differ", "state kept longer by")
         table = table_of(["allowed_lateness", numbers[0], "", *numbers[1:]], numbers, wraps=False)
-        if found.windows_kept is not None:
+        if report.windows_kept is not None:
             table.add_column("windows kept for late events", justify="right")
-        for row in found.rows:
+        for row in report.rows:
             cells = [
                 format_duration(row.allowed_lateness_ms),
                 f"{row.events:,} ({percent(row.share)})",
                 ("█" * round(row.share * BAR)).ljust(BAR, "░"),
                 f"{row.windows:,}",
-                format_duration(row.allowed_lateness_ms - found.allowed_lateness_ms),
+                format_duration(row.allowed_lateness_ms - report.allowed_lateness_ms),
             ]
             if row.windows_kept is not None:
-                cells.append(f"{row.windows_kept:,} (now {found.windows_kept:,})")
+                cells.append(f"{row.windows_kept:,} (now {report.windows_kept:,})")
             table.add_row(*cells)
         yield table
-    for note in found.notes:
+    for note in report.notes:
         yield f"note: {note}"
 
 
 def _plain(value: Any) -> str:
-    """A value of a table as text; times in UTC, without saying so."""
+    """Text of a value in a table; times are in UTC, without the zone."""
     return instant(time_of(value)).removesuffix(" UTC") if isinstance(value, datetime) else str(value)

@@ -1,4 +1,4 @@
-"""Commands that only look: `windowlib read`, `status`, `explain-plan`, `report`."""
+"""Commands that read and change nothing: `windowlib read`, `status`, `explain-plan`, `report`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from windowlib.cli.display import console, show_rows
-from windowlib.cli.exits import load_pipeline, worst
+from windowlib.cli.exits import load_pipeline, worst_exit_code
 from windowlib.cli.options import Json, Pipeline, Pipelines
 from windowlib.cli.outcomes import print_page, print_report
 from windowlib.cli.progress import progress
@@ -21,7 +21,7 @@ from windowlib.definition.plurals import counted
 
 @dataclass(frozen=True, slots=True)
 class ExportedRows:
-    """A file that all rows of a table were written to, and their number."""
+    """Report of an export: the file, and the number of its rows."""
 
     file: Path
     rows: int
@@ -35,7 +35,7 @@ def read(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Read a table as of the newest run. Tables read this way are consistent with one another.
+    """Read a table as of the newest run. Tables that are read this way are consistent with each other.
 
     [dim]windowlib read clicks.toml results --out results.csv[/dim]
     """
@@ -59,7 +59,7 @@ def read(
 
 
 def status(pipeline: Pipeline, as_json: Json = False) -> None:
-    """Show a pipeline's status: newest runs, the watermark and what holds it back, what is in flight and what waits.
+    """Show a pipeline's status: newest runs, the watermark and what holds it back, windows in flight, what waits.
 
     [dim]windowlib status clicks.toml[/dim]
     """
@@ -84,15 +84,15 @@ def report(
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="FOLDER", help="Write a home page, and a page of each pipeline, there.", show_default=False
+            metavar="FOLDER", help="Write a home page and the page of each pipeline here.", show_default=False
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Build the page of a pipeline, or with --out a home page of several: state, results, trends, checks, balances.
 
-    Pages are files that open without a server and without a network. Without --out: pages/ next to the tables. What is
-    wrong with one of several does not stop the others, and the exit code is the worst.
+    Pages are files that open without a server or a network. Without --out they are in pages/ next to the tables. An
+    error of one pipeline does not stop the others; the exit code is that of the worst error.
 
     [dim]windowlib report clicks.toml[/dim]
     [dim]windowlib report clicks.toml orders.toml --out site[/dim]
@@ -101,16 +101,16 @@ def report(
     from windowlib.ledger.ledger import wall_clock_ms
     from windowlib.pages.site import reports, site
 
-    found, now_ms = load_each(pipelines, "report"), wall_clock_ms() // 1000 * 1000
-    if out and found.definitions:
+    loaded, now_ms = load_each(pipelines, "report"), wall_clock_ms() // 1000 * 1000
+    if out and loaded.definitions:
         with place_named(out):
             out.mkdir(parents=True, exist_ok=True)
     with progress(console(quiet=as_json), "building pages") as say:
-        if out and found.definitions:
-            built = site(found.definitions, out, now_ms, {one.file: one.error for one in found.unusable})
+        if out and loaded.definitions:
+            built = site(loaded.definitions, out, now_ms, {bad.file: bad.error for bad in loaded.unusable})
         else:
-            built = reports(found.definitions, now_ms, say)
+            built = reports(loaded.definitions, now_ms, say)
     for page in built.pages:
         print_page(page, as_json)
-    if codes := [*found.codes, *print_each(built.errors, "report", is_named=len(pipelines) > 1)]:
-        raise typer.Exit(worst(codes))
+    if codes := [*loaded.codes, *print_each(built.errors, "report", is_named=len(pipelines) > 1)]:
+        raise typer.Exit(worst_exit_code(codes))

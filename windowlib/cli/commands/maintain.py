@@ -1,4 +1,4 @@
-"""The command `windowlib maintain`: small files put together, and deleted what no kept cut needs."""
+"""Command `windowlib maintain`, which compacts small files and deletes files that no kept cut needs."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def maintain(pipeline: Pipeline, who: Who, dry_run: ShowOnly = False, wait: Wait = "0s", as_json: Json = False) -> None:
-    """Keep the tables fast and small: put small files together, delete what no kept batch needs, shorten the logs.
+    """Keep the tables fast and small: compact small files, delete files that no kept batch needs, shorten the logs.
 
-    How long the tables can be read as a batch left them, and rolled back, is said by retention.cuts. No row changes,
-    and who follows result_changes sees nothing. Run it once a day.
+    The setting retention.cuts decides how far back the tables can be read or rolled back. No row changes, and consumers
+    of result_changes see nothing. Run it once a day.
 
     [dim]windowlib maintain clicks.toml --dry-run[/dim]
     """
@@ -32,16 +32,16 @@ def maintain(pipeline: Pipeline, who: Who, dry_run: ShowOnly = False, wait: Wait
 
     definition, wait_ms = load_pipeline(pipeline), duration_ms("--wait", wait)
 
-    def done(say: Say) -> MaintenanceReport:
+    def run(say: Say) -> MaintenanceReport:
         say("maintaining the tables")
         return do(definition, who)
 
-    with progress(console(quiet=as_json), "looking what is superfluous") as say:
+    with progress(console(quiet=as_json), "looking for superfluous files") as say:
         if dry_run:
             report = forecast(definition)
         else:
             with notifying(definition, lambda: False):
-                report = waiting(lambda: done(say), wait_ms, say)
+                report = waiting(lambda: run(say), wait_ms, say)
     print_report(report, _text, as_json)
 
 
@@ -49,11 +49,11 @@ def _text(report: MaintenanceReport) -> str:
     heads = ("table", "files", "put together", "into", "deleted", "KB", "log entries deleted")
     rows = [
         (
-            one.table,
-            *(f"{n:,}" for n in (one.files, one.compacted, one.into, one.deleted, one.bytes_deleted // 1024)),
-            f"{one.log_entries:,}",
+            table.table,
+            *(f"{n:,}" for n in (table.files, table.compacted, table.into, table.deleted, table.bytes_deleted // 1024)),
+            f"{table.log_entries:,}",
         )
-        for one in report.tables
+        for table in report.tables
     ]
     lines = aligned([heads, *rows]) if rows else []
     return "\n".join([*lines, _sentence(report), *(f"note: {note}" for note in report.notes)])
@@ -63,7 +63,7 @@ def _sentence(report: MaintenanceReport) -> str:
     if report.kept_from is None:
         return "nothing to do"
     compacted, into, deleted = (
-        sum(getattr(one, what) for one in report.tables) for what in ("compacted", "into", "deleted")
+        sum(getattr(table, what) for table in report.tables) for what in ("compacted", "into", "deleted")
     )
     done = [
         f"{compacted:,} small files {'would be' if report.dry_run else 'were'} put together into {into:,}"
@@ -73,5 +73,5 @@ def _sentence(report: MaintenanceReport) -> str:
         *(f"{count:,} of {name} deleted" for name, count in report.others.items()),
     ]
     by = f"batch {report.batch_id}: " if report.batch_id else ""
-    what = "; ".join(filter(None, done)) or "nothing to do"
-    return f"{by}{what}. The tables can be read as batch {report.kept_from} and later ones left them ({report.cuts})"
+    work = "; ".join(filter(None, done)) or "nothing to do"
+    return f"{by}{work}. The tables can be read as batch {report.kept_from} and later ones left them ({report.cuts})"

@@ -1,4 +1,4 @@
-"""The command `windowlib migrate`: the tables built again under a changed definition, switched, kept or undone."""
+"""Command `windowlib migrate`, which rebuilds the tables under a changed definition, and keeps or undoes the switch."""
 
 from __future__ import annotations
 
@@ -28,20 +28,22 @@ if TYPE_CHECKING:
     from windowlib.migrations.shadow import Shadow
 
 Build = Annotated[
-    bool, typer.Option("--dry-run", help="Build the new tables and show what would change; switch nothing.")
+    bool, typer.Option("--dry-run", help="Build the new tables and show what would change, without switching to them.")
 ]
 Undo = Annotated[
     bool, typer.Option("--undo", help="Go back to the tables and the definition before the newest migration.")
 ]
-Finish = Annotated[bool, typer.Option("--finish", help="Keep the newest migration: from then on it cannot be undone.")]
-Approve = Annotated[bool, typer.Option("--approve", help="Build the new tables although their checks refuse a batch.")]
+Finish = Annotated[
+    bool, typer.Option("--finish", help="Keep the newest migration, which can then no longer be undone.")
+]
+Approve = Annotated[bool, typer.Option("--approve", help="Build the new tables even if their checks refuse a batch.")]
 
 
 @dataclass(frozen=True, slots=True)
 class MigrationPreview:
-    """Tables built under a changed definition, and how their results differ from those that are published.
+    """Tables built under a changed definition, and the difference of their results from the published results.
 
-    `changed`: how the definitions differ, in words. `late`: how many events are late in the new tables.
+    `changed` describes the difference of the definitions. `late` is the number of late events in the new tables.
     """
 
     pipeline: str
@@ -64,11 +66,11 @@ def migrate(
     wait: Wait = "10m",
     as_json: Json = False,
 ) -> None:
-    """Go on under a changed definition: gap, size, slide, key, time column, aggregates and the like.
+    """Continue under a changed definition: gap, size, slide, key, time column, aggregates and the like.
 
-    The tables are built again from the source under the definition as it is now, while runs by the old one go on; then
-    they take the place of the old ones in one batch. For 30 days, or until --finish, --undo goes back. Killed, the same
-    command goes on where it was.
+    The command builds new tables from the source under the current definition, while runs under the old definition
+    continue. One batch then replaces the old tables. --undo goes back, for 30 days or until --finish. If the command is
+    killed, run it again: it continues where it stopped.
 
     [dim]windowlib migrate clicks.toml --dry-run[/dim]
     [dim]windowlib migrate clicks.toml --reason "sessions were cut too early"[/dim]
@@ -82,44 +84,44 @@ def migrate(
     if not finish:
         check_can_ask(dry_run, yes)
     definition, wait_ms = load_pipeline(pipeline), duration_ms("--wait", wait)
-    asked = MigrationRequest(who, reason, approve=approve, note=show_note)
-    if _a_killed_one_is_finished(definition, asked, as_json):
+    request = MigrationRequest(who, reason, approve=approve, note=show_note)
+    if _resume_killed(definition, request, as_json):
         return
     if finish:
-        _finish(definition, asked, as_json)
+        _finish(definition, request, as_json)
     elif undo:
-        _undo(definition, asked, yes, wait_ms, as_json)
+        _undo(definition, request, yes, wait_ms, as_json)
     else:
-        _migrate(definition, asked, dry_run, yes, wait_ms, as_json)
+        _migrate(definition, request, dry_run, yes, wait_ms, as_json)
 
 
-def _a_killed_one_is_finished(definition: Definition, asked: MigrationRequest, as_json: bool) -> bool:
-    """Publishes a batch that a killed command had prepared, and removes what was left lying. Tells if there was one."""
+def _resume_killed(definition: Definition, request: MigrationRequest, as_json: bool) -> bool:
+    """Publishes the batch that a killed command had prepared, if there is one, and removes leftovers."""
     from windowlib.migrations.undo import finish_prepared, tidy
 
     if done := finish_prepared(definition, note=show_note):
         about = {"batch_id": done.batch_id, "finished_a_killed_one": True}
-        print_decision("migrate resume", asked.who, asked.reason, as_json, **about)
+        print_decision("migrate resume", request.who, request.reason, as_json, **about)
     tidy(definition)
     return done is not None
 
 
-def _finish(definition: Definition, asked: MigrationRequest, as_json: bool) -> None:
+def _finish(definition: Definition, request: MigrationRequest, as_json: bool) -> None:
     from windowlib.migrations.undo import finish
 
-    about = {"batch_id": finish(definition, asked), "finished": True}
-    print_decision("migrate finish", asked.who, asked.reason, as_json, **about)
+    about = {"batch_id": finish(definition, request), "finished": True}
+    print_decision("migrate finish", request.who, request.reason, as_json, **about)
 
 
 def _migrate(
-    definition: Definition, asked: MigrationRequest, dry_run: bool, yes: bool, wait_ms: int, as_json: bool
+    definition: Definition, request: MigrationRequest, dry_run: bool, yes: bool, wait_ms: int, as_json: bool
 ) -> None:
     from windowlib.migrations.switch import switch
     from windowlib.runs.start import waiting, with_spark_for_long
 
-    shadow, found = _built(definition, asked, as_json)
+    shadow, difference = _build(definition, request, as_json)
     changed, built_in = shadow.migration.changed, str(shadow.definition.root)
-    preview = MigrationPreview(definition.name, changed, built_in, found, _late(shadow), dry_run)
+    preview = MigrationPreview(definition.name, changed, built_in, difference, _late(shadow), dry_run)
     print_report(preview, preview_text, as_json)
     if dry_run:
         return
@@ -127,15 +129,15 @@ def _migrate(
         typer.confirm("Switch to these tables?", abort=True)
     with progress(console(quiet=as_json)) as show:
 
-        def switched(spark: Any) -> MigrationOutcome:
-            return waiting(lambda: switch(definition, shadow, lambda: spark, asked), wait_ms, show)
+        def switch_tables(spark: Any) -> MigrationOutcome:
+            return waiting(lambda: switch(definition, shadow, lambda: spark, request), wait_ms, show)
 
-        done = with_spark_for_long(definition, switched, show)
-    print_decision("migrate", asked.who, asked.reason, as_json, **_about(done))
+        outcome = with_spark_for_long(definition, switch_tables, show)
+    print_decision("migrate", request.who, request.reason, as_json, **_report_fields(outcome))
 
 
-def _built(definition: Definition, asked: MigrationRequest, as_json: bool) -> tuple[Shadow, MigrationDifference]:
-    """The tables under the new definition, and what they change. What is refused is refused before an engine starts."""
+def _build(definition: Definition, request: MigrationRequest, as_json: bool) -> tuple[Shadow, MigrationDifference]:
+    """Builds the tables under the new definition, and compares them. Refuses a migration before an engine starts."""
     from windowlib.batches.planning import ledger_of
     from windowlib.migrations.shadow import check_can_migrate
     from windowlib.migrations.switch import build, compare
@@ -145,45 +147,45 @@ def _built(definition: Definition, asked: MigrationRequest, as_json: bool) -> tu
     with progress(console(quiet=as_json)) as show:
         check_can_migrate(definition, ledger, ledger.state())
 
-        def built(spark: Any) -> tuple[Shadow, MigrationDifference]:
-            shadow = build(definition, lambda: spark, asked)
+        def build_shadow(spark: Any) -> tuple[Shadow, MigrationDifference]:
+            shadow = build(definition, lambda: spark, request)
             return shadow, compare(definition, shadow, lambda: spark)
 
-        return with_spark_for_long(definition, built, show)
+        return with_spark_for_long(definition, build_shadow, show)
 
 
-def _undo(definition: Definition, asked: MigrationRequest, yes: bool, wait_ms: int, as_json: bool) -> None:
+def _undo(definition: Definition, request: MigrationRequest, yes: bool, wait_ms: int, as_json: bool) -> None:
     from windowlib.batches.planning import ledger_of
     from windowlib.ledger.migration import switched
     from windowlib.migrations.undo import undo
     from windowlib.runs.start import waiting, with_spark_for_long
 
-    found = switched(ledger_of(definition))
-    what = "delete the tables that were built; none was switched"
-    if found:
-        what = f"undo the migration of batch {found[0]} ({found[1].changed})"
+    migration = switched(ledger_of(definition))
+    action = "delete the new tables; the migration has not switched to them"
+    if migration:
+        action = f"undo the migration of batch {migration[0]} ({migration[1].changed})"
     if not yes:
-        typer.confirm(f"{what}. Do this?", abort=True)
-    if found is None:
-        undo(definition, _no_spark, asked)
-        print_decision("migrate drop", asked.who, asked.reason, as_json, deleted=True)
+        typer.confirm(f"{action}. Do this?", abort=True)
+    if migration is None:
+        undo(definition, _no_spark, request)
+        print_decision("migrate drop", request.who, request.reason, as_json, deleted=True)
         return
     with progress(console(quiet=as_json)) as show:
 
-        def undone(spark: Any) -> MigrationOutcome | None:
-            return waiting(lambda: undo(definition, lambda: spark, asked), wait_ms, show)
+        def undo_switch(spark: Any) -> MigrationOutcome | None:
+            return waiting(lambda: undo(definition, lambda: spark, request), wait_ms, show)
 
-        done = with_spark_for_long(definition, undone, show)
-    assert done is not None, "a migration was switched"
-    print_decision("migrate undo", asked.who, asked.reason, as_json, **_about(done))
+        outcome = with_spark_for_long(definition, undo_switch, show)
+    assert outcome is not None, "a migration was switched"
+    print_decision("migrate undo", request.who, request.reason, as_json, **_report_fields(outcome))
 
 
 def _no_spark() -> Any:
-    raise AssertionError("nothing is computed where nothing was switched")
+    raise AssertionError("without a switch nothing is computed")
 
 
-def _about(done: MigrationOutcome) -> dict[str, Any]:
-    return asdict(done) if done.difference else {"batch_id": done.batch_id}
+def _report_fields(outcome: MigrationOutcome) -> dict[str, Any]:
+    return asdict(outcome) if outcome.difference else {"batch_id": outcome.batch_id}
 
 
 def _late(shadow: Shadow) -> int:
@@ -192,7 +194,7 @@ def _late(shadow: Shadow) -> int:
 
 
 def preview_text(preview: MigrationPreview) -> Iterator[RenderableType]:
-    """Text about tables that were built; of a dry run also how to go on."""
+    """Text about the new tables; after a dry run also the commands that continue."""
     yield f"[bold]{preview.pipeline}[/bold]  {escape(preview.changed)}"
     difference = preview.difference
     before, after = difference.results
@@ -203,7 +205,7 @@ def preview_text(preview: MigrationPreview) -> Iterator[RenderableType]:
         then, now = ("not there" if value is None else f"{value:,}" for value in sums)
         yield f"  {escape(name):<9} {then} over all results, under the new definition {now}"
     late = counted(preview.late, "event")
-    yield f"  late      {late}: all of the past is one batch, in which no event is late"
+    yield f"  late      {late}: the whole past is one batch, in which no event is late"
     if difference.examples:
         names = [name for name in difference.examples[0] if name not in ("firing", "timing", "window_day", "change")]
         table = table_of(["", *names], title="examples, the newest windows of each kind")
@@ -213,7 +215,7 @@ def preview_text(preview: MigrationPreview) -> Iterator[RenderableType]:
     yield f"built in {escape(preview.built_in)}"
     if preview.dry_run:
         apply, delete = command_shown("migrate", *WHY), command_shown("migrate", "--undo", *WHY)
-        yield escape(f"`{apply}` goes on from here; `{delete}` deletes what was built. Nothing was switched")
+        yield escape(f"`{apply}` continues from here; `{delete}` deletes the new tables. Nothing was switched")
 
 
 def _cell(row: Mapping[str, Any], name: str) -> str:

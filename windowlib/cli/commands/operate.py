@@ -1,6 +1,6 @@
-"""The commands `windowlib restore`, `adopt`, `rollback` and `advance-watermark`: what an operator does to a pipeline.
+"""Commands `windowlib restore`, `adopt`, `rollback` and `advance-watermark`.
 
-Each shows first what it would do, asks, and records who did it and why.
+Each command first shows what it would do, asks, and records the person and the reason.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def restore(
     yes: Decide = False,
     as_json: Json = False,
 ) -> None:
-    """Take back what another program changed in the tables, so that runs go on.
+    """Undo the changes of another program to the tables, so that runs continue.
 
-    A run stops where another program has changed a table (a DELETE, an UPDATE, an overwrite). This brings those tables
-    back to what the newest batch left there; a batch that waits is published by the next run as it was prepared.
+    A run stops if another program has changed a table (a DELETE, an UPDATE, an overwrite). This command returns those
+    tables to the state that the newest batch left. A waiting batch stays prepared, and the next run publishes it.
 
     [dim]windowlib restore clicks.toml --dry-run[/dim]
     """
@@ -44,8 +44,8 @@ def restore(
     from windowlib.decisions.restore import restore as do
 
     definition = load_pipeline(pipeline)
-    if _agreed(lambda: forecast_restore(definition), dry_run, yes, reason, as_json):
-        names = _done("restoring the tables", lambda: do(definition, who, reason), as_json)
+    if _confirmed(lambda: forecast_restore(definition), dry_run, yes, reason, as_json):
+        names = _with_progress("restoring the tables", lambda: do(definition, who, reason), as_json)
         print_decision("restore", who, reason, as_json, tables=names)
 
 
@@ -57,10 +57,10 @@ def adopt(
     yes: Decide = False,
     as_json: Json = False,
 ) -> None:
-    """Keep what another program changed in the tables, and go on from there.
+    """Keep the changes of another program to the tables, and continue from there.
 
-    What the tables hold now becomes a batch of its own. A batch that is not finished is abandoned first, and the next
-    run plans it again. Look at the forecast: windowlib computes from its tables what comes next.
+    The current content of the tables becomes a batch of its own. An unfinished batch is abandoned first, and the next
+    run plans it again. Check the forecast: windowlib computes later results from these tables.
 
     [dim]windowlib adopt clicks.toml --reason "erased on request 4711" --who ann[/dim]
     """
@@ -68,8 +68,8 @@ def adopt(
     from windowlib.decisions.adopt import forecast_adopt
 
     definition = load_pipeline(pipeline)
-    if _agreed(lambda: forecast_adopt(definition), dry_run, yes, reason, as_json):
-        batch_id = _done("adopting what the tables hold", lambda: do(definition, who, reason), as_json)
+    if _confirmed(lambda: forecast_adopt(definition), dry_run, yes, reason, as_json):
+        batch_id = _with_progress("adopting the tables", lambda: do(definition, who, reason), as_json)
         print_decision("adopt", who, reason, as_json, batch_id=batch_id)
 
 
@@ -84,7 +84,7 @@ def rollback(
     yes: Decide = False,
     as_json: Json = False,
 ) -> None:
-    """Undo every batch after one: all tables, the watermark and the position in the source are as that batch left them.
+    """Undo all batches after the given one: tables, watermark and source position return to the state that it left.
 
     The next run reads the files of the undone batches again. To recompute only a range of time, use windowlib rerun.
 
@@ -94,8 +94,8 @@ def rollback(
     from windowlib.decisions.rollback import rollback as do
 
     definition = load_pipeline(pipeline)
-    if _agreed(lambda: forecast_rollback(definition, to_batch), dry_run, yes, reason, as_json):
-        batch_id = _done("rolling back", lambda: do(definition, to_batch, who, reason), as_json)
+    if _confirmed(lambda: forecast_rollback(definition, to_batch), dry_run, yes, reason, as_json):
+        batch_id = _with_progress("rolling back", lambda: do(definition, to_batch, who, reason), as_json)
         print_decision("rollback", who, reason, as_json, batch_id=batch_id, to_batch_id=to_batch)
 
 
@@ -107,7 +107,7 @@ def advance_watermark(
         typer.Option(
             "--to",
             metavar="TIME",
-            help='No event at or before it is expected any more: "2026-03-03T00:00Z".',
+            help='New watermark; no event at or before it is expected any more: "2026-03-03T00:00Z".',
             show_default=False,
         ),
     ],
@@ -116,10 +116,10 @@ def advance_watermark(
     yes: Decide = False,
     as_json: Json = False,
 ) -> None:
-    """Move the watermark by hand, where a source has fallen silent and windows must not wait for it.
+    """Move the watermark by hand, so that windows do not wait for a silent source.
 
-    A batch is planned that reads no file; the next run fires the windows that end by then. Events that come for them
-    later are late, as after any watermark. To let every source that falls silent do so, set watermark.idle_timeout.
+    The command plans a batch that reads no file. The next run fires the windows that end by the new watermark. Later
+    events of these windows are late, as after any watermark. To do this for every silence, set watermark.idle_timeout.
 
     [dim]windowlib advance-watermark clicks.toml --to 2026-03-03T00:00Z --dry-run[/dim]
     """
@@ -127,33 +127,33 @@ def advance_watermark(
     from windowlib.decisions.advance_watermark import forecast_advance
 
     definition, to_ms = load_pipeline(pipeline), time_ms("to", to)
-    if _agreed(lambda: forecast_advance(definition, to_ms), dry_run, yes, reason, as_json):
+    if _confirmed(lambda: forecast_advance(definition, to_ms), dry_run, yes, reason, as_json):
         batch_id = do(definition, to_ms, who, reason)
         print_decision("advance-watermark", who, reason, as_json, batch_id=batch_id, to_ms=to_ms)
 
 
-def _agreed(look: Callable[[], DecisionForecast], dry_run: bool, yes: bool, reason: str, as_json: bool) -> bool:
-    """Shows what would be done; whether it is to be done."""
+def _confirmed(look: Callable[[], DecisionForecast], dry_run: bool, yes: bool, reason: str, as_json: bool) -> bool:
+    """Shows the forecast and asks. Returns if the decision is to be carried out."""
     if not dry_run and not reason:
         raise InvalidSpec('need --reason "…", which the ledger keeps; --dry-run needs none, and changes nothing')
     check_can_ask(dry_run, yes)
-    forecast = _done("looking what it would do", look, as_json)
+    forecast = _with_progress("preparing the forecast", look, as_json)
     print_report(forecast, _text, as_json)
     if not (yes or dry_run):
         typer.confirm("Do this?", abort=True)
     return not dry_run
 
 
-def _done(what: str, work: Callable[[], T], as_json: bool) -> T:
-    """What `work` makes, with a line of progress."""
-    with progress(console(quiet=as_json), what):
+def _with_progress(step: str, work: Callable[[], T], as_json: bool) -> T:
+    """Runs `work` with a line of progress and returns its result."""
+    with progress(console(quiet=as_json), step):
         return work()
 
 
 def _text(forecast: DecisionForecast) -> str:
     rows = [
-        f"  {one.table:<16} {'' if one.exact else 'at most '}{one.added:,} added, {one.removed:,} removed"
-        for one in forecast.rows or ()
+        f"  {table.table:<16} {'' if table.exact else 'at most '}{table.added:,} added, {table.removed:,} removed"
+        for table in forecast.rows or ()
     ]
     if forecast.rows == ():
         rows = ["  no row of a table changes"]

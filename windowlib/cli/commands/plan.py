@@ -1,13 +1,13 @@
-"""The command `windowlib plan`."""
+"""Command `windowlib plan`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from windowlib.cli.display import not_read
+from windowlib.cli.display import left_out_sentences
 from windowlib.cli.exits import load_pipeline
-from windowlib.cli.nothing_new import wait
+from windowlib.cli.nothing_new import young_files_text
 from windowlib.cli.notifying import planning
 from windowlib.cli.options import Json, Pipeline
 from windowlib.cli.outcomes import no_text, print_report
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class UndecidedBatch:
-    """A batch that an earlier run refused: nothing was planned."""
+    """Report of a refused batch that still waits, so that nothing was planned."""
 
     batch_id: int
     waits: bool = True
 
 
 def plan(pipeline: Pipeline, as_json: Json = False) -> None:
-    """Fix what the next run will read, without running it; or say that there is nothing to do.
+    """Plan the next batch without running it, or report that there is nothing to do.
 
     [dim]windowlib plan clicks.toml[/dim]
     """
@@ -47,13 +47,13 @@ def plan(pipeline: Pipeline, as_json: Json = False) -> None:
 
 
 def plan_text(report: PlanReport) -> str:
-    """Text of a plan: the batch, then the rows that it turns away, then what changes with it."""
+    """Text of a plan: the batch, the rows that it rejects, and other changes that come with it."""
     changes = [
         f"{formula}, from this batch on: what is published stays as it is" for formula in report.formulas_changed
     ]
     sentences = [
         *_guards(report.definition),
-        *not_read(report.left_out),
+        *left_out_sentences(report.left_out),
         report.listing,
         *changes,
         *report.columns_added,
@@ -66,7 +66,7 @@ def plan_text(report: PlanReport) -> str:
 def _batch(report: PlanReport) -> str:
     definition, plan = report.definition, report.plan
     if plan is None:
-        new = wait(definition.source, report.files_waiting) if report.files_waiting else "no new file"
+        new = young_files_text(definition.source, report.files_waiting) if report.files_waiting else "no new file"
         return f"nothing to do: {new}, and no window that the watermark has passed"
     count = len(plan.files)
     files = f"{count} new {'file' if count == 1 else 'files'}" if count else "no new file, but time advances"
@@ -78,7 +78,7 @@ def _batch(report: PlanReport) -> str:
 
 
 def _guards(definition: Definition) -> list[str]:
-    """Sentences about the rows that a batch turns away, also where the definition does not say so."""
+    """Sentences about the rows that a batch rejects, including rules that the definition does not mention."""
     skew = format_duration(definition.watermark.max_future_skew_ms)
     sentences = [f"events more than {skew} ahead of the clock go to quarantine (watermark.max_future_skew)"]
     if not definition.source.event_id:
@@ -90,5 +90,5 @@ def _guards(definition: Definition) -> list[str]:
     ids = f"event ids are remembered for {format_duration(horizon_ms)} behind the watermark (source.dedup_horizon)"
     if safe_ms is None or horizon_ms < safe_ms:
         enough = "no horizon is long enough" if safe_ms is None else f"{format_duration(safe_ms)} is long enough"
-        ids += f"; an event that comes again after that is counted twice where it is not late: {enough}"
+        ids += f"; an event that comes again after that is counted twice if it is not late: {enough}"
     return [*sentences, ids]

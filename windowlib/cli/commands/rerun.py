@@ -1,4 +1,4 @@
-"""The command `windowlib rerun`, and how it and `windowlib late readmit` ask, wait and apply."""
+"""Command `windowlib rerun`, and the steps that it shares with `windowlib late readmit`: ask, wait, apply."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AppliedBefore:
-    """A dry run that a batch has applied already: nothing was changed."""
+    """Report of a dry run that a batch has already applied, so that nothing was changed."""
 
     batch_id: int
     done_already: bool = True
@@ -53,11 +53,11 @@ def rerun(
     wait: Wait = "10m",
     as_json: Json = False,
 ) -> None:
-    """Recompute the windows of a time range from what the source holds now; leave every other row as it is.
+    """Recompute the windows of a time range from the current source, and leave every other row as it is.
 
-    Sessions that cross the ends of the range are recomputed whole; late events and changed files count. The rerun is
-    one batch: it is published as a whole, or not at all. Without --dry-run, --yes or --apply it shows what would change
-    and asks. What --apply names is done once: a second time says so and changes nothing.
+    Sessions that cross an end of the range are recomputed whole; late events and changed files count. The rerun is one
+    batch, which is published as a whole or not at all. Without --dry-run, --yes or --apply the command shows what would
+    change, and asks. --apply applies a dry run once: a second time it reports this and changes nothing.
 
     [dim]windowlib rerun clicks.toml --from 2026-03-03T00:00Z --to 2026-03-04T00:00Z --dry-run[/dim]
     """
@@ -68,13 +68,13 @@ def rerun(
         return
     from windowlib.ledger.rerun_request import Rerun
 
-    asked = asked_range(definition.furthest_ahead_ms, start, end)
-    wanted = Rerun(asked.from_ms, asked.to_ms, reason, who, accept_gap=accept_gap)
+    span = asked_range(definition.furthest_ahead_ms, start, end)
+    wanted = Rerun(span.from_ms, span.to_ms, reason, who, accept_gap=accept_gap)
     ask_and_do(definition, wanted, dry_run, yes, wait, as_json)
 
 
 def ask_and_do(definition: Definition, wanted: Rerun, dry_run: bool, yes: bool, wait: str, as_json: bool) -> None:
-    """A dry run, or the rerun, or one after the other with a question between them."""
+    """Makes a dry run, or the rerun, or both with a question between them."""
     from windowlib.ledger.rerun_request import RerunRefused, check_can_rerun
 
     check_can_rerun(definition.source, definition.never_rerun, wanted)
@@ -99,13 +99,13 @@ def _preview(definition: Definition, wanted: Rerun, as_json: bool) -> Preview:
     from windowlib.runs.start import preview
 
     with progress(console(quiet=as_json)) as show:
-        found = preview(definition, wanted, show)
-    print_report(found, lambda preview: preview_text(preview, definition), as_json)
-    return found
+        result = preview(definition, wanted, show)
+    print_report(result, lambda preview: preview_text(preview, definition), as_json)
+    return result
 
 
 def preview_text(preview: Preview, definition: Definition) -> Iterator[RenderableType]:
-    """Text of a dry run: the changes as tables, and the command that applies them."""
+    """Text of a dry run: tables of the changes, and the command that applies them."""
     from windowlib.reruns.page import PAGE
     from windowlib.reruns.preview_text import NOTHING, days, facts, largest, left_out, notes, totals
     from windowlib.reruns.previews import FOLDER
@@ -130,7 +130,7 @@ def preview_text(preview: Preview, definition: Definition) -> Iterator[Renderabl
 def _table(
     title: str | None, cells: tuple[list[str], list[list[str]]], *, numbers: bool = False
 ) -> Iterator[RenderableType]:
-    """A table with its title; nothing without a row. `numbers`: all columns but the first are flush right."""
+    """Table with its title, or nothing if it has no rows. `numbers`: all columns except the first are flush right."""
     names, rows = cells
     if rows:
         table = table_of(names, names[1:] if numbers else (), title=title)
@@ -142,8 +142,8 @@ def _table(
 def _apply(definition: Definition, preview_id: str, who: str, wait: str, as_json: bool) -> None:
     from windowlib.reruns.previews import load
 
-    found = load(definition.root, preview_id)
-    _rerun(definition, replace(found.rerun.expecting(preview_id), who=who), wait, as_json)
+    saved = load(definition.root, preview_id)
+    _rerun(definition, replace(saved.rerun.expecting(preview_id), who=who), wait, as_json)
 
 
 def _rerun(definition: Definition, wanted: Rerun, wait: str, as_json: bool) -> None:
@@ -165,7 +165,7 @@ def _rerun(definition: Definition, wanted: Rerun, wait: str, as_json: bool) -> N
 
 
 def asked_range(furthest_ahead_ms: int, start: str | None, end: str | None) -> TimeRange:
-    """The range of `--from` and `--to`, half-open; raises `RerunRefused`."""
+    """Half-open range of `--from` and `--to`. Raises `RerunRefused`."""
     from windowlib.ledger.ledger import wall_clock_ms
     from windowlib.ledger.rerun_request import RerunRefused, time_range
 
@@ -179,7 +179,7 @@ def _only(option: str, reason: str, **others: object) -> None:
 
     if reason:
         raise RerunRefused(
-            f"{option} keeps the reason that its dry run was given: leave --reason out, or repeat the dry run with it"
+            f"{option} keeps the reason of its dry run: leave --reason out, or repeat the dry run with the new reason"
         )
     if any(others.values()):
-        raise RerunRefused(f"{option} does what its dry run showed: give no range and no other option with it")
+        raise RerunRefused(f"{option} applies its dry run unchanged: give no range and no other option with it")

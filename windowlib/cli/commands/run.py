@@ -1,4 +1,4 @@
-"""The command `windowlib run`."""
+"""Command `windowlib run`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import typer
 
 from windowlib.cli.batch_text import batch_text
 from windowlib.cli.display import console
-from windowlib.cli.exits import about, load_pipeline, print_error, worst
+from windowlib.cli.exits import load_pipeline, print_error, set_pipeline, worst_exit_code
 from windowlib.cli.nothing_new import nothing_new
-from windowlib.cli.notifying import keep_metrics, keep_page, notify_of, notifying
+from windowlib.cli.notifying import build_page, notify_of, notifying, update_metrics
 from windowlib.cli.options import Json, OnEngine, Pipelines, Since, Wait, duration_ms
 from windowlib.cli.outcomes import no_text, print_page, print_report, show_note
 from windowlib.cli.progress import progress
@@ -43,16 +43,16 @@ def run(
     wait: Wait = NO_WAIT,
     since: Since = None,
     report: Annotated[
-        bool, typer.Option("--report", help="Then build the page of the pipeline, too, as windowlib report does.")
+        bool, typer.Option("--report", help="Also build the page of the pipeline, as windowlib report does.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Read everything new, fire the windows that the watermark has passed, check and publish the results.
+    """Read all new input, fire the windows that the watermark has passed, check and publish the results.
 
-    When nothing is new, nothing is done. A run that was killed is finished by the next one.
+    If nothing is new and nothing is due, a run does nothing. The next run finishes a run that was killed.
 
-    Several pipelines over one source read it once, together; what stops one does not stop the others, and the exit
-    code is the worst.
+    Several pipelines over one source read it once, together. An error of one pipeline does not stop the others; the
+    exit code is that of the worst error.
 
     [dim]windowlib run clicks.toml[/dim]   or   [dim]windowlib run sessions.toml hours.toml[/dim]
     """
@@ -73,9 +73,7 @@ def run(
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much a run does, how long it waits for another one, since when it reports what others have committed, and
-    whether it builds the page.
-    """
+    """Options of a run: when it ends, how long it waits for another run, which other batches it reports, its page."""
 
     max_batches: int | None
     finish: bool
@@ -84,46 +82,47 @@ class Limits:
     report: bool
 
 
-def _run_shown(asked: RunRequest, limits: Limits, as_json: bool) -> bool:
-    """As `_run_one`; then notices are sent, and what shows the pipeline is brought up to date where the run did
-    something or failed. A run that leaves the pipeline to another one leaves that to it, too.
+def _run_shown(request: RunRequest, limits: Limits, as_json: bool) -> bool:
+    """Runs one pipeline and sends notices. Updates metrics and page if the run did something or failed.
+
+    A superseded run leaves the metrics and the page to the other run.
     """
     from windowlib.ledger.ledger import Superseded
 
     try:
-        with notifying(asked.definition, command="run"):
-            shown = _run_one(asked, limits, as_json)
+        with notifying(request.definition, command="run"):
+            shown = _run_one(request, limits, as_json)
     except Superseded:
         raise
     except Exception:
-        _show(asked, limits, as_json, failed=True)
+        _update_metrics_and_page(request, limits, as_json, failed=True)
         raise
     if shown:
-        _show(asked, limits, as_json)
+        _update_metrics_and_page(request, limits, as_json)
     return shown
 
 
-def _show(ended: RunRequest, limits: Limits, as_json: bool, *, failed: bool = False) -> None:
-    """Brings metrics up to date, and where it is asked for the page. What a run has open is as good as its end."""
+def _update_metrics_and_page(ended: RunRequest, limits: Limits, as_json: bool, *, failed: bool = False) -> None:
+    """Updates the metrics, and the page if requested. After a success the ledger of the run is current."""
     ledger = None if failed else ended.ledger
     if not limits.report:
-        keep_metrics(ended.definition, ledger)
+        update_metrics(ended.definition, ledger)
         return
     ended.say(f"building the page of {ended.definition.name}")
-    if page := keep_page(ended.definition, ledger):
+    if page := build_page(ended.definition, ledger):
         print_page(page, as_json)
 
 
-def _run_one(asked: RunRequest, limits: Limits, as_json: bool) -> bool:
-    """Runs one pipeline; whether there was a batch to report."""
+def _run_one(request: RunRequest, limits: Limits, as_json: bool) -> bool:
+    """Runs one pipeline. Returns if there was a batch to report."""
     from windowlib.ledger.rerun_request import time_ms
     from windowlib.runs.recent_batches import committed_since
     from windowlib.runs.start import run, waiting
 
-    definition = asked.definition
+    definition = request.definition
     since_ms = None if limits.since is None else time_ms("since", limits.since)
     shown: set[int] = set()
-    advised: list[str] = []  # once a run: the first such batch is the one to go back before
+    advised: list[str] = []  # once per run: the first such batch is the one to undo
 
     def show(report: BatchReport) -> None:
         if report.batch_id not in shown:
@@ -143,31 +142,31 @@ def _run_one(asked: RunRequest, limits: Limits, as_json: bool) -> bool:
         show_others(before=report.batch_id)
         show(report)
 
-    waiting(lambda: run(asked, on_batch=on_batch, max_batches=limits.max_batches), limits.wait_ms, asked.say)
+    waiting(lambda: run(request, on_batch=on_batch, max_batches=limits.max_batches), limits.wait_ms, request.say)
     show_others()
     return bool(shown)
 
 
 def _run_several(pipelines: Sequence[Path], chosen: Mapping[str, str], limits: Limits, as_json: bool) -> int:
-    """Runs those of several pipelines whose definitions can be used; the worst of all their exit codes."""
+    """Runs the pipelines whose definitions can be used. Returns the worst exit code of all."""
     from windowlib.engines.choice import check_engine
 
-    def as_asked(definition: Definition) -> Definition:
-        asked = definition.model_copy(update=chosen)
-        check_engine(asked.engine, asked.source, asked.uses)
-        return asked
+    def on_chosen_engine(definition: Definition) -> Definition:
+        adapted = definition.model_copy(update=chosen)
+        check_engine(adapted.engine, adapted.source, adapted.uses)
+        return adapted
 
-    found = load_each(pipelines, "run", as_asked)
-    for one in found.unusable:
-        print_report(one, no_text, as_json)
-    if not found.definitions:
-        return worst(found.codes)
+    loaded = load_each(pipelines, "run", on_chosen_engine)
+    for unusable in loaded.unusable:
+        print_report(unusable, no_text, as_json)
+    if not loaded.definitions:
+        return worst_exit_code(loaded.codes)
     with progress(console(quiet=as_json)) as say:
-        return worst([*found.codes, *_run_together(found.definitions, limits, as_json, say)])
+        return worst_exit_code([*loaded.codes, *_run_together(loaded.definitions, limits, as_json, say)])
 
 
 def _run_together(definitions: list[Definition], limits: Limits, as_json: bool, say: Say) -> list[int]:
-    """Runs several pipelines; the exit code of each."""
+    """Runs several pipelines and returns the exit code of each."""
     from windowlib.ledger.ledger import ApprovalPending, Superseded
     from windowlib.runs.run import RunRequest
     from windowlib.runs.start import run_together
@@ -175,16 +174,16 @@ def _run_together(definitions: list[Definition], limits: Limits, as_json: bool, 
     def on_batch(definition: Definition, report: BatchReport) -> None:
         print_report(replace(report, pipeline=definition.name), batch_text, as_json)
 
-    runs = [RunRequest.of(one, finish=limits.finish, note=show_note, say=say) for one in definitions]
+    runs = [RunRequest.of(definition, finish=limits.finish, note=show_note, say=say) for definition in definitions]
     ends = run_together(runs, on_batch=on_batch, max_batches=limits.max_batches)
     codes = []
-    for asked, end in zip(runs, ends, strict=True):
+    for request, end in zip(runs, ends, strict=True):
         name = end.definition.name
-        about(end.definition, end.definition.file)
+        set_pipeline(end.definition, end.definition.file)
         error = end.error if isinstance(end.error, Exception) else None
         notify_of(end.definition, error, is_well=end.error is None, command="run")
         if end.reports or (end.error and not isinstance(end.error, Superseded)):
-            _show(asked, limits, as_json, failed=end.error is not None)
+            _update_metrics_and_page(request, limits, as_json, failed=end.error is not None)
         codes.append(print_error(end.error, "run", name) if isinstance(end.error, Exception) else 0)
         waits = end.error.batch_id if isinstance(end.error, ApprovalPending) else None
         text = no_text if end.reports or end.error else partial(_idle_text, end.definition)
@@ -193,5 +192,5 @@ def _run_together(definitions: list[Definition], limits: Limits, as_json: bool, 
 
 
 def _idle_text(definition: Definition, end: PipelineEnd) -> str:
-    """Line about a pipeline that had nothing to do."""
+    """Line about a pipeline without new input."""
     return f"{end.pipeline}  {nothing_new(definition)}"

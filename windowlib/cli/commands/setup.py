@@ -1,4 +1,4 @@
-"""The command `windowlib setup`: what a run on this machine can use, and pip does not bring."""
+"""Command `windowlib setup`, which prepares what pip does not install: JARs and a class archive."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ def setup(
         bool, typer.Option("--check", help="Change nothing: fail if a JAR is missing or is not the locked one.")
     ] = False,
     archive: Annotated[
-        bool, typer.Option("--archive", help="Archive the classes that Spark loads, too: half a minute or more.")
+        bool,
+        typer.Option("--archive", help="Also archive the classes that Spark loads, which takes half a minute or more."),
     ] = False,
     ivy_settings: Annotated[
         Path | None,
@@ -32,9 +33,9 @@ def setup(
 ) -> None:
     """Look for Java and fetch JARs for Spark; with --archive also archive the classes that Spark loads.
 
-    With the JARs Spark writes files faster on this machine and reads Delta tables itself. The archive saves each
-    run some seconds; make it on a machine that runs often. Running the command again does nothing. All of it goes
-    into the cache folder: the user's, or the one that [b]WINDOWLIB_CACHE[/b] names. Runs work without it, but more
+    With the JARs Spark writes files faster on this machine and can read Delta tables itself. The archive saves some
+    seconds of each run: make it on a machine that runs often. Repeating the command changes nothing. All files go into
+    the cache folder of the user, or into the folder that [b]WINDOWLIB_CACHE[/b] names. Runs work without them, but more
     slowly.
 
     [dim]windowlib setup[/dim]   or   [dim]windowlib setup --archive[/dim]
@@ -49,14 +50,14 @@ def setup(
 
 def _jars(check: bool, ivy_settings: Path | None) -> str:
     from windowlib.engines import jars
-    from windowlib.engines.cache import cache_folder, made_cache_folder
+    from windowlib.engines.cache import cache_folder, writable_cache_folder
     from windowlib.engines.setup_jars import fetch
 
     folder, wanted = cache_folder(), jars.locked()
     if check or jars.present(folder, wanted):
         jars.check(folder, wanted)
         return f"JARs: {len(wanted)} in {folder}, all as locked"
-    made_cache_folder()
+    writable_cache_folder()
     typer.echo(f"fetching {len(wanted)} JARs (14 MB, half a minute) ...")
     with progress(console(), "fetching JARs"):
         fetch(folder, wanted, ivy_settings)
@@ -77,5 +78,5 @@ def _class_archive(check: bool) -> str:
     with progress(console(), "making the class archive"):
         try:
             return f"class archive: made as {setup_cds.make()}"
-        except setup_cds.NoArchive as error:  # no run depends on it
+        except setup_cds.NoArchive as error:  # runs do not need the archive
             return f"class archive: {error}; Spark starts more slowly"

@@ -1,4 +1,4 @@
-"""The command `windowlib test`: the scenarios of a pipeline."""
+"""Command `windowlib test`, which runs the scenarios of a pipeline."""
 
 from __future__ import annotations
 
@@ -28,23 +28,25 @@ def test(
         list[Path] | None,
         typer.Argument(
             metavar="[SCENARIO.toml...]",
-            help="The scenarios; without any, those of the folder PIPELINE.scenarios next to the definition.",
+            help="The scenarios. Default: those in the folder PIPELINE.scenarios next to the definition.",
             show_default=False,
         ),
     ] = None,
-    show: Annotated[bool, typer.Option("--show", help="Print what each step gave, as it is written there.")] = False,
+    show: Annotated[
+        bool, typer.Option("--show", help="Print the outcome of each step in the format of scenarios.")
+    ] = False,
     engine: Annotated[
         EngineChoice | None,
         typer.Option(
-            help="What computes them; without it [b]sail[/b] in this process, where it can, else [b]spark[/b].",
+            help="Engine of the scenarios. Default: [b]sail[/b] in this process if it can, otherwise [b]spark[/b].",
             show_default=False,
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Try the definition on scenarios: events step by step, and what must fire, be late and stay in flight.
+    """Test the definition with scenarios: events step by step, and what must fire, be late and stay in flight.
 
-    Each runs the pipeline as it is, in a temporary folder: its own tables and files are not touched.
+    Each scenario runs the pipeline in a temporary folder. The pipeline's own tables and files stay as they are.
 
     [dim]windowlib test clicks.toml[/dim]   or   [dim]windowlib test clicks.toml --show one.toml[/dim]
     """
@@ -59,11 +61,11 @@ def test(
         wrong += not tested.passed
         print_report(tested, lambda outcome: scenario_text(outcome, show), as_json)
     if wrong:
-        raise WindowsDiffer(f"{wrong} of {counted(len(scenarios), 'scenario')} gave something else")
+        raise WindowsDiffer(f"{wrong} of {counted(len(scenarios), 'scenario')} failed")
 
 
 def _tried(definition: Definition, engine: EngineChoice | None) -> Definition:
-    """The definition on the engine of its scenarios, and on this machine."""
+    """Definition with the engine of its scenarios, on this machine."""
     from windowlib.engines.choice import quickest_engine
 
     source = definition.source.model_copy(update={"format": "parquet"})
@@ -76,16 +78,16 @@ def _tried(definition: Definition, engine: EngineChoice | None) -> Definition:
 
 def _scenarios_of(pipeline: Path) -> list[Path]:
     folder = pipeline.with_suffix(".scenarios")
-    if found := sorted(folder.glob("*.toml")):
-        return found
-    raise InvalidSpec(f"{folder}: no scenarios there; write one (docs/guides/test.md says how), or give a file")
+    if files := sorted(folder.glob("*.toml")):
+        return files
+    raise InvalidSpec(f"{folder} has no scenarios: write one (docs/guides/test.md says how), or name a file")
 
 
 # -- on the screen -------------------------------------------------------------------------------------------------
 
 
 def scenario_text(tested: ScenarioOutcome, show: bool) -> Iterator[str]:
-    """A line for the scenario, and what its steps gave where that is wrong, or where that is asked for."""
+    """Line about the scenario, then the differences of its steps. With `show` also the outcome of each step."""
     outcome = "[green]passed[/green]" if tested.passed else "[bold red]failed[/bold red]"
     yield f"{outcome}  {escape(tested.name)}  ({escape(tested.file)}, {counted(len(tested.steps), 'step')})"
     for number, step in enumerate(tested.steps, start=1):
@@ -113,7 +115,7 @@ def _as_written(step: StepOutcome) -> Iterator[str]:
 
 
 def in_toml(value: Any) -> str:
-    """A value as it may stand in TOML; what is null is left out.
+    """Value in TOML, without the null values of a dictionary.
 
     >>> in_toml({"user": "ann", "at": datetime(2026, 3, 2, 9), "gone": None, "n": [1, True]})
     '{ user = "ann", at = 2026-03-02T09:00:00, n = [1, true] }'
@@ -128,7 +130,7 @@ def in_toml(value: Any) -> str:
         case list():
             return f"[{', '.join(map(in_toml, value))}]"
         case dict():
-            cells = [f"{_key(name)} = {in_toml(of)}" for name, of in value.items() if of is not None]
+            cells = [f"{_key(name)} = {in_toml(cell)}" for name, cell in value.items() if cell is not None]
             return f"{{ {', '.join(cells)} }}"
     return json.dumps(str(value), ensure_ascii=False)
 

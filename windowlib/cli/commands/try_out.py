@@ -1,4 +1,4 @@
-"""The commands `windowlib demo` and `windowlib replay`."""
+"""Commands `windowlib demo` and `windowlib replay`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from windowlib.model.errors import InvalidSpec
 
 
 class Replayer(StrEnum):
-    """What replays a recording."""
+    """Implementation that replays a recording."""
 
     REFERENCE = "reference"
     SPARK = "spark"
@@ -27,21 +27,21 @@ def demo(
         Path | None,
         typer.Argument(metavar="[FOLDER]", help="Your own files instead of generated ones.", show_default=False),
     ] = None,
-    folder: Annotated[Path, typer.Option(help="Where everything is put.")] = Path("demo"),
-    key: Annotated[str | None, typer.Option(help="Own files: the key's column.", show_default=False)] = None,
+    folder: Annotated[Path, typer.Option(help="Folder for all files.")] = Path("demo"),
+    key: Annotated[str | None, typer.Option(help="Key column of your own files.", show_default=False)] = None,
     timestamp: Annotated[
-        str | None, typer.Option(help="Own files: the event time's column.", show_default=False)
+        str | None, typer.Option(help="Event time column of your own files.", show_default=False)
     ] = None,
     engine: Annotated[
         EngineChoice | None,
         typer.Option(
-            help="The engine of both pipelines. Without it sessions run on [b]spark[/b] and sliding windows on"
-            " [b]sail[/b], which needs no Java; own files on [b]spark[/b].",
+            help="Engine of both pipelines. Default: [b]spark[/b] for sessions and own files, [b]sail[/b], which needs"
+            " no Java, for sliding windows.",
             show_default=False,
         ),
     ] = None,
 ) -> None:
-    """Run two pipelines over a million generated events, file by file, and compare the results with the known truth.
+    """Run two pipelines over a million generated events, file by file, and compare the results with the truth.
 
     [dim]windowlib demo[/dim]   or, over files of your own:   [dim]windowlib demo logs/ --timestamp at --key user[/dim]
     """
@@ -56,7 +56,7 @@ def demo(
     if data:
         demo_own_data(stage, data, key, timestamp)
     elif not play(stage):
-        raise RuntimeError("the results differ from the truth; the table above says where")
+        raise RuntimeError("the results differ from the truth; the table above shows the differences")
 
 
 def replay(
@@ -64,9 +64,9 @@ def replay(
         Path, typer.Argument(metavar="FILE.json", help="Scenarios, or with --batches a recording.", show_default=False)
     ],
     batches: Annotated[bool, typer.Option("--batches", help="The file is a recording of batches.")] = False,
-    engine: Annotated[Replayer, typer.Option(help="What computes it.")] = Replayer.REFERENCE,
+    engine: Annotated[Replayer, typer.Option(help="Implementation that computes it.")] = Replayer.REFERENCE,
 ) -> None:
-    """Say what would happen: run scenarios, or batches of events; print what fires, is late, and stays in flight.
+    """Run scenarios, or batches of events, and print what fires, is late, and stays in flight.
 
     [dim]windowlib replay --batches --engine spark recording.json[/dim]
     """

@@ -1,4 +1,4 @@
-"""The command `windowlib verify`."""
+"""Command `windowlib verify`."""
 
 from __future__ import annotations
 
@@ -31,13 +31,15 @@ BOUNDS = ("window_start_ms", "window_end_ms")
 Last = Annotated[
     str | None,
     typer.Option(
-        metavar="DURATION", help='Only windows that end in the "1d" before the watermark, or later.', show_default=False
+        metavar="DURATION",
+        help='Only windows that end at most this long before the watermark: "1d".',
+        show_default=False,
     ),
 ]
-Sample = Annotated[float, typer.Option(metavar="SHARE", help="Of so many keys: 0.01 for one in a hundred.")]
+Sample = Annotated[float, typer.Option(metavar="SHARE", help="Share of the keys to verify: 0.01 for one in a hundred.")]
 Seed = Annotated[
     int | None,
-    typer.Option(help="Which keys are in the sample; otherwise others after each batch.", show_default=False),
+    typer.Option(help="Number that selects the keys of the sample. Default: the newest batch.", show_default=False),
 ]
 
 
@@ -51,18 +53,18 @@ def verify(
     engine: OnEngine = None,
     as_json: Json = False,
 ) -> None:
-    """Recompute the windows from the source, in plain batch, and compare them with the tables, as of the newest run.
+    """Recompute the windows from the source in plain batch, and compare them with the tables as of the newest run.
 
-    Rows of results and open_windows that are missing, unexpected or different are listed, and events that late_events
-    lacks. None of them is changed; the outcome is kept for windowlib status. What cannot be compared is said; where
-    nothing can be, the command fails.
+    The command lists rows of results and open_windows that are missing, unexpected or different, and events that
+    late_events lacks. It changes no row, and keeps the outcome for windowlib status. It says what it cannot compare,
+    and fails if it can compare nothing.
 
     [dim]windowlib verify clicks.toml[/dim]   or   [dim]windowlib verify clicks.toml --last 1d --sample 0.01[/dim]
     """
     from windowlib.inspection.lineage.cuts import cut
     from windowlib.inspection.verify.asked import VerifyRequest
     from windowlib.inspection.verify.verify import check_can_verify
-    from windowlib.inspection.verify.verify import verify as look
+    from windowlib.inspection.verify.verify import verify as do
     from windowlib.ledger.ledger import wall_clock_ms
     from windowlib.runs.start import with_spark
 
@@ -70,36 +72,36 @@ def verify(
     check_can_verify(definition, VerifyRequest(sample=sample))
     with notifying(definition, lambda: False):
         newest = cut(definition).batch.batch_id
-        asked = VerifyRequest(_span(definition, start, end, last), sample, newest if seed is None else seed)
-        check_can_verify(definition, asked)
+        request = VerifyRequest(_span(definition, start, end, last), sample, newest if seed is None else seed)
+        check_can_verify(definition, request)
         _check_not_edited(definition)
-        with progress(console(quiet=as_json)) as show:
-            found = with_spark(definition, "verify", lambda spark: look(definition, asked, spark, wall_clock_ms), show)
-        _keep(definition.root, found)
-        print_report(found, verified_text, as_json)
-        if found.differs:
-            raise WindowsDiffer(f"{definition.name} is not what its source says: {_differing(found)}")
-    _require_compared(found)
+        with progress(console(quiet=as_json)) as say:
+            report = with_spark(definition, "verify", lambda spark: do(definition, request, spark, wall_clock_ms), say)
+        _keep(definition.root, report)
+        print_report(report, verified_text, as_json)
+        if report.differs:
+            raise WindowsDiffer(f"{definition.name} differs from its source: {_differing(report)}")
+    _require_compared(report)
 
 
-def _require_compared(found: VerifyReport) -> None:
+def _require_compared(report: VerifyReport) -> None:
     """Raises `CannotLook` if no window was compared."""
     from windowlib.publication.key import CannotLook
 
-    if found.found_nothing_to_compare:
-        raise CannotLook(f"nothing was compared: no window of {found.pipeline} that was asked for can be read")
+    if report.found_nothing_to_compare:
+        raise CannotLook(f"nothing was compared: no window of {report.pipeline} in the request can be read")
 
 
 def _check_not_edited(definition: Definition) -> None:
-    """Raises `StateMismatch` as the comparison would, before an engine starts."""
+    """Raises the `StateMismatch` of the comparison before an engine starts."""
     from windowlib.batches.may_run import check_fingerprint
     from windowlib.batches.planning import ledger_of
 
     check_fingerprint(definition, ledger_of(definition).state().commit)
 
 
-def _keep(root: Path, found: VerifyReport) -> None:
-    """Keeps the outcome for `windowlib status`; a warehouse that takes no file is verified anyway."""
+def _keep(root: Path, report: VerifyReport) -> None:
+    """Keeps the outcome for `windowlib status`. Failure to write it is only a note."""
     from deltalake.exceptions import DeltaError
 
     from windowlib.delta.log_writing import RefusedCommit
@@ -107,9 +109,9 @@ def _keep(root: Path, found: VerifyReport) -> None:
     from windowlib.ledger.verifications import keep
 
     try:
-        keep(root, verification(found, datetime.now(UTC)))
+        keep(root, verification(report, datetime.now(UTC)))
     except (OSError, DeltaError, RefusedCommit) as error:
-        show_note(f"this outcome is not kept for `windowlib status`: {error}")
+        show_note(f"the outcome could not be saved for `windowlib status`: {error}")
 
 
 def _span(definition: Definition, start: str | None, end: str | None, last: str | None) -> TimeRange | None:
@@ -120,40 +122,41 @@ def _span(definition: Definition, start: str | None, end: str | None, last: str 
     if last is None:
         return asked_range(start, end) if start or end else None
     if start or end:
-        raise CannotLook("--last is a range of its own: leave out --from and --to")
+        raise CannotLook("--last cannot be combined with --from and --to: leave one of them out")
     return newest_windows(cut(definition), duration_ms("--last", last))
 
 
-def verified_text(found: VerifyReport) -> Iterator[RenderableType]:
-    """What was compared, the differences as a table, and what was not compared."""
+def verified_text(report: VerifyReport) -> Iterator[RenderableType]:
+    """Lines about the comparison: what was compared, what was not, and a table of the differences."""
     from windowlib.inspection.lineage.cuts import EVER
 
-    compared = ", ".join(f"{counted(rows, 'row')} of {table}" for table, rows in found.compared.items())
-    yield f"[bold]{escape(found.pipeline)}[/bold]  as of batch {found.batch_id}"
+    compared = ", ".join(f"{counted(rows, 'row')} of {table}" for table, rows in report.compared.items())
+    yield f"[bold]{escape(report.pipeline)}[/bold]  as of batch {report.batch_id}"
     yield f"  compared      {compared}"
-    if found.from_ms is not None and found.to_ms is not None:
-        until = f"to {instant(found.to_ms)}" if found.to_ms < EVER.to_ms else "and later"
-        yield f"  windows       that meet {instant(found.from_ms)} {until}"
-    if found.sample < 1:
-        yield f"  keys          a share of {found.sample:g} (--sample {found.sample:g} --seed {found.seed})"
-    yield f"  read          {counted(found.files, 'file')} with {counted(found.rows_read, 'row')}"
-    for sentence in found.not_compared:
+    if report.from_ms is not None and report.to_ms is not None:
+        until = f"to {instant(report.to_ms)}" if report.to_ms < EVER.to_ms else "and later"
+        yield f"  windows       that meet {instant(report.from_ms)} {until}"
+    if report.sample < 1:
+        yield f"  keys          a share of {report.sample:g} (--sample {report.sample:g} --seed {report.seed})"
+    yield f"  read          {counted(report.files, 'file')} with {counted(report.rows_read, 'row')}"
+    for sentence in report.not_compared:
         yield f"  not compared  {escape(sentence)}"
-    if not found.differs:
-        if not found.found_nothing_to_compare:
+    if not report.differs:
+        if not report.found_nothing_to_compare:
             yield "no difference"
         return
     table = table_of(["", "table", "key", "window (UTC)", "column", "should be", "is"])
-    for one in found.differences[:ROWS_SHOWN]:
-        table.add_row(*map(escape, _cells(one)))
+    for finding in report.differences[:ROWS_SHOWN]:
+        table.add_row(*map(escape, _cells(finding)))
     yield table
-    if len(found.differences) > ROWS_SHOWN:
+    if len(report.differences) > ROWS_SHOWN:
         yield f"the first {ROWS_SHOWN} are shown (--json for more)"
 
 
-def _cells(one: VerifyFinding) -> list[str]:
-    key = ", ".join(map(str, one.key.values()))
-    return [one.kind, one.table, key, _window(one.window), one.column or "", _value(one.expected), _value(one.found)]
+def _cells(finding: VerifyFinding) -> list[str]:
+    key = ", ".join(map(str, finding.key.values()))
+    values = (_value(finding.expected), _value(finding.found))
+    return [finding.kind, finding.table, key, _window(finding.window), finding.column or "", *values]
 
 
 def _window(window: Mapping[str, Any]) -> str:
@@ -175,5 +178,5 @@ def _value(value: Any) -> str:
     return "" if value is None else readable(value)
 
 
-def _differing(found: VerifyReport) -> str:
-    return ", ".join(f"{counted(rows, 'difference')} in {table}" for table, rows in found.differing.items())
+def _differing(report: VerifyReport) -> str:
+    return ", ".join(f"{counted(rows, 'difference')} in {table}" for table, rows in report.differing.items())
