@@ -25,7 +25,7 @@ from windowlib.delta import log
 from windowlib.erasure.certificates import certificates
 from windowlib.erasure.forget import ForgetRefused, NothingToForget, forecast, forget
 from windowlib.inspection.lineage.explain_window import explain_window
-from windowlib.inspection.verify.asked import VerifyRequest
+from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.ledger import lease
 from windowlib.ledger.ledger import Rejected, Superseded
@@ -176,7 +176,7 @@ def test_half_erased_a_key_is_left_out_of_what_is_compared(spark: SparkSession, 
     for _ in range(2):
         half = verify(definition, VerifyRequest(), spark, clock)
         assert half.differing == {}
-        assert "1 key whose erasure is not finished: `windowlib status` says how to go on" in half.not_compared
+        assert "1 key with an unfinished erasure: `windowlib status` shows the next step" in half.not_compared
         arrive(folder, 4, events(4))
         advance(definition, lambda: spark, clock=clock)
     forget(definition, lambda: spark, asked())
