@@ -41,7 +41,7 @@ from windowlib.ledger.history import commits_of
 from windowlib.ledger.ledger import Clock, Ledger, wall_clock_ms
 from windowlib.ledger.rows import Commit, LedgerState
 from windowlib.maintenance.maintain import maintain
-from windowlib.migrations.batch import stands
+from windowlib.migrations.batch import newest_snapshot
 from windowlib.migrations.files import PipelineSnapshot
 from windowlib.model.errors import WindowError
 from windowlib.plans.erased import is_hashable
@@ -230,7 +230,7 @@ def _forgotten(
 ) -> Erasure:
     ledger, batch_id = pipeline.ledger, pipeline.state.last_batch_id + 1
     attempt = pipeline.attempt(batch_id)
-    here, removals = stands(pipeline), list[DataFile]()
+    here, removals = newest_snapshot(pipeline), list[DataFile]()
     looked = _look(_Place(definition, here, pipeline.commit), key, spark, asked, attempt)
 
     def discard() -> None:
