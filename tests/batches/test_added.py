@@ -39,7 +39,7 @@ from windowlib.delta.table_change import FileChange
 from windowlib.delta.tables import Table
 from windowlib.erasure.forget import ForgetRequest, forget
 from windowlib.inspection.lineage.explain_window import explain_window
-from windowlib.inspection.verify.asked import VerifyRequest
+from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.ledger import lease
 from windowlib.ledger.rerun_request import Rerun
@@ -401,7 +401,7 @@ def test_explain_says_what_a_result_lacks(spark: SparkSession, tmp_path: Path) -
     arrive(tmp_path, 2, events(100))
     run(definition, spark)
     fills = ", and a rerun fills it"
-    since = f"most is null: it was added with batch 2; a window whose events all came from batch 2 on has it{fills}"
+    since = f"most is null: it was added with batch 2; windows whose events all came from batch 2 on have it{fills}"
     [window] = explain_window(definition, ["a"], START_MS).windows
     assert window.notes == [since, f"mean is null: it was added with batch 2; later results have it{fills}"]
     [window] = explain_window(definition, ["a"], START_MS + 50 * MINUTE_MS).windows

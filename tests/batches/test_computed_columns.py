@@ -11,7 +11,7 @@ from tests.support.clicks import CLICKS, START_MS, clicks, clock
 from windowlib.contract.result_tables import COMPUTED
 from windowlib.definition.instants import time_of
 from windowlib.inspection.lineage.explain_window import explain_window
-from windowlib.inspection.verify.asked import VerifyRequest
+from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.ledger.rerun_request import Rerun
 from windowlib.publication.readers import read_table

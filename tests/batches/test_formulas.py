@@ -15,7 +15,7 @@ from windowlib.batches.may_run import formulas_changed
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.cli.main import app
 from windowlib.definition.definition import Definition
-from windowlib.inspection.verify.asked import VerifyRequest
+from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.ledger.rerun_request import Rerun
 from windowlib.model.errors import StateMismatch, WindowError

@@ -25,7 +25,7 @@ from windowlib.decisions.rollback import rollback
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import SINCE, WINDOW, continues, is_of
 from windowlib.inspection.lineage.explain_window import explain_window
-from windowlib.inspection.verify.asked import VerifyRequest
+from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.ledger.rerun_request import Rerun
 from windowlib.migrations.shadow import NothingToMigrate, check_can_migrate

@@ -429,7 +429,7 @@ def test_explain_plan_says_how_windows_are_computed(tmp_path: Path, window: str,
     assert any("without a key" in note for note in found["notes"])
     shown = call("explain-plan", file).stdout
     assert slices in shown
-    assert "windows of event time" in shown
+    assert "the windows use event time" in shown
 
 
 def test_read_refuses_unknown_tables_and_endings(pipeline: Path) -> None:

@@ -16,7 +16,7 @@ from windowlib.decisions.forecast import NothingToDo
 from windowlib.decisions.rollback import forecast_rollback, rollback
 from windowlib.decisions.verdicts import abandon
 from windowlib.definition.definition import Definition
-from windowlib.inspection.verify.asked import VerifyRequest
+from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.model.errors import InvalidSpec, StateMismatch
 from windowlib.publication.readers import read_table

@@ -25,7 +25,7 @@ def asked(**more: Any) -> ForgetRequest:
 
 
 def maintain_all(definition: Definition) -> None:
-    """Maintenance until nothing from before the erasure is kept."""
+    """Runs maintenance until nothing from before the erasure is kept."""
     late = definition.model_copy(
         update={"retention": definition.retention.model_copy(update={"cuts": RetentionPeriod(batches=1)})}
     )
@@ -36,7 +36,7 @@ def maintain_all(definition: Definition) -> None:
 
 
 def check_only_new(definition: Definition) -> None:
-    """No table has an event of the key up to the erasure, nor a trace of one."""
+    """Checks that no table has an event of the key from before the erasure, or a trace of one."""
     for name in COMMIT_ORDER:
         for row in read_table(definition, name).to_pylist():
             assert USER not in str(row) or row.get("cause") == "forget" or _newest_ms(row) > clock(), name

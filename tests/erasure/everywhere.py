@@ -1,4 +1,4 @@
-"""Looks for a key in all that lies in a pipeline's folder, as a reader would who has only the files."""
+"""Search for a key in all files of a pipeline's folder."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _words(path: Path) -> set[str]:
 
 
 def _split(value: Any) -> Iterator[str]:
-    """All words in a value, however deep: what JSON is written in texts is parsed, too."""
+    """All words in a nested value. JSON inside texts is parsed too."""
     match value:
         case dict():
             for key, one in value.items():

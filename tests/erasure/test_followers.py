@@ -1,4 +1,4 @@
-"""What those who follow `result_changes` get of an erased key, wherever they are."""
+"""Rows of an erased key that consumers of `result_changes` get, at any position."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from windowlib.publication.readers import read_table, snapshot
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 
 
-def test_one_who_has_not_seen_that_a_result_was_removed_gets_it_as_removed(spark: SparkSession, folder: Path) -> None:
-    """Of the key, batches 2 and 3 put merged sessions in the place of published ones, and their rows are erased."""
+def test_a_lagging_consumer_gets_removal_rows_for_results_removed_earlier(spark: SparkSession, folder: Path) -> None:
+    """Batches 2 and 3 replaced published sessions of the key by merged ones; the erasure removes these rows."""
     definition = clicks(folder, 0)
     changes = read_table(definition, "result_changes").to_pylist()
     gone = {row["batch_id"] for row in changes if row["user"] == USER and row["change"] == "removed"}
@@ -34,7 +34,7 @@ def test_one_who_has_not_seen_that_a_result_was_removed_gets_it_as_removed(spark
 
 
 def cuts(definition: Definition) -> dict[int, list[dict[str, Any]]]:
-    """The rows of `results` as each batch has left them."""
+    """The rows of `results` after each batch."""
     tables = ledger_of(definition).tables
     return {
         commit.batch_id: snapshot(tables["results"], commit.versions["results"]).to_pylist()
@@ -44,7 +44,7 @@ def cuts(definition: Definition) -> dict[int, list[dict[str, Any]]]:
 
 
 def followed(definition: Definition, before: Iterable[dict[str, Any]], after: int) -> set[tuple[Any, ...]]:
-    """The windows that one has who had those of `before` after a batch, and has read the changes since."""
+    """Windows of a consumer that had `before` after a batch and has applied the changes since."""
     held = {bounds(row): row for row in before}
     changes = read_table(definition, "result_changes").to_pylist()
     apply_changes(held, (row for row in changes if row["batch_id"] > after), bounds)

@@ -1,4 +1,4 @@
-"""A key erased: out of every table and every file, whatever is computed later, and nothing else with it."""
+"""Erasure of a key from every table and file. Other keys stay, and later batches do not bring the key back."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from windowlib.delta import log
 from windowlib.erasure.certificates import certificates
 from windowlib.erasure.forget import ForgetRefused, NothingToForget, forecast, forget
 from windowlib.inspection.lineage.explain_window import explain_window
-from windowlib.inspection.verify.asked import VerifyRequest
+from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.ledger import lease
 from windowlib.ledger.ledger import Rejected, Superseded
@@ -51,7 +51,7 @@ ASKED = MigrationRequest("ann", "sessions were cut too early", clock)
 
 
 def of_others(definition: Definition, table: str) -> list[str]:
-    """The rows of a table that are of other keys, without those that report erasures."""
+    """Rows of other keys in a table, without rows that report erasures."""
     rows = read_table(definition, table).to_pylist()
     return sorted(str(row) for row in rows if USER not in str(row) and row.get("cause") != "forget")
 
@@ -61,7 +61,7 @@ def all_others(definition: Definition) -> dict[str, list[str]]:
     return {name: of_others(definition, name) for name in names}
 
 
-def test_it_is_out_of_every_table_and_the_others_stay(spark: SparkSession, folder: Path) -> None:
+def test_forget_removes_the_key_from_every_table_and_keeps_other_keys(spark: SparkSession, folder: Path) -> None:
     definition = clicks(folder, 0)
     before = all_others(definition)
     held = places(definition.root, USER)
@@ -90,7 +90,7 @@ def test_it_is_out_of_every_table_and_the_others_stay(spark: SparkSession, folde
 
 
 def check_a_stream_gets_nothing_else(definition: Definition) -> None:
-    """Of the newest commit to `result_changes`, only the files of removals are news to a stream over the table."""
+    """Checks that a stream reads only removal rows from the newest commit to `result_changes`."""
     table = ledger_of(definition).tables["result_changes"]
     newest = table.version()
     assert newest is not None
@@ -100,7 +100,7 @@ def check_a_stream_gets_nothing_else(definition: Definition) -> None:
 
 
 @pytest.mark.long("the ledger's row of such a rerun loses the key in test_in_words, in make test")
-def test_whose_late_events_were_readmitted_by_key_is_out_of_the_ledger_too(spark: SparkSession, folder: Path) -> None:
+def test_forget_removes_the_key_from_rerun_rows_in_the_ledger(spark: SparkSession, folder: Path) -> None:
     definition = clicks(folder, 0)
     mine = Rerun(START_MS, START_MS + 48 * HOUR_MS, "they called", "ann", late_only=True, key=(USER,))
     [report] = advance(definition, lambda: spark, clock=clock, rerun=mine)
@@ -120,7 +120,7 @@ def later() -> int:
     return clock() + 24 * HOUR_MS
 
 
-def test_no_batch_brings_it_back_and_later_events_count(spark: SparkSession, folder: Path) -> None:
+def test_no_batch_brings_the_key_back_and_later_events_count(spark: SparkSession, folder: Path) -> None:
     definition, century = clicks(folder, 0), clock() + 876_000 * HOUR_MS
     future = {"id": "future", "user": USER, "at_ms": century, "value": 1}
     arrive(folder, 4, [future])
@@ -143,7 +143,7 @@ def test_no_batch_brings_it_back_and_later_events_count(spark: SparkSession, fol
 
 
 @pytest.mark.long("a rerun reads the same files by the same rule, in make test")
-def test_a_migration_does_not_bring_it_back(spark: SparkSession, folder: Path) -> None:
+def test_a_migration_does_not_bring_the_key_back(spark: SparkSession, folder: Path) -> None:
     new = clicks(folder, 0, GAP)
     shadow = build(new, lambda: spark, ASKED)  # holds the key, and is given up
     old = clicks(folder, 0)
@@ -167,7 +167,7 @@ OFTEN = ("commit:results",)
 RARELY = pytest.mark.long("in make test it is killed between tables, and tests/world/schedules kills it at each step")
 
 
-def test_half_erased_a_key_is_left_out_of_what_is_compared(spark: SparkSession, folder: Path) -> None:
+def test_verify_leaves_out_a_half_erased_key(spark: SparkSession, folder: Path) -> None:
     definition = clicks(folder, 0)
     whole = verify(definition, VerifyRequest(), spark, clock)
     with stopped("ledger:prepare"):
@@ -176,7 +176,7 @@ def test_half_erased_a_key_is_left_out_of_what_is_compared(spark: SparkSession, 
     for _ in range(2):
         half = verify(definition, VerifyRequest(), spark, clock)
         assert half.differing == {}
-        assert "1 key whose erasure is not finished: `windowlib status` says how to go on" in half.not_compared
+        assert "1 key with an unfinished erasure: `windowlib status` shows the next step" in half.not_compared
         arrive(folder, 4, events(4))
         advance(definition, lambda: spark, clock=clock)
     forget(definition, lambda: spark, asked())
@@ -208,7 +208,7 @@ def test_killed_it_is_finished(spark: SparkSession, folder: Path, step: str) -> 
 
 @pytest.mark.long("a maintenance by itself is killed at each step in make test, and an erasure too")
 @pytest.mark.parametrize("step", ["row:erasures", "row:maintenance"])
-def test_killed_while_it_gives_up_old_cuts_it_is_finished(spark: SparkSession, folder: Path, step: str) -> None:
+def test_an_erasure_killed_while_it_deletes_old_cuts_is_finished(spark: SparkSession, folder: Path, step: str) -> None:
     definition = clicks(folder, 0)
     with stopped(step):
         forget(definition, lambda: spark, asked(now=True))
@@ -227,7 +227,7 @@ results_suite = "own.json"
 
 
 @pytest.mark.long("each place where a key stands in words is looked at by itself, in make test")
-def test_a_refused_batch_has_named_it_in_many_places(spark: SparkSession, tmp_path: Path) -> None:
+def test_forget_removes_a_key_that_a_refused_batch_named_in_many_places(spark: SparkSession, tmp_path: Path) -> None:
     users = {
         "type": "expect_column_values_to_be_in_set",
         "kwargs": {"column": "user", "value_set": [f"u{n}" for n in range(8) if f"u{n}" != USER]},
@@ -249,7 +249,7 @@ def test_a_refused_batch_has_named_it_in_many_places(spark: SparkSession, tmp_pa
     assert places(definition.root, USER) == []
 
 
-def test_at_once_no_file_of_before_is_left(spark: SparkSession, folder: Path) -> None:
+def test_forget_now_deletes_every_older_file(spark: SparkSession, folder: Path) -> None:
     definition = clicks(folder, 0)
     assert forecast(definition, lambda: spark, asked(now=True)).cuts_lost == [1, 2, 3]
     made = forget(definition, lambda: spark, asked(now=True))
@@ -264,9 +264,7 @@ def test_at_once_no_file_of_before_is_left(spark: SparkSession, folder: Path) ->
     check_only_new(definition)
 
 
-def test_a_key_that_is_nowhere_is_refused_though_a_dry_run_is_kept_and_one_that_is_only_there_is_not(
-    spark: SparkSession, folder: Path
-) -> None:
+def test_an_unknown_key_is_refused_and_a_key_only_in_a_dry_run_is_erased(spark: SparkSession, folder: Path) -> None:
     definition = clicks(folder, 0)
     dry_run(definition, Rerun(START_MS, START_MS + 6 * HOUR_MS, "a test", "ann"), clock).preview(spark)
     before = tables(definition)
@@ -280,18 +278,22 @@ def test_a_key_that_is_nowhere_is_refused_though_a_dry_run_is_kept_and_one_that_
     assert not (definition.root / FOLDER).exists()
 
 
-def test_what_cannot_be_erased_is_said(spark: SparkSession, folder: Path) -> None:
+def test_keys_that_cannot_be_erased_are_refused(spark: SparkSession, folder: Path) -> None:
     definition = clicks(folder, 0)
     for mistake, raised, said in (
         (asked(key=["eve"]), NothingToForget, "neither the tables nor the source hold the key eve"),
         (asked(key=[]), CannotLook, "this pipeline's key is user: give --key once for each, in this order; got 0"),
-        (asked(reason="u3 has asked"), ForgetRefused, "the reason names the key, and is kept"),
+        (asked(reason="u3 has asked"), ForgetRefused, "the reason contains the key"),
         (
             asked(clock=lambda: clock() + 1000 * HOUR_MS),
             ClockRefused,
-            r"41d ahead of .* Nothing was erased: it would be",
+            r"41d ahead of .* Nothing was erased: the erasure would",
         ),
-        (asked(clock=lambda: clock() - 1000 * HOUR_MS), ClockRefused, r"41d behind .* Nothing was erased: it would be"),
+        (
+            asked(clock=lambda: clock() - 1000 * HOUR_MS),
+            ClockRefused,
+            r"41d behind .* Nothing was erased: the erasure would",
+        ),
     ):
         with pytest.raises(raised, match=said):
             forget(definition, lambda: spark, mistake)

@@ -1,4 +1,4 @@
-"""Where a key stands in words: what checks have met, lines that could not be parsed, what was reported."""
+"""A key in free text: examples of checks, malformed lines, reports."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def stays(key: Key, table: str, column: str, texts: list[str | None]) -> list[An
     return list(rule.remains(pa.table({column: pa.array(texts, pa.string())}))[column].to_pylist())
 
 
-def test_quarantined_rows_of_the_key_go_and_lines_with_all_its_values() -> None:
+def test_forget_removes_quarantined_rows_and_malformed_lines_of_the_key() -> None:
     others = ['{"shop":7,"user":"anne"}', '{"shop":71,"user":"ann"}', "7;anna;x", "8;ann;x", None, '{"user":"ann"}']
     mine = ['{"shop":7,"user":"ann","at":"?"}', "7;ann;not a time", '{"shop": 7, "user": "ann", ']
     assert stays(SHOP_AND_USER, QUARANTINE.name, "raw", [*mine, *others]) == others
@@ -58,7 +58,7 @@ def test_quarantined_rows_are_compared_by_the_type_of_the_key(kind: pa.DataType,
     assert stays(Key(("k",), (text,), (kind,)), QUARANTINE.name, "raw", [raw, '{"k": null}']) == ['{"k": null}']
 
 
-def test_examples_that_checks_have_met_lose_the_key_and_keep_the_rest() -> None:
+def test_examples_of_checks_lose_the_key_and_keep_the_rest() -> None:
     said = ["2 unexpected among 9, such as ann, anne", "ann is fine", None]
     assert stays(USER, DQ_RESULTS.name, "observed", said) == ["2 unexpected among 9, such as …, anne", *said[1:]]
 
@@ -78,7 +78,7 @@ def test_the_ledger_does_not_say_the_key_where_a_rerun_was_given_up(tmp_path: Pa
     assert [row["reason"] for row in rows_of(ledger)] == [differs.replace("ann:", "…:"), "ann said so"]
 
 
-def test_the_ledger_does_not_say_whose_late_events_were_readmitted(tmp_path: Path) -> None:
+def test_the_ledger_does_not_name_the_key_of_readmitted_late_events(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path, lambda: 0)
     readmitted = [Rerun(0, 1, "they called", "bob", late_only=True, key=of) for of in (("ann",), ("anne",), None)]
     for number, rerun in enumerate(readmitted, 1):
@@ -96,7 +96,7 @@ def rows_of(ledger: Ledger) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: int(row["sequence"]))
 
 
-def test_what_lies_next_to_the_tables_is_found_and_goes(tmp_path: Path) -> None:
+def test_traces_next_to_the_tables_are_found_and_removed(tmp_path: Path) -> None:
     different = [json.dumps({"kind": "missing", "table": "results", "key": {"user": name}}) for name in ("ann", "bob")]
     made = Verification(NOW, 1, "different", None, None, 1.0, 0, 1, 2, {}, {"results": 2}, different, [])
     verifications.keep(tmp_path, made)

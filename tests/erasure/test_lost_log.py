@@ -1,4 +1,4 @@
-"""The log of `erasures` damaged: no run may read an erased key again, and no message may say what brings that about."""
+"""A damaged log of `erasures`: no run reads an erased key again, and no message advises a step that would cause it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from windowlib.ledger.erasures import Erasure
 
 
 @pytest.mark.parametrize("damage", ["", "{"], ids=["empty", "cut off"])
-def test_what_is_lost_of_erasures_is_erased_again_before_any_run(tmp_path: Path, damage: str) -> None:
+def test_a_damaged_log_of_erasures_advises_to_repeat_forget(tmp_path: Path, damage: str) -> None:
     about = {"columns": ["user"], "secret": "00", "digest": "7044044b", "up_to_ms": 0, "later_ms": [], "batch_id": 3}
     left = {"removed": {"results": 1}, "source": {}, "not_looked_at": []}
     erasures.keep(tmp_path, Erasure(datetime(2026, 3, 2, tzinfo=UTC), "ann", "request 1", **about, **left))
@@ -24,7 +24,7 @@ def test_what_is_lost_of_erasures_is_erased_again_before_any_run(tmp_path: Path,
         log.check(tmp_path / ERASURES.name)
 
 
-def test_what_a_command_wrote_no_run_writes_again(tmp_path: Path) -> None:
+def test_no_run_rewrites_a_damaged_log_of_erasures(tmp_path: Path) -> None:
     (tmp_path / SET_ASIDE.name / "_delta_log").mkdir(parents=True)
     log.file_of(tmp_path / SET_ASIDE.name, 0).write_text("")
     with pytest.raises(log.DamagedLog, match="repeat the command that wrote it"):

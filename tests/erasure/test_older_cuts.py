@@ -1,4 +1,4 @@
-"""A key that no table holds now and an older cut does: it does not come back, and the certificate says what is left."""
+"""A key that only an older cut holds: it does not come back, and the certificate states the remaining cuts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OF_EVE = asked(key=["eve"])
 
 @pytest.fixture(scope="module")
 def after_five(spark: SparkSession, after_three: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A pipeline whose batch 4 has read a key that no batch before has, and whose batch 5 undoes that."""
+    """A pipeline with a key that only batch 4 has read. Batch 5 rolls batch 4 back."""
     folder = tmp_path_factory.mktemp("after") / "five"
     shutil.copytree(after_three, folder)
     definition = clicks(folder, 0)
@@ -45,7 +45,7 @@ def after_five(spark: SparkSession, after_three: Path, tmp_path_factory: pytest.
 
 @pytest.fixture
 def undone(after_five: Path, tmp_path: Path) -> Definition:
-    """A copy of it, for one test."""
+    """Copy of that pipeline for one test."""
     shutil.copytree(after_five, tmp_path / "pipeline")
     return clicks(tmp_path / "pipeline", 0)
 
@@ -80,7 +80,7 @@ def test_no_rollback_brings_it_back(spark: SparkSession, undone: Definition) -> 
 
 
 @pytest.mark.long("an erasure at once leaves no file of before in test_forget, in make test")
-def test_at_once_no_older_cut_has_it(spark: SparkSession, undone: Definition) -> None:
+def test_forget_now_leaves_no_older_cut_with_the_key(spark: SparkSession, undone: Definition) -> None:
     made = forget(undone, lambda: spark, replace(OF_EVE, now=True))
     assert made.old_files_gone
     assert made.cuts_lost == [1, 2, 3, 4, 5]

@@ -1,4 +1,4 @@
-"""What the source holds of a key where a file of it cannot be read: the others are looked at, and it is named."""
+"""Rows of a key in the source if a file cannot be read: other files are searched, and the report names the file."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def test_a_file_that_was_read_and_no_longer_can_be(spark: SparkSession, folder: 
     assert made.is_published
     assert {*made.erasure.source} == {*shown.source} == {"2.parquet", "3.parquet"}
     [sentence] = made.erasure.not_looked_at
-    words = "has changed since it was read, and cannot be now" if how == "rewritten" else "was read, and cannot be now"
-    assert sentence.startswith(f"1.parquet {words} ({path} is not a readable Parquet file")
+    condition = "has changed since it was read" if how == "rewritten" else "was read"
+    assert sentence.startswith(f"1.parquet {condition}, and cannot be read now ({path} is not a readable Parquet file")
     assert "set-aside" not in sentence  # which is refused
     check_only_new(definition)
 
 
-def test_a_rerun_does_not_say_to_set_a_file_aside_that_was_read(spark: SparkSession, folder: Path) -> None:
+def test_a_rerun_does_not_advise_set_aside_for_a_file_that_was_read(spark: SparkSession, folder: Path) -> None:
     definition = clicks(folder, 0)
     (folder / "incoming" / "1.parquet").write_bytes(b"")
     everything = Rerun(START_MS - 24 * 3_600_000, START_MS + 48 * 3_600_000, "look again", "ann")

@@ -1,4 +1,4 @@
-"""The checks of a pipeline, listed and explained; what is usual at an hour of the week, read from the tables."""
+"""The checks of a pipeline, listed and explained; expected ranges by hour of the week, read from the tables."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def clicks(tmp_path: Path):
     return definition(tmp_path)
 
 
-def test_each_check_says_what_it_takes_to_fail_who_looks_and_where_its_bound_is(clicks):
+def test_each_check_states_its_failure_condition_owner_and_override(clicks):
     check(clicks, FIGURES, HISTORY)
     check(clicks, {**FIGURES, "batch_id": 8, "rows_late": 98, "late_rows_written": 98}, HISTORY)
     found = checks(clicks, NOW_MS)
@@ -50,7 +50,7 @@ def test_each_check_says_what_it_takes_to_fail_who_looks_and_where_its_bound_is(
     assert len({one.name for one in found.checks}) == len(found.checks)
 
 
-def test_a_check_that_there_is_not_is_an_error_that_names_those_near(clicks):
+def test_an_unknown_check_is_refused_with_similar_names(clicks):
     with pytest.raises(InvalidSpec, match=r'clicks has no check "late_share"; did you mean events.late_share or usual'):
         check_named(checks(clicks, NOW_MS), "late_share")
 
@@ -111,7 +111,7 @@ def figures_of(batch_id: int, at_ms: int) -> list[dict[str, object]]:
     return [{**about, "figure": name, "value": at_ms if name == "plan_time_ms" else 1} for name in NEEDED]
 
 
-def test_a_long_file_was_read_again_for_each_week(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_one_row_group_of_a_long_file_is_read_for_each_week(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     table, hour_ms = Tables(tmp_path)[RUN_METRICS.name], NOW_MS // HOUR_MS * HOUR_MS
     delta_commits.create(table, RUN_METRICS.schema())
     times = range(hour_ms - (WEEKS + 4) * WEEK_MS, hour_ms, HOUR_MS)
@@ -142,7 +142,7 @@ def test_earlier_batches_of_the_hour_are_found_and_no_others(tmp_path: Path):
     assert same_hour == [at for at in in_hour if at >= hour_ms - WEEKS * WEEK_MS]
 
 
-def test_the_command_refuses_a_suite_that_no_batch_could_be_judged_by(tmp_path: Path):
+def test_the_command_refuses_a_suite_that_great_expectations_refuses(tmp_path: Path):
     misspelt = {"type": "expect_column_max_to_be_betwen", "kwargs": {"column": "rows_read", "max_value": 4}}
     (tmp_path / "own.json").write_text(json.dumps({"expectations": [misspelt]}))
     own = definition(tmp_path, checks='figures_suite = "own.json"')

@@ -1,4 +1,4 @@
-"""A definition that was edited and not migrated: what its tables cannot answer is refused in a sentence."""
+"""An edited definition without a migration: commands refuse, in a sentence, questions that its tables cannot answer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ AT = "2026-03-02T03:00Z"
 
 
 def asked(folder: Path, edit: tuple[str, str, str] | None, command: str, *options: str) -> Result:
-    """What a command says of the pipeline after three batches, once its definition was edited."""
+    """Runs a command on a pipeline with three batches after an edit of its definition."""
     file = folder / "clicks.toml"
     if edit:
         file.write_text(file.read_text(encoding="utf-8").replace(*edit[:2]), encoding="utf-8")
@@ -64,11 +64,11 @@ def test_late_events_of_another_key_are_refused_alike(
     assert len(found.stderr.splitlines()) == 1
 
 
-def test_late_events_have_no_aggregates_so_a_renamed_one_is_in_no_way(folder: Path) -> None:
+def test_a_renamed_aggregate_does_not_stop_late_list(folder: Path) -> None:
     assert asked(folder, COUNT, "late list").exit_code == 0
 
 
-def test_explain_goes_on_where_a_column_comes_with_the_next_batch(folder: Path) -> None:
+def test_explain_works_before_the_batch_that_adds_a_column(folder: Path) -> None:
     more = 'total = "sum(value)"', 'total = "sum(value)"\nmost = "max(value)"', ""
     found = asked(folder, more, "explain", "--key", "u1", "--at", AT)
     assert found.exit_code == 0, found.output
@@ -79,10 +79,10 @@ SOME_HOURS = ("--from", "2026-03-02T00:00Z", "--to", "2026-03-02T09:00Z", "--dry
 
 @pytest.mark.parametrize(
     ("edit", "command", "options"),
-    [(GAP, "verify", ()), (GAP, "rerun", SOME_HOURS), (("", "", "is of this definition"), "migrate", ("--dry-run",))],
+    [(GAP, "verify", ()), (GAP, "rerun", SOME_HOURS), (("", "", "needs no migration"), "migrate", ("--dry-run",))],
     ids=["verify", "rerun", "migrate"],
 )
-def test_no_engine_is_started_for_what_is_refused(
+def test_a_refused_command_starts_no_engine(
     folder: Path, edit: tuple[str, str, str], command: str, options: tuple[str, ...]
 ) -> None:
     file = folder / "clicks.toml"

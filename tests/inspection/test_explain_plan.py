@@ -1,4 +1,4 @@
-"""`windowlib explain-plan`: which plan runs the windows, the reasons for it, its state, its jobs, its limits."""
+"""`windowlib explain-plan`: the plan of the windows, with its reasons, state, jobs and limits."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class Top:
 """
 PARQUET = f"{SOURCE.partition('[source.schema]')[0]}{SOURCE[SOURCE.index('[watermark]') :]}".replace("csv", "parquet")
 COUNT = 'trigger = {type = "count", n = 1000}\n'
-KEPT_FIRST = "first and last follow event time, then arrival: they aggregate by sorting, which is slower"
+KEPT_FIRST = "first and last go by event time, then arrival: they need a sort, which is slower"
 EACH_FIRING = "each firing is a result of its own, numbered by firing"
 BY_CLOCK = "processing time is the plan time of a run: it does not advance between runs"
-PASSED = "a window that the watermark passes before the clock has fired it leaves without that result"
-HELD = "a task holds the elements of one key's windows in flight while it is that key's turn"
+PASSED = "a window is dropped without that result if the watermark passes it before the clock has fired it"
+HELD = "a task holds the elements of one key's windows in flight in memory, one key at a time"
 FOR_EVER = "the window never ends: every key keeps a row in the state forever"
 
 
@@ -213,8 +213,8 @@ def test_windows_in_words(tmp_path: Path, window: str, words: str) -> None:
         (
             GLOBAL + 'evictor = {type = "count", n = 3}',
             "nothing: every event goes to the task of its key, in order of arrival",
-            "one row for each key and window, with what its trigger remembers; the elements themselves in"
-            " state_windows, appended and not written again when a window grows, in one partition, as they have no end",
+            "one row for each key and window, with what its trigger remembers; the elements themselves are"
+            " in state_windows, which is append-only, in one partition, as they have no end",
         ),
     ],
 )
@@ -236,11 +236,11 @@ def test_jobs(tmp_path: Path, window: str, steps: str) -> None:
     source = PARQUET.replace('timestamp = "at"', 'timestamp = "at"\nevent_id = "id"')
     windows = [
         f"windows: {steps}, windows, what fires, what stays in flight",
-        "quarantine, late events, replaced results: one or two jobs each, only where there are any",
+        "quarantine, late events, replaced results: one or two jobs each, only if there are such rows",
     ]
-    figures = "figures: how far the watermark moves"
+    figures = "figures: the new watermark"
     assert explained(tmp_path, window).jobs == ["parsing: the text is read once", figures, *windows]
-    horizon = "all that came before" if "_count" in window else "1d"
+    horizon = "all earlier events" if "_count" in window else "1d"
     assert explained(tmp_path, window, source=source).jobs == [
         f"duplicates: two jobs, by id, over {horizon}",
         figures,
@@ -264,10 +264,9 @@ def test_jobs(tmp_path: Path, window: str, steps: str) -> None:
     ],
 )
 def test_where_footers_spare_a_job(tmp_path: Path, window: str, by_footers: bool) -> None:
-    footers = ", only where the footers of the files leave open whether a row is refused"
+    footers = ", only if the footers of the files cannot rule out refused rows"
     assert (
-        f"figures: how far the watermark moves{footers if by_footers else ''}"
-        in explained(tmp_path, window, source=PARQUET).jobs
+        f"figures: the new watermark{footers if by_footers else ''}" in explained(tmp_path, window, source=PARQUET).jobs
     )
 
 
@@ -277,7 +276,7 @@ def test_where_footers_spare_a_job(tmp_path: Path, window: str, by_footers: bool
         (SESSION, [KEPT_FIRST]),
         (
             'type = "session"\ngap_column = "gap_ms"',
-            [KEPT_FIRST, "a gap for each event: events share a slice only where their times are equal"],
+            [KEPT_FIRST, "each event has its own gap: events share a slice only if their times are equal"],
         ),
         ('type = "tumbling_count"\nsize = 3', [KEPT_FIRST, EACH_FIRING]),
         (TUMBLING + 'time = "processing"', [BY_CLOCK]),
@@ -294,11 +293,11 @@ def test_notes(tmp_path: Path, window: str, notes: list[str]) -> None:
     aggregates = '[aggregates]\nnewest = "last(value)"\n'
     keyless = SOURCE.replace('key = ["user"]', "key = []")
     assert explained(tmp_path, window, aggregates).notes == notes
-    one_task = "without a key the events or slices of a batch meet in one task"
+    one_task = "without a key, one task gets all events or slices of a batch"
     assert sorted(explained(tmp_path, window, aggregates, keyless).notes) == sorted([*notes, one_task])
 
 
-def test_what_a_person_sees(tmp_path: Path) -> None:
+def test_text_output(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(OWN, encoding="utf-8")
     file = written(tmp_path, GLOBAL + COUNT + FUNCTION, "")
     shown = CliRunner().invoke(app, ["explain-plan", str(file)])
@@ -312,7 +311,7 @@ def test_what_a_person_sees(tmp_path: Path) -> None:
     assert (found["plan"], found["notes"]) == ("general", [EACH_FIRING, HELD, FOR_EVER])
 
 
-def test_code_that_is_missing_is_a_mistake_of_the_definition(tmp_path: Path) -> None:
+def test_missing_code_is_a_mistake_in_the_definition(tmp_path: Path) -> None:
     file = written(tmp_path, GLOBAL + FUNCTION.replace("own", "not_here"))
     shown = CliRunner().invoke(app, ["explain-plan", str(file)])
     assert shown.exit_code == 2

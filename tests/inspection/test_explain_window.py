@@ -1,4 +1,4 @@
-"""`windowlib explain`: every event, version and merge that it names is found again by other means."""
+"""`windowlib explain`: every event, version and merge in its report is confirmed by other means."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Published = tuple[str, tuple[int, int], dict[str, Any]]  # key, bounds, values
 
 @dataclass(frozen=True)
 class Ran:
-    """A pipeline, and what `results` and the windows in flight were after each batch."""
+    """A pipeline, with `results` and the windows in flight after each batch."""
 
     kind: str
     definition: Definition
@@ -85,19 +85,19 @@ AS_SESSIONS = pytest.mark.long("sessions have these, and sliding windows their e
     scope="module", params=[*(pytest.param(one, marks=AS_SESSIONS) for one in ("tumbling", "sliding")), "session"]
 )
 def ran_alike(request: pytest.FixtureRequest, played: Callable[[str], Ran]) -> Ran:
-    """For what is found of windows of any kind by the same rows of the tables."""
+    """Pipeline for tests that do not depend on the kind of window."""
     return played(request.param)
 
 
 def copied(ran: Ran, folder: Path) -> Ran:
-    """The same, in a folder whose tables a test may change."""
+    """Copy of the pipeline, with tables that a test may change."""
     shutil.copytree(ran.definition.file.parent, folder, dirs_exist_ok=True)
     return replace(ran, definition=clicks(folder, 0, text_of(ran.kind)))
 
 
 @pytest.fixture(scope="module")
 def sessions(spark: Any, played: Callable[[str], Ran], tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    """Sessions, and in batch 5 all late events readmitted."""
+    """Pipeline of sessions; its batch 5 has readmitted all late events."""
     ran = copied(played("session"), tmp_path_factory.mktemp("readmitted"))
     rerun = Rerun(START_MS - 10**9, START_MS + 10**9, "all of them", "ann", late_only=True)
     advance(ran.definition, lambda: spark, clock=clock, rerun=rerun)
@@ -127,7 +127,7 @@ def source() -> dict[Place, dict[str, Any]]:
 
 
 def in_bounds(user: str, wanted: tuple[int, int], up_to: int = FILES) -> dict[Place, dict[str, Any]]:
-    """The rows of the files that lie in a window's bounds, whatever became of them."""
+    """Source rows inside a window's bounds, admitted or not."""
     return {
         place: event
         for place, event in source().items()
@@ -136,14 +136,14 @@ def in_bounds(user: str, wanted: tuple[int, int], up_to: int = FILES) -> dict[Pl
 
 
 def adds_up(rows: Iterable[dict[str, Any]], values: dict[str, Any]) -> bool:
-    """Whether the events give the result."""
+    """Tests if the events add up to the result."""
     ordered = sorted(rows, key=lambda row: row["at_ms"])
     computed = {"clicks": len(ordered), "total": sum(row["value"] for row in ordered), "first": ordered[0]["value"]}
     return computed == values
 
 
 def some_of(found: Sequence[Any], of: int = 20) -> Sequence[Any]:
-    """One window or event of so many, and at most ten; all of them in `make test-all`."""
+    """Every n-th item, at most ten; all items in `make test-all`."""
     return found[:: 1 if ALL else max(of, -(-len(found) // 10))]
 
 
@@ -152,7 +152,7 @@ def published(ran: Ran, batch_id: int = FILES) -> list[Published]:
     return [(row["user"], bounds(row), {name: row[name] for name in ("clicks", "total", "first")}) for row in rows]
 
 
-def test_the_events_named_give_every_result(ran: Ran) -> None:
+def test_the_listed_events_add_up_to_every_result(ran: Ran) -> None:
     rows = source()
     late = {(r["source_file"], r["source_row"]) for r in read_table(ran.definition, "late_events").to_pylist()}
     refused = {(r["source_file"], r["source_row"]) for r in read_table(ran.definition, "quarantine").to_pylist()}
@@ -199,7 +199,7 @@ def test_windows_in_flight(ran: Ran) -> None:
     assert checked >= len(flying) > (5 if ALL else 0)
 
 
-def test_versions_are_those_of_the_feed_and_the_ledger(ran_alike: Ran) -> None:
+def test_versions_match_result_changes_and_the_ledger(ran_alike: Ran) -> None:
     plans = {}
     for row in read_table(ran_alike.definition, "ledger").to_pylist():
         if row["kind"] in ("plan", "commit"):
@@ -265,7 +265,7 @@ def test_the_nearest_windows_where_none_holds_the_time(ran: Ran) -> None:
         assert [(one.place, one.bounds_ms[0]) for one in early.windows] == [("after", known[0][0])]
 
 
-def test_readmitted_events_and_the_rerun_that_did_it(sessions: Ran) -> None:
+def test_readmitted_events_name_their_rerun(sessions: Ran) -> None:
     rows = source()
     late = read_table(sessions.definition, "late_events").to_pylist()
     assert {row["readmitted_by"] for row in late} == {FILES + 1}
@@ -287,7 +287,7 @@ def test_readmitted_events_and_the_rerun_that_did_it(sessions: Ran) -> None:
     assert f"batch {FILES + 1}" in shown.stdout
 
 
-def test_a_late_event_that_is_in_no_window_is_named(sessions: Ran) -> None:
+def test_a_late_event_without_a_window_is_named(sessions: Ran) -> None:
     late = read_table(sessions.definition, "late_events").to_pylist()
     missed = 0
     for event in some_of(late, 3):
@@ -323,7 +323,7 @@ def test_files_that_are_gone_or_changed(played: Callable[[str], Ran], tmp_path: 
     assert call(ran.definition.file, "--key", user, "--at", "2026-03-02T03:00Z").exit_code == 0
 
 
-def test_files_with_the_content_that_was_read_are_those(played: Callable[[str], Ran], tmp_path: Path) -> None:
+def test_files_with_unchanged_content_are_still_read(played: Callable[[str], Ran], tmp_path: Path) -> None:
     ran = copied(played("sliding"), tmp_path)
     user, wanted, _ = max(published(ran), key=lambda one: one[2]["clicks"])
     whole = window_of(explain_window(ran.definition, [user], wanted[0]), wanted)
@@ -334,7 +334,7 @@ def test_files_with_the_content_that_was_read_are_those(played: Callable[[str], 
     assert (again.events, again.notes) == (whole.events, whole.notes)
 
 
-def test_what_the_terminal_and_machines_see(sessions: Ran) -> None:
+def test_text_and_json_output(sessions: Ran) -> None:
     merged = [row for row in read_table(sessions.definition, "result_changes").to_pylist() if row["cause"] == "merge"]
     added = next(row for row in merged if row["change"] == "added")
     at = added["window_start"].isoformat()
@@ -350,7 +350,7 @@ def test_what_the_terminal_and_machines_see(sessions: Ran) -> None:
     assert found["windows"][0]["events"][0]["file"].endswith(".parquet")
 
 
-def test_a_key_that_never_occurs_names_nothing_else(sessions: Ran) -> None:
+def test_an_unknown_key_is_reported_without_other_keys(sessions: Ran) -> None:
     shown = call(sessions.definition.file, "--key", "u99", "--at", "2026-03-02T03:00Z")
     assert shown.exit_code == 0
     assert shown.stdout.splitlines()[1:] == ["key u99 never occurs up to batch 5"]
@@ -373,7 +373,7 @@ def test_mistakes_are_reported(sessions: Ran, tmp_path: Path) -> None:
     assert (shown.exit_code, "nothing is committed" in shown.stderr) == (2, True)
 
 
-def test_versions_that_were_cleaned_up(played: Callable[[str], Ran], tmp_path: Path) -> None:
+def test_a_batch_whose_versions_were_cleaned_up_is_refused(played: Callable[[str], Ran], tmp_path: Path) -> None:
     ran = copied(played("session"), tmp_path)
     for file in (ran.definition.root / "results").rglob("*.parquet"):
         file.unlink()
@@ -525,7 +525,7 @@ def test_count_windows_and_the_general_plan(spark: Any, tmp_path: Path) -> None:
     assert window.bounds_ms == UNBOUNDED
     assert len(window.versions) == len(window.published) == 2
     assert all(row["values"]["clicks"] == 5 for row in window.published)
-    assert any("the order in which they came" in note for note in window.notes)
+    assert any("the order of arrival" in note for note in window.notes)
     assert call(definition.file, "--key", "u1", "--at", "2026-03-02T04:00Z").exit_code == 0
 
     trigger = at_once.replace("[aggregates]", '[window.trigger]\ntype = "count"\nn = 2\n[aggregates]')
@@ -535,5 +535,5 @@ def test_count_windows_and_the_general_plan(spark: Any, tmp_path: Path) -> None:
     row = max(rows, key=lambda row: row["firing"])
     window = window_of(explain_window(general, [row["user"]], bounds(row)[0]), bounds(row))
     assert row["total"] in {one["values"]["total"] for one in window.published}
-    assert any("trigger, evictor or code" in note for note in window.notes)
+    assert any("a trigger, an evictor or your own code" in note for note in window.notes)
     assert window.versions

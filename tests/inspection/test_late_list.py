@@ -1,4 +1,4 @@
-"""`windowlib late list` and `late what-if`: against what files say by hand, and against really running another one."""
+"""`windowlib late list` and `late what-if`, compared with the rules applied to the files and with real runs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ OF_SESSIONS = pytest.mark.long("make test follows docs/guides/late-data.md, whic
 
 @dataclass(frozen=True)
 class Late:
-    """A late event, as the rules have it. `ends_ms` are those of its windows, the last one first."""
+    """A late event by the rules. `ends_ms`: ends of its windows, last one first."""
 
     file: str
     row: int
@@ -90,7 +90,7 @@ def listed(definition: Definition, *arguments: str) -> list[dict[str, Any]]:
 
 
 def late_by_hand(assigner: Tumbling | Sliding, lateness_ms: int) -> Iterator[Late]:
-    """Every late event of the clicks, from the rules alone."""
+    """Every late event of the clicks, computed from the rules alone."""
     newest_ms, ids = None, set()
     for number in range(1, FILES + 1):
         late_up_to_ms = None if newest_ms is None else newest_ms - OUT_OF_ORDER_MS - 1 - lateness_ms
@@ -184,7 +184,7 @@ def test_readmitted_events_are_marked(spark: Any, played: Callable[[str], Defini
         *(pytest.param(one, marks=SLIDING_DO) for one in ("tumbling", "holes")),
     ],
 )
-def test_what_if_says_what_really_running_it_gives(
+def test_what_if_equals_a_real_run_with_that_lateness(
     window: str, played: Callable[[str], Definition], spark: Any, tmp_path: Path
 ) -> None:
     longer, present = ("40m", "2h") if ALL else ("40m",), played(window)
@@ -253,7 +253,7 @@ def test_mistakes_are_reported(ran: tuple[str, Definition], tmp_path: Path) -> N
     for arguments, sentence in (
         (["list", "--from", "2026-03-02 10:00"], "has no time zone"),
         (["list", "--from", "2026-03-02Z", "--to", "2026-03-01Z"], "is not before"),
-        (["what-if", "--allow", "10m"], "is not more than the allowed_lateness that the pipeline has (15m)"),
+        (["what-if", "--allow", "10m"], "is not more than the present allowed_lateness of the pipeline (15m)"),
         (["what-if", "--allow", "long"], "need a duration such as"),
         (["what-if", "--picture", "x.png"], "ends in .svg"),
         (["what-if", "--picture", str(tmp_path / "gone" / "x.svg")], "cannot be written"),

@@ -1,4 +1,4 @@
-"""A warehouse that takes no file, as a backup that is mounted to be read, can be looked at all the same."""
+"""A read-only warehouse, for example a mounted backup, can be inspected."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pyspark.sql import SparkSession
 
 from tests.support.clicks import PLAN_TIME_MS, clicks, clock
 from tests.support.disks import in_memory, read_only
-from windowlib.inspection.verify.asked import VerifyRequest
+from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.pages.site import site
 
 
 @pytest.mark.spark
 @pytest.mark.embedded
-def test_it_is_verified_and_has_pages_elsewhere(
+def test_a_read_only_warehouse_is_verified_and_gets_pages_elsewhere(
     spark: SparkSession, folder: Path, mounts: None, tmp_path: Path
 ) -> None:
     with in_memory(tmp_path / "disk", size_mb=64) as disk:

@@ -12,7 +12,7 @@ from tests.support.clicks import CLICKS, MINUTE_MS, START_MS, arrive, clicks, cl
 from windowlib.definition.definition import Definition
 from windowlib.erasure.forget import ForgetRequest, forget
 from windowlib.inspection.lineage.explain_window import explain_window
-from windowlib.inspection.verify.asked import VerifyRequest
+from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.ledger.rerun_request import Rerun
 from windowlib.runs.advance import advance
@@ -47,12 +47,12 @@ def readmitted(spark: SparkSession, tmp_path: Path) -> Definition:
     return definition
 
 
-def test_their_key_was_erased(spark: SparkSession, readmitted: Definition) -> None:
+def test_verify_after_the_key_of_readmitted_events_was_erased(spark: SparkSession, readmitted: Definition) -> None:
     forget(readmitted, lambda: spark, ForgetRequest(["u1"], "ann", "request 7", clock=clock))
     assert verify(readmitted, VerifyRequest(), spark, clock).differing == {}
 
 
-def test_their_file_was_rewritten(spark: SparkSession, readmitted: Definition) -> None:
+def test_verify_after_the_file_of_readmitted_events_was_rewritten(spark: SparkSession, readmitted: Definition) -> None:
     arrive(
         readmitted.source.path.parent,
         4,
@@ -63,8 +63,8 @@ def test_their_file_was_rewritten(spark: SparkSession, readmitted: Definition) -
     assert verify(readmitted, VerifyRequest(), spark, clock).differing == {}
 
 
-def test_explained_is_one_that_was_recomputed_and_one_that_was_not(readmitted: Definition) -> None:
-    """Some event had come too late for each of the two."""
+def test_explain_a_recomputed_window_and_one_that_was_not(readmitted: Definition) -> None:
+    """Each of the two windows had missed a late event."""
     for user, minute, holds in ("u2", 150, ["between"]), ("u3", 270, ["in time"]):
         bounds = START_MS + minute * MINUTE_MS, START_MS + (minute + 60) * MINUTE_MS
         explained = explain_window(readmitted, [user], bounds[0] + 55 * MINUTE_MS)

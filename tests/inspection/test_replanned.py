@@ -1,4 +1,4 @@
-"""A batch that was planned again is explained and verified by the plan that counted, not by one before it."""
+"""A batch that was planned again is explained and verified by its last plan."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.clicks import CLICKS, START_MS, arrive, clicks, events
 from windowlib.batches.planning import plan
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.inspection.lineage.batch_runs import batches_of
-from windowlib.inspection.verify.asked import VerifyRequest
+from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.runs.advance import advance
 
@@ -21,7 +21,7 @@ SKEW = 'out_of_orderness = "5m"\nmax_future_skew = "{}m"'
 
 
 def with_skew(definition: Definition, minutes: int) -> Definition:
-    """The definition under other terms: a plan that was made before is made again."""
+    """The definition under other terms, so that an existing plan is made again."""
     text = CLICKS.replace('out_of_orderness = "5m"', SKEW.format(minutes))
     definition.file.write_text(text, encoding="utf-8")
     return load_definition(definition.file).model_copy(update={"root": definition.root})
@@ -30,7 +30,7 @@ def with_skew(definition: Definition, minutes: int) -> Definition:
 @pytest.mark.spark
 @pytest.mark.embedded
 def test_the_newest_plan_of_a_batch_counts(spark: SparkSession, tmp_path: Path) -> None:
-    """By the first plan of each batch, all of its events were of the future."""
+    """Under the first plan of each batch, all its events were too far in the future."""
     definition = with_skew(clicks(tmp_path, 0), 1)
     for number in range(1, BATCHES + 1):
         now_ms = START_MS + number * DAY_MS

@@ -1,4 +1,4 @@
-"""The rule by which `windowlib verify` settles sessions is the one written down for tests: dictionaries, no Spark."""
+"""The session rule of `windowlib verify` equals an independent reference with dictionaries, without Spark."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LATENESSES = st.lists(st.sampled_from([0, 1, 7, 30]), min_size=5, max_size=5)  #
 
 
 def parts_of(batches: list[list[int]]) -> list[SessionPart]:
-    """Each batch's events that touch, as one part."""
+    """Parts: touching events of each batch."""
     return [
         SessionPart(number, 0, *window)
         for number, times in enumerate(batches, 1)
@@ -27,7 +27,7 @@ def parts_of(batches: list[list[int]]) -> list[SessionPart]:
 
 
 def times(watermarks_ms: list[int], latenesses_ms: list[int]) -> list[LatenessBound]:
-    """The times before each batch, and after the last, each of which has its own lateness."""
+    """Lateness bounds before each batch and after the last, each with its own lateness."""
     found, late_ms = list[LatenessBound](), 2 * MIN_WATERMARK
     *before, last = watermarks_ms
     for watermark_ms, after_ms, lateness_ms in zip(before, [*before[1:], last], latenesses_ms, strict=False):
@@ -38,7 +38,7 @@ def times(watermarks_ms: list[int], latenesses_ms: list[int]) -> list[LatenessBo
 
 
 def watermarks(batches: list[list[int]], out_of_orderness_ms: int) -> list[int]:
-    """Before each batch, and after the last."""
+    """Watermarks before each batch and after the last."""
     found = [MIN_WATERMARK]
     for times in batches:
         found.append(max([found[-1], *(time - out_of_orderness_ms - 1 for time in times)]))
@@ -47,7 +47,7 @@ def watermarks(batches: list[list[int]], out_of_orderness_ms: int) -> list[int]:
 
 @examples(200, 2_000)
 @given(batches=BATCHES, latenesses_ms=LATENESSES, out_of_orderness_ms=st.integers(0, 12))
-def test_sessions_are_settled_as_batch_after_batch_leaves_them(
+def test_settle_equals_the_reference_batch_by_batch(
     batches: list[list[int]], latenesses_ms: list[int], out_of_orderness_ms: int
 ) -> None:
     given_events = [[Event(f"{n}-{i}", "k", t, 1) for i, t in enumerate(times)] for n, times in enumerate(batches)]
@@ -69,7 +69,7 @@ def test_sessions_are_settled_as_batch_after_batch_leaves_them(
 
 @examples(200, 2_000)
 @given(batches=BATCHES, latenesses_ms=LATENESSES)
-def test_a_rerun_of_everything_leaves_what_all_events_at_once_give(
+def test_a_rerun_of_everything_equals_one_batch_of_all_events(
     batches: list[list[int]], latenesses_ms: list[int]
 ) -> None:
     *before, last = times(watermarks(batches, 3), latenesses_ms)

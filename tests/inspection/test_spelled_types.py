@@ -1,4 +1,4 @@
-"""`windowlib explain` reads every file that a run reads, however its writer spells the types of its columns."""
+"""`windowlib explain` reads every file that a run reads, for any spelling of its column types."""
 
 from __future__ import annotations
 

@@ -31,8 +31,8 @@ from windowlib.delta.tables import Tables
 from windowlib.engines.sail import is_sail
 from windowlib.inspection.lineage.cuts import cut
 from windowlib.inspection.status import status
-from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.report import DIFFERENT, MISSING, UNEXPECTED, VerifyReport
+from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.inspection.verify.verify import check_can_verify, verify
 from windowlib.ledger.ledger import Ledger
 from windowlib.ledger.rerun_request import Rerun, RerunRefused
@@ -160,7 +160,7 @@ def pipeline(made: Callable[[str], Path], tmp_path: Path) -> Callable[[str], Def
 
 
 def run_batches(folder: Path, spark: Any, window: str) -> None:
-    """Three batches: events in order, late ones, some too late; others without a key, a time, or from the future."""
+    """Runs three batches with events in order, late, too late, without key or time, and from the future."""
     late = "" if "count" in window else '\nallowed_lateness = "20ms"'
     (folder / "events.toml").write_text(DEFINITION.format(window=window + late))
     files: list[list[tuple[str | None, int | None, int | None]]] = [
@@ -191,7 +191,7 @@ def verified(definition: Definition, spark: Any, asked: VerifyRequest | None = N
 
 
 def edit(definition: Definition, table: str, change: Callable[[dict[str, Any]], list[dict[str, Any]]]) -> None:
-    """Changes rows of a table inside its files, where no log shows it: one row becomes those that `change` gives."""
+    """Changes rows of a table inside its files, unknown to the log. `change` returns the new rows of each row."""
     tables, state = Tables(definition.root), Ledger(definition.root, now).state()
     for file in tables[table].files(state.pinned(table)):
         path = definition.root / table / file.path
@@ -206,7 +206,7 @@ def kinds_of(found: VerifyReport) -> set[tuple[str, str, str | None]]:
 
 
 @EVERY_KIND
-def test_what_is_healthy_compares_equal(spark: Any, pipeline: Pipeline, window: str) -> None:
+def test_a_healthy_pipeline_of_each_kind_compares_equal(spark: Any, pipeline: Pipeline, window: str) -> None:
     found = verified(pipeline(window), spark)
     assert (found.differences, found.differs) == ([], False)
     assert found.compared["results"] > 0
@@ -249,7 +249,7 @@ def test_a_result_deleted_by_hand_is_found(spark: Any, pipeline: Pipeline, windo
 @EVERY_KIND_LATER
 @pytest.mark.fault("the rows of a source file are in no table", "`windowlib verify` finds it")
 def test_a_lost_file_is_found(spark: Any, pipeline: Pipeline, window: str) -> None:
-    """Eve's events lie in two files alone: they have gone from results and from windows in flight."""
+    """Only two files have Eve's events, so results and windows in flight lose them."""
     definition = pipeline(window)
     for table in ("results", "open_windows"):
         edit(definition, table, lambda row: [] if row["key"] == "eve" else [row])
@@ -264,7 +264,7 @@ def test_a_lost_file_is_found(spark: Any, pipeline: Pipeline, window: str) -> No
 def test_an_event_that_counts_twice_is_found(
     spark: Any, pipeline: Pipeline, tmp_path: Path, window: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file is read by two batches, as if the second did not know that the first had read it."""
+    """Two batches read the same file."""
     definition = pipeline(window)
     known = source.known_files
     monkeypatch.setattr(
@@ -293,13 +293,13 @@ def test_a_window_in_flight_that_is_missing_is_found(spark: Any, pipeline: Pipel
     assert {one.key["key"] for one in found.differences} == {gone["key"]}
 
 
-def test_a_result_that_is_there_twice_is_found(spark: Any, pipeline: Pipeline) -> None:
+def test_a_duplicate_result_is_found(spark: Any, pipeline: Pipeline) -> None:
     definition = pipeline(SLIDING)
     edit(definition, "results", lambda row: [row, row] if row["key"] == "dan" else [row])
     assert kinds_of(verified(definition, spark)) == {(UNEXPECTED, "results", "rows of this window")}
 
 
-def test_a_rerun_that_a_rollback_has_undone_is_none(spark: Any, pipeline: Pipeline) -> None:
+def test_a_rerun_undone_by_a_rollback_does_not_count(spark: Any, pipeline: Pipeline) -> None:
     definition = pipeline(SESSIONS)
     late = read_table(definition, "late_events").num_rows
     advance(definition, lambda: spark, clock=now, rerun=Rerun(-60, 60, "late events", "ann"))
@@ -311,7 +311,7 @@ def test_a_rerun_that_a_rollback_has_undone_is_none(spark: Any, pipeline: Pipeli
     assert (late, sorted(cut(definition, 4).batches)) == (1, [1, 2, 3, 4])
 
 
-def test_another_lateness_than_that_of_the_newest_batch_is_not_in_force(spark: Any, pipeline: Pipeline) -> None:
+def test_an_edited_lateness_does_not_count_before_the_next_batch(spark: Any, pipeline: Pipeline) -> None:
     definition = pipeline(SLIDING)
     compared = verified(definition, spark).compared
     for lateness_ms in (0, 10**9):
@@ -320,7 +320,7 @@ def test_another_lateness_than_that_of_the_newest_batch_is_not_in_force(spark: A
         assert (found.differences, found.compared) == ([], compared), lateness_ms
 
 
-def test_another_window_is_not_verified_but_migrated(spark: Any, pipeline: Pipeline) -> None:
+def test_verify_refuses_an_edited_window_and_names_migrate(spark: Any, pipeline: Pipeline) -> None:
     file = pipeline(SLIDING).file
     file.write_text(file.read_text().replace('slide = "5ms"', 'slide = "10ms"'))
     with pytest.raises(StateMismatch, match=r"was written by another definition: window\..*windowlib migrate "):
@@ -328,7 +328,7 @@ def test_another_window_is_not_verified_but_migrated(spark: Any, pipeline: Pipel
 
 
 @pytest.mark.parametrize("window", [SESSIONS, *(pytest.param(one, marks=FOUND_ALIKE) for one in (TUMBLING, SLIDING))])
-def test_a_late_event_that_is_nowhere_is_found(spark: Any, pipeline: Pipeline, window: str) -> None:
+def test_a_missing_late_event_is_found(spark: Any, pipeline: Pipeline, window: str) -> None:
     definition = pipeline(window)
     edit(definition, "late_events", lambda row: [])
     found = verified(definition, spark)
@@ -338,13 +338,13 @@ def test_a_late_event_that_is_nowhere_is_found(spark: Any, pipeline: Pipeline, w
 
 @pytest.mark.parametrize("window", [SESSIONS, *(pytest.param(one, marks=SLIDING_DO) for one in (TUMBLING, SLIDING))])
 def test_files_that_are_gone_or_changed(spark: Any, pipeline: Pipeline, tmp_path: Path, window: str) -> None:
-    """Windows that may hold their events are left out, others are not; nothing but those: nothing is compared."""
+    """Only windows that may hold their events are left out. If no others exist, nothing is compared."""
     definition = pipeline(window)
     write(tmp_path, 2, [("ann", 44, 1)])
     found = verified(definition, spark)
     assert found.differences == []
     assert 0 < found.compared["results"] < read_table(definition, "results").num_rows
-    assert "events of 2.parquet, gone or changed since" in found.not_compared[0]
+    assert "events of 2.parquet (gone, changed, or read" in found.not_compared[0]
     before = verified(definition, spark, VerifyRequest(TimeRange(-60, -30)))  # far from it
     assert (before.differences, [one for one in before.not_compared if "2.parquet" in one]) == ([], [])
     assert before.compared["results"] >= len(EVERYONE)
@@ -361,7 +361,7 @@ def test_count_windows_need_all_of_their_files(spark: Any, pipeline: Pipeline, t
     (tmp_path / "incoming" / "2.parquet").unlink()
     with pytest.raises(CannotLook, match=r"2\.parquet cannot be read as it was.*Nothing was compared"):
         verified(definition, spark)
-    with pytest.raises(CannotLook, match="count windows, which have no bounds in time"):
+    with pytest.raises(CannotLook, match="count windows, which have no time bounds"):
         verified(definition, spark, VerifyRequest(TimeRange(0, 10)))
 
 
@@ -423,8 +423,8 @@ def test_the_command_lists_what_differs(spark: Any, pipeline: Pipeline, tmp_path
 
 
 @pytest.mark.parametrize("engine", ["spark", "sail"])
-def test_what_the_operator_computes_is_not_compared(tmp_path: Path, engine: str) -> None:
-    """That is said before anything is read, whatever the engine; a task that could only say it is refused."""
+def test_windows_of_the_operator_are_refused(tmp_path: Path, engine: str) -> None:
+    """Verify refuses before it reads anything, on any engine. A definition that schedules it is refused too."""
     text = DEFINITION.format(window=SESSIONS + '\ntrigger = {type = "count", n = 3}')
     file = tmp_path / "events.toml"
     file.write_text(text.replace('kinds = "approx_count_distinct(value)"\n', ""))
@@ -439,7 +439,7 @@ def test_what_the_operator_computes_is_not_compared(tmp_path: Path, engine: str)
         load_definition(file)
 
 
-def test_what_an_engine_cannot_compute_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+def test_an_unsupported_expression_is_refused_before_anything_is_read(tmp_path: Path) -> None:
     file = tmp_path / "events.toml"
     file.write_text(DEFINITION.format(window=TUMBLING) + 'rest = "sum(value % 2)"\n')
     outcome = CliRunner().invoke(app, ["verify", str(file), "--engine", "sail"])
@@ -448,8 +448,8 @@ def test_what_an_engine_cannot_compute_is_refused_before_anything_is_read(tmp_pa
 
 
 @pytest.mark.long("sessions that lack the events of a file are found in make test")
-def test_an_event_just_before_a_session_is_missed(spark: Any, tmp_path: Path) -> None:
-    """Of a range too, around which the reading begins where the session does that lacks it."""
+def test_a_missing_event_just_before_a_session_is_found(spark: Any, tmp_path: Path) -> None:
+    """Also for a range: the read starts at the session that lacks the event."""
     chain = [Event("a", at, 1, f"c{at}", 10) for at in range(21, 62, 8)]
     files = [[*chain, Event("b", 240, 1, "b", 10)], [Event("a", 15, 100, "first", 10)]]
     played = Drawn(Session(10), 0, 0, 5, files[::-1]).play(tmp_path, spark)

@@ -23,7 +23,7 @@ from windowlib.ledger.ledger import Superseded
 from windowlib.ledger.reading import fold
 from windowlib.ledger.rows import LedgerState, applied
 from windowlib.maintenance import compaction
-from windowlib.maintenance.ledger_compaction import put_together, to_put_together
+from windowlib.maintenance.ledger_compaction import compact_history, groups_of_history
 from windowlib.storage import disk as storage_disk
 
 
@@ -73,16 +73,16 @@ def test_compacted_history_gives_the_same_rows(tmp_path: Path, monkeypatch: pyte
     (held := ledger.state().claim) and ledger.write({"kind": "release"}, held.epoch)
     _, claim = ledger.claim()
     said, commits = replace(ledger.state(), version=None), commits_of(ledger.tables)
-    assert len(to_put_together(ledger.tables)) == 1
+    assert len(groups_of_history(ledger.tables)) == 1
     with monkeypatch.context() as patch:
         patch.setattr(delta_commits, "commit", lambda *given, **more: _conflict())
         there = set(ledger.tables[LEDGER.name].folder.glob("*.parquet"))
-        put_together(ledger, claim.epoch, "9-9")
+        compact_history(ledger, claim.epoch, "9-9")
         assert set(ledger.tables[LEDGER.name].folder.glob("*.parquet")) == there
     synced: set[Path] = set()
     monkeypatch.setattr(storage_disk, "flush", synced.add)
-    put_together(ledger, claim.epoch, "9-9")
-    assert to_put_together(ledger.tables) == []
+    compact_history(ledger, claim.epoch, "9-9")
+    assert groups_of_history(ledger.tables) == []
     assert {path for path in ledger.tables[LEDGER.name].folder.glob("*.parquet") if path not in there} <= synced
     for one in (ledger, ledger_of(definition)):
         assert replace(one.state(), version=None) == said
@@ -90,7 +90,7 @@ def test_compacted_history_gives_the_same_rows(tmp_path: Path, monkeypatch: pyte
     ledger.write({"kind": "release"}, claim.epoch)
     ledger.claim()
     with pytest.raises(Superseded):
-        put_together(ledger, claim.epoch, "9-9")
+        compact_history(ledger, claim.epoch, "9-9")
 
 
 def _conflict() -> None:

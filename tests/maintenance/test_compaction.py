@@ -1,4 +1,4 @@
-"""How large files become where small ones are put together."""
+"""Sizes of compacted files."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from windowlib.maintenance import compaction
 KB = 1 << 10
 
 
-def put_together(name: str, sizes_kb: list[int]) -> list[list[int]]:
-    """The sizes of the files that are each to become one."""
+def compacted(name: str, sizes_kb: list[int]) -> list[list[int]]:
+    """Sizes in KB of the files in each group that becomes one file."""
     files = [
         DataFile(f"{n}.parquet", size * KB, 1, low={"batch_id": n, "sequence": n}, high={"batch_id": n, "sequence": n})
         for n, size in enumerate(sizes_kb)
@@ -21,11 +21,11 @@ def put_together(name: str, sizes_kb: list[int]) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("name", ["ledger", "run_metrics", "dq_results", "source_files", "watermarks"])
-def test_a_table_that_is_read_by_the_log_s_statistics_keeps_several_files(name: str) -> None:
-    assert put_together(name, [100] * 25) == [[100] * 10, [100] * 10, [100] * 5]
-    assert put_together(name, [900, 300, *[10] * 9]) == [[10] * 9]
+def test_a_table_read_by_log_statistics_keeps_several_files(name: str) -> None:
+    assert compacted(name, [100] * 25) == [[100] * 10, [100] * 10, [100] * 5]
+    assert compacted(name, [900, 300, *[10] * 9]) == [[10] * 9]
 
 
 def test_another_table_gets_large_files() -> None:
-    assert put_together("quarantine", [100] * 25) == [[100] * 25]
-    assert put_together("quarantine", [16_000] * 9) == [[16_000] * 4, [16_000] * 4]
+    assert compacted("quarantine", [100] * 25) == [[100] * 25]
+    assert compacted("quarantine", [16_000] * 9) == [[16_000] * 4, [16_000] * 4]

@@ -1,4 +1,4 @@
-"""Maintenance: what it puts together, what it deletes, and what of neither a reader ever notices."""
+"""Maintenance: compaction and deletion, unnoticed by readers."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Of a pipeline whose batches need no engine, and whose tables are compacted early; one cut is kept."""
+    """Folder of a pipeline without an engine and with early compaction. One cut is kept."""
     compute_simply(monkeypatch)
     monkeypatch.setattr(storage_disk, "flush", Path.stat)  # no power fails here
     for what in ("CLOSED", "OPEN", "OPEN_DAY"):
@@ -78,7 +78,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def runs(folder: Path, clock: Clock, numbers: range) -> Definition:
-    """A batch for each of some files, an hour apart."""
+    """Runs one batch per file, an hour apart."""
     definition = pipeline(folder)
     for number in numbers:
         arrive(folder, number)
@@ -88,7 +88,7 @@ def runs(folder: Path, clock: Clock, numbers: range) -> Definition:
 
 
 def rows(definition: Definition, versions: dict[str, int]) -> dict[str, list[str]]:
-    """What the tables hold at some versions."""
+    """Rows of the tables at these versions."""
     tables, found = ledger_of(definition).tables, {}
     for name in ("results", "open_windows", "source_files"):
         table = tables[name]
@@ -99,7 +99,7 @@ def rows(definition: Definition, versions: dict[str, int]) -> dict[str, list[str
 
 
 def cuts(definition: Definition) -> dict[int, dict[str, list[str]]]:
-    """Every batch's cut that is kept."""
+    """Rows of every kept cut, by batch."""
     commits = commits_of(ledger_of(definition).tables, kept_from(definition.root))
     return {one.batch_id: rows(definition, dict(one.versions)) for one in commits}
 
@@ -112,7 +112,7 @@ def data_files_on_disk(definition: Definition) -> set[str]:
 
 
 def needed(definition: Definition) -> set[str]:
-    """The data files that the kept cuts name."""
+    """Data files that the kept cuts need."""
     ledger = ledger_of(definition)
     return {
         f"{name}/{file.path}"
@@ -122,7 +122,7 @@ def needed(definition: Definition) -> set[str]:
     }
 
 
-def test_small_files_are_put_together_and_no_cut_changes(folder: Path, clock: Clock) -> None:
+def test_compaction_changes_no_cut(folder: Path, clock: Clock) -> None:
     definition = runs(folder, clock, range(1, 9))
     before, shown = cuts(definition), forecast(definition, clock)
     report = maintain(definition, WHO, clock)
@@ -140,7 +140,7 @@ def test_small_files_are_put_together_and_no_cut_changes(folder: Path, clock: Cl
 
 @pytest.mark.spark
 @pytest.mark.embedded
-def test_who_follows_changes_sees_nothing_of_it(
+def test_consumers_of_changes_do_not_notice_maintenance(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for what in ("CLOSED", "OPEN", "OPEN_DAY"):
@@ -150,7 +150,7 @@ def test_who_follows_changes_sees_nothing_of_it(
     seen: list[dict[str, Any]] = []
 
     def follow() -> int:
-        """Takes what is newer than the last batch that was seen."""
+        """Reads the changes after the last batch that was read."""
         last_seen = max((row["batch_id"] for row in seen), default=0)
         new = [row for row in read_table(definition, "result_changes").to_pylist() if row["batch_id"] > last_seen]
         seen.extend(new)
@@ -186,7 +186,7 @@ def tables_of(definition: Definition) -> Iterator[tuple[str, Table]]:
 
 
 @pytest.mark.long("eight batches are, in make test, and maintenance killed at steps ends with the needed files alone")
-def test_after_many_batches_there_are_the_files_of_the_kept_cuts_and_no_more(folder: Path, clock: Clock) -> None:
+def test_after_many_batches_only_files_of_kept_cuts_remain(folder: Path, clock: Clock) -> None:
     definition = runs(folder, clock, range(1, 41))
     assert len(data_files_on_disk(definition)) > 150
     maintain(definition, WHO, clock)
@@ -200,7 +200,7 @@ def test_after_many_batches_there_are_the_files_of_the_kept_cuts_and_no_more(fol
     assert maintain(definition, WHO, clock).tables == ()
 
 
-def test_what_is_given_up_is_said_in_a_sentence(folder: Path, clock: Clock) -> None:
+def test_a_deleted_cut_is_refused_in_a_sentence(folder: Path, clock: Clock) -> None:
     definition = runs(folder, clock, range(1, 6))
     clock.later(2)
     report = maintain(definition, WHO, clock)
@@ -210,7 +210,7 @@ def test_what_is_given_up_is_said_in_a_sentence(folder: Path, clock: Clock) -> N
     assert rollback(definition, 5, WHO, "the last that is kept", clock) == 7
 
 
-def test_cuts_are_kept_for_a_span_of_time(folder: Path, clock: Clock) -> None:
+def test_cuts_are_kept_for_a_retention_period(folder: Path, clock: Clock) -> None:
     definition = pipeline(folder)
     kept_for = definition.retention.model_copy(update={"cuts": kept.RetentionPeriod(ms=5 * HOUR_MS)})
     runs(folder, clock, range(1, 8))
@@ -237,14 +237,16 @@ def test_a_clock_that_is_far_ahead_deletes_nothing(folder: Path, clock: Clock) -
     for report in reports:
         [note] = report.notes
         assert report.kept_from == before
-        assert re.search(rf"far ahead of the newest batch: .* counted from {instant(newest)}.* accept-clock", note)
+        assert re.search(
+            rf"far ahead of the newest batch, so ages are counted from {instant(newest)}.* accept-clock", note
+        )
     accept_clock(definition, WHO, "paused", clock)
     report = maintain(definition, WHO, clock)
     assert report.notes == ()
     assert report.kept_from > before
 
 
-def test_files_of_dead_attempts_go_and_those_of_a_waiting_batch_stay(
+def test_maintain_deletes_files_of_dead_attempts_and_keeps_those_of_a_waiting_batch(
     folder: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     definition = runs(folder, clock, range(1, 4))
@@ -269,10 +271,8 @@ def test_files_of_dead_attempts_go_and_those_of_a_waiting_batch_stay(
     assert len(cuts(definition)[4]["source_files"]) == 4
 
 
-def test_after_a_dead_run_files_of_attempts_are_known_by_the_batch_and_the_claim_in_their_names(
-    folder: Path, clock: Clock
-) -> None:
-    """However old the batch is. What the ledger has fixed stays, and so does a name by chance."""
+def test_files_of_dead_attempts_are_recognized_by_batch_and_claim_in_their_names(folder: Path, clock: Clock) -> None:
+    """This holds for a batch of any age. Files that the ledger has fixed stay, and so do files with similar names."""
     definition = runs(folder, clock, range(1, 4))
     rows = read_table(definition, "ledger").to_pylist()
     fixed = {row["batch_id"]: row["epoch"] for row in rows if row["kind"] == "prepare"}
@@ -298,7 +298,7 @@ def test_a_pipeline_whose_warehouse_is_the_folder_of_a_table_keeps_its_files(fol
     assert {path for path in nested.rglob("*") if path.is_file()} == before
 
 
-def test_another_run_at_work_is_left_alone(folder: Path, clock: Clock) -> None:
+def test_maintain_does_not_disturb_a_run_in_progress(folder: Path, clock: Clock) -> None:
     definition = runs(folder, clock, range(1, 6))
     ledger = ledger_of(definition, clock)
     _, claim = ledger.claim()
@@ -348,7 +348,7 @@ def test_killed_at_any_step_it_loses_nothing(folder: Path, clock: Clock) -> None
 
 
 @pytest.mark.long("each is done by itself in make test, and killed at steps")
-def test_whatever_is_done_in_whatever_order_kept_cuts_stay_as_they_were(folder: Path, clock: Clock) -> None:
+def test_random_operations_never_change_a_kept_cut(folder: Path, clock: Clock) -> None:
     for seed in range(2):
         chance, number = random.Random(seed), 0
         place = folder / str(seed)

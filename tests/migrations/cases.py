@@ -71,7 +71,7 @@ FINISHING = ("ledger:migrate_finish",)
 
 @dataclass(slots=True)
 class Case:
-    """One migration, from a seed, in a folder of its own. `moves` are what was done, for whom it fails."""
+    """One migration from a seed, in its own folder. `moves`: the steps so far, for the message of a failure."""
 
     folder: Path
     seed: int
@@ -84,7 +84,7 @@ class Case:
         self.chance = random.Random(self.seed)
 
     def play(self) -> str:
-        """Plays it; gives what it was. Raises AssertionError with all moves where something is wrong."""
+        """Plays the case and returns its description. Raises AssertionError with all moves on a failure."""
         try:
             return self._play()
         except BaseException as error:
@@ -180,7 +180,7 @@ class Case:
     # -- what must hold --------------------------------------------------------------------------------------------
 
     def check(self, text: str) -> None:
-        """The tables are those of a fresh pipeline that reads the same files in the same batches."""
+        """Checks that the tables equal those of a fresh pipeline with the same files in the same batches."""
         definition = self.at(text)
         read: dict[int, list[int]] = {}
         for row in read_table(definition, "source_files").to_pylist():
@@ -198,7 +198,7 @@ class Case:
 
 
 def outcome(definition: Definition) -> dict[str, list[str]]:
-    """The tables' rows without the ids of batches, which go on through a migration."""
+    """Rows of the tables without batch ids, which continue across a migration."""
     return {table: _rows(definition, table) for table in OUTCOME}
 
 
@@ -209,7 +209,7 @@ def _rows(definition: Definition, table: str) -> list[str]:
 
 
 def rows_of(seed: int, number: int) -> list[dict[str, Any]]:
-    """The rows of one file: an hour of clicks, some of them late, one twice, one without a key."""
+    """Rows of one file: an hour of clicks, with late events, a duplicate and an event without a key."""
     chance, rows = random.Random(f"{seed} {number}"), list[dict[str, Any]]()
     for row in range(24):
         late_min = chance.choice((0, 0, 0, chance.randrange(200)))
@@ -222,7 +222,7 @@ def rows_of(seed: int, number: int) -> list[dict[str, Any]]:
 
 
 def play(folder: Path, seed: int, spark: SparkSession) -> str:
-    """One case, in a folder that goes when it ends well; gives what it was."""
+    """Plays one case and returns its description. Deletes the folder after success."""
     place = folder / f"case-{seed}"
     shutil.rmtree(place, ignore_errors=True)  # of one that was interrupted
     what = Case(place, seed, spark).play()

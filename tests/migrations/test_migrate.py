@@ -1,4 +1,4 @@
-"""A pipeline under a changed definition: as a fresh one over the same files, whatever happens on the way, and back."""
+"""Migration of a pipeline: it equals a fresh pipeline over the same files, also after kills, and can be undone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from windowlib.definition.toml.retention import RetentionPeriod
 from windowlib.inspection.lineage.cuts import cut
 from windowlib.inspection.lineage.explain_window import explain_window
 from windowlib.inspection.unfinished import migration_begun
-from windowlib.inspection.verify.asked import VerifyRequest
+from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.ledger.migration import migrations
 from windowlib.maintenance.maintain import maintain
@@ -69,7 +69,7 @@ def migrate(definition: Definition, spark: SparkSession) -> MigrationDifference:
 
 
 def fresh(folder: Path, text: str, spark: SparkSession, files: int = FILES) -> Definition:
-    """A pipeline of its own under a definition, with the first files in one batch, the others in one each."""
+    """A fresh pipeline under a definition. It reads the first files in one batch, the others in one batch each."""
     whole = text.replace("max_files_per_run = 1", "max_files_per_run = 0")
     definition = run(clicks(folder, FILES, whole), spark)
     for number in range(FILES + 1, files + 1):
@@ -83,7 +83,7 @@ def days_later() -> int:
 
 
 def rows(definition: Definition, table: str) -> list[str]:
-    """A table's rows without the ids of batches, which go on through a migration."""
+    """Rows of a table without batch ids, which continue across a migration."""
     found = read_table(definition, table).to_pylist()
     return sorted(str({k: v for k, v in row.items() if k not in ("batch_id", "window_day")}) for row in found)
 
@@ -101,7 +101,7 @@ def values(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def check_followers(definition: Definition, stale: tuple[str, ...] = ()) -> None:
-    """Applied in the order of batches, the changes give `results`, as the protocol says."""
+    """Checks that the changes, applied in the order of batches, give `results`."""
     current: dict[tuple[Any, ...], dict[str, Any]] = {}
     apply_changes(current, read_table(definition, "result_changes").to_pylist(), identity)
     results = read_table(definition, "results").to_pylist()
@@ -113,7 +113,7 @@ def check_followers(definition: Definition, stale: tuple[str, ...] = ()) -> None
 
 @pytest.mark.long("a random migration, and one that is killed and undone, end as fresh pipelines in make test")
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_is_as_a_fresh_pipeline_and_undone_as_it_was(
+def test_a_migration_equals_a_fresh_pipeline_and_undo_restores_the_old_one(
     spark: SparkSession, after_three: Path, folder: Path, tmp_path: Path, kind: str
 ) -> None:
     old, before = clicks(folder, 0), tables(clicks(folder, 0))
@@ -149,7 +149,7 @@ def test_it_is_as_a_fresh_pipeline_and_undone_as_it_was(
 
 
 @pytest.mark.long("verify, explain and rollback are by themselves in make test; this is all of them after a migration")
-def test_what_is_looked_up_is_true_on_both_sides(spark: SparkSession, folder: Path) -> None:
+def test_verify_explain_and_cuts_after_a_migration(spark: SparkSession, folder: Path) -> None:
     new = clicks(folder, 0, GAP)
     shadow = build(new, lambda: spark, ASKED)
     arrive(folder, 4, events(4))
@@ -166,9 +166,11 @@ def test_what_is_looked_up_is_true_on_both_sides(spark: SparkSession, folder: Pa
         assert row["batch_id"] in (5, 6, 7)
         explained = explain_window(new, [row["user"]], time_of(row["last_event_time"]))
         assert any(one.published and one.events for one in explained.windows)
-    with pytest.raises(CannotLook, match="batch 3 was published under another definition than that of now"):
+    with pytest.raises(CannotLook, match="batch 3 was published under an earlier definition"):
         cut(new, 3)
-    with pytest.raises(CannotLook, match="batch 5 has built a part of the tables that batch 6, a migration, published"):
+    with pytest.raises(
+        CannotLook, match="batch 5 built only a part of the tables that batch 6, a migration, published"
+    ):
         cut(new, 5)
     with pytest.raises(
         CannotUndo, match=r"batch 6 lies between, a migration .* `\S*windowlib migrate PIPELINE.toml --undo --reason"
@@ -186,7 +188,7 @@ def test_what_is_looked_up_is_true_on_both_sides(spark: SparkSession, folder: Pa
 @pytest.mark.long("one random migration is in make test, and one after another that was given up")
 @pytest.mark.parametrize("seed", range(8))
 def test_one_migration_after_another(spark: SparkSession, tmp_path: Path, seed: int) -> None:
-    """Random definitions after one another, files arriving between any two steps, some undone, killed anywhere."""
+    """Random definitions in turn. Files arrive between steps, some migrations are undone, any step may be killed."""
     chance, folder = random.Random(seed), tmp_path / "pipeline"
     texts = [CLICKS, *(text for kind, text in KINDS.items() if kind != "key and aggregates")]
     chance.shuffle(texts)
@@ -306,7 +308,7 @@ def test_a_file_that_is_renamed_after_a_dry_run_was_read(spark: SparkSession, fo
     assert len(read_table(old, "source_files").to_pylist()) == FILES
 
 
-def test_a_file_that_is_repaired_after_a_dry_run_is_built_in_as_it_is_now(spark: SparkSession, folder: Path) -> None:
+def test_a_file_repaired_after_a_dry_run_is_read_again(spark: SparkSession, folder: Path) -> None:
     new = clicks(folder, 0, KINDS["aggregate"])
     shadow = build(new, lambda: spark, ASKED)
     arrive(folder, 2, events(2)[:40])
@@ -366,19 +368,19 @@ def _by_clock(folder: Path) -> None:
 
 REFUSED: dict[str, tuple[Callable[[Path], None], type[Exception], str]] = {
     "files are gone": (_gone, MigrationRefused, r"no longer holds 1 file with 82 rows .*\n  2.parquet: 82 rows"),
-    "files are left out": (_left_out, MigrationRefused, r"1 file whose rows .* leave them out:\n  2.parquet: 82 rows"),
-    "nothing differs": (_same, NothingToMigrate, "is of this definition already"),
+    "files are left out": (_left_out, MigrationRefused, r"1 file with rows .* leave them out:\n  2.parquet: 82 rows"),
+    "nothing differs": (_same, NothingToMigrate, "needs no migration to this definition"),
     "another type": (
         _other_type,
         ColumnTypeChanged,
         "column total was long, and is double .* Give the new one another name",
     ),
-    "processing time": (_by_clock, MigrationRefused, "built again, all of the past would be in today's windows"),
+    "processing time": (_by_clock, MigrationRefused, "would put all past events into today's windows"),
 }
 
 
 @pytest.mark.parametrize("why", REFUSED)
-def test_it_is_refused_and_nothing_changes(spark: SparkSession, folder: Path, why: str) -> None:
+def test_a_refused_migration_changes_nothing(spark: SparkSession, folder: Path, why: str) -> None:
     change, error, message = REFUSED[why]
     old, before = clicks(folder, 0), outcome(clicks(folder, 0))
     (folder / "clicks.toml").write_text(GAP)
@@ -390,7 +392,7 @@ def test_it_is_refused_and_nothing_changes(spark: SparkSession, folder: Path, wh
 
 
 @pytest.mark.parametrize(("was", "now"), [('total = "sum', 'Total = "sum'), ('key = ["user"]', 'key = ["User"]')])
-def test_a_column_that_differs_in_case_only_is_refused_before_anything_is_built(
+def test_a_column_that_differs_only_in_case_is_refused_before_the_build(
     spark: SparkSession, folder: Path, was: str, now: str
 ) -> None:
     new = clicks(folder, 0, CLICKS.replace(was, now))
@@ -403,14 +405,16 @@ def test_a_column_that_differs_in_case_only_is_refused_before_anything_is_built(
     assert outcome(clicks(folder, 0)) == before
 
 
-def test_finished_it_is_kept_and_unbegun_it_is_gone(spark: SparkSession, folder: Path) -> None:
+def test_a_finished_migration_cannot_be_undone_and_undo_before_the_switch_deletes_it(
+    spark: SparkSession, folder: Path
+) -> None:
     old, new = clicks(folder, 0), clicks(folder, 0, GAP)
     with pytest.raises(NothingToMigrate, match="no migration can be undone"):
         undo(new, lambda: spark, ASKED)
     shadow = build(new, lambda: spark, ASKED)
     assert len(migrations(new.root)) == 1
     assert undo(new, lambda: spark, ASKED) is None
-    with pytest.raises(MigrationRefused, match="has given this migration up meanwhile"):
+    with pytest.raises(MigrationRefused, match="this migration was dropped meanwhile"):
         switch(new, shadow, lambda: spark, ASKED)  # its command was still asking
     assert not (new.root / "_migration").exists()
     migrate(new, spark)

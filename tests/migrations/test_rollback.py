@@ -1,4 +1,4 @@
-"""A rollback across migrations is refused, and what it advises can be done."""
+"""A rollback across migrations is refused with advice that works."""
 
 from __future__ import annotations
 

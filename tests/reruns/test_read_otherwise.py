@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import time_of
-from windowlib.inspection.verify.asked import VerifyRequest
+from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.ledger.rerun_request import Rerun, RerunRefused
 from windowlib.model.errors import StateMismatch
@@ -105,7 +105,7 @@ def test_a_zone_that_was_forgotten(
     assert (shown(definition), shown(definition, "late_events")) == before
     found = verify(definition, VerifyRequest(None), spark, lambda: NOW_MS)
     assert found.files == 0
-    assert "1.parquet, 2.parquet, gone or changed since it was read, or read otherwise now" in found.not_compared[0]
+    assert "1.parquet, 2.parquet (gone, changed, or read differently now)" in found.not_compared[0]
 
     report = rerun(definition, spark, DAY - timedelta(days=1), DAY + timedelta(days=3))
     assert report.figures["files_changed"] == 2

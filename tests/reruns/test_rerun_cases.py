@@ -32,7 +32,7 @@ from windowlib.decisions.verdicts import abandon
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import instant, time_of
 from windowlib.inspection.status import status
-from windowlib.inspection.verify.asked import VerifyRequest
+from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.ledger.ledger import Rejected, Superseded
 from windowlib.ledger.rerun_request import Rerun, RerunAlreadyDone, RerunRefused

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from windowlib.definition.definition import Definition, load_definition
-from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.report import VerifyReport
+from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.ledger.rerun_request import Rerun
 from windowlib.publication.readers import read_table

@@ -17,7 +17,7 @@ from tests.support.clicks import CLICKS, MINUTE_MS, SCHEMA, clock, events
 from tests.support.from_scratch import Event, Window
 from windowlib.batches.planning import ledger_of
 from windowlib.definition.definition import Definition
-from windowlib.inspection.verify.asked import VerifyRequest
+from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.ledger.history import commits_of
 from windowlib.ledger.rerun_request import Rerun

@@ -24,7 +24,7 @@ from windowlib.cli.exits import REJECTED, USER, exit_code
 from windowlib.decisions.verdicts import abandon, approve
 from windowlib.definition.definition import Definition, InvalidDefinition
 from windowlib.definition.instants import iso_instant, time_of, utc
-from windowlib.inspection.verify.asked import VerifyRequest
+from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.ledger.ledger import NothingToDecide, Rejected
 from windowlib.ledger.rerun_request import Rerun

@@ -15,7 +15,7 @@ from tests.support.clicks import MINUTE_MS, START_MS, clicks, clock
 from windowlib.batches.planning import plan
 from windowlib.definition.definition import Definition
 from windowlib.inspection.lineage.explain_window import explain_window
-from windowlib.inspection.verify.asked import VerifyRequest
+from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance

@@ -21,7 +21,7 @@ from windowlib.batches.planning import ledger_of, plan
 from windowlib.decisions.set_aside import set_aside, take_back
 from windowlib.definition.definition import Definition
 from windowlib.delta import log
-from windowlib.inspection.verify.asked import VerifyRequest
+from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.ledger.rerun_request import Rerun
 from windowlib.publication.readers import read_table

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from tests.support.clicks import MINUTE_MS, START_MS, clock
 from windowlib.batches.planning import plan
 from windowlib.definition.definition import Definition, load_definition
-from windowlib.inspection.verify.asked import VerifyRequest
+from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.model.errors import StateMismatch
 from windowlib.publication.readers import read_table

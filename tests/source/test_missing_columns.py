@@ -17,7 +17,7 @@ from tests.support.clicks import CLICKS, MINUTE_MS, START_MS, clicks, clock, wit
 from windowlib.batches.planning import plan
 from windowlib.definition.definition import Definition, InvalidDefinition, load_definition
 from windowlib.engines.sail import is_sail
-from windowlib.inspection.verify.asked import VerifyRequest
+from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.ledger.rerun_request import Rerun
 from windowlib.model.errors import StateMismatch

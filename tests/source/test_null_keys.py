@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.clicks import CLICKS, MINUTE_MS, START_MS, clicks, clock, without
-from windowlib.inspection.verify.asked import VerifyRequest
+from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.ledger.rows import SourceFile
 from windowlib.publication.readers import read_table

@@ -22,7 +22,7 @@ from windowlib.delta import log
 from windowlib.engines.sail import is_sail
 from windowlib.inspection.lineage.cuts import EVER, cut
 from windowlib.inspection.lineage.source_events import read_events
-from windowlib.inspection.verify.asked import VerifyRequest
+from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.ledger.rerun_request import Rerun
 from windowlib.model.errors import WindowError

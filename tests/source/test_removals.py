@@ -30,7 +30,7 @@ from windowlib.batches.planning import ledger_of, plan, rerun_plan
 from windowlib.definition.definition import Definition
 from windowlib.delta.tables import Tables
 from windowlib.inspection.status import status
-from windowlib.inspection.verify.asked import VerifyRequest
+from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.ledger.rerun_request import Rerun, RerunRefused, time_range
 from windowlib.plans.partitions import DAY_MS

@@ -15,7 +15,7 @@ from tests.support.clicks import MINUTE_MS, START_MS, clicks, clock
 from tests.support.strategies import ALL
 from windowlib.definition.definition import Definition
 from windowlib.engines.sail import is_sail
-from windowlib.inspection.verify.asked import VerifyRequest
+from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.ledger.rerun_request import Rerun
 from windowlib.ledger.rows import SourceFile

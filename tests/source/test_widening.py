@@ -20,7 +20,7 @@ from windowlib.batches.planning import plan
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.instants import utc
 from windowlib.engines.sail import is_sail
-from windowlib.inspection.verify.asked import VerifyRequest
+from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.ledger.rerun_request import Rerun
 from windowlib.model.errors import StateMismatch

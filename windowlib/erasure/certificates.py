@@ -1,4 +1,4 @@
-"""How far each erasure of a pipeline has come, by the ledger, by maintenance and by what lies on the disk."""
+"""Progress of each erasure of a pipeline, read from the ledger, the maintenance records and the disk."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from windowlib.ledger.ledger import Clock, wall_clock_ms
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """An erasure, and how far it has come by now.
+    """An erasure and its progress.
 
-    `is_published`: its rows are out of the tables, and its values out of what lies next to them. `old_files_gone`: no
-    file of an older cut is left, and neither are the rows that informed followers of it.
+    `is_published`: the tables and the files next to them no longer hold the key. `old_files_gone`: the files of older
+    cuts are deleted, and so are the rows that told consumers about the erasure.
     """
 
     erasure: Erasure
@@ -38,34 +38,34 @@ class Certificate:
 
 
 def certificates(definition: Definition, clock: Clock = wall_clock_ms) -> list[Certificate]:
-    """Every erasure of a pipeline, oldest first, and how far each has come.
+    """Every erasure of a pipeline, oldest first, with its progress.
 
-    One that was killed or overtaken is left out where the command was given again.
+    A killed or overtaken erasure is left out if the command was run again for its key.
     """
     tables = ledger_of(definition, clock).tables
-    found: list[Certificate] = []
-    for one in certified(tables, erasures.erasures(tables.root)):
-        found = [earlier for earlier in found if not _is_given_again(earlier, one)]
-        found.append(one)
-    return found
+    newest: list[Certificate] = []
+    for certificate in certified(tables, erasures.erasures(tables.root)):
+        newest = [earlier for earlier in newest if not _is_given_again(earlier, certificate)]
+        newest.append(certificate)
+    return newest
 
 
-def certified(tables: Tables, made: Sequence[Erasure]) -> Iterator[Certificate]:
-    """How far each of some erasures has come."""
+def certified(tables: Tables, requested: Sequence[Erasure]) -> Iterator[Certificate]:
+    """Certificates of these erasures, in their order."""
     commits = commits_of(tables)
-    unpublished = erasures.unpublished(made, {one.batch_id: one.decision for one in commits})
+    unpublished = erasures.unpublished(requested, {commit.batch_id: commit.decision for commit in commits})
     kept_from = maintained.kept_from(tables.root)
-    for one in made:
-        if one in unpublished:
-            yield Certificate(one, False, False)
+    for erasure in requested:
+        if erasure in unpublished:
+            yield Certificate(erasure, False, False)
         else:
-            of_batch = f"change=*/cause={FORGET}/*/{one.batch_id}-*.parquet"
+            of_batch = f"change=*/cause={FORGET}/*/{erasure.batch_id}-*.parquet"
             announcements = (tables.root / RESULT_CHANGES.name).glob(of_batch)
-            yield Certificate(one, True, kept_from >= one.batch_id and not any(announcements))
+            yield Certificate(erasure, True, kept_from >= erasure.batch_id and not any(announcements))
 
 
 def _is_given_again(earlier: Certificate, later: Certificate) -> bool:
-    """Whether the later one took the place of the earlier: of the same key, which that did not come to erase."""
+    """Tests if the later erasure replaces the earlier one: the same key, which the earlier one did not erase."""
     before, after = earlier.erasure, later.erasure
     is_overtaken = before.batch_id == after.batch_id
     return before.digest == after.digest and (is_overtaken or not earlier.is_published)

@@ -1,10 +1,10 @@
-"""`windowlib forget`: a key erased from all that a pipeline holds, and from all that it will read.
+"""`windowlib forget`: erases a key from all that a pipeline holds, and from all that it will read.
 
-    claim -> look -> the row of `erasures` -> what lies next to the tables -> one batch, prepared and rolled forward
+    claim -> look -> row in `erasures` -> files next to the tables -> one batch, prepared and rolled forward
 
-From the row on no batch reads the key's events again: a run, rerun or migration after a kill does not bring back what
-is half gone. Killed before the batch is prepared, the command is to be given again; later the next run finishes it.
-Old files hold the key until `windowlib maintain` has deleted what only cuts before the batch needed.
+Once the row exists, no batch reads the key's events again. So a run, rerun or migration after a kill does not bring
+back erased rows. If the command is killed before its batch is prepared, run it again; if it is killed later, the next
+run finishes it. Old files hold the key until `windowlib maintain` deletes the files that only older cuts need.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from windowlib.ledger.history import commits_of
 from windowlib.ledger.ledger import Clock, Ledger, wall_clock_ms
 from windowlib.ledger.rows import Commit, LedgerState
 from windowlib.maintenance.maintain import maintain
-from windowlib.migrations.batch import stands
+from windowlib.migrations.batch import newest_snapshot
 from windowlib.migrations.files import PipelineSnapshot
 from windowlib.model.errors import WindowError
 from windowlib.plans.erased import is_hashable
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 GetSpark = Callable[[], "SparkSession"]
-BY_A_WRONG_CLOCK = "Nothing was erased: it would be of events up to that time, whenever they come"
+BY_A_WRONG_CLOCK = "Nothing was erased: the erasure would also cover all future events up to that time"
 
 
 class ForgetRefused(WindowError):
@@ -70,9 +70,9 @@ class NothingToForget(WindowError, LookupError):
 
 @dataclass(frozen=True, slots=True)
 class ForgetRequest:
-    """Which key is to be erased, given as texts, who asks for it and why, by which clock.
+    """The key to erase, as texts, with the requester, the reason and the clock.
 
-    With `now` old cuts are given up at once, and followers of `result_changes` get no rows about it.
+    With `now` the older cuts are deleted at once, and consumers of `result_changes` get no rows about the erasure.
     """
 
     key: Sequence[str]
@@ -85,9 +85,9 @@ class ForgetRequest:
 
 @dataclass(frozen=True, slots=True)
 class ErasureForecast:
-    """What an erasure would remove: rows by table, files next to them; what the source holds; cuts that would go.
+    """Effect of an erasure: counts of removed rows and files, rows in the source, and the cuts that it deletes.
 
-    `dry_run`: nothing else was asked for.
+    `dry_run`: only the forecast was requested.
     """
 
     removed: Mapping[str, int]
@@ -97,39 +97,39 @@ class ErasureForecast:
     dry_run: bool = True
 
 
-# -- what there is ----------------------------------------------------------------------------------------------------
+# -- search ------------------------------------------------------------------------------------------------------------
 
 
-def forecast(definition: Definition, spark: GetSpark, asked: ForgetRequest) -> ErasureForecast:
-    """What `forget` would do. Changes nothing. Raises as it does."""
-    ledger = ledger_of(definition, asked.clock)
+def forecast(definition: Definition, spark: GetSpark, request: ForgetRequest) -> ErasureForecast:
+    """Effect that `forget` would have. Changes nothing. Raises as `forget` does."""
+    ledger = ledger_of(definition, request.clock)
     state = ledger.state()
-    key = _key(definition, ledger, state, asked)
+    key = _key(definition, ledger, state, request)
     assert state.commit is not None, "`_key` raises where no batch is committed"
     here = PipelineSnapshot(ledger.tables, state.commit.versions)
-    looked = _look(_Place(definition, here, state.commit), key, spark, asked, None)
+    looked = _look(_Place(definition, here, state.commit), key, spark, request, None)
     return ErasureForecast(
-        looked.removed, looked.kept.rows, looked.kept.not_looked_at, _cuts(ledger) if asked.now else ()
+        looked.removed, looked.kept.rows, looked.kept.not_looked_at, _cuts(ledger) if request.now else ()
     )
 
 
-def _key(definition: Definition, ledger: Ledger, state: LedgerState, asked: ForgetRequest) -> Key:
-    """The key that is asked for. Raises where it cannot be erased now, or by this clock."""
+def _key(definition: Definition, ledger: Ledger, state: LedgerState, request: ForgetRequest) -> Key:
+    """The requested key. Raises if it cannot be erased now, or by this clock."""
     if not definition.source.key:
-        raise ForgetRefused(f"{definition.name} has no key column: all its events are in the same windows")
-    check_key(definition.source.key, asked.key)
+        raise ForgetRefused(f"{definition.name} has no key column: all its events share the same windows")
+    check_key(definition.source.key, request.key)
     check_fingerprint(definition, state.commit)
-    there = cut(definition)  # raises where nothing was run yet
+    tables = cut(definition)  # raises if no batch is committed
     check_place(definition.source, definition.root, state.commit)
-    if (schema := there.keyed_schema()) is None:
-        raise NothingToForget(f"no window of {definition.name} was made yet, so no table holds a key")
-    key = key_of(definition.source.key, asked.key, schema)
+    if (schema := tables.keyed_schema()) is None:
+        raise NothingToForget(f"{definition.name} has no window yet, so no table holds a key")
+    key = key_of(definition.source.key, request.key, schema)
     if odd := [f"{name} is {kind}" for name, kind in _kinds(key) if not is_hashable(kind)]:
-        raise ForgetRefused(f"a key of this type cannot be erased: {odd[0]}, whose values have no one exact text")
-    if Mention.of(key).is_in(asked.reason):
-        raise ForgetRefused("the reason names the key, and is kept: say the number of a request instead")
+        raise ForgetRefused(f"a key of this type cannot be erased: {odd[0]}, and its values have no unique exact text")
+    if Mention.of(key).is_in(request.reason):
+        raise ForgetRefused("the reason contains the key, and reasons are stored: name the number of a request instead")
     _check_rests(definition.file, ledger, state)
-    check_clock(definition.file, asked.clock(), state, refused=BY_A_WRONG_CLOCK)
+    check_clock(definition.file, request.clock(), state, refused=BY_A_WRONG_CLOCK)
     return key
 
 
@@ -138,22 +138,23 @@ def _kinds(key: Key) -> Iterator[tuple[str, str]]:
 
 
 def _check_rests(file: Path, ledger: Ledger, state: LedgerState) -> None:
-    """Raises `ForgetRefused` where a batch waits, or a migration can be undone: both hold the key."""
+    """Raises `ForgetRefused` if a batch waits or a migration can be undone, since both may hold the key."""
     if done := migration.switched(ledger):
         raise ForgetRefused(
-            f"the migration of batch {done[0]} can still be undone, and its old tables hold the key: first"
-            f" `{to_paste('migrate', file, '--finish')}`, which keeps it, or"
+            f"the migration of batch {done[0]} can still be undone, and its old tables hold the key. First keep it with"
+            f" `{to_paste('migrate', file, '--finish')}`, or undo it with"
             f" `{to_paste('migrate', file, '--undo', *WHY)}`"
         )
     if state.plan and (state.prepared is None or state.is_refused):
         raise ForgetRefused(
-            f"batch {state.plan.batch_id} is not finished, and may hold the key: {way_on(file, state)}; then forget"
+            f"batch {state.plan.batch_id} is not finished, and may hold the key: {way_on(file, state)}."
+            " Then run forget again"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a key is looked for: a pipeline's tables as they stand `here`, and its source as `commit` left it."""
+    """Places to search: the pipeline's tables in the snapshot `here`, and its source as `commit` left it."""
 
     definition: Definition
     here: PipelineSnapshot
@@ -162,101 +163,104 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class _Looked:
-    """What there is of a key: in tables as they stand `here`, next to them (`others`), in the source (`kept`)."""
+    """Holdings of a key: in the tables (`erased`), next to them (`others`), and in the source (`kept`)."""
 
     here: PipelineSnapshot
     target: Target
-    found: Mapping[str, TableErasure]
+    erased: Mapping[str, TableErasure]
     others: Mapping[str, int]
     kept: SourceHoldings
 
     @property
     def removed(self) -> dict[str, int]:
-        """Rows by table, and files."""
-        return {**{name: one.count for name, one in self.found.items()}, **self.others}
+        """Number of removed rows by table, and of removed files."""
+        return {**{name: erasure.count for name, erasure in self.erased.items()}, **self.others}
 
 
-def _look(place: _Place, key: Key, spark: GetSpark, asked: ForgetRequest, attempt: str | None) -> _Looked:
-    """Looks; with an `attempt` the files without the key are written. Raises `NothingToForget`."""
+def _look(place: _Place, key: Key, spark: GetSpark, request: ForgetRequest, attempt: str | None) -> _Looked:
+    """Searches for the key. With an `attempt`, writes the files without it. Raises `NothingToForget`."""
     here, tables = place.here, place.here.tables
     secret = erasures.secret_of(erasures.erasures(tables.root))
-    target = Target(key, secret, max(asked.clock(), _newest_ms(here)))
+    target = Target(key, secret, max(request.clock(), _newest_ms(here)))
     kept = source_holdings(place.definition, tables, place.commit, target, spark())
     others = outside.find(tables, key, remove=False)
-    found = of_tables.find(here, ErasureQuery(key, kept.ids, asked.now), attempt)
+    erased = of_tables.find(here, ErasureQuery(key, kept.ids, request.now), attempt)
     of_key = others.keys() - {PREVIEWS.name} or outside.is_in_previews(tables.root, key)  # all of them are deleted
-    if not (found or of_key or kept.rows or _is_begun(place.definition, target)):
+    if not (erased or of_key or kept.rows or _is_begun(place.definition, target)):
         raise NothingToForget(
-            f"neither the tables nor the source hold the key {key}: nothing was changed. Keys are compared exactly,"
+            f"neither the tables nor the source hold the key {key}, so nothing was changed. Keys are compared exactly,"
             " letter by letter"
         )
-    return _Looked(here, target, found, others, kept)
+    return _Looked(here, target, erased, others, kept)
 
 
 def _is_begun(definition: Definition, target: Target) -> bool:
-    """Whether an erasure of the key was killed, maybe when nothing but its batch was left to do."""
-    return any(one.erasure.digest == target.digest and not one.is_published for one in certificates(definition))
+    """Tests if an earlier erasure of the key was killed before its batch was published."""
+    return any(
+        certificate.erasure.digest == target.digest and not certificate.is_published
+        for certificate in certificates(definition)
+    )
 
 
 def _cuts(ledger: Ledger) -> list[int]:
-    """The batches whose cuts are kept."""
-    return [one.batch_id for one in commits_of(ledger.tables, maintained.kept_from(ledger.root))]
+    """Ids of the batches with a kept cut."""
+    return [commit.batch_id for commit in commits_of(ledger.tables, maintained.kept_from(ledger.root))]
 
 
-# -- what is done -----------------------------------------------------------------------------------------------------
+# -- erasure -----------------------------------------------------------------------------------------------------------
 
 
-def forget(definition: Definition, spark: GetSpark, asked: ForgetRequest) -> Certificate:
-    """Erases a key. Gives the certificate.
+def forget(definition: Definition, spark: GetSpark, request: ForgetRequest) -> Certificate:
+    """Erases a key and returns the certificate.
 
-    Raises `ForgetRefused`, `NothingToForget`, `CannotLook` for a key of another type, `HashesDiffer`, `Superseded`
-    while a run is in progress, `ForeignChange`, `LostRows`: nothing was changed then.
+    Raises, before any change, `ForgetRefused`, `NothingToForget`, `CannotLook` for a key of another type,
+    `HashesDiffer`, `Superseded` while a run is in progress, `ForeignChange` and `LostRows`.
     """
-    ledger = ledger_of(definition, asked.clock)
-    _key(definition, ledger, ledger.state(), asked)
+    ledger = ledger_of(definition, request.clock)
+    _key(definition, ledger, ledger.state(), request)
     with disk.refusals_named(ledger.root), losses_named(ledger.tables):
-        with held(ledger, asked.note, Settlement.PUBLISH) as pipeline:
-            key = _key(definition, ledger, pipeline.state, asked)
-            made = _forgotten(definition, pipeline, key, spark, asked)
-        lost = _cuts(ledger)[:-1] if asked.now else []
-        if asked.now:
-            maintain(definition, asked.who, asked.clock, only_newest=True)
-    [certificate] = certified(ledger.tables, [made])
+        with held(ledger, request.note, Settlement.PUBLISH) as pipeline:
+            key = _key(definition, ledger, pipeline.state, request)
+            erasure = _forgotten(definition, pipeline, key, spark, request)
+        lost = _cuts(ledger)[:-1] if request.now else []
+        if request.now:
+            maintain(definition, request.who, request.clock, only_newest=True)
+    [certificate] = certified(ledger.tables, [erasure])
     return replace(certificate, cuts_lost=lost)
 
 
 def _forgotten(
-    definition: Definition, pipeline: HeldPipeline, key: Key, spark: GetSpark, asked: ForgetRequest
+    definition: Definition, pipeline: HeldPipeline, key: Key, spark: GetSpark, request: ForgetRequest
 ) -> Erasure:
     ledger, batch_id = pipeline.ledger, pipeline.state.last_batch_id + 1
     attempt = pipeline.attempt(batch_id)
-    here, removals = stands(pipeline), list[DataFile]()
-    looked = _look(_Place(definition, here, pipeline.commit), key, spark, asked, attempt)
+    here, removals = newest_snapshot(pipeline), list[DataFile]()
+    looked = _look(_Place(definition, here, pipeline.commit), key, spark, request, attempt)
 
     def discard() -> None:
-        written = {**looked.found, RESULT_CHANGES.name: _with(looked.found.get(RESULT_CHANGES.name), removals)}
+        written = {**looked.erased, RESULT_CHANGES.name: _with(looked.erased.get(RESULT_CHANGES.name), removals)}
         of_tables.discard(here, written)
 
     with discarded_unless_fixed(pipeline, batch_id, discard):
-        if not asked.now:
-            removals += of_tables.removals(here, looked.found, batch_id, attempt)
+        if not request.now:
+            removals += of_tables.removals(here, looked.erased, batch_id, attempt)
         pipeline.check()
-        made = _erasure(looked, batch_id, asked)
-        erasures.keep(ledger.root, made)
+        erasure = _erasure(looked, batch_id, request)
+        erasures.keep(ledger.root, erasure)
         for begun in migration.migrations(ledger.root):
-            migration.forget(ledger.root, begun)  # what it has built holds the key; it starts from scratch
+            migration.forget(ledger.root, begun)  # its tables hold the key, so it starts from scratch
         outside.find(ledger.tables, key, remove=True)
-        # Where no table holds the key, the batch changes none, and says that older cuts may have it.
-        decision = Decision("forget", asked.who, asked.reason, digest=made.digest)
+        # If no table holds the key, the batch changes no table. It still marks that older cuts may hold the key.
+        decision = Decision("forget", request.who, request.reason, digest=erasure.digest)
         publish_decision(pipeline, _batch(looked, pipeline.commit, removals, decision))
-    return made
+    return erasure
 
 
-def _erasure(looked: _Looked, batch_id: int, asked: ForgetRequest) -> Erasure:
+def _erasure(looked: _Looked, batch_id: int, request: ForgetRequest) -> Erasure:
     return Erasure(
-        at=utc(asked.clock()),
-        who=asked.who,
-        reason=asked.reason,
+        at=utc(request.clock()),
+        who=request.who,
+        reason=request.reason,
         columns=[*looked.target.key.columns],
         secret=looked.target.secret,
         digest=looked.target.digest,
@@ -269,12 +273,12 @@ def _erasure(looked: _Looked, batch_id: int, asked: ForgetRequest) -> Erasure:
     )
 
 
-def _with(found: TableErasure | None, removals: Sequence[DataFile]) -> TableErasure:
-    return TableErasure(add=[*(found.add if found else ()), *removals])
+def _with(erasure: TableErasure | None, removals: Sequence[DataFile]) -> TableErasure:
+    return TableErasure(add=[*(erasure.add if erasure else ()), *removals])
 
 
 def _newest_ms(here: PipelineSnapshot) -> int:
-    """The time of the newest event that was ever admitted, at least."""
+    """Lower bound of the time of the newest event that was ever admitted."""
     times = [
         int(file.high["max_timestamp_ms"]) for file in here.files(SOURCE_FILES.name) if "max_timestamp_ms" in file.high
     ]
@@ -282,13 +286,13 @@ def _newest_ms(here: PipelineSnapshot) -> int:
 
 
 def _batch(looked: _Looked, commit: Commit, removals: Sequence[DataFile], decision: Decision) -> DecisionBatch:
-    here, found = looked.here, looked.found
+    here, erased = looked.here, looked.erased
     changes = tuple(
-        of_tables.change(here, name, found.get(name), [*removals] if name == RESULT_CHANGES.name else [])
+        of_tables.change(here, name, erased.get(name), [*removals] if name == RESULT_CHANGES.name else [])
         for name in COMMIT_ORDER
     )
     left = {
-        figure: sum(file.rows for file in here.files(name)) - (found[name].count if name in found else 0)
+        figure: sum(file.rows for file in here.files(name)) - (erased[name].count if name in erased else 0)
         for name, figure in COUNTED.items()
     }
     target = replace(commit, definition=marker.without(commit.definition))

@@ -1,11 +1,12 @@
-"""What of a key lies next to the tables that batches publish: what was found, reported, shown, or tried without effect.
+"""Traces of a key outside the tables that batches publish, and their removal.
 
-Dry runs of reruns are deleted, whichever keys they hold: they can be made again. Verifications lose the differences of
-the key; notices and the ledger's reasons lose its values where they quote what a check has met. Files with outcomes of
-checks, pages, tracebacks and the last error are deleted where they mention it: the next run, or report, writes those of
-now.
+- Dry runs of reruns are all deleted, whatever keys they hold: they can be repeated.
+- Verifications lose the differences of the key.
+- Notices and the ledger's reasons lose the key's values in the examples of checks.
+- Files with check outcomes, pages, tracebacks and the last error are deleted if they mention the key. The next run or
+  report writes them again.
 
-All of it may be done again.
+The removal may be repeated.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ from windowlib.reruns.findings import DIFFERENCE
 
 FOLDERS = ("checks", "gx", "pages", "logs")
 FILES = "files next to the tables"
-NOTICED = ("signature", "sentence", "error")  # the columns of a notice that say something
+NOTICED = ("signature", "sentence", "error")  # text columns of a notice
 
 Row = dict[str, Any]
 
 
 def find(tables: Tables, key: Key, *, remove: bool) -> dict[str, int]:
-    """How many rows, by table, and files hold something of a key; with `remove` they no longer do."""
+    """Counts the rows, by table, and the files that hold traces of a key. With `remove`, removes the traces."""
     mention = Mention.of(key)
     changes: Mapping[str, Callable[[Row], Row | None]] = {
         PREVIEWS.name: lambda row: None,
@@ -51,18 +52,18 @@ def find(tables: Tables, key: Key, *, remove: bool) -> dict[str, int]:
         NOTICES.name: lambda row: {**row, **{name: _reworded(row[name], mention, anywhere=True) for name in NOTICED}},
         LEDGER.name: lambda row: _of_ledger(row, key, mention),
     }
-    found = {name: _change(tables[name], name, change, remove=remove) for name, change in changes.items()}
+    counts = {name: _change(tables[name], name, change, remove=remove) for name, change in changes.items()}
     files = [*_files(tables.root, mention)]
     if remove:
         for folder in (previews.FOLDER, sharing.FOLDER):
             shutil.rmtree(tables.root / folder, ignore_errors=True)
         for path in files:
             path.unlink(missing_ok=True)
-    return {name: count for name, count in {**found, FILES: len(files)}.items() if count}
+    return {name: count for name, count in {**counts, FILES: len(files)}.items() if count}
 
 
 def is_in_previews(root: Path, key: Key) -> bool:
-    """Whether a dry run that is kept would change a window of a key."""
+    """Tests if a stored dry run would change a window of a key."""
     for path in sorted((root / previews.FOLDER).glob(f"*/{DIFFERENCE}/**/*.parquet")):
         schema = pq.read_schema(path)
         if {*key.columns} <= {*schema.names} and ds.dataset(path, schema).count_rows(filter=key.where(schema)):
@@ -71,13 +72,13 @@ def is_in_previews(root: Path, key: Key) -> bool:
 
 
 def _of_others(differences: str, key: Key) -> str:
-    """The differences that a verification keeps, without those of the key."""
-    kept = [one for one in json.loads(differences) if not key.is_of(json.loads(one)["key"])]
+    """The stored differences of a verification without those of the key."""
+    kept = [finding for finding in json.loads(differences) if not key.is_of(json.loads(finding)["key"])]
     return json.dumps(kept)
 
 
 def _of_ledger(row: Row, key: Key, mention: Mention) -> Row:
-    """A row of the ledger: what people have typed stays, but for the key whose late events they readmitted."""
+    """The ledger row without the key. Text that people typed stays, except the key of readmitted late events."""
     rerun = rerun_of(row)
     if rerun and key.is_that(rerun.key):
         row = {**row, "rerun": replace(rerun, key=()).to_json()}
@@ -85,14 +86,14 @@ def _of_ledger(row: Row, key: Key, mention: Mention) -> Row:
 
 
 def _reworded(text: str | None, mention: Mention, *, anywhere: bool) -> str | None:
-    """A text without the key among its examples, or `anywhere`: in what a run has failed at, which may list windows."""
+    """The text without the key in its examples. `anywhere`: outside of examples too, as an error may list windows."""
     if not text:
         return text
-    return mention.taken_out(text) if anywhere and mention.is_in(text) else mention.without_examples(text)
+    return mention.redacted(text) if anywhere and mention.is_in(text) else mention.without_examples(text)
 
 
 def _change(table: Table, name: str, change: Callable[[Row], Row | None], *, remove: bool) -> int:
-    """Changes the rows of a table that anyone may be adding to; gives how many differ. None stands for a row that goes.
+    """Counts, and with `remove` applies, the changes to a table that others may append to. None: the row is deleted.
 
     Raises `RefusedCommit`.
     """
@@ -105,7 +106,7 @@ def _change(table: Table, name: str, change: Callable[[Row], Row | None], *, rem
         for file in table.files(newest):
             before = data_files.rows_of(data_files.read_parquet(table.folder / file.path, TABLES[name].columns))
             after = [change(row) for row in before]
-            count = sum(one != other for one, other in zip(before, after, strict=True))
+            count = sum(row != new for row, new in zip(before, after, strict=True))
             differing += count
             if count and remove:
                 drop.append(file)

@@ -1,6 +1,7 @@
-"""What the source holds of a key: nothing of it is changed here, as it is not windowlib's.
+"""Rows of a key in the source. windowlib does not own the source, so nothing in it is changed.
 
-Rows are found as a run reads them, once by their values and once by the hash by which they are left out from then on.
+Rows are read as a run reads them. They are matched twice: by their values, and by the hash that later runs use to leave
+them out.
 """
 
 from __future__ import annotations
@@ -35,16 +36,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-OPENS = Uses((), {}, None, runs_operator=False)  # of a file that fitted when it was read: that it can be opened
+OPENS = Uses((), {}, None, runs_operator=False)  # requirement for a file that a batch has read: it can be opened
 
 
 class HashesDiffer(WindowError):
-    """The engine does not hash the key's rows as this process does: they could not be left out."""
+    """The engine hashes the key's rows differently from this process, so later runs could not leave them out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A key to be erased, the secret that its hash is made with, and the last ms of its events that no longer count."""
+    """A key to erase, the secret of its hash, and the last ms (inclusive) of its events that no longer count."""
 
     key: Key
     secret: str
@@ -52,15 +53,15 @@ class Target:
 
     @property
     def digest(self) -> str:
-        """The hash of the key, by which its events are left out from then on."""
+        """The hash by which later runs leave out the key's events."""
         return erased.digest(self.secret, [*self.key.python_values().values()])
 
 
 @dataclass(frozen=True, slots=True)
 class SourceHoldings:
-    """The rows of a key by file of the source, the ids of its events, and their times after that which was asked for.
+    """Number of the key's rows by source file, the ids of its events, and event times after `Target.up_to_ms`.
 
-    `not_looked_at` are the files that could not be read, in sentences.
+    `not_looked_at` names each file that could not be read, in a sentence.
     """
 
     rows: Mapping[str, int] = field(default_factory=dict)
@@ -88,26 +89,26 @@ def source_holdings(
 def _files(
     definition: Definition, tables: Tables, commit: Commit, types: Mapping[str, str] | None
 ) -> tuple[list[SourceFile], list[str]]:
-    """The files that can be read, numbered, and why others cannot."""
-    known = known_files(definition.source, definition.uses, tables, commit.versions)
-    read = {file.now.path: file.now for file in known if file.now}
-    changed = [file.now for file in known if file.now and file.rewritten]
+    """The readable files, numbered, and a sentence for each unreadable file."""
+    known_sources = known_files(definition.source, definition.uses, tables, commit.versions)
+    read = {file.now.path: file.now for file in known_sources if file.now}
+    changed = [file.now for file in known_sources if file.now and file.rewritten]
     waiting = listing.waiting_files(definition.source, definition.uses, tables, commit, check=False)
     new = listing.numbered([file for file in waiting if file.path not in read], commit.to_sequence)
     not_looked_at = [f"{path} is set aside" for path in sorted(files_set_aside(definition.root))]
-    fits = []
-    for files, said, uses, pinned in (
-        ([file for file in read.values() if file not in changed], "was read, and cannot be now", OPENS, None),
-        (changed, "has changed since it was read, and cannot be now", definition.uses, types),
-        (new, "has not been read yet, and cannot be", definition.uses, types),
+    readable = []
+    for files, condition, uses, pinned in (
+        ([file for file in read.values() if file not in changed], "was read, and cannot be read now", OPENS, None),
+        (changed, "has changed since it was read, and cannot be read now", definition.uses, types),
+        (new, "has not been read yet, and cannot be read", definition.uses, types),
     ):
         for file in files:
             try:
                 check_readable(definition.source, uses, [file], pinned, read)
-                fits.append(file)
+                readable.append(file)
             except (SourceError, StateMismatch) as error:
-                not_looked_at.append(f"{file.path} {said} ({error})")
-    return fits, not_looked_at
+                not_looked_at.append(f"{file.path} {condition} ({error})")
+    return readable, not_looked_at
 
 
 def _of_files(
@@ -119,7 +120,7 @@ def _of_files(
     by_hash = erased.digest_of(raw.frame, [*values], target.secret) == F.lit(target.digest)
     ids = F.collect_set(id_of(event_id)) if event_id else F.lit(None)
     time_ms = admission.timestamp_ms(times_of(definition.source, definition.spec.assigner), raw.frame)
-    found = (
+    rows_by_file = (
         raw.frame.where(by_value | by_hash)
         .groupBy(names.SOURCE_FILE)
         .agg(
@@ -131,14 +132,14 @@ def _of_files(
         )
         .collect()
     )
-    if any(row["both"] != row["either"] for row in found):
+    if any(row["both"] != row["either"] for row in rows_by_file):
         raise HashesDiffer(
-            f"the engine hashes the key {target.key} otherwise than this process, so its events could not be left out;"
-            " nothing was changed. Please report this, with the type of the key's columns"
+            f"the engine hashes the key {target.key} differently from this process, so later runs could not leave out"
+            " its events. Nothing was changed. Please report this with the types of the key columns"
         )
     return SourceHoldings(
-        {raw.paths[row[names.SOURCE_FILE]]: row["rows"] for row in found},
-        frozenset(one for row in found for one in row["ids"] or ()),
-        frozenset(one for row in found for one in row["later_ms"]),
+        {raw.paths[row[names.SOURCE_FILE]]: row["rows"] for row in rows_by_file},
+        frozenset(id_text for row in rows_by_file for id_text in row["ids"] or ()),
+        frozenset(later_ms for row in rows_by_file for later_ms in row["later_ms"]),
         not_looked_at,
     )

@@ -1,4 +1,4 @@
-"""Where the values of a key may stand in words, and how they are taken out of them."""
+"""Values of a key in free text: search and removal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GONE = "…"
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """The values of a key as they may be written: one pattern for each, as a word of its own.
+    """Patterns for the values of a key, one per value, each matched as a whole word.
 
     >>> import pyarrow as pa
     >>> mention = Mention.of(Key(("k", "n"), ("u1", 'a "b"'), (pa.string(), pa.string())))
@@ -27,19 +27,19 @@ class Mention:
 
     @classmethod
     def of(cls, key: Key) -> Mention:
-        """Of a key, as it was given and as its type writes it."""
+        """Patterns for a key, both as the user typed it and as its type prints it."""
         values = zip(key.texts, key.python_values().values(), strict=True)
         return cls(tuple(_pattern({text, str(value)}) for text, value in values))
 
     def is_in(self, text: str) -> bool:
-        """Whether a text has every value of the key."""
+        """Tests if a text contains every value of the key."""
         return all(pattern.search(text) for pattern in self.patterns)
 
-    def taken_out(self, text: str) -> str:
-        """A text without the values of the key, wherever they stand.
+    def redacted(self, text: str) -> str:
+        """The text with each value of the key replaced by "…".
 
         >>> import pyarrow as pa
-        >>> Mention.of(Key(("k",), ("u1",), (pa.string(),))).taken_out("u1: window 10:00 to 11:00, u11: window 9:00")
+        >>> Mention.of(Key(("k",), ("u1",), (pa.string(),))).redacted("u1: window 10:00 to 11:00, u11: window 9:00")
         '…: window 10:00 to 11:00, u11: window 9:00'
         """
         for pattern in self.patterns:
@@ -47,7 +47,7 @@ class Mention:
         return text
 
     def without_examples(self, text: str) -> str:
-        """A sentence about checks without the values of the key among those that they have met.
+        """The text of a check with the values of the key replaced among its examples only.
 
         >>> import pyarrow as pa
         >>> mention = Mention.of(Key(("k",), ("u1",), (pa.string(),)))
@@ -57,8 +57,8 @@ class Mention:
         return "".join(map(self._without_examples, text.splitlines(keepends=True)))
 
     def _without_examples(self, line: str) -> str:
-        said, between, examples = line.partition(EXAMPLES)
-        return f"{said}{between}{self.taken_out(examples)}"
+        sentence, between, examples = line.partition(EXAMPLES)
+        return f"{sentence}{between}{self.redacted(examples)}"
 
 
 def _pattern(texts: set[str]) -> re.Pattern[str]:

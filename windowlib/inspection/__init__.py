@@ -1,6 +1,6 @@
 """Read-only answers about a pipeline: its status, its plan, its checks and the origin of its windows. The reports are
-frozen dataclasses; commands, Airflow and pages render them. Only `verify`, and `lineage` over text files, need an
-engine.
+frozen dataclasses; commands, Airflow and pages render them. Only `verify` needs an
+engine, and `lineage` for text files.
 
     status.py                status: newest batches, watermark, windows in flight, pending work
     commits.py               newest batches, with a sentence for each special batch

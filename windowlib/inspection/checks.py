@@ -1,7 +1,7 @@
-"""The checks of a pipeline, each explained: what it looks at, its bound now, what it saw last, who owns it.
+"""The checks of a pipeline, each explained by its subject, its current bound, its last value and its owner.
 
-The suites are read as a run reads them (`windowlib.quality.suite_files`), the bounds are those of a batch planned now,
-and outcomes are the kept ones of the newest batches, refused ones included. No Great Expectations, no Spark.
+Suites are read as a run reads them (`windowlib.quality.suite_files`). Bounds are those of a batch planned now. Outcomes
+are the stored ones of the newest batches, including refused batches. Neither Great Expectations nor Spark is started.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from windowlib.quality.terms import Terms
 from windowlib.quality.validations import Validated, stored_outcomes
 from windowlib.runs.history import history
 
-RECENT = 20  # outcomes that are looked at
-# The parameters that are keys of `[checks]`.
+RECENT = 20  # number of newest outcomes that are read
+# Parameters that are keys of `[checks]`.
 IN_CHECKS = ("max_late_share", "max_unusable_share", "max_duplicate_share")
 NOT_SAID, NO_BOUND = "not said", "none yet"
 
 
 @dataclass(frozen=True, slots=True)
 class CheckObservation:
-    """What a check found in one batch; `value` is its number, None where it has none."""
+    """Outcome of a check in one batch; `value` is the observed number, or None."""
 
     batch_id: int
     success: bool
@@ -44,7 +44,7 @@ class CheckObservation:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check. `low` and `high` are its bounds, inclusive, None where it has none; `seen` is newest first."""
+    """One check. `low` and `high` are its bounds (inclusive) or None; `seen` holds its outcomes, newest first."""
 
     name: str
     suite: str
@@ -68,7 +68,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class PipelineChecks:
-    """All checks of a pipeline in the order in which they are judged; `owner` is the pipeline's, None if not said."""
+    """All checks of a pipeline in the order of judgement; `owner` is the pipeline's owner, or None."""
 
     pipeline: str
     owner: str | None
@@ -77,31 +77,31 @@ class PipelineChecks:
 
 
 def checks(definition: Definition, now_ms: int, *, as_judged: bool = False) -> PipelineChecks:
-    """Every check, with the bounds of a batch planned at `now_ms`. Raises `InvalidSpec` where a suite is mistaken.
+    """Every check, with the bounds of a batch planned at `now_ms`. Raises `InvalidSpec` if a suite has mistakes.
 
-    `as_judged`: also where Great Expectations refuses one of the pipeline's own, which takes seconds to find out.
+    `as_judged`: Great Expectations validates the pipeline's own suites too, which takes seconds.
     """
     batches = stored_outcomes(definition.root, RECENT)
-    seen = list(_seen(batches))
+    outcomes = list(_outcomes(batches))
     bounds = _parameters(definition, now_ms)
     suites, own = suites_of(Terms.of(definition), bounds), definition.checks
     if as_judged and (own.suites or own.figures_suite or own.results_suite):
         check_suites(suites)
-    made = [_check(definition, one, bounds, seen) for one in _listed(suites)]
-    return PipelineChecks(definition.name, definition.owner, batches[0].batch_id if batches else None, made)
+    explained = [_check(definition, listed, bounds, outcomes) for listed in _listed(suites)]
+    return PipelineChecks(definition.name, definition.owner, batches[0].batch_id if batches else None, explained)
 
 
-def check_named(found: PipelineChecks, asked: str) -> Check:
-    """The check of a name, or of the end of one (`late_share` of `events.late_share`); raises `InvalidSpec`."""
-    known = {one.name: one for one in found.checks}
-    if asked in known:
-        return known[asked]
-    ends = [one for name, one in known.items() if name.partition(".")[2] == asked]
-    if len(ends) == 1:
-        return ends[0]
-    near = [one.name for one in ends] or get_close_matches(asked, known, 3, 0.4)
+def check_named(pipeline: PipelineChecks, name: str) -> Check:
+    """The check with this name or this end of a name (`late_share` for `events.late_share`). Raises `InvalidSpec`."""
+    by_name = {check.name: check for check in pipeline.checks}
+    if name in by_name:
+        return by_name[name]
+    matches = [check for full_name, check in by_name.items() if full_name.partition(".")[2] == name]
+    if len(matches) == 1:
+        return matches[0]
+    near = [check.name for check in matches] or get_close_matches(name, by_name, 3, 0.4)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
-    raise InvalidSpec(f'{found.pipeline} has no check "{asked}"{hint} `{to_paste("checks", THIS)}` lists all')
+    raise InvalidSpec(f'{pipeline.pipeline} has no check "{name}"{hint} `{to_paste("checks", THIS)}` lists all')
 
 
 def _parameters(definition: Definition, now_ms: int) -> dict[str, float | None]:
@@ -114,40 +114,40 @@ def _parameters(definition: Definition, now_ms: int) -> dict[str, float | None]:
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """An expectation of a suite, and the name of its check; `key` finds it among the outcomes of a batch."""
+    """An expectation of a suite, and the name of its check; `key` identifies it among the outcomes of a batch."""
 
     suite: Suite
-    one: Expectation
+    expectation: Expectation
     name: str
     key: Identity
 
 
 def _listed(suites: Sequence[Suite]) -> Iterator[_Listed]:
-    """Each expectation by name: `suite.column`, else `suite.what_it_expects`, with a number where that is taken."""
+    """Names each expectation: `suite.column` or `suite.type`, with a number from the second of a name on."""
     names, keys = Counter[str](), Counter[tuple[str, str]]()
     for suite in suites:
-        for one in suite.expectations:
-            column, kind = one.config["kwargs"].get("column"), str(one.config["type"])
+        for expectation in suite.expectations:
+            column, kind = expectation.config["kwargs"].get("column"), str(expectation.config["type"])
             of_figure = column is not None and suite.judges != OF_ROWS
             name = f"{suite.name}.{column if of_figure else kind.removeprefix('expect_')}"
-            expected = suite.name, name_of(one.config)
+            expected = suite.name, name_of(expectation.config)
             names[name] += 1
             keys[expected] += 1
             numbered = name if names[name] == 1 else f"{name}_{names[name]}"
-            yield _Listed(suite, one, numbered, (*expected, keys[expected]))
+            yield _Listed(suite, expectation, numbered, (*expected, keys[expected]))
 
 
 def _check(
     definition: Definition,
     listed: _Listed,
     bounds: Mapping[str, float | None],
-    seen: Sequence[Mapping[Identity, CheckObservation]],
+    outcomes: Sequence[Mapping[Identity, CheckObservation]],
 ) -> Check:
-    suite, one, config = listed.suite, listed.one, listed.one.config
+    suite, expectation, config = listed.suite, listed.expectation, listed.expectation.config
     filled = {key: _filled(value, bounds) for key, value in config["kwargs"].items()}
-    mine = [found[listed.key] for found in seen if listed.key in found]
+    mine = [batch[listed.key] for batch in outcomes if listed.key in batch]
     low, high = (_bound(filled.get(side)) for side in ("min_value", "max_value"))
-    bound = NO_BOUND if _is_open(one, low, high) else bounds_in_words(filled)
+    bound = NO_BOUND if _is_open(expectation, low, high) else bounds_in_words(filled)
     return Check(
         name=listed.name,
         suite=suite.name,
@@ -155,30 +155,30 @@ def _check(
         severity=str(config.get("severity", "critical")),
         owner=str((config.get("meta") or {}).get("owner") or definition.owner or NOT_SAID),
         judges=suite.judges,
-        observes=_observes(one),
+        observes=_observes(expectation),
         bound=bound,
         low=low,
         high=high,
         fails=_fails(filled, suite.judges, bound, mine[:1]),
-        override=_override(definition, suite, one),
+        override=_override(definition, suite, expectation),
         seen=mine,
     )
 
 
-def _seen(batches: Sequence[Validated]) -> Iterator[Mapping[Identity, CheckObservation]]:
-    """Of each batch, newest first, what its checks found: by suite, expectation, and which of that name it is."""
+def _outcomes(batches: Sequence[Validated]) -> Iterator[Mapping[Identity, CheckObservation]]:
+    """Outcomes of each batch, newest batch first, by suite, expectation and its number among equal names."""
     for batch in batches:
-        raw = [one for suite in batch.suites for one in suite["results"]]
-        found = dict[Identity, CheckObservation]()
+        raw = [result for suite in batch.suites for result in suite["results"]]
+        outcomes = dict[Identity, CheckObservation]()
         for (identity, result), outcome in zip(identified(in_words(batch.suites, batch.figures)), raw, strict=True):
             value = (outcome.get("result") or {}).get("observed_value")
             number = float(value) if isinstance(value, int | float) else None
-            found[identity] = CheckObservation(batch.batch_id, result.success, result.observed, number)
-        yield found
+            outcomes[identity] = CheckObservation(batch.batch_id, result.success, result.observed, number)
+        yield outcomes
 
 
 def _filled(value: Any, bounds: Mapping[str, float | None]) -> Any:
-    """A bound with its parameter filled in; one that is computed of parameters stays as it is written."""
+    """A bound with the value of its parameter. A bound computed from parameters stays unchanged."""
     if isinstance(value, dict) and "$PARAMETER" in value:
         return bounds.get(value["$PARAMETER"], f"({value['$PARAMETER']})")
     return value
@@ -188,16 +188,18 @@ def _bound(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _observes(one: Expectation) -> list[str]:
-    """The number it looks at, then the figures that this is made from, each with what it is."""
-    column = str(one.config["kwargs"].get("column", ""))
-    names = dict.fromkeys([*([column] if column in DERIVED or column in FIGURES else []), *one.ours.get("figures", ())])
+def _observes(expectation: Expectation) -> list[str]:
+    """The number that the expectation checks, then the figures it is derived from, each with its meaning."""
+    column = str(expectation.config["kwargs"].get("column", ""))
+    names = dict.fromkeys(
+        [*([column] if column in DERIVED or column in FIGURES else []), *expectation.ours.get("figures", ())]
+    )
     named = [f"{name}: {DERIVED.get(name) or FIGURES.get(name, 'a figure')}" for name in names]
-    return named or [f"{name_of(one.config)} of Great Expectations"]
+    return named or [f"{name_of(expectation.config)} of Great Expectations"]
 
 
 def _fails(filled: Mapping[str, Any], judges: str, bound: str, newest: Sequence[CheckObservation]) -> str:
-    """What it would take to fail, and how far the newest value was from it.
+    """Condition for a failure, and the distance of the newest value from it.
 
     >>> share, figures = {"column": "late_share", "min_value": 0.0, "max_value": 0.1}, "figures of a batch"
     >>> _fails(share, figures, "0 to 0.1", [CheckObservation(7, True, "0.025", 0.025)])
@@ -207,13 +209,13 @@ def _fails(filled: Mapping[str, Any], judges: str, bound: str, newest: Sequence[
     >>> _fails({"column": "timing", "value_set": ["late"]}, figures, "value_set=['late']", [])
     "It fails where timing does not meet it: value_set=['late']. No batch was judged by it yet."
     >>> _fails({"column": "windows_fired", "min_value": 0.0, "max_value": None}, figures, NO_BOUND, [])
-    'It cannot fail now: there is no bound, as earlier batches do not show yet what is usual.'
+    'It cannot fail now: earlier batches do not give a bound yet.'
     """
     column, limits = filled.get("column"), _limits(filled)
     if judges == OF_ROWS:
         text = "It fails where a row that the batch wrote to results does not meet it" + (limits and f": {limits}")
     elif bound == NO_BOUND:
-        return "It cannot fail now: there is no bound, as earlier batches do not show yet what is usual."
+        return "It cannot fail now: earlier batches do not give a bound yet."
     elif limits:
         text = f"It fails where {limits}"
     else:
@@ -224,7 +226,7 @@ def _fails(filled: Mapping[str, Any], judges: str, bound: str, newest: Sequence[
 
 
 def _newest(filled: Mapping[str, Any], judges: str, last: CheckObservation) -> str:
-    """What the newest batch had, and how near that was to the highest bound."""
+    """Value of the newest batch, and its share of the upper bound."""
     if not last.success:
         return f"Batch {last.batch_id} failed: observed {last.observed}."
     if last.value is None or judges == OF_ROWS:
@@ -234,13 +236,13 @@ def _newest(filled: Mapping[str, Any], judges: str, last: CheckObservation) -> s
     return f"Batch {last.batch_id} had {number_in_words(last.value)}{near}."
 
 
-def _is_open(one: Expectation, low: float | None, high: float | None) -> bool:
-    """Whether it has a bound that earlier batches must give, and they do not yet."""
-    return high is None and not low and any(isinstance(value, dict) for value in one.config["kwargs"].values())
+def _is_open(expectation: Expectation, low: float | None, high: float | None) -> bool:
+    """Tests if the bound comes from earlier batches and they do not give one yet."""
+    return high is None and not low and any(isinstance(value, dict) for value in expectation.config["kwargs"].values())
 
 
 def _limits(filled: Mapping[str, Any]) -> str:
-    """Where a number is out of its bounds; nothing where they are not numbers.
+    """Condition for a number outside its bounds; empty without numeric bounds.
 
     >>> _limits({"column": "n", "min_value": 1, "max_value": 9, "strict_max": True}), _limits({"column": "n"})
     ('n is below 1 or not below 9', '')
@@ -260,18 +262,18 @@ def _limits(filled: Mapping[str, Any]) -> str:
     return f"{column} is {' or '.join([*sides, *[f'{over} {number_in_words(high)}'] * (high is not None)])}"
 
 
-def _override(definition: Definition, suite: Suite, one: Expectation) -> str:
-    """Where the bound is changed."""
-    named = {value["$PARAMETER"] for value in one.config["kwargs"].values() if isinstance(value, dict)}
+def _override(definition: Definition, suite: Suite, expectation: Expectation) -> str:
+    """Place where the user can change the bound."""
+    named = {value["$PARAMETER"] for value in expectation.config["kwargs"].values() if isinstance(value, dict)}
     for key in IN_CHECKS:
         if key in named:
             now = getattr(definition.checks, key)
             return f"in {definition.file}, under [checks]: {key} = …   (0 to 1, now {number_in_words(now)})"
-    file = one.place.partition(": expectation")[0]
+    file = expectation.place.partition(": expectation")[0]
     own = definition.checks.suites
     if suite.name.startswith("own_") or (own and Path(file).is_relative_to(own.absolute())):
         return f"edit {file}"
     return (
         f'in {definition.file}, under [checks]: suites = "FOLDER", and in that folder a copy of {file} with another'
-        " bound or severity; it takes the place of ours"
+        " bound or severity; the copy replaces ours"
     )

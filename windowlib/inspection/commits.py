@@ -1,4 +1,4 @@
-"""The newest batches of a pipeline, and in words what each was, where it did not just read what was new."""
+"""The newest batches of a pipeline, with a sentence for each batch that did more than read new files."""
 
 from __future__ import annotations
 
@@ -25,35 +25,40 @@ class Committed:
     at_ms: int
     watermark_ms: int
     counts: dict[str, int]
-    rerun: str | None = None  # what it recomputed, or an operator decided, in words
-    what: str = ""  # the same in a word
+    rerun: str | None = None  # sentence about a rerun or an operator's decision
+    what: str = ""  # kind of the rerun or decision, in a word
 
 
 def newest_commits(tables: Tables, state: LedgerState) -> list[Committed]:
-    """The newest commits, newest first; the ledger's files are read only as far back as they need."""
+    """The newest commits, newest first. Reads no more ledger files than needed."""
     table = tables[LEDGER.name]
-    found: list[Committed] = []
+    committed: list[Committed] = []
     for file in sorted(table.files(state.version), key=lambda file: -file.high["sequence"]):
         if not file.low.get("kind", "commit") <= "commit" <= file.high.get("kind", "commit"):
             continue
         rows = data_files.read_parquet(table.folder / file.path, LEDGER.columns)
         commits = rows.filter(pc.equal(rows["kind"], "commit")).sort_by([("sequence", "descending")])
-        found += map(_committed, data_files.rows_of(commits.slice(0, SHOWN)))
-        if len(found) >= SHOWN:
+        committed += map(_committed, data_files.rows_of(commits.slice(0, SHOWN)))
+        if len(committed) >= SHOWN:
             break
-    return sorted(found, key=lambda commit: -commit.batch_id)[:SHOWN]
+    return sorted(committed, key=lambda commit: -commit.batch_id)[:SHOWN]
 
 
 def _committed(row: dict[str, Any]) -> Committed:
     rerun, decision, counts = rerun_of(row), decision_of(row), dict(row["counts"])
-    said, what = None, ""
+    sentence, kind = None, ""
     if rerun is not None:
-        said, what = _rerun(rerun, counts), "rerun"
+        sentence, kind = _rerun(rerun, counts), "rerun"
     elif decision is not None:
-        said, what = f"{decision.title}. Reason: {decision.reason} ({decision.who})", decision.kind.partition("_")[0]
-    return Committed(row["batch_id"], at_ms_of(row), row["watermark_out_ms"], counts, said, what)
+        sentence, kind = (
+            f"{decision.title}. Reason: {decision.reason} ({decision.who})",
+            decision.kind.partition("_")[0],
+        )
+    return Committed(row["batch_id"], at_ms_of(row), row["watermark_out_ms"], counts, sentence, kind)
 
 
 def _rerun(done: Rerun, counts: dict[str, int]) -> str:
-    said = ", ".join(f"{counts.get(f'windows_{change}', 0):,} {change}" for change in ("added", "removed", "changed"))
-    return f"{done.title}: {said}. Reason: {done.reason or 'none given'} ({done.who})"
+    windows = ", ".join(
+        f"{counts.get(f'windows_{change}', 0):,} {change}" for change in ("added", "removed", "changed")
+    )
+    return f"{done.title}: {windows}. Reason: {done.reason or 'none given'} ({done.who})"

@@ -1,4 +1,4 @@
-"""Report of the next batch: its files, and the changes that it brings. `windowlib plan` prints it."""
+"""Report on the next batch: its files, and the changes that come with it. `windowlib plan` prints it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from windowlib.source.marker import marker_of, words
 
 @dataclass(frozen=True, slots=True)
 class PlanReport:
-    """The next batch of a pipeline; `plan` is None where there is nothing to do.
+    """The next batch of a pipeline; `plan` is None if there is nothing to do.
 
-    `files_waiting`: files that are too young to be read. `left_out`: files that patterns and names leave out. The other
-    fields are sentences about the source, the formulas, the columns, the lateness and the windows.
+    `files_waiting`: number of files that are too young to be read. `left_out`: files excluded by patterns and names.
+    The other fields are sentences about the source, formulas, columns, lateness and windows.
     """
 
     definition: Definition
@@ -37,7 +37,7 @@ class PlanReport:
     notes: Sequence[str]
 
     def json_fields(self) -> dict[str, Any]:
-        """Keys and values of its JSON; of what may change with the batch only what does."""
+        """Keys and values of its JSON. Optional keys are present only if they have a value."""
         definition, plan = self.definition, self.plan
         fields: dict[str, Any] = {"batch_id": plan and plan.batch_id, "files": len(plan.files) if plan else 0}
         if plan:
@@ -51,7 +51,7 @@ class PlanReport:
 
 
 def plan_report(definition: Definition, plan: Plan | None) -> PlanReport:
-    """Report of the plan that was frozen for the next batch."""
+    """Report on the plan that was frozen for the next batch."""
     commit = ledger_of(definition).state().commit
     marker = marker_of(definition.source, definition.root, plan or commit)
     return PlanReport(
@@ -68,8 +68,8 @@ def plan_report(definition: Definition, plan: Plan | None) -> PlanReport:
 
 
 def files_waiting(definition: Definition) -> int:
-    """Number of files that are too young to be read, where there was nothing else to read."""
+    """Number of files that are too young to be read, when there is nothing else to read."""
     if definition.source.min_file_age_ms <= WAITS_MS:
-        return 0  # the plan has waited for them: the source need not be listed again
+        return 0  # the plan has waited for such files, so no listing is needed
     ledger = ledger_of(definition)
     return len(waiting_files(definition.source, definition.uses, ledger.tables, ledger.state().commit, check=False))

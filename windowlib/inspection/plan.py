@@ -1,4 +1,4 @@
-"""Which plan runs a pipeline's windows, why, and what that means for its state, its jobs and its limits."""
+"""The plan that runs a pipeline's windows, the reason for it, and its effect on state, jobs and limits."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from windowlib.model.spec import WindowSpec
 from windowlib.source.footers import may_suffice
 
 ORDER_FREE = (
-    "windows of event time that fire when the watermark passes their end, over aggregates that can be merged: the order"
-    " of events inside a batch cannot change a result, so slices of them are shuffled, never the events themselves"
+    "the windows use event time and fire when the watermark passes their end, and their aggregates can be merged. So"
+    " the order of events inside a batch cannot change a result, and slices are shuffled instead of events"
 )
 BY_NUMBER = (
-    "which window an event is in follows from its running number in its key, so numbers are counted in order of arrival"
-    " and slices of consecutive events are put together"
+    "the running number of an event in its key decides its windows, so events are numbered in order of arrival, and"
+    " slices of consecutive events are merged"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """How a definition is run, in words. `jobs` are the Spark jobs of a batch, one line each."""
+    """Description of the plan of a definition. `jobs`: Spark jobs of a batch, one line each."""
 
     pipeline: str
     plan: str
@@ -47,7 +47,7 @@ class Explanation:
 
 
 def explain(definition: Definition) -> Explanation:
-    """Says how a definition is run. Reads no table, starts no Spark."""
+    """Describes how a definition is run. Reads no table and does not start Spark."""
     why, slices, state = _of(definition)
     return Explanation(
         pipeline=definition.name,
@@ -65,34 +65,34 @@ def explain(definition: Definition) -> Explanation:
 def _together(definition: Definition) -> str:
     why = sharing_refusal(definition)
     if why is None:
-        return "with other definitions that read the same files it shares one read and one set of slices"
+        return "it shares one read and one set of slices with other definitions over the same files"
     return f"it shares nothing with other definitions: {why}"
 
 
 def _windows(definition: Definition) -> list[str]:
     window, keys = definition.window, definition.source.key
-    said = [windows_in_words(window), f"by {', '.join(keys)}" if keys else "over all events (no key)"]
+    words = [windows_in_words(window), f"by {', '.join(keys)}" if keys else "over all events (no key)"]
     if not isinstance(window, CountWindow):
-        said.append(f"fires {firing_in_words(window)}")
+        words.append(f"fires {firing_in_words(window)}")
         if window.time == "event" and window.kind.model is not Global:
-            kept = f"kept {duration(window.allowed_lateness_ms)}" if window.allowed_lateness_ms else "not kept"
-            said.append(f"{kept} for late events")
+            kept_for = f"kept {duration(window.allowed_lateness_ms)}" if window.allowed_lateness_ms else "not kept"
+            words.append(f"{kept_for} for late events")
     if window.own_evictor:
-        said.append(f"of its events {window.own_evictor.words}")
+        words.append(f"of its events {window.own_evictor.words}")
     if window.function:
-        said.append(f"results by {window.function}")
-    return said
+        words.append(f"results by {window.function}")
+    return words
 
 
 def _of(definition: Definition) -> tuple[str, str, str]:
-    """Why this plan, what is shuffled, and the state, in words."""
+    """Reason for the plan, shuffled rows, and state, in words."""
     session_state = "one row for each key and session in flight"
     aligned_state = "one row for each key and slice that a window in flight covers"
     window, assigner = definition.window, definition.spec.assigner
     if definition.plan.runs_operator:
         state = "one row for each key and window, with what its trigger remembers"
         if definition.spec.keeps_elements:
-            state += "; the elements themselves in state_windows, appended and not written again when a window grows"
+            state += "; the elements themselves are in state_windows, which is append-only"
         return _why_general(definition), "nothing: every event goes to the task of its key, in order of arrival", state
     if isinstance(window, CountWindow):
         slices = f"{gcd(*window.size_and_slide):,} events of a key that follow one another"
@@ -114,7 +114,7 @@ def _of(definition: Definition) -> tuple[str, str, str]:
 
 
 def _why_general(definition: Definition) -> str:
-    """What of the definition no native plan can do exactly."""
+    """Parts of the definition that no native plan can run exactly."""
     reasons = "; ".join(why_element_by_element(definition.window))
     return f"{reasons}: so the operator runs for each key, element by element in order of arrival"
 
@@ -127,40 +127,42 @@ def _partitions(spec: WindowSpec, storage: Storage) -> str:
 
 def _jobs(definition: Definition) -> list[str]:
     source, spec = definition.source, definition.spec
-    found = []
+    jobs = []
     if source.is_text:
-        found.append("parsing: the text is read once")
+        jobs.append("parsing: the text is read once")
     if source.event_id:
         horizon_ms = definition.dedup_horizon_ms
-        over = "all that came before" if horizon_ms is None else duration(horizon_ms)
-        found.append(f"duplicates: two jobs, by {source.event_id}, over {over}")
+        over = "all earlier events" if horizon_ms is None else duration(horizon_ms)
+        jobs.append(f"duplicates: two jobs, by {source.event_id}, over {over}")
     by_time = may_suffice(spec.assigner, by_event_time=spec.time == "event")
     by_footers = not source.is_text and not source.event_id and by_time
-    when = ", only where the footers of the files leave open whether a row is refused" if by_footers else ""
-    found.append(f"figures: how far the watermark moves{when}")
-    found.append(f"windows: {definition.plan.work}, windows, what fires, what stays in flight")
-    found.append("quarantine, late events, replaced results: one or two jobs each, only where there are any")
-    return found
+    when = ", only if the footers of the files cannot rule out refused rows" if by_footers else ""
+    jobs.append(f"figures: the new watermark{when}")
+    jobs.append(f"windows: {definition.plan.work}, windows, what fires, what stays in flight")
+    jobs.append("quarantine, late events, replaced results: one or two jobs each, only if there are such rows")
+    return jobs
 
 
 def _notes(definition: Definition) -> list[str]:
     aggregates, notes, spec = definition.aggregates, [], definition.spec
     general = definition.plan.runs_operator
     if aggregates.needs_arrival and not general:
-        notes.append("first and last follow event time, then arrival: they aggregate by sorting, which is slower")
+        notes.append("first and last go by event time, then arrival: they need a sort, which is slower")
     if isinstance(spec.assigner, DynamicSession) and not general:
-        notes.append("a gap for each event: events share a slice only where their times are equal")
+        notes.append("each event has its own gap: events share a slice only if their times are equal")
     notes += explosion.notes(definition.window)
     if not definition.source.key:
-        notes.append("without a key the events or slices of a batch meet in one task")
+        notes.append("without a key, one task gets all events or slices of a batch")
     if not definition.spec.updates_results:
         notes.append("each firing is a result of its own, numbered by firing")
     if uses_processing_time(definition.window):
         notes.append("processing time is the plan time of a run: it does not advance between runs")
         if spec.time == "event" and not isinstance(spec.assigner, Global):
-            notes.append("a window that the watermark passes before the clock has fired it leaves without that result")
+            notes.append(
+                "a window is dropped without that result if the watermark passes it before the clock has fired it"
+            )
     if general and spec.keeps_elements:
-        notes.append("a task holds the elements of one key's windows in flight while it is that key's turn")
+        notes.append("a task holds the elements of one key's windows in flight in memory, one key at a time")
     if general and isinstance(spec.assigner, Global):
         notes.append("the window never ends: every key keeps a row in the state forever")
     return notes

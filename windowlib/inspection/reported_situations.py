@@ -1,4 +1,4 @@
-"""The situations of a pipeline that notices have reported, and those that an operator keeps quiet."""
+"""Situations of a pipeline that notices have reported or that an operator has silenced."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from windowlib.ledger.notices import reported
 
 @dataclass(frozen=True, slots=True)
 class ReportedSituation:
-    """A situation that a notice has reported, or that is kept quiet: by whom, why and until when."""
+    """A situation that a notice has reported or that is silenced, with operator, reason and end of the silence."""
 
     situation: str
     sentence: str | None
@@ -25,7 +25,7 @@ class ReportedSituation:
 
     @property
     def line(self) -> str:
-        """What holds, since when, and who keeps it quiet.
+        """The situation, its start, and the operator who silenced it.
 
         >>> ReportedSituation("silence", None, None, 0, "ann", "closed").line
         'silence: kept quiet by ann until 1970-01-01 00:00:00 UTC (closed)'
@@ -37,15 +37,15 @@ class ReportedSituation:
 
 
 def situations(root: Path, tables: Tables, now_ms: int) -> list[ReportedSituation]:
-    """All of them, by name."""
+    """All reported or silenced situations, sorted by name."""
     return list(_situations(root, tables, now_ms))
 
 
 def _situations(root: Path, tables: Tables, now_ms: int) -> Iterator[ReportedSituation]:
     holding, calm = reported(root).open, acknowledged(tables, now_ms)
     for key in sorted({*holding, *calm}):
-        one = holding.get(key)
-        sentence, since_ms = (one.sentence, time_of(one.since)) if one else (None, None)
+        situation = holding.get(key)
+        sentence, since_ms = (situation.sentence, time_of(situation.since)) if situation else (None, None)
         by = acknowledgement_of(calm, key)
         until_ms, who, reason = (by.until_ms, by.who, by.reason) if by else (None, None, None)
         yield ReportedSituation(key, sentence, since_ms, until_ms, who, reason)

@@ -1,7 +1,7 @@
-"""A pipeline's status: its newest commits, what holds the watermark back, what is in flight, what waits.
+"""Status of a pipeline: newest commits, cause of the watermark, windows in flight, pending work.
 
-Read from the Delta tables by delta-rs and from the source folder's listing: no Spark. Tables are read at the versions
-of the newest commit row, as every reader does.
+It is read from the Delta tables by delta-rs and from the listing of the source, without Spark. Like every reader, it
+reads the tables at the versions of the newest commit row.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from windowlib.source.marker import marker_of, words
 
 @dataclass(frozen=True, slots=True)
 class WatermarkStatus:
-    """The watermark, the event that set it, and what would move it on. `explanation` says it in sentences."""
+    """The watermark and the event that set it. `explanation`: sentences on its origin and its next advance."""
 
     watermark_ms: int
     state: str
@@ -60,7 +60,7 @@ class WatermarkStatus:
 
 @dataclass(frozen=True, slots=True)
 class CheckSummary:
-    """What the checks of the newest batch found."""
+    """Outcome of the checks of the newest batch."""
 
     batch_id: int
     passed: int
@@ -69,7 +69,7 @@ class CheckSummary:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """A batch that was planned and does not exist yet. `advice` says what to do."""
+    """A batch that is planned and not committed. `advice`: the next step for the operator."""
 
     batch_id: int
     planned_at_ms: int
@@ -92,9 +92,10 @@ class SetAsideFile:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A pipeline's status. What is None or empty is not there yet. `left_out` are files that patterns leave out.
+    """Status of a pipeline. A field is None or empty if it does not apply yet.
 
-    `removal`: which rows a Delta source does not hold any more, and what becomes of their windows.
+    `left_out`: files excluded by patterns. `removal`: rows that a Delta source no longer holds, and the effect on
+    their windows.
     """
 
     pipeline: str
@@ -113,24 +114,23 @@ class Status:
     set_aside: list[SetAsideFile]
     verified: Verification | None
     situations: list[ReportedSituation]
-    migration: str | None = None  # one that is being built, or can be undone, and what can be done, in words
-    listing: str | None = None  # from where on the source is listed, and when all of it is
-    to_come: Sequence[str] = ()  # columns of the definition that no batch has yet, in words
-    erasure: str | None = None  # one that was begun and is not finished, and what can be done, in words
-    error: LastError | None = None  # of the last plan or run, and none has succeeded since
+    migration: str | None = None  # an unfinished migration and the next commands, in words
+    listing: str | None = None  # start of the listing, and time of the next full listing, in words
+    to_come: Sequence[str] = ()  # columns that no batch has filled yet, in words
+    erasure: str | None = None  # an unfinished erasure and the next command, in words
+    error: LastError | None = None  # error of the last plan or run, if none has succeeded since
 
     @property
     def further_problem(self) -> str | None:
-        """Why the source cannot be read, unless the last error says it."""
+        """Reason why the source cannot be read; None if the last error states it already."""
         problem, error = self.source_problem, self.error
         return None if problem and error and problem.startswith(error.sentence) else problem
 
 
 def status(definition: Definition, now_ms: int, ledger: Ledger | None = None, *, whole: bool = True) -> Status:
-    """Looks at everything; `now_ms` judges whether a run is still at work.
+    """Collects the status. A run counts as working or dead by its lease at `now_ms`.
 
-    `ledger` is that of a caller who looks at more. Not `whole`: without `commits`, `checks`, `left_out` and `erasure`,
-    for whom has the newest batches from elsewhere.
+    `ledger`: a ledger to reuse. Without `whole`, `commits`, `checks`, `left_out` and `erasure` stay empty.
     """
     ledger = ledger or ledger_of(definition, lambda: now_ms)
     state = ledger.state()
@@ -139,8 +139,8 @@ def status(definition: Definition, now_ms: int, ledger: Ledger | None = None, *,
     starts = [file.low.get("window_start_ms", file.low.get("state_window_start_ms")) for file in windows]
     files_waiting, source_problem = _waiting(definition.source, definition.uses, ledger.tables, commit)
     reader = Reader.of(definition, ledger.tables, commit) if commit and source_problem is None else None
-    since = marker_of(definition.source, definition.root, commit)
-    not_read = left_out(definition.source, since) if whole and source_problem is None else []
+    marker = marker_of(definition.source, definition.root, commit)
+    not_read = left_out(definition.source, marker) if whole and source_problem is None else []
     return Status(
         pipeline=definition.name,
         folder=str(definition.root),
@@ -161,7 +161,7 @@ def status(definition: Definition, now_ms: int, ledger: Ledger | None = None, *,
         verified=last_verification(definition.root),
         situations=situations(definition.root, ledger.tables, now_ms),
         migration=migration_begun(definition.root, definition.file, ledger),
-        listing=words(definition.source, since) if since else None,
+        listing=words(definition.source, marker) if marker else None,
         to_come=columns_to_add(definition, commit),
         erasure=erasure_begun(definition, ledger) if whole else None,
         error=last_error.unresolved(definition.root, commit.at_ms if commit else None),
@@ -172,20 +172,20 @@ def _version(commit: Commit | None, table: str) -> int | None:
     return commit.versions.get(table) if commit else None
 
 
-def _rows(tables: Tables, of: TableSpec, commit: Commit | None, column: str, value: int) -> list[dict[str, Any]]:
-    """The rows of a small table, as of a commit, that have a value in a column."""
-    found = []
-    for file in tables[of.name].files(_version(commit, of.name)):
+def _rows(tables: Tables, table: TableSpec, commit: Commit | None, column: str, value: int) -> list[dict[str, Any]]:
+    """Rows of a small table with this value in the column, as of a commit."""
+    matches = []
+    for file in tables[table.name].files(_version(commit, table.name)):
         if file.low.get(column, value) <= value <= file.high.get(column, value):
-            rows = data_files.read_parquet(tables[of.name].folder / file.path, of.columns)
-            found += data_files.rows_of(data_files.having(rows, column, lambda one: one == value))
-    return found
+            rows = data_files.read_parquet(tables[table.name].folder / file.path, table.columns)
+            matches += data_files.rows_of(data_files.having(rows, column, lambda cell: cell == value))
+    return matches
 
 
-def _of_newest_batch(tables: Tables, of: TableSpec, commit: Commit | None) -> list[dict[str, Any]]:
-    """The rows that the newest batch with any has written, whatever came before."""
-    newest = tables[of.name].newest_batch(_version(commit, of.name))
-    return [] if newest is None else _rows(tables, of, commit, "batch_id", newest)
+def _of_newest_batch(tables: Tables, table: TableSpec, commit: Commit | None) -> list[dict[str, Any]]:
+    """Rows of the newest batch that wrote to this table."""
+    newest = tables[table.name].newest_batch(_version(commit, table.name))
+    return [] if newest is None else _rows(tables, table, commit, "batch_id", newest)
 
 
 def _time(settings: WatermarkSection, file: Path, tables: Tables, commit: Commit | None) -> WatermarkStatus | None:
@@ -233,7 +233,7 @@ def _moved_by(idle_timeout_ms: int | None, newest: dict[str, Any]) -> list[str]:
         return [
             f"newer events advance it, or without any, a run after {instant(newest['active_at_ms'] + idle_timeout_ms)}"
         ]
-    return ["the source is idle: a run advances it with its plan time once that fires or retires a window"]
+    return ["the source is idle: a run advances it according to its plan time, once that fires or retires a window"]
 
 
 def _checks(tables: Tables, commit: Commit | None) -> CheckSummary | None:
@@ -262,7 +262,7 @@ def _unfinished(file: Path, ledger: Ledger, state: LedgerState) -> Unfinished | 
 
 
 def _waiting(source: Source, uses: Uses, tables: Tables, commit: Commit | None) -> tuple[int | None, str | None]:
-    """How many files no batch has read yet, or why that cannot be said."""
+    """Number of files that no batch has read yet, or the reason why they cannot be counted."""
     try:
         return len(waiting_files(source, uses, tables, commit)), None
     except WindowError as error:
@@ -270,6 +270,6 @@ def _waiting(source: Source, uses: Uses, tables: Tables, commit: Commit | None) 
 
 
 def _set_aside(root: Path) -> list[SetAsideFile]:
-    """What operators have set aside, by path."""
-    found = sorted(files_set_aside(root).values(), key=lambda one: one.path)
-    return [SetAsideFile(one.path, time_of(one.at), one.who, one.reason) for one in found]
+    """Files that operators have set aside, sorted by path."""
+    files = sorted(files_set_aside(root).values(), key=lambda file: file.path)
+    return [SetAsideFile(file.path, time_of(file.at), file.who, file.reason) for file in files]

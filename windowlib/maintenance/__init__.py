@@ -1,4 +1,4 @@
-"""Maintenance of the tables: small files merged, old files deleted, logs kept short.
+"""Maintenance of the tables: merges small files, deletes old ones, shortens the logs.
 
 maintain.py           operation `maintain`
 candidates.py         files that maintenance may merge or delete

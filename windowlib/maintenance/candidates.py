@@ -1,4 +1,4 @@
-"""What there is to do for `windowlib maintain`: files to put together, and what no kept cut of the tables needs."""
+"""Work of `windowlib maintain`: files to compact, and files that no kept cut of the tables needs."""
 
 from __future__ import annotations
 
@@ -24,23 +24,24 @@ from windowlib.ledger.migration import finished, given_up, switched
 from windowlib.ledger.rows import Commit, LedgerState
 from windowlib.maintenance import compaction, sweep
 from windowlib.maintenance.compaction import Partition
-from windowlib.maintenance.ledger_compaction import to_put_together
+from windowlib.maintenance.ledger_compaction import groups_of_history
 from windowlib.maintenance.sweep import UnneededFiles
 from windowlib.plans.partitions import DAY_MS
 from windowlib.publication.publish import staging_folder
 from windowlib.reruns import previews
 
 LOGS_KEPT_MS = 90 * DAY_MS  # tracebacks of unexpected errors
-UNFINISHED_MS = DAY_MS  # of what a dead process has left next to tables
-PUT_INTO = (".", "checks", "pages")  # the folders, below a pipeline's, of files that `disk.put` writes
+UNFINISHED_MS = DAY_MS  # age of files that a dead process left next to tables
+PUT_INTO = (".", "checks", "pages")  # folders of a pipeline into which `disk.put` writes
 
 
 @dataclass(frozen=True, slots=True)
 class MaintenancePlan:
-    """What there is to do. `announcements` are the files of `result_changes` that
-    informed followers of keys erased long ago.
+    """Files to compact, to delete and to keep, by table.
 
-    A checkpoint is written where the last is `worth` entries back. Ages are counted from `counted_from_ms`.
+    `announcements`: files of `result_changes` that told consumers about keys erased before the oldest kept cut.
+    `worth`: number of log entries since the last checkpoint that justify a new one. Ages are counted from
+    `counted_from_ms`.
     """
 
     kept_from: Commit
@@ -56,7 +57,7 @@ class MaintenancePlan:
 
     @property
     def all_groups(self) -> Mapping[str, Sequence[Sequence[DataFile]]]:
-        """The files that are put together, by table: of those that batches publish, and of the ledger."""
+        """Groups of files to compact, by table: the tables that batches publish, and the ledger."""
         return {**self.groups, LEDGER.name: self.of_ledger} if self.of_ledger else self.groups
 
 
@@ -69,37 +70,37 @@ def look(
     *,
     only_newest: bool = False,
 ) -> MaintenancePlan:
-    """Looks at every table of a pipeline that has committed a batch; changes nothing."""
+    """Plans the maintenance of a pipeline that has committed a batch. Changes nothing."""
     tables, waiting = ledger.tables, prepare.read(ledger.root, state.prepared) if state.prepared else None
     assert state.commit is not None, "there is a batch"
     now_ms = kept.trusted_now_ms(state.time_ms, now_ms)
     kept_from = state.commit if only_newest else _kept_from(definition.retention.cuts, ledger, now_ms)
-    worth = 1 if erasures.erasures(ledger.root) else checkpoints.ENTRIES  # statistics of entries name keys
-    there = [name for name in COMMIT_ORDER if name in versions]
-    oldest = {name: kept_from.versions.get(name) for name in there}
+    worth = 1 if erasures.erasures(ledger.root) else checkpoints.ENTRIES  # statistics in log entries contain keys
+    existing = [name for name in COMMIT_ORDER if name in versions]
+    oldest = {name: kept_from.versions.get(name) for name in existing}
     outside = [name for name in OUTSIDE if tables[name].version() is not None]
-    unneeded = [sweep.unneeded(tables[name], oldest[name], waiting, now_ms) for name in there]
+    unneeded = [sweep.unneeded(tables[name], oldest[name], waiting, now_ms) for name in existing]
     unneeded += [sweep.outside(tables[name], now_ms, at_once=only_newest) for name in outside]
     return MaintenancePlan(
         kept_from,
         now_ms,
         {} if state.plan else dict(_groups(definition.dedup_horizon_ms, ledger, state, versions)),
         () if state.plan else _announcements(ledger, versions, kept_from),
-        [one for one in unneeded if one.files],
-        _some(_logs(ledger, oldest, outside, now_ms, worth, at_once=only_newest)),
-        _some(_others(ledger, now_ms)),
-        {name: len(tables[name].files(tables[name].version())) for name in (*there, *outside)},
-        to_put_together(ledger.tables),
+        [table for table in unneeded if table.files],
+        _non_empty(_logs(ledger, oldest, outside, now_ms, worth, at_once=only_newest)),
+        _non_empty(_others(ledger, now_ms)),
+        {name: len(tables[name].files(tables[name].version())) for name in (*existing, *outside)},
+        groups_of_history(ledger.tables),
         worth,
     )
 
 
-def _some(files: Mapping[str, list[Path]]) -> dict[str, list[Path]]:
-    return {name: some for name, some in files.items() if some}
+def _non_empty(files: Mapping[str, list[Path]]) -> dict[str, list[Path]]:
+    return {name: paths for name, paths in files.items() if paths}
 
 
 def _announcements(ledger: Ledger, versions: Mapping[str, int], kept_from: Commit) -> list[DataFile]:
-    """The files of removals of erased keys, where no cut is kept that still had the key."""
+    """Files with removal rows of erased keys, once every kept cut is newer than the erasure."""
     name = RESULT_CHANGES.name
     files = ledger.tables[name].files(versions.get(name))
     return [
@@ -108,14 +109,14 @@ def _announcements(ledger: Ledger, versions: Mapping[str, int], kept_from: Commi
 
 
 def _kept_from(cuts: RetentionPeriod, ledger: Ledger, now_ms: int) -> Commit:
-    """The oldest batch whose cut stays: never one before that which an earlier maintenance, or a log, has left."""
+    """The oldest batch with a kept cut: never older than an earlier maintenance kept, or than the logs can open."""
     commits = commits_of(ledger.tables, maintained.kept_from(ledger.root))
     chosen = kept.first_kept(commits, cuts, now_ms)
     if (done := switched(ledger)) and (base := kept.undo_target(commits, done[0], now_ms)):
-        chosen = min(chosen, base, key=lambda one: one.batch_id)
-    for one in commits[commits.index(chosen) :]:
-        if all(checkpoints.can_open(ledger.root / name, version) for name, version in one.versions.items()):
-            return one
+        chosen = min(chosen, base, key=lambda commit: commit.batch_id)
+    for commit in commits[commits.index(chosen) :]:
+        if all(checkpoints.can_open(ledger.root / name, version) for name, version in commit.versions.items()):
+            return commit
     return commits[-1]
 
 
@@ -133,38 +134,45 @@ def _groups(
     for name in COMMIT_ORDER:
         if name in compaction.SORTED and name in versions:
             files = ledger.tables[name].files(versions[name])
-            if found := list(compaction.groups(name, files, is_closed, bucket_ms)):
-                yield name, found
+            if groups := list(compaction.groups(name, files, is_closed, bucket_ms)):
+                yield name, groups
 
 
 def _logs(
     ledger: Ledger, oldest: Mapping[str, int | None], outside: Sequence[str], now_ms: int, worth: int, *, at_once: bool
 ) -> dict[str, list[Path]]:
-    """The log files that no kept version needs. A table that no batch publishes is read as it is: those of the time
-    that a reader may take are kept."""
+    """Log files that no kept version needs, by table.
+
+    Readers open a table that no batch publishes at its newest version. Its log files are kept for the time that a read
+    may take, unless `at_once`.
+    """
     kept_versions = {name: version for name, version in oldest.items() if version is not None}
-    found = {name: checkpoints.superfluous(ledger.root / name, at, worth) for name, at in kept_versions.items()}
+    logs = {name: checkpoints.superfluous(ledger.root / name, at, worth) for name, at in kept_versions.items()}
     for name in outside:
         newest = ledger.tables[name].version()
         assert newest is not None, "the table exists"
         old = checkpoints.superfluous(ledger.root / name, newest, worth)
-        found[name] = list(takewhile(lambda path: at_once or sweep.age_ms(path, now_ms) > kept.READING_MS, old))
-    return found
+        logs[name] = list(takewhile(lambda path: at_once or sweep.age_ms(path, now_ms) > kept.READING_MS, old))
+    return logs
 
 
 def _others(ledger: Ledger, now_ms: int) -> dict[str, list[Path]]:
-    """What lies next to the tables and is of no use any more, by what it is."""
+    """Files next to the tables that are no longer used, by their kind."""
     root = ledger.root
-    shown = {one.preview_id for one in previews.previews(root) if now_ms - one.at_ms <= previews.KEPT_DAYS * DAY_MS}
+    shown = {
+        preview.preview_id
+        for preview in previews.previews(root)
+        if now_ms - preview.at_ms <= previews.KEPT_DAYS * DAY_MS
+    }
 
     def old(folder: str, pattern: str, than_ms: int) -> list[Path]:
         return [path for path in sorted((root / folder).glob(pattern)) if sweep.age_ms(path, now_ms) > than_ms]
 
-    unfinished = [one for folder in PUT_INTO for one in old(folder, "*.[0-9]*", UNFINISHED_MS)]
+    unfinished = [path for folder in PUT_INTO for path in old(folder, "*.[0-9]*", UNFINISHED_MS)]
     unfinished += old(staging_folder(root).name, "*", UNFINISHED_MS)
     return {
-        "previews": [one for one in old(previews.FOLDER, "*", UNFINISHED_MS) if one.name not in shown],
+        "previews": [path for path in old(previews.FOLDER, "*", UNFINISHED_MS) if path.name not in shown],
         "unfinished work": unfinished,
         "old tracebacks": old("logs", "*.log", LOGS_KEPT_MS),
-        "finished migrations": [*(one.folder(root) for one in finished(ledger)), *given_up(root)],
+        "finished migrations": [*(migration.folder(root) for migration in finished(ledger)), *given_up(root)],
     }

@@ -1,9 +1,9 @@
-"""Small files of a table put together into larger ones: the same rows, no column changed, statistics from the footers.
+"""Compaction: merges small files of a table into larger ones with the same rows, columns and partition.
 
-Files lie in one partition before and after. Within a partition they are taken in the order of the column by which files
-are looked for (`SORTED`), and rows are sorted by it, so that a reader still skips what it does not need. Which windows
-are published no longer changes where a *closed* day is: all of its windows are past their cleanup time. There two files
-are enough to be put together; elsewhere it takes more, since files of an open day are written again in any case.
+Within a partition, files are merged in the order of the column that readers filter by (`SORTED`). Rows are sorted by
+that column too, so readers can still skip files. A day is *closed* when all of its windows are past their cleanup time:
+its results no longer change. Two small files of a closed day are enough for a merge. An open day needs more, because
+its files are written again in any case.
 """
 
 from __future__ import annotations
@@ -24,13 +24,12 @@ from windowlib.ledger.prepare import TableChange
 from windowlib.model.errors import WindowError
 
 SMALL_BYTES = 16 << 20  # a file below this is small
-LARGE_BYTES = 64 << 20  # so much is put into one file
+LARGE_BYTES = 64 << 20  # a merged file does not exceed this
 SIZES = dict.fromkeys(("ledger", "run_metrics", "dq_results", "source_files", "watermarks"), (256 << 10, 1 << 20))
-"""The same two of tables without partitions that grow with every batch. Of their past a run needs a little here and
-there: the log's statistics choose the file, and its footer, which is read whole, is short. What was put together once
-is not read again for that."""
-CLOSED, OPEN, OPEN_DAY = 2, 8, 64  # files of one partition that are worth it
-ROWS_PER_GROUP = 65_536  # a group of a file is read at once
+"""Both sizes for tables without partitions that grow with every batch. A run reads few of their old rows: statistics in
+the log choose the file. Smaller files have short footers, which are read whole, and are not merged again."""
+CLOSED, OPEN, OPEN_DAY = 2, 8, 64  # number of files of one partition that are worth a merge
+ROWS_PER_GROUP = 65_536  # a row group is read at once
 SORTED: Mapping[str, str] = {
     "ledger": "sequence",
     "results": "window_start",
@@ -44,35 +43,35 @@ SORTED: Mapping[str, str] = {
     "seen_ids": "timestamp_ms",
     "open_windows": "",
 }
-"""Which tables are compacted, and by which column; `state_windows` compacts itself as it is read."""
+"""Compacted tables with their sort column. `state_windows` is missing because it is compacted when it is read."""
 
 Partition = Mapping[str, object]
 
 
 class RowsLost(WindowError):
-    """A file that was put together has other rows than those it was made of: nothing was committed."""
+    """A merged file has more or fewer rows than its sources. Nothing was committed."""
 
 
 def groups(
     name: str, files: Sequence[DataFile], is_closed: Callable[[Partition], bool], bucket_ms: int
 ) -> Iterator[list[DataFile]]:
-    """The files of a table, by name, that are each to become one.
+    """Groups of files of the table `name`; each group becomes one file.
 
-    Files of `seen_ids` whose newest ids are not in one `bucket_ms` stay apart: they are dropped whole in time. So do
-    those of `result_changes` that say of an erased key that it went.
+    Files of `seen_ids` are grouped by the `bucket_ms` of their newest id, since they are deleted whole when old. Files
+    of `result_changes` with removal rows of erased keys are not merged.
     """
     column, (small_bytes, large_bytes) = SORTED[name], SIZES.get(name, (SMALL_BYTES, LARGE_BYTES))
-    together: dict[tuple[object, ...], list[DataFile]] = {}
+    partitions: dict[tuple[object, ...], list[DataFile]] = {}
     for file in files:
         if file.size_bytes < small_bytes and file.partition.get("cause") != FORGET:
             time = (int(file.high["timestamp_ms"]) // bucket_ms,) if name == "seen_ids" and file.high else ()
-            together.setdefault((*sorted(map(str, file.partition.items())), *time), []).append(file)
-    for found in together.values():
-        by_day = "window_day" in found[0].partition
-        least = (CLOSED if is_closed(found[0].partition) else OPEN_DAY) if by_day else OPEN
-        if len(found) >= least:
-            in_order = sorted(found, key=lambda file: (column in file.low, _low(file, column), file.path))
-            yield from (files for files in _bins(in_order, large_bytes) if len(files) > 1)
+            partitions.setdefault((*sorted(map(str, file.partition.items())), *time), []).append(file)
+    for members in partitions.values():
+        by_day = "window_day" in members[0].partition
+        least = (CLOSED if is_closed(members[0].partition) else OPEN_DAY) if by_day else OPEN
+        if len(members) >= least:
+            in_order = sorted(members, key=lambda file: (column in file.low, _low(file, column), file.path))
+            yield from (group for group in _bins(in_order, large_bytes) if len(group) > 1)
 
 
 def _low(file: DataFile, column: str) -> str:
@@ -81,17 +80,17 @@ def _low(file: DataFile, column: str) -> str:
 
 
 def _bins(files: Sequence[DataFile], large_bytes: int) -> Iterator[list[DataFile]]:
-    one, size_bytes = list[DataFile](), 0
+    group, size_bytes = list[DataFile](), 0
     for file in files:
-        if one and size_bytes + file.size_bytes > large_bytes:
-            yield one
-            one, size_bytes = [], 0
-        one, size_bytes = [*one, file], size_bytes + file.size_bytes
-    yield one
+        if group and size_bytes + file.size_bytes > large_bytes:
+            yield group
+            group, size_bytes = [], 0
+        group, size_bytes = [*group, file], size_bytes + file.size_bytes
+    yield group
 
 
-def together(table: Table, version: int, files: Sequence[DataFile], attempt: str) -> DataFile:
-    """Writes the rows of some files of one partition into one file, named after the attempt; no commit names it yet.
+def merge_files(table: Table, version: int, files: Sequence[DataFile], attempt: str) -> DataFile:
+    """Merges files of one partition into one file, named after the attempt. No commit names it yet.
 
     Raises `RowsLost`.
     """
@@ -106,21 +105,24 @@ def together(table: Table, version: int, files: Sequence[DataFile], attempt: str
     rows_per_group = ROWS_PER_GROUP if partition_by else data_files.ROWS_PER_GROUP
     options = data_files.bulk_write_options(data.schema)
     pq.write_table(data, table.folder / path, row_group_size=rows_per_group, **options)
-    made = data_files.data_file(table.folder, path, files[0].partition)
-    if made.rows != (rows := sum(file.rows for file in files)):
+    merged = data_files.data_file(table.folder, path, files[0].partition)
+    if merged.rows != (rows := sum(file.rows for file in files)):
         (table.folder / path).unlink()
-        raise RowsLost(f"table {name}: {len(files)} files of {rows} rows became one of {made.rows}; please report this")
-    return made
+        raise RowsLost(
+            f"table {name}: {len(files)} files with {rows} rows were merged into one with {merged.rows}."
+            " Please report this"
+        )
+    return merged
 
 
 def change(table: Table, version: int, chosen: Sequence[Sequence[DataFile]], attempt: str) -> TableChange:
-    """The change that puts each of some groups of files into one. Raises as `together`; then no file is left."""
-    made: list[DataFile] = []
+    """Merges each group of files, and returns the table change. Raises as `merge_files`; then no new file is left."""
+    merged: list[DataFile] = []
     try:
-        made.extend(together(table, version, files, attempt) for files in chosen)
+        merged.extend(merge_files(table, version, files, attempt) for files in chosen)
     except BaseException:
-        for file in made:
+        for file in merged:
             (table.folder / file.path).unlink(missing_ok=True)
         raise
     removed = (logged(file) for files in chosen for file in files)
-    return TableChange(table.folder.name, version, add=tuple(map(logged, made)), remove=tuple(removed))
+    return TableChange(table.folder.name, version, add=tuple(map(logged, merged)), remove=tuple(removed))

@@ -1,4 +1,4 @@
-"""The larger files of a ledger put into one where many have come: they are its history, which no run reads."""
+"""Compaction of the large files of a ledger: its history, which no run reads."""
 
 from __future__ import annotations
 
@@ -12,24 +12,27 @@ from windowlib.ledger.ledger import Ledger
 from windowlib.maintenance import compaction
 
 
-def put_together(ledger: Ledger, epoch: int, attempt: str) -> None:
-    """Puts them together. Where anyone appends a row meanwhile, it is left to the next time. Raises `Superseded`."""
+def compact_history(ledger: Ledger, epoch: int, attempt: str) -> None:
+    """Merges the files of history. Stops if a row is appended meanwhile; the next maintenance goes on.
+
+    Raises `Superseded`.
+    """
     with ledger.alone():
         table, version = ledger.tables[LEDGER.name], ledger.state().version
         ledger.check(epoch)
-        for chosen in to_put_together(ledger.tables):
+        for chosen in groups_of_history(ledger.tables):
             assert version is not None, "there are files"
-            made = compaction.together(table, version, chosen, attempt)
-            disk.sync([table.folder / made.path], table.folder)
+            merged = compaction.merge_files(table, version, chosen, attempt)
+            disk.sync([table.folder / merged.path], table.folder)
             try:
-                version = delta_commits.commit(table, version, add=[made], remove=chosen, of_rows=False)
+                version = delta_commits.commit(table, version, add=[merged], remove=chosen, of_rows=False)
             except delta_commits.Conflict:
-                (table.folder / made.path).unlink()
+                (table.folder / merged.path).unlink()
                 return
 
 
-def to_put_together(tables: Tables) -> list[list[DataFile]]:
-    """The files that each become one: those of history, which appended rows leave alone."""
+def groups_of_history(tables: Tables) -> list[list[DataFile]]:
+    """Groups of files to merge: the files of history, which get no new rows."""
     table = tables[LEDGER.name]
-    files = [one for one in table.files(table.version()) if one.size_bytes >= small.SMALL_BYTES]
+    files = [file for file in table.files(table.version()) if file.size_bytes >= small.SMALL_BYTES]
     return list(compaction.groups(LEDGER.name, files, lambda partition: False, 1))

@@ -1,12 +1,12 @@
-"""The files of a pipeline's tables that nothing needs any more, found by the ledger and the tables' logs.
+"""Search for files in a pipeline's tables that nothing needs any more, by the ledger and the tables' logs.
 
-Needed is what a table held at the version of the oldest kept cut, what any commit since has added, and what a prepared
-publication is going to add. So no file of a kept cut, nor of a batch that waits, is ever among the others. delta-rs'
-and Spark's VACUUM know nothing of a batch that waits: with a short retention they delete its files.
+A file is needed in three cases: the oldest kept cut contains it, a later commit added it, or a prepared publication
+will add it. So a file of a kept cut or of a waiting batch is never deleted. VACUUM of delta-rs and Spark does not know
+waiting batches: with a short retention it deletes their files.
 
-Call it while holding the pipeline's claim: attempts of earlier claims are over then. A file whose name is none of ours
-may be one that another program is about to commit: it goes once it is `FOREIGN_MS` old, or once the log says that it
-was removed.
+The caller holds the pipeline's claim, so that no attempt of an earlier claim still writes. A file with a foreign name
+may belong to another program that is about to commit it. It is deleted once it is `FOREIGN_MS` old, or once the log
+has removed it.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ class UnneededFiles:
 
 
 def unneeded(table: Table, oldest: int | None, waiting: Publication | None, now_ms: int) -> UnneededFiles:
-    """What a table's folder holds beyond that which the cuts from version `oldest` on, and a batch that waits, need.
+    """Files of a table that neither the cuts from version `oldest` on nor a waiting batch need.
 
-    `oldest` is None where the oldest kept cut has no such table yet.
+    `oldest` is None if the table did not exist in the oldest kept cut.
     """
     return _sized(table, _files(table, _needed(table, oldest, waiting), now_ms))
 
 
 def outside(table: Table, now_ms: int, *, at_once: bool = False) -> UnneededFiles:
-    """The same of a table that no batch publishes, to which anyone may be adding: nothing younger than a day.
+    """Unneeded files of a table that no batch publishes. Others may be appending, so none is younger than a day.
 
-    With `at_once` also what its log says is removed: a reader that opened the table a moment ago may miss it.
+    With `at_once`, also the files that its log has removed, even if a current reader still needs them.
     """
     newest = table.version()
     needed = {file.path for file in table.files(newest)}
@@ -61,32 +61,32 @@ def outside(table: Table, now_ms: int, *, at_once: bool = False) -> UnneededFile
     )
 
 
-def delete(found: UnneededFiles) -> None:
-    """Deletes the files, and folders that are empty then."""
-    for path in found.files:
+def delete(unneeded: UnneededFiles) -> None:
+    """Deletes the files, and the folders that become empty."""
+    for path in unneeded.files:
         path.unlink(missing_ok=True)
-    for folder in {path.parent for path in found.files if path.parent.name != found.table}:
+    for folder in {path.parent for path in unneeded.files if path.parent.name != unneeded.table}:
         with suppress(OSError):  # not empty
             folder.rmdir()
 
 
 def _needed(table: Table, oldest: int | None, waiting: Publication | None) -> set[str]:
     newest = table.version()
-    found = {file.path for file in table.files(oldest)}
+    needed = {file.path for file in table.files(oldest)}
     if newest is not None:
-        for one in log.entries(table.folder, -1 if oldest is None else oldest, newest):
-            found |= one.added
-        found |= {file.path for file in table.files(newest)}
+        for entry in log.entries(table.folder, -1 if oldest is None else oldest, newest):
+            needed |= entry.added
+        needed |= {file.path for file in table.files(newest)}
     changes = waiting.changes if waiting else ()
     named = (file for change in changes if change.name == table.folder.name for file in (*change.add, *change.remove))
-    return found | {file.path for file in named}
+    return needed | {file.path for file in named}
 
 
 def _files(table: Table, needed: set[str], now_ms: int) -> Iterator[Path]:
     others = list[Path]()
     for path in sorted(table.folder.rglob("*.parquet")):
         relative = path.relative_to(table.folder)
-        if not _may_be_a_tables(relative) or relative.as_posix() in needed:
+        if not _is_in_partitions(relative) or relative.as_posix() in needed:
             continue
         if OURS.fullmatch(path.name) or age_ms(path, now_ms) > FOREIGN_MS:
             yield path
@@ -96,11 +96,11 @@ def _files(table: Table, needed: set[str], now_ms: int) -> Iterator[Path]:
     yield from (path for path in others if path.relative_to(table.folder).as_posix() in gone)
 
 
-def _may_be_a_tables(relative: Path) -> bool:
-    """Whether a file lies where a table's do: in folders of its partitions. Others are not its own, as those of a
-    pipeline whose warehouse is this folder.
+def _is_in_partitions(relative: Path) -> bool:
+    """Tests if a file lies in partition folders, as the files of a table do. Others belong, for example, to a pipeline
+    with its warehouse in this folder.
 
-    >>> [_may_be_a_tables(Path(name)) for name in ("1.parquet", "day=2026-03-02/1.parquet", "results/1.parquet")]
+    >>> [_is_in_partitions(Path(name)) for name in ("1.parquet", "day=2026-03-02/1.parquet", "results/1.parquet")]
     [True, True, False]
     """
     hidden = relative.name.startswith(("_", "."))
@@ -108,10 +108,10 @@ def _may_be_a_tables(relative: Path) -> bool:
 
 
 def age_ms(path: Path, now_ms: int) -> int:
-    """For how long nothing was written to a file."""
+    """Time in ms since the last write to a file."""
     return now_ms - path.stat().st_mtime_ns // 1_000_000
 
 
 def _sized(table: Table, files: Iterable[Path]) -> UnneededFiles:
-    found = tuple(files)
-    return UnneededFiles(table.folder.name, found, sum(path.stat().st_size for path in found))
+    paths = tuple(files)
+    return UnneededFiles(table.folder.name, paths, sum(path.stat().st_size for path in paths))

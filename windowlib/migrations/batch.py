@@ -1,4 +1,4 @@
-"""A switch of all tables as one batch that computes nothing: who asks for it, its files, and what it publishes."""
+"""Switch of all tables as one batch that computes nothing: its request, its files and its outcome."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GetSpark = Callable[[], "SparkSession"]
 
 @dataclass(frozen=True, slots=True)
 class MigrationOutcome:
-    """A switch, or one back: its batch, and how `results` changed by it; None where a killed one was finished."""
+    """Batch of a switch or an undo, and the differences in `results`; None if only a killed switch was finished."""
 
     batch_id: int
     difference: MigrationDifference | None = None
@@ -36,7 +36,7 @@ class MigrationOutcome:
 
 @dataclass(frozen=True, slots=True)
 class MigrationRequest:
-    """Who asks for a migration, why, and by which clock; `approve`: in spite of the checks."""
+    """Requester, reason and clock of a migration. `approve`: build the tables even if checks refuse a batch."""
 
     who: str
     reason: str
@@ -47,7 +47,7 @@ class MigrationRequest:
 
 @contextmanager
 def staged(pipeline: HeldPipeline, batch_id: int, spark: SparkSession) -> Iterator[Staging]:
-    """Where the files of a switch are written; none of them stays where the block fails before the batch is fixed."""
+    """Staging area for the files of a switch. Deletes them if the block fails before the batch is fixed."""
     attempt, root = pipeline.attempt(batch_id), pipeline.ledger.root
     staging = Staging(staging_folder(root) / attempt, attempt, root, spark)
     shutil.rmtree(staging.folder, ignore_errors=True)
@@ -58,8 +58,8 @@ def staged(pipeline: HeldPipeline, batch_id: int, spark: SparkSession) -> Iterat
         shutil.rmtree(staging.folder, ignore_errors=True)
 
 
-def stands(pipeline: HeldPipeline) -> PipelineSnapshot:
-    """The tables as the newest batch left them. Raises as `HeldPipeline.standing`."""
+def newest_snapshot(pipeline: HeldPipeline) -> PipelineSnapshot:
+    """Snapshot of the tables after the newest batch. Raises as `HeldPipeline.standing` does."""
     return PipelineSnapshot(pipeline.ledger.tables, pipeline.standing())
 
 
@@ -69,10 +69,10 @@ def switch_batch(
     target: Commit,
     decision: Decision,
     changes: Sequence[TableChange],
-    found: MigrationDifference,
+    difference: MigrationDifference,
 ) -> DecisionBatch:
-    """The batch of a switch; `target` is the commit whose definition, watermark and position the pipeline gets."""
-    windows = {f"windows_{kind}": number for kind, number in found.windows.items()}
+    """The batch of a switch. The pipeline takes the definition, watermark and source position of `target`."""
+    windows = {f"windows_{kind}": number for kind, number in difference.windows.items()}
     counts = {figure: target.counts[figure] for figure in COUNTED.values() if figure in target.counts}
     return DecisionBatch(
         decision,

@@ -1,7 +1,7 @@
-"""How `results` differ between two definitions, window by window: for the operator, and for those who follow changes.
+"""Differences of `results` between two definitions, window by window, for the operator and for consumers.
 
-A window of both is known by key, start and end (and firing, where each is a result of its own). Where the two
-definitions have other keys, or another kind of window, no window is of both: all of the old go, all of the new come.
+Windows are matched by key, start and end (and by firing, if each firing is a result). If the definitions have different
+keys or kinds of window, no windows match: all old results are removed and all new ones added.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType, StructType
 
-FEED = "feed"  # the folder of an attempt with the rows of `result_changes`
-EXAMPLES = 5  # of each kind
+FEED = "feed"  # folder of an attempt for the rows of `result_changes`
+EXAMPLES = 5  # per kind of change
 _SAME_KIND = ("gap_ms", "size_ms", "slide_ms", "offset_ms", LATENESS, *OF_BATCHES)
 _DAY = window_day("coalesce(unix_millis(window_end) - 1, unix_millis(last_event_time))")
 
 
 @dataclass(frozen=True, slots=True)
 class MigrationDifference:
-    """What differs: results before and after, by kind of change, sums (before, after) of counts and sums, examples."""
+    """Number of results (before, after), of changed windows by kind, sums (before, after) of columns, and examples."""
 
     results: tuple[int, int]
     windows: Mapping[str, int] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class MigrationDifference:
 
 @dataclass(frozen=True, slots=True)
 class MigrationSide:
-    """The results of one definition: where they are, and what its commit keeps of the definition."""
+    """The results of one definition: its pinned tables and its commit."""
 
     tables: Pinned
     commit: Commit
@@ -76,9 +76,10 @@ class MigrationSide:
 def difference(
     definition: Definition, before: MigrationSide, after: MigrationSide, staging: Staging, batch_id: int
 ) -> MigrationDifference:
-    """Writes what changes in `results` below `FEED` of the attempt, and sums it up. `definition` is one of the two.
+    """Writes the changes of `results` below `FEED` of the attempt, and summarizes them.
 
-    Its rows are those of `result_changes` for batch `batch_id`, with change and end_partition (the day).
+    definition: one of the two definitions
+    written: rows of `result_changes` for batch `batch_id`, with change and end_partition (the day)
     """
     dialect_of(staging.spark).size_tasks(staging.spark, before.count + after.count, definition.spark.conf)
     old, new = before.rows, after.rows
@@ -89,29 +90,29 @@ def difference(
     columns = _columns([frame.schema for frame in (old, new) if frame is not None])
     feed = _union([_as_of(part, kind, columns, batch_id) for kind, part in parts])
     staging.write(feed, FEED, "change", PARTITION)
-    found = dict.fromkeys((ADDED, CHANGED, REMOVED), 0)
+    windows = dict.fromkeys((ADDED, CHANGED, REMOVED), 0)
     for path, partition in staging.written(FEED):
-        found[partition["change"]] += data_file(path.parent, path.name).rows
+        windows[partition["change"]] += data_file(path.parent, path.name).rows
     return MigrationDifference(
         (before.count, after.count),
-        found,
+        windows,
         _sums(definition.aggregates.additive, old, new),
-        _examples(staging, definition.source) if any(found.values()) else (),
+        _examples(staging, definition.source) if any(windows.values()) else (),
     )
 
 
 def _identity(spec: WindowSpec, before: MigrationSide, after: MigrationSide) -> list[str] | None:
-    """The columns by which a result of one definition is that of the other; None where none is."""
-    one, other = before.stored, after.stored
-    kinds = [{k: v for k, v in of["window"].items() if k not in _SAME_KIND} for of in (one, other)]
-    if one["key"] != other["key"] or kinds[0] != kinds[1]:
+    """Columns that match the results of both definitions; None if no results match."""
+    old, new = before.stored, after.stored
+    kinds = [{k: v for k, v in stored["window"].items() if k not in _SAME_KIND} for stored in (old, new)]
+    if old["key"] != new["key"] or kinds[0] != kinds[1]:
         return None
-    found = list(one["key"])
+    columns = list(old["key"])
     if not isinstance(spec.assigner, Global):
-        found += ["window_start", "window_end"]
+        columns += ["window_start", "window_end"]
     if not spec.updates_results:
-        found.append("firing")
-    return found or None
+        columns.append("firing")
+    return columns or None
 
 
 def _parts(
@@ -128,12 +129,12 @@ def _parts(
 
 
 def _changed(old: DataFrame, new: DataFrame, identity: Sequence[str], exact: frozenset[str]) -> DataFrame:
-    """The new rows of windows that have other values."""
+    """New rows of the windows that exist in both and have different values."""
     values = [name for name in new.columns if name not in (*identity, *UNCOMPARED)]
     was = names.internal("was")
     if {*values} != {name for name in old.columns if name not in (*identity, *UNCOMPARED)}:
         return new.join(old.select(*map(quoted, identity)), list(identity), "left_semi")
-    types = {one.name: one.dataType for one in new.schema}
+    types = {field.name: field.dataType for field in new.schema}
     then = old.select(*map(quoted, identity), F.struct(*map(quoted, values)).alias(was))
     both = new.join(then, list(identity))
     differs = F.lit(False)
@@ -144,28 +145,28 @@ def _changed(old: DataFrame, new: DataFrame, identity: Sequence[str], exact: fro
 
 
 def _columns(schemas: Sequence[StructType]) -> dict[str, DataType]:
-    return {one.name: one.dataType for schema in schemas for one in schema}
+    return {field.name: field.dataType for schema in schemas for field in schema}
 
 
 def _as_of(rows: DataFrame, kind: str, columns: Mapping[str, DataType], batch_id: int) -> DataFrame:
-    def of(name: str, kind: DataType) -> Column:
+    def column(name: str, kind: DataType) -> Column:
         if name == "batch_id":
             return F.lit(batch_id).cast("long").alias(name)
         return (F.col(quoted(name)) if name in rows.columns else F.lit(None).cast(kind)).alias(name)
 
-    shown = [of(name, type_) for name, type_ in columns.items()]
+    shown = [column(name, type_) for name, type_ in columns.items()]
     return rows.select(*shown, F.lit(kind).alias("change"), F.expr(_DAY).alias(PARTITION))
 
 
 def _union(parts: Sequence[DataFrame]) -> DataFrame:
-    found = parts[0]
+    rows = parts[0]
     for part in parts[1:]:
-        found = found.unionByName(part)
-    return found
+        rows = rows.unionByName(part)
+    return rows
 
 
 def _sums(wanted: Sequence[str], old: DataFrame | None, new: DataFrame | None) -> dict[str, tuple[Any, Any]]:
-    """The sums over all windows of some columns, where both sides have them."""
+    """Sums (before, after) of the wanted columns over all windows; None for a side without the column."""
 
     def sums(rows: DataFrame | None) -> dict[str, Any]:
         have = [name for name in wanted if rows is not None and name in rows.columns]
@@ -180,7 +181,7 @@ def _sums(wanted: Sequence[str], old: DataFrame | None, new: DataFrame | None) -
 
 
 def _examples(staging: Staging, source: Source) -> list[dict[str, Any]]:
-    """The newest windows of each kind of change, with the values that a reader sees, or saw."""
+    """The newest windows of each kind of change, with their new values, or the old ones if removed."""
     rows = staging.spark.read.parquet(str(staging.folder / FEED))
     shown = []
     for kind in (CHANGED, ADDED, REMOVED):

@@ -1,7 +1,7 @@
-"""From the tables that were built under a new definition to what one commit of each table does.
+"""Table changes of a switch: the files of the new tables, placed in the folders of the old ones.
 
-Their files get into the tables' folders by hard links, as they are; where rows name the batch that wrote them, they are
-written again with the ids that those batches have from now on: they follow the newest batch of the pipeline.
+Files are hard-linked unchanged. Files with a column of batch ids are written again, because their batches get new ids
+after the newest batch of the pipeline.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from windowlib.plans.partitions import day as day_of
 from windowlib.publication import publish
 
 CAUSE = "migrate"
-KEEP = (WATERMARKS.name, RUN_METRICS.name, DQ_RESULTS.name)  # their rows of earlier batches stay
-OF_BATCHES = ("batch_id", "readmitted_by", "contents_from")  # columns that name a batch
+KEEP = (WATERMARKS.name, RUN_METRICS.name, DQ_RESULTS.name)  # tables that keep their rows of earlier batches
+OF_BATCHES = ("batch_id", "readmitted_by", "contents_from")  # columns of batch ids
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineSnapshot:
-    """A pipeline's tables, and the version at which a batch begins on each."""
+    """A pipeline's tables, each at the version from which a batch starts."""
 
     tables: Tables
     versions: Mapping[str, int]
@@ -48,20 +48,20 @@ class PipelineSnapshot:
         return None if version is None else self.tables[name].schema(version)
 
 
-def moved(of: PipelineSnapshot, name: str, into: Tables, attempt: str, after_batch: int) -> list[DataFile]:
-    """The files of a table in another pipeline's folder of that table; its batch 1 becomes `after_batch` + 1."""
-    found = []
-    for number, file in enumerate(of.files(name)):
+def moved(source: PipelineSnapshot, name: str, into: Tables, attempt: str, after_batch: int) -> list[DataFile]:
+    """Links or copies the files of a table into the same table of `into`; batch 1 becomes `after_batch` + 1."""
+    files = []
+    for number, file in enumerate(source.files(name)):
         other, called = into[name].folder, f"{attempt}-{number}-{Path(file.path).name}"
         other.mkdir(parents=True, exist_ok=True)
-        path = of.tables[name].folder / file.path
+        path = source.tables[name].folder / file.path
         if {*pq.read_schema(path).names} & {*OF_BATCHES}:
             target = publish.target(other, called, file.partition)
             _renumber(path, other / target, after_batch)
-            found.append(data_files.data_file(other, target, file.partition))
+            files.append(data_files.data_file(other, target, file.partition))
         else:
-            found.append(publish.link(file, of.tables[name].folder, other, called, file.partition))
-    return found
+            files.append(publish.link(file, source.tables[name].folder, other, called, file.partition))
+    return files
 
 
 def _renumber(path: Path, target: Path, after_batch: int) -> None:
@@ -77,13 +77,13 @@ def _renumber(path: Path, target: Path, after_batch: int) -> None:
 
 
 def replaced(name: str, here: PipelineSnapshot, add: Sequence[DataFile], schema: Schema | None) -> TableChange:
-    """A table whose files of now all go; `schema` is that of the rows that come, if there are any.
+    """Change that replaces all files of a table by `add`; `schema` is that of the new rows, if there are any.
 
-    Where its columns stay, so do files that come as they are.
+    Files that are both old and new stay.
     """
-    start, known = here.versions.get(name), here.schema(name)
+    start, old_schema = here.versions.get(name), here.schema(name)
     live = here.files(name)
-    differs = known is not None and schema is not None and publish.fields(known) != publish.fields(schema)
+    differs = old_schema is not None and schema is not None and publish.fields(old_schema) != publish.fields(schema)
     return TableChange(
         name,
         start,
@@ -96,11 +96,11 @@ def replaced(name: str, here: PipelineSnapshot, add: Sequence[DataFile], schema:
 
 
 def appended(name: str, here: PipelineSnapshot, add: Sequence[DataFile], schema: Schema | None) -> TableChange:
-    """A table that keeps its files, and its columns; `schema` is that of the rows that come."""
-    start, known = here.versions.get(name), here.schema(name)
-    if known is not None and schema is not None:
-        schema = publish.with_all_columns(known, schema)
-    differs = known is not None and schema is not None and publish.fields(known) != publish.fields(schema)
+    """Change that adds files to a table and keeps its files and columns; `schema` is that of the new rows."""
+    start, old_schema = here.versions.get(name), here.schema(name)
+    if old_schema is not None and schema is not None:
+        schema = publish.with_all_columns(old_schema, schema)
+    differs = old_schema is not None and schema is not None and publish.fields(old_schema) != publish.fields(schema)
     return TableChange(
         name,
         start,
@@ -113,14 +113,14 @@ def appended(name: str, here: PipelineSnapshot, add: Sequence[DataFile], schema:
 
 
 def feed(staging: Staging, here: PipelineSnapshot, results: Sequence[Schema]) -> TableChange:
-    """What changed in `results`, moved into `result_changes`; `results` are the columns that rows of it may have."""
+    """Moves the changes of `results` into `result_changes`; `results` are the schemas that its rows may have."""
     add = []
     for path, partition in staging.written(FEED):
         day = day_of(partition[PARTITION])
         kinds = {"change": partition["change"], "cause": CAUSE, "window_day": day}
         add.append(staging.move(path, RESULT_CHANGES.name, kinds))
     schema: Schema | None = None
-    for one in results:
-        changes = publish.changes_schema(one)
+    for result_schema in results:
+        changes = publish.changes_schema(result_schema)
         schema = changes if schema is None else publish.with_all_columns(schema, changes)
     return appended(RESULT_CHANGES.name, here, [file for file in add if file.rows], schema)

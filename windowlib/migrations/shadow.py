@@ -1,11 +1,13 @@
-"""The tables under the new definition, built next to those of the old one by ordinary runs.
+"""Tables under the new definition, built by ordinary runs next to the old tables.
 
-They are a pipeline of its own in `_migration/<id>/`, over the same source. Its first batch reads every file that is
-there, as one set: nothing is in flight before it and no watermark has passed, so no event is late. What arrives until
-the switch comes in further batches, by the ordinary rules. So the outcome is, by definition, that of a fresh pipeline
-under the new definition that reads the same files in the same batches. A build that was killed is continued: it is a
-pipeline. The id follows from the definition and the terms, so that no build is half of one and half of another. Where a
-file has changed that was built in, all is built again: no rerun corrects tables that are not switched.
+They are a separate pipeline in `_migration/<id>/`, over the same source. Its first batch reads all existing files as
+one set. No event is late in it, because no watermark has passed yet. Files that arrive before the switch come in
+further batches, by the ordinary rules. So the outcome equals that of a fresh pipeline under the new definition that
+reads the same files in the same batches.
+
+A killed build is continued, like any pipeline. Its id is derived from the definition and the terms, so a build never
+mixes two definitions. If a file has changed after the build read it, everything is built again, because no rerun
+corrects tables before the switch.
 """
 
 from __future__ import annotations
@@ -46,31 +48,31 @@ if TYPE_CHECKING:
 
 
 GIVEN_UP = (
-    "another windowlib migrate, to another definition or with --undo, or windowlib forget has given this migration up"
-    " meanwhile. This one has switched nothing: look what windowlib status shows, then migrate again"
+    "this migration was dropped meanwhile: by windowlib migrate to another definition or with --undo, or by windowlib"
+    " forget. Nothing was switched: look at windowlib status, then migrate again"
 )
 
 
-FILLS = "columns that were added are filled in all windows"
+FILLS = "added columns are filled in all windows"
 
 
 class MigrationRefused(WindowError):
-    """The tables cannot be built again under the new definition, or must not be. Nothing was changed."""
+    """The tables cannot, or must not, be built again under the new definition. Nothing was changed."""
 
 
 class NewTablesRefused(ExpectationsFailed):
-    """The checks refuse a batch under the new definition. The old one goes on."""
+    """The checks refuse a batch under the new definition. The pipeline keeps the old one."""
 
 
 class NothingToMigrate(WindowError):
-    """The tables are of this definition, or there are none."""
+    """The tables already have this definition, or do not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shadow:
-    """The tables that are being built, as a pipeline: the definition, with its folder, and its ledger.
+    """The new tables as a pipeline: the definition, with its own folder, and the ledger.
 
-    `mark` is the folder's when this was made: another one is there once the tables were dropped.
+    `mark`: identity of the folder when this object was made. It changes once the tables are dropped.
     """
 
     migration: Migration
@@ -80,14 +82,14 @@ class Shadow:
 
     @property
     def commit(self) -> Commit:
-        """What was built so far."""
+        """The newest batch of the new tables."""
         commit = self.ledger.state().commit
         assert commit is not None, "a pipeline with files has built a batch"
         return commit
 
 
 def shadow_of(definition: Definition, state: LedgerState, clock: Clock) -> Shadow:
-    """The tables that a migration to this definition builds, or goes on building. Removes those of other ones."""
+    """The new tables of a migration to this definition, begun or continued. Removes those of other migrations."""
     assert state.commit is not None, "there is something to migrate"
     text = f"{definition.fingerprint} {terms_of(definition)}"
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
@@ -107,24 +109,24 @@ def shadow_of(definition: Definition, state: LedgerState, clock: Clock) -> Shado
 
 
 def built(definition: Definition, migration: Migration, clock: Clock) -> Shadow:
-    """What was built of a migration to this definition."""
+    """The new tables of a migration to this definition, as far as they are built."""
     source = definition.source.model_copy(update={"max_files_per_run": 0})  # history is one batch
     apart = definition.model_copy(update={"root": migration.folder(definition.root), "source": source})
     return Shadow(migration, apart, ledger_of(apart, clock), mark(apart.root))
 
 
 def _changed(shadow: Shadow) -> KnownFile | None:
-    """A file that the tables that are being built have read, and that is another one now."""
-    commit, of = shadow.ledger.state().commit, shadow.definition
-    if commit is None or of.source.format == "delta":
+    """A source file that has changed after the new tables read it; None without one."""
+    commit, definition = shadow.ledger.state().commit, shadow.definition
+    if commit is None or definition.source.format == "delta":
         return None
-    known = known_files(of.source, of.uses, shadow.ledger.tables, commit.versions)
-    return next((file for file in known if file.rewritten), None)
+    files = known_files(definition.source, definition.uses, shadow.ledger.tables, commit.versions)
+    return next((file for file in files if file.rewritten), None)
 
 
 @contextmanager
 def still_there(shadow: Shadow) -> Iterator[None]:
-    """Raises `MigrationRefused` where another command has given the migration up before the block is over."""
+    """Raises `MigrationRefused` if another command drops the migration before the block ends."""
     _check_is_there(shadow)
     try:
         yield
@@ -143,53 +145,55 @@ def _check_is_there(shadow: Shadow, error: Exception | None = None) -> None:
 
 
 def catch_up(shadow: Shadow, spark: Callable[[], SparkSession], clock: Clock, *, finish: bool, note: Note) -> int:
-    """Reads what the tables that are being built have not read; gives the number of batches. Raises as runs do."""
+    """Runs the new tables up to the newest file, and returns the number of batches. Raises as runs do."""
     try:
         return len(advance(shadow.definition, spark, clock=clock, finish=finish, on_note=note))
     except Rejected as refused:
-        said = str(refused).partition("\nto publish it")[0]
+        refusal = str(refused).partition("\nto publish it")[0]
         raise NewTablesRefused(
-            f"under the new definition: {said}\nThe old one goes on, nothing was switched. Change the definition, or"
-            f" build them anyway: {to_paste('migrate', shadow.definition.file, '--approve', *WHY)}"
+            f"under the new definition: {refusal}\nNothing was switched, and the old definition stays in force. Change"
+            " the new definition, or build its tables anyway:"
+            f" {to_paste('migrate', shadow.definition.file, '--approve', *WHY)}"
         ) from refused
     except SourceError as error:
         if (changed := _changed(shadow)) is None:
             raise
         raise MigrationRefused(
             f"{shadow.definition.source.path / changed.place} has changed since it was read under the new definition."
-            " Nothing was switched: migrate again, which builds the tables again from what is there now"
+            " Nothing was switched: migrate again, which builds the new tables from the current files"
         ) from error
 
 
 def approve_refused(shadow: Shadow, who: str, reason: str, clock: Clock) -> None:
-    """Lets a batch that the checks refuse be built anyway, if one waits."""
+    """Approves a waiting batch of the new tables that the checks have refused, if there is one."""
     if shadow.ledger.state().rejection:
         approve(shadow.definition, who, reason, clock)
 
 
 def is_finished(state: LedgerState) -> bool:
-    """Whether an operator has said of the old tables that no more events will come."""
+    """Tests if an operator has declared the end of the source."""
     return state.commit is not None and state.commit.watermark_out_ms == MAX_WATERMARK
 
 
 def check_can_migrate(definition: Definition, ledger: Ledger, state: LedgerState) -> None:
-    """Raises `NothingToMigrate`, `MigrationRefused`, `ColumnTypeChanged`, `Rejected` where a migration cannot begin."""
+    """Raises `NothingToMigrate`, `MigrationRefused`, `ColumnTypeChanged` or `Rejected` if a migration cannot begin."""
     commit = state.commit
     if commit is None:
         raise NothingToMigrate(
-            f"nothing has been run yet: there is nothing to migrate; `{to_paste('run', definition.file)}`"
+            f"nothing has been run yet, so there is nothing to migrate: `{to_paste('run', definition.file)}`"
         )
     goes_on = continues(definition, commit.stored, commit.fingerprint)
     if goes_on and not columns_to_add(definition, commit) and ADDED not in commit.stored:
         raise NothingToMigrate(
-            f"{definition.root} is of this definition already, or goes on with it: `{to_paste('run', definition.file)}`"
+            f"{definition.root} needs no migration to this definition:"
+            f" `{to_paste('run', definition.file)}` continues with it"
         )
     assert definition.spec, "the user's own code is loaded, or refused"
     if done := switched(ledger):
         number, _ = done
         raise MigrationRefused(
-            f"the migration of batch {number} can still be undone: first"
-            f" `{to_paste('migrate', definition.file, '--finish')}`, which keeps it, or"
+            f"the migration of batch {number} can still be undone. First keep it with"
+            f" `{to_paste('migrate', definition.file, '--finish')}`, or undo it with"
             f" `{to_paste('migrate', definition.file, '--undo', *WHY)}`"
         )
     check_warehouse(definition)
@@ -197,8 +201,8 @@ def check_can_migrate(definition: Definition, ledger: Ledger, state: LedgerState
     check_spelling(ledger.tables, commit, [*definition.source.key, *definition.outputs])
     if uses_processing_time(definition.window):
         raise MigrationRefused(
-            "the windows of the new definition use processing time, which is that of the runs: built again, all of"
-            " the past would be in today's windows. Give the new definition another name or warehouse"
+            "the windows of the new definition use processing time, the time of the runs. A migration would put all"
+            " past events into today's windows. Give the new definition another name or warehouse"
         )
     _check_nothing_waits(definition.file, state)
     _check_all_there(definition.source, definition.uses, ledger, commit)
@@ -207,44 +211,44 @@ def check_can_migrate(definition: Definition, ledger: Ledger, state: LedgerState
 def _check_nothing_waits(file: Path, state: LedgerState) -> None:
     if state.plan and state.is_refused:
         raise MigrationRefused(
-            f"batch {state.plan.batch_id} was refused by its checks and waits: first decide about it."
-            f" {decision_command('approve', file, state.plan)} has it published before the switch;"
-            f" {decision_command('abandon', file, state.plan)} drops it, and its files are read under the"
-            " new definition"
+            f"batch {state.plan.batch_id} was refused by its checks and waits: decide about it first."
+            f" {decision_command('approve', file, state.plan)} publishes it before the switch;"
+            f" {decision_command('abandon', file, state.plan)} drops it, and the new definition reads its files"
         )
 
 
 def _check_all_there(source: Source, uses: Uses, ledger: Ledger, commit: Commit) -> None:
-    """Raises `MigrationRefused` where files that were read are gone. A Delta table holds its rows, in any files."""
+    """Raises `MigrationRefused` if files that were read are gone. Skips Delta sources: their rows may change files."""
     if source.format == "delta":
         return
-    known = known_files(source, uses, ledger.tables, commit.versions)
-    gone = [one for one in known if one.now is None and not one.replaced]
+    files = known_files(source, uses, ledger.tables, commit.versions)
+    gone = [file for file in files if file.now is None and not file.replaced]
     if gone:
-        rows = counted(sum(one.rows for one in gone), "row")
+        rows = counted(sum(file.rows for file in gone), "row")
         raise MigrationRefused(
-            f"the source no longer holds {count(gone)} with {rows} that are in windows, so these cannot be"
-            f" built again:\n{listed(gone)}\nRestore them to {source.path}; or undo the change, or give the"
+            f"the source no longer holds {count(gone)} with {rows} that are in windows, so these windows cannot be"
+            f" built again:\n{listed(gone)}\nRestore the files to {source.path}; or undo the change, or give the"
             " new definition another name or warehouse"
         )
-    left_out = [one for one in known if one.now and not is_chosen(source, one.place)]
+    left_out = [file for file in files if file.now and not is_chosen(source, file.place)]
     if left_out:
         raise MigrationRefused(
-            f"{count(left_out)} whose rows are in windows would not be read under the new definition, as source.include"
-            f" and source.exclude leave them out:\n{listed(left_out)}\nLet the patterns take them in until the switch;"
+            f"{count(left_out)} with rows in windows would not be read under the new definition, because source.include"
+            f" and source.exclude leave them out:\n{listed(left_out)}\nLet the patterns include them until the switch;"
             " or give the new definition another name or warehouse"
         )
 
 
 def check_read_all(source: Source, uses: Uses, ledger: Ledger, commit: Commit, shadow: Shadow) -> None:
-    """Raises `MigrationRefused` where the old tables have read a file that the new ones have not."""
+    """Raises `MigrationRefused` if the old tables have read a file that the new ones have not."""
     if source.format == "delta":
         return
-    there = {file.place for file in known_files(source, uses, shadow.ledger.tables, shadow.commit.versions)}
-    known = known_files(source, uses, ledger.tables, commit.versions)
-    lacking = [one for one in known if one.now and one.place not in there]
+    read = {file.place for file in known_files(source, uses, shadow.ledger.tables, shadow.commit.versions)}
+    files = known_files(source, uses, ledger.tables, commit.versions)
+    lacking = [file for file in files if file.now and file.place not in read]
     if lacking:
         raise MigrationRefused(
-            f"{count(lacking)} were read under the old definition and cannot be read under the new one yet, as they are"
-            f" younger than source.min_file_age or set aside:\n{listed(lacking)}\nNothing was switched: migrate again"
+            f"{count(lacking)} were read under the old definition and cannot be read under the new one yet, because"
+            f" they are younger than source.min_file_age or set aside:\n{listed(lacking)}\nNothing was switched:"
+            " migrate again"
         )

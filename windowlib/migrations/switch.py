@@ -1,14 +1,15 @@
-"""A migration from its first file to the switch, and back.
+"""A migration from its first file to the switch.
 
-    shadow = build(...)          # the new tables, while the old definition goes on; again after a kill
-    found = compare(...)         # what would change: all of a dry run
+    shadow = build(...)          # the new tables, while runs continue under the old definition; again after a kill
+    found = compare(...)         # differences; a dry run ends here
     done = switch(...)           # one batch, under the pipeline's own lease
 
-The switch is a batch that computes nothing, as an adoption or a rollback is: a plan and a prepared publication are
-written in one commit of the ledger, then every table gets one commit, then the batch exists. Dead before, it has done
-nothing; dead later, the next command rolls it forward (`windowlib.publication.roll_forward`). So a reader by the newest
-commit row sees the old tables or the new ones. `undo` is the same backwards: the files of the batch before the switch
-are the tables again, with its definition, its watermark and its position in the source.
+The switch is a batch that computes nothing, like an adoption or a rollback. One commit of the ledger holds its plan and
+its prepared publication; then every table gets one commit; then the batch exists. A command that is killed before the
+first commit has changed nothing. If it is killed later, the next command rolls the batch forward
+(`windowlib.publication.roll_forward`). So a reader of the newest commit row sees either the old tables or the new ones.
+`undo` works in the other direction: it restores the files, definition, watermark and source position of the batch
+before the switch.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ from windowlib.migrations.batch import (
     GetSpark,
     MigrationOutcome,
     MigrationRequest,
+    newest_snapshot,
     staged,
-    stands,
     switch_batch,
 )
 from windowlib.migrations.difference import MigrationDifference, MigrationSide, difference
@@ -66,30 +67,30 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def build(definition: Definition, spark: GetSpark, asked: MigrationRequest) -> Shadow:
-    """Builds the tables under a definition as far as the source reaches now; what was built stays.
+def build(definition: Definition, spark: GetSpark, request: MigrationRequest) -> Shadow:
+    """Builds the tables under a definition up to the newest source file; a killed build is continued.
 
     Raises `NothingToMigrate`, `MigrationRefused`, `NewTablesRefused`, and as runs do. No table of the pipeline changes.
     """
-    ledger = ledger_of(definition, asked.clock)
+    ledger = ledger_of(definition, request.clock)
     state = ledger.state()
     check_can_migrate(definition, ledger, state)
-    shadow = shadow_of(definition, state, asked.clock)
-    if asked.approve:
-        approve_refused(shadow, asked.who, asked.reason, asked.clock)
+    shadow = shadow_of(definition, state, request.clock)
+    if request.approve:
+        approve_refused(shadow, request.who, request.reason, request.clock)
     with still_there(shadow):
-        catch_up(shadow, spark, asked.clock, finish=is_finished(state), note=asked.note)
+        catch_up(shadow, spark, request.clock, finish=is_finished(state), note=request.note)
     return shadow
 
 
 def compare(
     definition: Definition, shadow: Shadow, spark: GetSpark, clock: Clock = wall_clock_ms
 ) -> MigrationDifference:
-    """How `results` of now differ from those that were built. Changes nothing."""
+    """Differences between the current `results` and the new ones. Changes nothing."""
     ledger = ledger_of(definition, clock)
     commit = ledger.state().commit
     assert commit is not None, "there is something to migrate"
-    folder = shadow.definition.root / f"_compared-{uuid.uuid4()}"  # others may compare the same tables now
+    folder = shadow.definition.root / f"_compared-{uuid.uuid4()}"  # another command may compare the same tables
     with still_there(shadow), bounded(definition.batch_timeout_ms, "the comparison", spark()):
         return _compared(definition, ledger, commit, shadow, folder, spark)
 
@@ -112,79 +113,77 @@ def _side(shadow: Shadow, spark: SparkSession) -> MigrationSide:
 
 
 def _check_types(here: PipelineSnapshot, shadow: Shadow) -> None:
-    """Raises `ColumnTypeChanged` before anything is computed from both."""
-    known, more = (
-        here.schema(RESULT_CHANGES.name),
-        PipelineSnapshot(shadow.ledger.tables, shadow.commit.versions).schema,
-    )
-    new = more(RESULTS.name)
-    if known is not None and new is not None:
-        with_all_columns(known, new)
+    """Raises `ColumnTypeChanged` before the two sides are compared."""
+    old = here.schema(RESULT_CHANGES.name)
+    new = PipelineSnapshot(shadow.ledger.tables, shadow.commit.versions).schema(RESULTS.name)
+    if old is not None and new is not None:
+        with_all_columns(old, new)
 
 
-def switch(definition: Definition, shadow: Shadow, spark: GetSpark, asked: MigrationRequest) -> MigrationOutcome:
-    """Reads what came since, then makes the tables that were built those of the pipeline, as one batch.
+def switch(definition: Definition, shadow: Shadow, spark: GetSpark, request: MigrationRequest) -> MigrationOutcome:
+    """Reads the files that came since the build, then switches the pipeline to the new tables in one batch.
 
     Raises as `build` does, `Superseded` while a run is in progress, `ForeignChange`, `ColumnTypeChanged`.
     """
-    ledger = ledger_of(definition, asked.clock)
+    ledger = ledger_of(definition, request.clock)
     check_can_migrate(definition, ledger, ledger.state())
     with still_there(shadow):
-        catch_up(shadow, spark, asked.clock, finish=False, note=asked.note)  # so that little is left for the lease
-    with held(ledger, asked.note, Settlement.PUBLISH) as pipeline:
+        # Most files are read here, so that little is left to do under the lease.
+        catch_up(shadow, spark, request.clock, finish=False, note=request.note)
+    with held(ledger, request.note, Settlement.PUBLISH) as pipeline:
         check_can_migrate(definition, ledger, pipeline.state)
         with still_there(shadow):
-            catch_up(shadow, spark, asked.clock, finish=is_finished(pipeline.state), note=asked.note)
+            catch_up(shadow, spark, request.clock, finish=is_finished(pipeline.state), note=request.note)
         with bounded(definition.batch_timeout_ms, "the switch", spark()):
-            done = _switched(definition, pipeline, shadow, spark(), asked)
+            done = _switched(definition, pipeline, shadow, spark(), request)
     drop_tables(definition.root, shadow.migration)
     return done
 
 
 def _switched(
-    definition: Definition, pipeline: HeldPipeline, shadow: Shadow, spark: SparkSession, asked: MigrationRequest
+    definition: Definition, pipeline: HeldPipeline, shadow: Shadow, spark: SparkSession, request: MigrationRequest
 ) -> MigrationOutcome:
     ledger, commit, built = pipeline.ledger, pipeline.commit, shadow.commit
     check_read_all(definition.source, definition.uses, ledger, commit, shadow)
-    here = stands(pipeline)
+    here = newest_snapshot(pipeline)
     _check_types(here, shadow)
     after = pipeline.state.last_batch_id
     batch_id = after + built.batch_id
     with staged(pipeline, batch_id, spark) as staging:
         with still_there(shadow):
             side = MigrationSide(Pinned(ledger.tables, here.versions, spark), commit)
-            found = difference(definition, side, _side(shadow, spark), staging, batch_id)
+            differences = difference(definition, side, _side(shadow, spark), staging, batch_id)
             new = PipelineSnapshot(shadow.ledger.tables, built.versions)
             changes = [_from_shadow(name, here, new, staging, ledger.tables, after) for name in COMMIT_ORDER]
-            check_exist(new.tables[RESULTS.name], new.files(RESULTS.name))  # an engine may pass over one that has gone
+            check_exist(new.tables[RESULTS.name], new.files(RESULTS.name))  # an engine may skip a missing file
         cuts = tuple(_cuts(shadow, after))
         migration = shadow.migration
         decision = Decision(
-            "migrate", asked.who, asked.reason, migration=migration.id, changed=migration.changed, cuts=cuts
+            "migrate", request.who, request.reason, migration=migration.id, changed=migration.changed, cuts=cuts
         )
         place = place_of(definition.source, definition.root)
         stored = json.dumps({**built.stored, PLACE: place, MIGRATED: batch_id}, sort_keys=True)
         target = replace(built, definition=stored)
-        publish_decision(pipeline, switch_batch(batch_id, pipeline.state, target, decision, changes, found))
-    return MigrationOutcome(batch_id, found)
+        publish_decision(pipeline, switch_batch(batch_id, pipeline.state, target, decision, changes, differences))
+    return MigrationOutcome(batch_id, differences)
 
 
 def _from_shadow(
     name: str, here: PipelineSnapshot, new: PipelineSnapshot, staging: Staging, into: Tables, after_batch: int
 ) -> TableChange:
     if name == RESULT_CHANGES.name:
-        schemas = [one for one in (here.schema(RESULTS.name), new.schema(RESULTS.name)) if one is not None]
+        schemas = [schema for schema in (here.schema(RESULTS.name), new.schema(RESULTS.name)) if schema is not None]
         return files.feed(staging, here, schemas)
     add = files.moved(new, name, into, staging.attempt, after_batch)
-    how = files.appended if name in KEEP else files.replaced
-    return how(name, here, add, new.schema(name))
+    change = files.appended if name in KEEP else files.replaced
+    return change(name, here, add, new.schema(name))
 
 
 def _cuts(shadow: Shadow, after_batch: int) -> list[dict[str, Any]]:
-    """The batches that the new tables were built in, as batches of the pipeline."""
-    found, watermark_in_ms, late_in_ms = list[dict[str, Any]](), None, MIN_WATERMARK
+    """The batches of the new tables, with their ids after batch `after_batch` of the pipeline."""
+    cuts, watermark_in_ms, late_in_ms = list[dict[str, Any]](), None, MIN_WATERMARK
     for commit in commits_of(shadow.ledger.tables):
-        found.append(
+        cuts.append(
             {
                 "batch_id": after_batch + commit.batch_id,
                 "plan_time_ms": commit.plan_time_ms,
@@ -197,4 +196,4 @@ def _cuts(shadow: Shadow, after_batch: int) -> list[dict[str, Any]]:
             }
         )
         watermark_in_ms, late_in_ms = commit.watermark_out_ms, commit.late_out_ms
-    return found
+    return cuts

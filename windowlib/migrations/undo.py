@@ -1,4 +1,4 @@
-"""A migration taken back, kept for good, or finished after its command was killed."""
+"""Undo of a migration, its final confirmation, and its completion after a kill."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from windowlib.migrations.batch import (
     GetSpark,
     MigrationOutcome,
     MigrationRequest,
+    newest_snapshot,
     staged,
-    stands,
     switch_batch,
 )
 from windowlib.migrations.difference import MigrationSide, difference
@@ -36,35 +36,37 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def undo(definition: Definition, spark: GetSpark, asked: MigrationRequest) -> MigrationOutcome | None:
-    """Makes the tables from before the newest migration those of the pipeline again, as one batch; None: nothing was
-    switched yet, and what was built is deleted.
+def undo(definition: Definition, spark: GetSpark, request: MigrationRequest) -> MigrationOutcome | None:
+    """Restores the tables from before the newest migration, as one batch. Before the switch, deletes the new tables
+    and returns None.
 
-    They go on from their own position in the source: the next run reads what has come since. Raises `NothingToMigrate`
-    where nothing can be undone, `CannotUndo` where old files are deleted, `Superseded`, `DecidedMeanwhile`,
-    `ForeignChange`.
+    The restored tables keep their own source position: the next run reads the files that came since. Raises
+    `NothingToMigrate` if nothing can be undone, `CannotUndo` if old files are deleted, `Superseded`,
+    `DecidedMeanwhile` and `ForeignChange`.
     """
-    ledger = ledger_of(definition, asked.clock)
+    ledger = ledger_of(definition, request.clock)
     done = switched(ledger)
     if done is None:
         _nothing_switched(definition)
         return None
-    with held(ledger, asked.note, Settlement.PUBLISH) as pipeline:
+    with held(ledger, request.note, Settlement.PUBLISH) as pipeline:
         if switched(ledger) != done:
-            raise DecidedMeanwhile("the migration has been undone, or finished, meanwhile: look again")
+            raise DecidedMeanwhile("another command has undone or finished the migration meanwhile: look again")
         with bounded(definition.batch_timeout_ms, "undo", spark()):
-            made = _undone(definition, pipeline, done, spark(), asked)
+            outcome = _undone(definition, pipeline, done, spark(), request)
     forget(definition.root, done[1])
-    return made
+    return outcome
 
 
 def _nothing_switched(definition: Definition) -> None:
     tidy(definition)
     built = migrations(definition.root)
     if not built:
-        raise NothingToMigrate("no migration can be undone: none was begun, or the newest is finished or undone")
-    for one in built:
-        forget(definition.root, one)
+        raise NothingToMigrate(
+            "no migration can be undone: none was begun, or the newest is already finished or undone"
+        )
+    for begun in built:
+        forget(definition.root, begun)
 
 
 def _undone(
@@ -72,62 +74,66 @@ def _undone(
     pipeline: HeldPipeline,
     done: tuple[int, Migration],
     spark: SparkSession,
-    asked: MigrationRequest,
+    request: MigrationRequest,
 ) -> MigrationOutcome:
     ledger, (number, undone) = pipeline.ledger, done
-    base = max((one for one in commits_of(ledger.tables) if one.batch_id < number), key=lambda one: one.batch_id)
+    base = max(
+        (commit for commit in commits_of(ledger.tables) if commit.batch_id < number), key=lambda commit: commit.batch_id
+    )
     check_kept(ledger.root, base.batch_id, f"no way back to before the migration of batch {number}")
-    here, then = stands(pipeline), PipelineSnapshot(ledger.tables, base.versions)
+    here, then = newest_snapshot(pipeline), PipelineSnapshot(ledger.tables, base.versions)
     for name in COMMIT_ORDER:
         so_that = f"no way back to before the migration of batch {number}: of table {name}"
         check_files_exist(ledger.tables[name], then.files(name), so_that)
     batch_id = pipeline.state.last_batch_id + 1
     with staged(pipeline, batch_id, spark) as staging:
         both = (here, pipeline.commit), (then, base)
-        sides = [MigrationSide(Pinned(ledger.tables, at.versions, spark), of) for at, of in both]
-        found = difference(definition, sides[0], sides[1], staging, batch_id)
-        schemas = [one for at in (then, here) if (one := at.schema(RESULTS.name)) is not None]
+        sides = [MigrationSide(Pinned(ledger.tables, at.versions, spark), commit) for at, commit in both]
+        differences = difference(definition, sides[0], sides[1], staging, batch_id)
+        schemas = [schema for at in (then, here) if (schema := at.schema(RESULTS.name)) is not None]
         changes = [
             files.feed(staging, here, schemas)
             if name == RESULT_CHANGES.name
             else files.replaced(name, here, then.files(name), then.schema(name))
             for name in COMMIT_ORDER
         ]
-        decision = Decision("migrate_undo", asked.who, asked.reason, to_batch_id=base.batch_id, migration=undone.id)
-        publish_decision(pipeline, switch_batch(batch_id, pipeline.state, base, decision, changes, found))
-    return MigrationOutcome(batch_id, found)
+        decision = Decision("migrate_undo", request.who, request.reason, to_batch_id=base.batch_id, migration=undone.id)
+        publish_decision(pipeline, switch_batch(batch_id, pipeline.state, base, decision, changes, differences))
+    return MigrationOutcome(batch_id, differences)
 
 
-def finish(definition: Definition, asked: MigrationRequest) -> int:
-    """Keeps the newest migration for good: it can no longer be undone. Gives its batch. The ledger keeps who and why.
+def finish(definition: Definition, request: MigrationRequest) -> int:
+    """Confirms the newest migration, so that it can no longer be undone, and returns its batch.
 
-    Raises `NothingToMigrate`, `DecidedMeanwhile`.
+    The ledger records requester and reason. Raises `NothingToMigrate`, `DecidedMeanwhile`.
     """
-    ledger = ledger_of(definition, asked.clock)
-    number = migration.finish(ledger, asked.who, asked.reason)
+    ledger = ledger_of(definition, request.clock)
+    number = migration.finish(ledger, request.who, request.reason)
     if number is None:
-        raise NothingToMigrate("no migration waits to be finished: none was switched, or it is finished or undone")
+        raise NothingToMigrate(
+            "no migration can be finished: none was switched, or the newest is already finished or undone"
+        )
     return number
 
 
 def finish_prepared(
     definition: Definition, clock: Clock = wall_clock_ms, note: Note = silent
 ) -> MigrationOutcome | None:
-    """Publishes a switch, or one back, that was prepared and then killed; None without one."""
+    """Publishes a switch or an undo that was prepared and then killed; None without one."""
     ledger = ledger_of(definition, clock)
     plan = ledger.state().plan
     if plan is None or plan.decision is None or not plan.decision.switches:
         return None
     with held(ledger, note, Settlement.PUBLISH) as pipeline:
         published = pipeline.settled
-    return MigrationOutcome(plan.batch_id) if published else None  # it was finished meanwhile
+    return MigrationOutcome(plan.batch_id) if published else None  # None: another command finished it meanwhile
 
 
 def tidy(definition: Definition, clock: Clock = wall_clock_ms) -> None:
-    """Removes what a killed command has left of a migration that is switched, undone, or kept for good."""
+    """Removes the files that a killed command left of a migration that is switched, undone or finished."""
     ledger = ledger_of(definition, clock)
-    known = {one.id: one for one in migrations(definition.root)}
-    if not known:
+    begun = {entry.id: entry for entry in migrations(definition.root)}
+    if not begun:
         return
     for kept in migration.finished(ledger):
         forget(definition.root, kept)
@@ -137,5 +143,5 @@ def tidy(definition: Definition, clock: Clock = wall_clock_ms) -> None:
     for commit in commits_of(ledger.tables):
         later = done is None or commit.batch_id > done[0]
         if later and commit.decision and commit.decision.kind == "migrate_undo":
-            for left in (one for one in known.values() if one.id == commit.decision.migration):
+            for left in (entry for entry in begun.values() if entry.id == commit.decision.migration):
                 forget(definition.root, left)

@@ -34,9 +34,9 @@ FORESEEN: dict[str, tuple[str, ...]] = {
     "migrate": (
         "can still be undone",
         "no migration can be undone",
-        "no migration waits to be finished",
-        "is of this definition already",
-        "use processing time, which is that of the runs",
+        "no migration can be finished",
+        "needs no migration to this definition",
+        "use processing time, the time of the runs",
     ),
     "approve": (),
     "abandon": (),

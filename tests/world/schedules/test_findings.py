@@ -204,7 +204,7 @@ def test_a_migration_that_is_given_up_as_it_begins_says_so(folder: Path, monkeyp
         synced(chosen, root)
 
     monkeypatch.setattr(disk, "sync", late)
-    with pytest.raises(MigrationRefused, match="or windowlib forget has given this migration up meanwhile"):
+    with pytest.raises(MigrationRefused, match="this migration was dropped meanwhile: by"):
         build(definition, no_spark, MigrationRequest(*BY))
 
 
@@ -224,7 +224,7 @@ def test_a_migration_that_was_given_up_leaves_nothing_that_it_has_written(
         return commit(table, *others)
 
     monkeypatch.setattr(delta_commits, "commit_logged", late)
-    with pytest.raises(MigrationRefused, match="or windowlib forget has given this migration up meanwhile"):
+    with pytest.raises(MigrationRefused, match="this migration was dropped meanwhile: by"):
         build(definition, no_spark, MigrationRequest(*BY))
     assert done
     assert not list(definition.root.glob("_migration/*"))
@@ -242,7 +242,7 @@ def test_a_migration_that_is_given_up_while_it_builds_says_so(folder: Path, monk
         synced(chosen, root)
 
     monkeypatch.setattr(disk, "sync", late)
-    with pytest.raises(MigrationRefused, match="or windowlib forget has given this migration up meanwhile"):
+    with pytest.raises(MigrationRefused, match="this migration was dropped meanwhile: by"):
         build(definition, no_spark, MigrationRequest(*BY))
 
 
@@ -265,7 +265,7 @@ def test_a_migration_whose_log_is_given_up_and_begun_again_says_so(
 
     done: list[str] = []
     monkeypatch.setattr(delta_commits, "commit_logged", late)
-    with pytest.raises(MigrationRefused, match="or windowlib forget has given this migration up meanwhile"):
+    with pytest.raises(MigrationRefused, match="this migration was dropped meanwhile: by"):
         build(definition, no_spark, MigrationRequest(*BY))
 
 
@@ -287,7 +287,7 @@ def test_a_migration_that_was_kept_leaves_nothing_when_its_command_dies(folder: 
     with pytest.raises(NothingToMigrate, match="no migration can be undone"):
         undo(definition, no_spark, MigrationRequest(*BY))
     assert not left.exists()
-    with pytest.raises(NothingToMigrate, match="no migration waits to be finished"):
+    with pytest.raises(NothingToMigrate, match="no migration can be finished"):
         finish(definition, MigrationRequest(*BY))
 
 

@@ -24,9 +24,9 @@ FORESEEN = {
     "verify": ("another program", "nothing is committed", "is not the definition that batch", "was written by another"),
     "maintain": ("another program", "nothing is committed"),
     "forget": ("another program", "nothing is committed", "no window", "is not finished", UNDOABLE),
-    "migrate": (CHANGED, UNDOABLE, "is of this definition already", "given this migration up", "checks and waits"),
+    "migrate": (CHANGED, UNDOABLE, "needs no migration to this", "migration was dropped", "checks and waits"),
     "migrate --undo": (CHANGED, "no migration can be undone"),
-    "migrate --finish": ("no migration waits to be finished",),
+    "migrate --finish": ("no migration can be finished",),
 }
 FORESEEN["migrate --dry-run"] = FORESEEN["migrate"]
 

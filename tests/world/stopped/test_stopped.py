@@ -15,7 +15,7 @@ from tests.world.stopped.stories import STORIES
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.decisions.verdicts import abandon, approve
 from windowlib.definition.definition import load_definition
-from windowlib.inspection.verify.asked import VerifyRequest
+from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.ledger.ledger import Rejected
 from windowlib.model.errors import StateMismatch

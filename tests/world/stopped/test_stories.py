@@ -21,7 +21,7 @@ from windowlib.contract.tables import COMMIT_ORDER
 from windowlib.decisions.verdicts import abandon
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.delta.tables import Tables
-from windowlib.inspection.verify.asked import VerifyRequest
+from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.inspection.verify.verify import verify
 from windowlib.ledger import last_error, migration, notices, prepare, verifications
 from windowlib.ledger import maintenances as maintained

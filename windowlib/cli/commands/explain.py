@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from windowlib.inspection.lineage.explain_window import Explained, ExplainedWindow
-    from windowlib.inspection.lineage.key_events import EventOf
+    from windowlib.inspection.lineage.key_events import WindowEvent
     from windowlib.inspection.lineage.versions import ResultVersion
     from windowlib.plans.kinds.kind import Bounds
 
@@ -116,7 +116,7 @@ def _details(version: ResultVersion) -> list[str]:
     return lines
 
 
-def _events(events: Sequence[EventOf], last: str) -> Iterator[RenderableType]:
+def _events(events: Sequence[WindowEvent], last: str) -> Iterator[RenderableType]:
     names = list(events[0].values)
     again = any(event.readmitted_by is not None for event in events)
     heads = ["event time (UTC)", *names, "file", "row", "batch"]

@@ -157,7 +157,7 @@ def late_what_if(
 def _cut(pipeline: Path) -> Cut:
     from windowlib.batches.planning import ledger_of
     from windowlib.inspection.lineage.cuts import cut
-    from windowlib.inspection.lineage.lacking import check_key_columns
+    from windowlib.inspection.lineage.missing_columns import check_key_columns
 
     definition = load_pipeline(pipeline)
     check_key_columns(definition, ledger_of(definition).state().commit)
@@ -179,12 +179,12 @@ def _list_text(report: LateEventList) -> Iterator[RenderableType]:
 def _groups(groups: Sequence[LateGroup], everything: bool) -> Iterator[RenderableType]:
     from windowlib.inspection.late.events import REASONS, spread
 
-    names = list(groups[0].of)
+    names = list(groups[0].common)
     numbers = ["events", *(["readmitted"] if everything else [])]
     table = table_of([*names, *numbers, *SPREAD], numbers)
     for group in groups[:ROWS_SHOWN]:
         counts = [f"{group.events:,}", *([f"{group.readmitted:,}"] if everything else [])]
-        what = [escape(REASONS.get(str(value), _plain(value))) for value in group.of.values()]
+        what = [escape(REASONS.get(str(value), _plain(value))) for value in group.common.values()]
         table.add_row(*what, *counts, *spread(group))
     if names:
         yield table

@@ -62,7 +62,7 @@ def verify(
     [dim]windowlib verify clicks.toml[/dim]   or   [dim]windowlib verify clicks.toml --last 1d --sample 0.01[/dim]
     """
     from windowlib.inspection.lineage.cuts import cut
-    from windowlib.inspection.verify.asked import VerifyRequest
+    from windowlib.inspection.verify.request import VerifyRequest
     from windowlib.inspection.verify.verify import check_can_verify
     from windowlib.inspection.verify.verify import verify as do
     from windowlib.ledger.ledger import wall_clock_ms

@@ -1,7 +1,7 @@
 """Late events of a pipeline, and the share that another allowed lateness would have kept. The modules read tables and
 source files without Spark.
 
-    events.py    late events, with the reason and the delay, also by group
+    events.py    late events, with reason and delay, also by group
     what_if.py   late events that other allowances would have kept
     plot.py      SVG chart of that comparison
 """

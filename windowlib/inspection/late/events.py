@@ -1,5 +1,5 @@
-"""Late events: which are in no window, why, and how late they came. `late_by_ms` says by how much: how far the
-watermark was past the cleanup time of the window that an event missed.
+"""Late events, with the reason and the delay of each. `late_by_ms` is the distance of the watermark from the cleanup
+time of the window that an event missed.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class LateGroup:
-    """Late events that have something in common (`of`: nothing for all of them)."""
+    """Late events of one group. `common`: the values that they share, empty for a group of all."""
 
-    of: Mapping[str, Any]
+    common: Mapping[str, Any]
     events: int
     readmitted: int
     least_late_ms: int
@@ -40,17 +40,17 @@ class LateGroup:
     last_event_ms: int
 
     def json_fields(self) -> dict[str, Any]:
-        """Keys and values of its JSON: `of` is no key of its own, and times are ISO 8601."""
+        """Keys and values of its JSON: the entries of `common` are keys of their own, and times are ISO 8601."""
         fields = asdict(self)
         times = {name: iso_instant(fields.pop(f"{name}_ms")) for name in ("first_event", "last_event")}
-        return {**fields.pop("of"), **fields, **times}
+        return {**fields.pop("common"), **fields, **times}
 
 
 @dataclass(frozen=True, slots=True)
 class LateEventList:
-    """Late events of a pipeline, newest arrival first. `groups` is None where they are not counted.
+    """Late events of a pipeline, newest arrival first. `groups` is None unless they were grouped.
 
-    `with_readmitted`: late events that are in a window by now are among them. `hint` says how to readmit them.
+    `with_readmitted`: includes events that a rerun has put into a window since. `hint`: advice on readmission.
     """
 
     key: Sequence[str]
@@ -61,12 +61,12 @@ class LateEventList:
     hint: str | None
 
     def json_lines(self) -> Sequence[LateGroup | Mapping[str, Any]]:
-        """Its JSON, an object each."""
+        """JSON objects: one per group if grouped, else one per event."""
         return self.rows if self.groups is None else self.groups
 
 
 def late_events(cut: Cut, span: TimeRange, by: str | None, *, with_readmitted: bool) -> LateEventList:
-    """Lists the late events with an event time in the span, or counts them `by` reason, key or hour."""
+    """Lists the late events with an event time in the span, and groups them `by` reason, key or hour."""
     rows, key = late_rows(cut, span, readmitted=with_readmitted), cut.definition.source.key
     counted = groups(rows, by, key) if by else None
     hint = readmit_hint(cut, rows)
@@ -81,36 +81,37 @@ def late_rows(
     columns: Sequence[str] | None = None,
     key: Key | None = None,
 ) -> list[dict[str, Any]]:
-    """The late events with an event time in the span; with `readmitted` also those that are in a window by now;
-    with `key` those of one key.
+    """Late events with an event time in the span, for one `key` if given.
+
+    `readmitted`: includes events that a rerun has put into a window since.
     """
     files = overlapping(cut.files("late_events"), "event_time", "event_time", span)
     chosen = within("event_time", span)
-    found = []
+    rows = []
     for row in cut.rows("late_events", files, columns=columns, key=key, where=chosen):
         if readmitted or row.get("readmitted_by") is None:
-            found.append(row)
-    return found
+            rows.append(row)
+    return rows
 
 
 def newest_first(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Late events, those that came last first."""
+    """Sorts late events by arrival, newest first."""
     return sorted(rows, key=lambda row: (-row["batch_id"], -time_of(row["event_time"]), row["source_file"]))
 
 
 def groups(rows: Sequence[Mapping[str, Any]], by: str | None, key: Sequence[str]) -> list[LateGroup]:
-    """The late events by reason, key or hour, the largest group first (hours in their order); None: all as one."""
-    together: dict[tuple[tuple[str, Any], ...], list[Mapping[str, Any]]] = {}
+    """Groups late events by reason, key or hour. The largest group comes first; hours are in order. None: one group."""
+    members: dict[tuple[tuple[str, Any], ...], list[Mapping[str, Any]]] = {}
     for row in rows:
-        together.setdefault(_common(row, by, key), []).append(row)
-    found = [_group(dict(what), members) for what, members in together.items()]
+        members.setdefault(_common(row, by, key), []).append(row)
+    by_common = [_group(dict(common), group) for common, group in members.items()]
     if by == "hour":
-        return sorted(found, key=lambda group: group.of["hour"])
-    return sorted(found, key=lambda group: (-group.events, str(group.of)))
+        return sorted(by_common, key=lambda group: group.common["hour"])
+    return sorted(by_common, key=lambda group: (-group.events, str(group.common)))
 
 
 def _common(row: Mapping[str, Any], by: str | None, key: Sequence[str]) -> tuple[tuple[str, Any], ...]:
-    """What a late event has in common with others of its group."""
+    """The values that a late event shares with its group."""
     match by:
         case None:
             return ()
@@ -124,15 +125,15 @@ def _common(row: Mapping[str, Any], by: str | None, key: Sequence[str]) -> tuple
 
 
 def reason(row: Mapping[str, Any]) -> str:
-    """Why an event is late: one of `REASONS`."""
+    """Reason of a late event: one of `REASONS`."""
     return NO_WINDOW if row["window_start"] is None else PAST_CLEANUP
 
 
-def _group(of: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> LateGroup:
+def _group(common: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> LateGroup:
     late_ms = sorted(row["late_by_ms"] for row in rows)
     times = [time_of(row["event_time"]) for row in rows]
     return LateGroup(
-        of=of,
+        common=common,
         events=len(rows),
         readmitted=sum(row["readmitted_by"] is not None for row in rows),
         least_late_ms=late_ms[0],
@@ -144,7 +145,7 @@ def _group(of: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> LateGrou
 
 
 def how_late(late_by_ms: int) -> str:
-    """By how much an event was late, to the second where that is enough.
+    """Delay of an event in words, rounded down to seconds from one minute on.
 
     >>> how_late(0), how_late(3_723_004), how_late(1_500), how_late(2**62)
     ('0ms', '1h 2m 3s', '1s 500ms', 'more than any allowance')
@@ -155,23 +156,23 @@ def how_late(late_by_ms: int) -> str:
 
 
 def readmit_hint(cut: Cut, rows: Sequence[Mapping[str, Any]]) -> str | None:
-    """How to bring late events into their windows after all; None where there are none that a window could take."""
+    """Advice on readmitting late events into their windows; None if no window could take any."""
     definition = cut.definition
     waiting = [row for row in rows if row["readmitted_by"] is None and row["window_start"] is not None]
     if not waiting:
         return None
     if isinstance(definition.plan.rerun, str):
-        return "this pipeline's windows cannot be rerun in part, so late events cannot be readmitted"
+        return "late events cannot be readmitted, because this pipeline's windows cannot be rerun in part"
     [whole] = groups(waiting, None, ())
     file, first_ms, after_ms = from_here(definition.file), whole.first_event_ms, whole.last_event_ms + 1
     if after_ms - first_ms > LONGEST_DAYS * DAY_MS:
         command = to_paste("late readmit", file, "--from", OPEN, "--to", OPEN, "--dry-run")
-        return f"to readmit some, with at most {LONGEST_DAYS} days at a time: {command}"
+        return f"to readmit some, at most {LONGEST_DAYS} days at a time: {command}"
     bounds = "--from", str(iso_instant(first_ms)), "--to", str(iso_instant(after_ms))
     return f"to readmit them: {to_paste('late readmit', file, *bounds, '--dry-run')}"
 
 
 def spread(group: LateGroup) -> list[str]:
-    """How late the events of a group came (least, median, most), and the first and last event time, as text."""
+    """Least, median and greatest delay of a group, then its first and last event time, as text."""
     late = [how_late(ms) for ms in (group.least_late_ms, group.median_late_ms, group.most_late_ms)]
     return [*late, *(instant(ms).removesuffix(" UTC") for ms in (group.first_event_ms, group.last_event_ms))]

@@ -1,4 +1,4 @@
-"""What other allowances would have kept, as a picture: a bar for each, as long as its share of all late events."""
+"""Chart of the late events that other allowances would have kept: one bar each, as long as its share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from windowlib.definition.plurals import counted
 from windowlib.definition.toml.durations import format_duration
 from windowlib.inspection.late.what_if import AllowanceEffect, WhatIf
 
-WIDTH, LEFT, RIGHT, BAR, HEAD, FOOT = 760, 110, 470, 30, 78, 34  # px; the figures stand right of RIGHT
+WIDTH, LEFT, RIGHT, BAR, HEAD, FOOT = 760, 110, 470, 30, 78, 34  # px; the figures are right of RIGHT
 BASE_STYLE = """
   svg { --paper: #ffffff; --ink: #1f2328; --quiet: #6a737d; --line: #d8dee4; --time: #b3261e;
         --key0: #0b62c4; --key1: #a24a00; --key2: #19703a; --key3: #7a3cb8; }
@@ -19,7 +19,7 @@ BASE_STYLE = """
   text { font: 12px system-ui, sans-serif; fill: var(--ink) }
   .quiet { fill: var(--quiet) } .end { text-anchor: end } .middle { text-anchor: middle }
 """
-"""What all pictures share: paper and ink, light or dark as the reader prefers, and text."""
+"""Style shared by all pictures: colours for light and dark mode, and text."""
 
 STYLE = (
     BASE_STYLE
@@ -30,17 +30,17 @@ STYLE = (
 )
 
 
-def picture(found: WhatIf) -> str:
-    """The table of `windowlib late what-if` as SVG.
+def picture(table: WhatIf) -> str:
+    """Draws the table of `windowlib late what-if` as SVG.
 
     >>> effects = [AllowanceEffect(300_000, 1, 0.25, 1, None), AllowanceEffect(3_600_000, 4, 1.0, 3, None)]
     >>> picture(WhatIf("clicks", 0, 4, None, effects, [])).count('class="kept"')
     2
     """
-    bottom = HEAD + BAR * len(found.rows)
+    bottom = HEAD + BAR * len(table.rows)
     height = bottom + FOOT
     title = (
-        f"{found.pipeline}: {counted(found.late, 'late event')}, and how many a larger allowed_lateness would have kept"
+        f"{table.pipeline}: {counted(table.late, 'late event')}, and how many a larger allowed_lateness would have kept"
     )
     return (
         "\n".join(
@@ -48,14 +48,14 @@ def picture(found: WhatIf) -> str:
                 f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img"'
                 ' aria-labelledby="t d">',
                 f'<title id="t">{escape(title)}</title>',
-                f'<desc id="d">{escape(" ".join(map(_in_words, found.rows)))}</desc>',
+                f'<desc id="d">{escape(" ".join(map(_in_words, table.rows)))}</desc>',
                 f"<style>{STYLE}</style>",
                 f'<rect width="{WIDTH}" height="{height}" rx="8" style="fill: var(--paper)"/>',
                 f'<text class="title" x="12" y="26">{escape(title)}</text>',
-                f'<text class="quiet" x="12" y="46">allowed_lateness is {format_duration(found.allowed_lateness_ms)}'
+                f'<text class="quiet" x="12" y="46">allowed_lateness is {format_duration(table.allowed_lateness_ms)}'
                 " now</text>",
                 *_grid(bottom),
-                *(line for number, row in enumerate(found.rows) for line in _bar(row, HEAD + BAR * number)),
+                *(line for number, row in enumerate(table.rows) for line in _bar(row, HEAD + BAR * number)),
                 "</svg>",
             ]
         )
@@ -86,7 +86,7 @@ def _x(share: float) -> float:
 
 
 def percent(share: float) -> str:
-    """A share for people: never 0 % nor 100 % where that is not so.
+    """A share in percent. Only an exact 0 or 1 is shown as 0 % or 100 %.
 
     >>> percent(0), percent(0.0001), percent(0.126), percent(0.9999), percent(1)
     ('0 %', '< 1 %', '13 %', '> 99 %', '100 %')

@@ -1,8 +1,8 @@
-"""What other allowances would have kept of the late events, and what that would have changed.
+"""Late events that another allowed lateness would have kept, and the results that would differ.
 
-With an allowance L from the beginning on, an event would have been kept exactly if the watermark that made it late was
-less than L past the last millisecond of its window: the watermark moves by event times alone, whatever is kept. Which
-allowance it was late under does not matter.
+Assume an allowance of L from the beginning. Then an event is kept exactly if the watermark that made it late is less
+than L past the last millisecond of its window. The watermark depends on event times alone, so neither the kept events
+nor the actual allowance change it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BOUNDS = ("window_start", "window_end")
 
 @dataclass(frozen=True, slots=True)
 class AllowanceEffect:
-    """What an allowance would have kept: `events` of all late ones, which are part of `windows` other results.
+    """Effect of an allowance: it would have kept `events` late events, and `windows` results would differ.
 
     `windows_kept`: published windows that would still be kept for late events after the newest batch.
     """
@@ -44,7 +44,7 @@ class AllowanceEffect:
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """The late events of a pipeline under the allowance it has, and under others (`rows`)."""
+    """Late events of a pipeline under its own allowance, and the effect of other allowances (`rows`)."""
 
     pipeline: str
     allowed_lateness_ms: int
@@ -55,7 +55,7 @@ class WhatIf:
 
 
 def allowances(asked_ms: Sequence[int], present_ms: int) -> list[int]:
-    """The allowances to look at; raises `CannotLook` for one that is not larger than the present one.
+    """The requested allowances, or usual ones. Raises `CannotLook` for one not above the present allowance.
 
     >>> [format_duration(ms) for ms in allowances([], 3_600_000)]
     ['6h', '1d', '7d']
@@ -63,21 +63,22 @@ def allowances(asked_ms: Sequence[int], present_ms: int) -> list[int]:
     for ms in asked_ms:
         if ms <= present_ms:
             raise CannotLook(
-                f"--allow {format_duration(ms)} is not more than the allowed_lateness that the pipeline has"
+                f"--allow {format_duration(ms)} is not more than the present allowed_lateness of the pipeline"
                 f" ({format_duration(present_ms)}), so it would have kept nothing more"
             )
-    found = sorted(set(asked_ms)) or [ms for ms in USUAL_MS if ms > present_ms]
-    if not found:
+    chosen_ms = sorted(set(asked_ms)) or [ms for ms in USUAL_MS if ms > present_ms]
+    if not chosen_ms:
         raise CannotLook(
-            f"choose one: --allow with more than the present allowed_lateness {format_duration(present_ms)}"
+            f"the present allowed_lateness of {format_duration(present_ms)} exceeds all usual ones: choose a longer one"
+            " with --allow"
         )
-    return found
+    return chosen_ms
 
 
 def what_if(cut: Cut, asked_ms: Sequence[int], span: TimeRange = EVER, *, published_too: bool = True) -> WhatIf:
-    """What other allowances would have kept of the late events with an event time in the span.
+    """Effect of other allowances on the late events with an event time in the span.
 
-    Unless `published_too`, published windows are not counted: their files are then not opened.
+    Without `published_too`, published windows are not counted and their files not opened.
     """
     definition = cut.definition
     present_ms = definition.spec.allowed_lateness_ms
@@ -94,25 +95,25 @@ def what_if(cut: Cut, asked_ms: Sequence[int], span: TimeRange = EVER, *, publis
         after = pa.scalar(utc(max(EVER.from_ms, cut.batch.watermark_out_ms + 1 - allowed_ms)))
         return sum(pc.sum(pc.greater(column, after)).as_py() or 0 for column in ends)
 
-    found = []
+    effects = []
     for allowed_ms in chosen:
         events = sum(row["window_start"] is not None and _past_ms(row) < allowed_ms for row in rows)
         changed = {window for row in rows for window in _windows(cut, row, allowed_ms)}
         share = events / len(rows) if rows else 0.0
-        found.append(AllowanceEffect(allowed_ms, events, share, len(changed), published(allowed_ms)))
+        effects.append(AllowanceEffect(allowed_ms, events, share, len(changed), published(allowed_ms)))
     notes = list(_notes(cut, rows))
-    return WhatIf(definition.name, present_ms, len(rows), published(present_ms), found, notes)
+    return WhatIf(definition.name, present_ms, len(rows), published(present_ms), effects, notes)
 
 
 def _past_ms(row: Mapping[str, Any]) -> int:
-    """How far the watermark was past the last millisecond of the window that a late event missed."""
+    """Distance in ms of the watermark from the last millisecond of the window that a late event missed."""
     if row["late_by_ms"] > LONGEST_MS:  # the end of the source had been declared
         return int(row["late_by_ms"])
     return time_of(row["watermark"]) - (time_of(row["window_end"]) - 1)
 
 
 def _windows(cut: Cut, row: Mapping[str, Any], allowed_ms: int) -> Iterator[tuple[Any, ...]]:
-    """The windows that an allowance would have let a late event into."""
+    """Windows that would have accepted a late event under this allowance."""
     if row["window_start"] is None:
         return
     key = tuple(row[name] for name in cut.definition.source.key)
@@ -129,7 +130,7 @@ def _windows(cut: Cut, row: Mapping[str, Any], allowed_ms: int) -> Iterator[tupl
 
 
 def _ends(cut: Cut, longest_ms: int) -> list[pa.ChunkedArray] | None:
-    """The ends of the published windows that the longest allowance would keep; None where firings are many a window."""
+    """Ends of the published windows that the longest allowance would keep; None if they cannot be counted."""
     definition, watermark_ms = cut.definition, cut.batch.watermark_out_ms
     if not definition.plan.windows_end or not definition.spec.updates_results or definition.spec.time != "event":
         return None
@@ -148,18 +149,18 @@ def _notes(cut: Cut, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     if not rows:
         return
     yield (
-        "another allowed_lateness in the definition comes into force with the next batch: what has been cleaned up"
-        " stays late, and a rerun brings these events in"
+        "a changed allowed_lateness takes effect with the next batch. Events of windows that are already cleaned up"
+        " stay late until a rerun readmits them"
     )
     if assigner.merges:
         yield (
-            "sessions: a lower bound. An event that is kept makes its session longer, which may keep others that are"
-            " late now; windows are those that the events had missed, which may be one session"
+            "sessions: the events are a lower bound, because a kept event extends its session, which may keep other"
+            " late events. The windows are those that the events missed; several may belong to one session"
         )
     if isinstance(assigner, Sliding) and assigner.slide_ms < assigner.size_ms:
         yield (
-            "sliding windows: a lower bound of windows. Events that came too late for some of their windows only are"
-            " not in late_events"
+            "sliding windows: the windows are a lower bound, because events that were too late for only some of their"
+            " windows are not in late_events"
         )
     if between := sum(row["window_start"] is None for row in rows):
         yield f"{between:,} of them fell between two windows: no allowed_lateness brings them into one"

@@ -1,5 +1,5 @@
 """Origin of a key's windows: their events by file and row, and the versions of their results, as of any batch. The
-modules read tables and Parquet files without an engine; JSON and CSV files need it.
+modules read tables and Parquet files without an engine. JSON and CSV files need one.
 
     explain_window.py   windows of a key around a time, with events and versions
     key_windows.py      windows of a key in a cut: published, in flight, changed
@@ -10,5 +10,5 @@ modules read tables and Parquet files without an engine; JSON and CSV files need
     recomputed.py       windows that reruns have recomputed
     cuts.py             tables as they were after a batch, read in part
     batch_runs.py       committed batches, and those that today's tables come from
-    lacking.py          columns added too late for a result, or missing from the tables
+    missing_columns.py  columns added too late for a result, or missing from the tables
 """

@@ -1,4 +1,4 @@
-"""The batches of a pipeline, as its ledger has them, and which of them the tables of now come from."""
+"""The batches of a pipeline in its ledger, and the batches that the current tables come from."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class BatchRun:
-    """A batch that exists: its times, in ms, the versions of the tables that it left, and its rerun, if it is one.
+    """A committed batch: its times in ms, the table versions after it, and its rerun, if it is one.
 
-    Windows whose last ms is not above `late_in_ms` were late when it began, those not above `late_out_ms` at its end.
+    A window is late at the start of the batch if its last ms is at most `late_in_ms`, and at its end if at most
+    `late_out_ms`.
     """
 
     batch_id: int
@@ -41,42 +42,42 @@ class BatchRun:
     approved_by: str | None = None
     approved_because: str | None = None
     decision: Decision | None = None
-    part_of: int | None = None  # the migration of whose tables it has built a part
+    part_of: int | None = None  # migration whose tables this batch built in part
 
 
 def of_this_definition(batches: Sequence[BatchRun]) -> list[BatchRun]:
-    """Those that today's tables come from: since the newest migration, or from before one that was undone."""
-    found, before = list[BatchRun](), list[BatchRun]()
+    """Batches behind the current tables: those since the newest migration, or those before an undone one."""
+    current, before = list[BatchRun](), list[BatchRun]()
     for run in batches:
         match run.decision:
             case Decision(kind="migrate"):
-                before, found = found, [_cut_of(run, cut) for cut in run.decision.cuts[:-1]]
+                before, current = current, [_cut_of(run, cut) for cut in run.decision.cuts[:-1]]
                 last = run.decision.cuts[-1]
-                found.append(replace(_cut_of(run, last), versions=run.versions, part_of=None))
+                current.append(replace(_cut_of(run, last), versions=run.versions, part_of=None))
             case Decision(kind="migrate_undo"):
-                found = [*before, run]
+                current = [*before, run]
             case _:
-                found.append(run)
-    return found
+                current.append(run)
+    return current
 
 
 def history(batches: Mapping[int, BatchRun], batch_id: int) -> dict[int, BatchRun]:
-    """The batch and those before it that its tables come from, by id: what a rollback has undone is not among them."""
-    numbers, found = sorted(batches), dict[int, BatchRun]()
+    """The batch and its predecessors by id, without the batches that a rollback has undone."""
+    numbers, runs = sorted(batches), dict[int, BatchRun]()
     at = bisect_right(numbers, batch_id)
     while at:
         run = batches[numbers[at - 1]]
-        found[run.batch_id] = run
+        runs[run.batch_id] = run
         match run.decision:
             case Decision(kind="rollback", to_batch_id=int(to)):
                 at = bisect_right(numbers, to)
             case _:
                 at -= 1
-    return dict(sorted(found.items()))
+    return dict(sorted(runs.items()))
 
 
 def _cut_of(run: BatchRun, cut: Mapping[str, Any]) -> BatchRun:
-    """A batch in which a migration has built its tables."""
+    """A batch in which a migration built its tables."""
     return BatchRun(
         batch_id=cut["batch_id"],
         plan_time_ms=cut["plan_time_ms"],
@@ -93,7 +94,7 @@ def _cut_of(run: BatchRun, cut: Mapping[str, Any]) -> BatchRun:
 
 
 def batches_of(definition: Definition) -> list[BatchRun]:
-    """Every committed batch, from the ledger, oldest first."""
+    """Every committed batch in the ledger, oldest first."""
     ledger = ledger_of(definition)
     table, version = ledger.tables[LEDGER.name], ledger.state().version
     plans, approvals, commits = newest_of_batches(table, version, ("plan", "approve", "commit"), _COLUMNS).values()
@@ -101,7 +102,7 @@ def batches_of(definition: Definition) -> list[BatchRun]:
 
 
 def _batch(row: Mapping[str, Any], plan: Mapping[str, Any], approval: Mapping[str, Any]) -> BatchRun:
-    """The batch of a commit row, and of its plan; that an earlier plan of it was approved does not count."""
+    """The batch of a commit row and its plan. Ignores an approval of an earlier plan."""
     approval = approval if approval.get("sequence", 0) > plan["sequence"] else {}
     return BatchRun(
         batch_id=row["batch_id"],

@@ -1,7 +1,7 @@
-"""The tables of a pipeline as they were after one of its batches, read in part and without Spark.
+"""Tables of a pipeline as they were after one of its batches, read in part and without Spark.
 
-A *cut* is a commit row of the ledger: it names the version of every table. Files whose statistics rule out what is
-looked for are not opened.
+A *cut* is a commit row of the ledger: it names the version of every table. Files are skipped if their statistics rule
+out a match.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ EVER = TimeRange(MIN_TIMESTAMP_MS, MAX_TIMESTAMP_MS + 1)
 
 
 class ReadFilter(TypedDict, total=False):
-    """Which part of a table is read: these columns, the rows of this key, those that this expression holds for."""
+    """Selected columns, the key of selected rows, and an expression that selected rows fulfil."""
 
     columns: Sequence[str] | None
     key: Key | None
@@ -41,7 +41,7 @@ class ReadFilter(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Cut:
-    """A pipeline's tables after `batch`. `batches`, by id, are those that they come from: see `history`."""
+    """A pipeline's tables after `batch`. `batches`: the batches behind these tables, by id (see `history`)."""
 
     definition: Definition
     batch: BatchRun
@@ -49,7 +49,7 @@ class Cut:
     _files: dict[str, list[DataFile]] = field(default_factory=dict, repr=False, compare=False)
 
     def files(self, table: str) -> list[DataFile]:
-        """The files of a table; none where it did not exist. Raises `CannotLook` where that version is gone."""
+        """The files of a table; none if it did not exist. Raises `CannotLook` if that version is gone."""
         if table not in self._files:
             try:
                 self._files[table] = Table(self.definition.root / table).files(self.batch.versions.get(table))
@@ -60,17 +60,17 @@ class Cut:
     def rows(
         self, table: str, files: Iterable[DataFile] | None = None, **only: Unpack[ReadFilter]
     ) -> Iterator[dict[str, Any]]:
-        """The rows of a table, or of some of its files, partition columns included; a column a file lacks is null."""
+        """Rows of a table or of some of its files, with partition columns. Columns that a file lacks are null."""
         lacking = dict.fromkeys(only.get("columns") or ())
-        for file, found in self.read(table, files, **only):
-            for row in rows_of(found):
+        for file, rows in self.read(table, files, **only):
+            for row in rows_of(rows):
                 yield {**lacking, **row, **file.partition}
 
     def read(
         self, table: str, files: Iterable[DataFile] | None = None, **only: Unpack[ReadFilter]
     ) -> Iterator[tuple[DataFile, pa.Table]]:
-        """The same file by file, without partition columns."""
-        from pyarrow import dataset  # which imports pandas
+        """Arrow tables with the selected rows, file by file, without partition columns."""
+        from pyarrow import dataset  # late, because it imports pandas
 
         folder, columns = self.definition.root / table, only.get("columns")
         key, where = only.get("key"), only.get("where")
@@ -90,7 +90,7 @@ class Cut:
                 raise self._gone(table) from error
 
     def schema(self, table: str) -> pa.Schema | None:
-        """The columns of a table's files, None where it has none."""
+        """Schema of a table's files; None without files."""
         for file in self.files(table):
             try:
                 return pq.read_schema(self.definition.root / table / file.path)
@@ -99,7 +99,7 @@ class Cut:
         return None
 
     def keyed_schema(self) -> pa.Schema | None:
-        """The columns of the files of a table that has the key columns; None before any such table has a row."""
+        """Schema of a table with the key columns; None before any such table has a row."""
         return next((schema for schema in map(self.schema, KEYED_TABLES) if schema is not None), None)
 
     def _gone(self, table: str) -> CannotLook:
@@ -110,7 +110,7 @@ class Cut:
 
 
 def cut(definition: Definition, as_of: int | None = None) -> Cut:
-    """The tables as of a batch, or of the newest. Raises `CannotLook` where there is no such batch, `CutExpired`."""
+    """The tables as of a batch, or of the newest. Raises `CannotLook` without such a batch, and `CutExpired`."""
     every = batches_of(definition)
     batches = {run.batch_id: run for run in of_this_definition(every)}
     if not batches:
@@ -119,21 +119,22 @@ def cut(definition: Definition, as_of: int | None = None) -> Cut:
     wanted = max(batches) if as_of is None else as_of
     if wanted not in batches and any(run.batch_id == wanted for run in every):
         raise CannotLook(
-            f"batch {wanted} was published under another definition than that of now: a migration lies between. Of this"
-            f" one are {_listed(sorted(batches))}"
+            f"batch {wanted} was published under an earlier definition: a migration lies between. Batches of the"
+            f" current definition are {_listed(sorted(batches))}"
         )
     if wanted not in batches:
         raise CannotLook(f"no batch {wanted} is committed; the committed ones are {_listed(sorted(batches))}")
     if (whole := batches[wanted].part_of) is not None:
         raise CannotLook(
-            f"batch {wanted} has built a part of the tables that batch {whole}, a migration, published: ask for that"
+            f"batch {wanted} built only a part of the tables that batch {whole}, a migration, published: ask for batch"
+            f" {whole}"
         )
     check_kept(definition.root, wanted, f"the tables cannot be read as batch {wanted} left them")
     return Cut(definition, batches[wanted], history(batches, wanted))
 
 
 def asked_range(from_text: str | None, to_text: str | None) -> TimeRange:
-    """The range between two times, open on the side that has none. Raises as `time_ms` does, and `CannotLook`.
+    """The range between two times, unbounded on a side without one. Raises as `time_ms` does, and `CannotLook`.
 
     >>> asked_range("2026-03-03T00:00Z", None).from_ms, asked_range(None, None) == EVER
     (1772496000000, True)
@@ -141,9 +142,9 @@ def asked_range(from_text: str | None, to_text: str | None) -> TimeRange:
     from_ms = EVER.from_ms if from_text is None else time_ms("from", from_text)
     to_ms = EVER.to_ms if to_text is None else time_ms("to", to_text)
     if to_ms <= EVER.from_ms or from_ms >= EVER.to_ms:
-        which = f"to {instant(to_ms)}" if to_ms <= EVER.from_ms else f"from {instant(from_ms)}"
+        bound = f"to {instant(to_ms)}" if to_ms <= EVER.from_ms else f"from {instant(from_ms)}"
         ever = f"{instant(EVER.from_ms)} to {instant(EVER.to_ms)}"
-        raise CannotLook(f"{which} leaves no time that an event can have: those are from {ever}")
+        raise CannotLook(f"{bound} leaves no possible event time: event times are from {ever}")
     if from_ms >= to_ms:
         raise CannotLook(
             f"from {instant(from_ms)} is not before to {instant(to_ms)}; the range is from (inclusive) to (exclusive)"
@@ -152,14 +153,14 @@ def asked_range(from_text: str | None, to_text: str | None) -> TimeRange:
 
 
 def within(column: str, span: TimeRange) -> pc.Expression:
-    """The rows with a TIMESTAMP in the span."""
+    """Expression for rows with a TIMESTAMP of `column` in the span."""
     return (pc.field(column) >= pa.scalar(nearest_utc(span.from_ms))) & (
         pc.field(column) < pa.scalar(nearest_utc(span.to_ms))
     )
 
 
 def _listed(numbers: Sequence[int]) -> str:
-    """Numbers in words: those that follow one another as a range.
+    """Lists numbers, with consecutive ones as a range.
 
     >>> _listed([1, 2, 3, 5]), _listed([7])
     ('1 to 3, 5', '7')

@@ -1,7 +1,7 @@
-"""Why a window says what it says: the windows of one key around a time, the events that made them, and each version.
+"""Explanation of windows: those of one key around a time, with their events and all versions of their results.
 
-Read from the tables as of one batch and from the source's files. What a run decided is not decided
-again here: firings, merges and removals are those of `result_changes`, watermarks and plan times the ledger's.
+It is read from the tables as of one batch and from the source files. Decisions of runs are not repeated: firings,
+merges and removals come from `result_changes`, watermarks and plan times from the ledger.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from windowlib.delta.statistics import overlapping
 from windowlib.inspection.late.events import late_rows
 from windowlib.inspection.lineage.batch_runs import BatchRun
 from windowlib.inspection.lineage.cuts import EVER, Cut, cut
-from windowlib.inspection.lineage.key_events import EventOf, WindowEvents, events_of, is_raw_of
+from windowlib.inspection.lineage.key_events import WindowEvent, WindowEvents, events_of, is_raw_of
 from windowlib.inspection.lineage.key_windows import UNBOUNDED, KeyWindows, span_of
-from windowlib.inspection.lineage.lacking import not_filled
+from windowlib.inspection.lineage.missing_columns import not_filled
 from windowlib.inspection.lineage.versions import ResultVersion, values_of, version_of
 from windowlib.ledger.rows import Commit
 from windowlib.model.lateness import cleanup_time_ms
@@ -35,18 +35,18 @@ from windowlib.model.windows import TimeWindow
 from windowlib.plans.kinds.kind import Bounds, InFlight, PlanKind
 from windowlib.publication.key import CannotLook, Key, check_key, key_of
 
-NOT_BY_ORDER = "which events made these results depended on the order in which they came, not on their times"
+NOT_BY_ORDER = "the events of these results depend on the order of arrival, not on event times"
 BY_ELEMENT = (
-    "trigger, evictor or code of your own may leave out some of these events; no table records that for each event"
+    "a trigger, an evictor or your own code may leave out some of these events; no table records that for each event"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ExplainedWindow:
-    """A window and all that is known of it. `place`: it holds the time that was asked for, or lies before, after it.
+    """A window with its results, events and versions. `place`: it holds the requested time, or lies before or after it.
 
-    `published` are its rows in `results` (one, but where each firing is a result), empty where it has none.
-    `cleanup_time_ms` is None, too, where it was cleaned up under another allowed lateness than that of now.
+    `published`: its rows in `results`; more than one only if each firing is a result. `cleanup_time_ms`: None if there
+    is none, or if the window was cleaned up under another allowed lateness than the current one.
     """
 
     bounds_ms: Bounds
@@ -56,8 +56,8 @@ class ExplainedWindow:
     cleanup_time_ms: int | None
     cleaned_up_by: int | None
     versions: list[ResultVersion]
-    events: list[EventOf]
-    excluded: list[EventOf]
+    events: list[WindowEvent]
+    excluded: list[WindowEvent]
     notes: list[str]
 
 
@@ -75,10 +75,10 @@ class Explained:
 
 
 def explain_window(definition: Definition, key_texts: Sequence[str], at_ms: int, as_of: int | None = None) -> Explained:
-    """What is known of a key's windows around a time, after batch `as_of` or the newest one.
+    """Explains a key's windows around a time, as of batch `as_of` or the newest one.
 
-    Raises `CannotLook` where there is no such batch or the key is not one value for each column; `StateMismatch` where
-    the tables are of another definition.
+    Raises `CannotLook` without such a batch, or if the key is not one value per column; `StateMismatch` if the tables
+    have another definition.
     """
     newest = ledger_of(definition).state().commit
     check_fingerprint(definition, newest)
@@ -88,25 +88,25 @@ def explain_window(definition: Definition, key_texts: Sequence[str], at_ms: int,
     tables = cut(definition, as_of)
     named = dict(zip(definition.source.key, key_texts, strict=True))
     watermark_ms = tables.batch.watermark_out_ms
-    found: list[ExplainedWindow] = []
+    explained: list[ExplainedWindow] = []
     notes: list[str] = []
     schema = tables.keyed_schema()
     if schema is None:
-        notes.append(f"no window has been made by batch {tables.batch.batch_id}")
+        notes.append(f"there is no window up to batch {tables.batch.batch_id}")
     else:
         key = key_of(definition.source.key, key_texts, schema)
         windows = KeyWindows(tables, key)
         around = windows.around(at_ms)
-        found = [_explained(windows, bounds, place, at_ms, newest) for bounds, place in sorted(around.items())]
-        notes += [] if found else _elsewhere(tables, key)
-        if found and "holds" not in around.values():
+        explained = [_explained(windows, bounds, place, at_ms, newest) for bounds, place in sorted(around.items())]
+        notes += [] if explained else _elsewhere(tables, key)
+        if explained and "holds" not in around.values():
             notes.append(f"no window of this key holds {instant(at_ms)}; the nearest ones are shown")
             notes += _missed(tables, key, at_ms)
-    return Explained(definition.name, named, at_ms, tables.batch.batch_id, watermark_ms, found, notes)
+    return Explained(definition.name, named, at_ms, tables.batch.batch_id, watermark_ms, explained, notes)
 
 
 def _elsewhere(tables: Cut, key: Key) -> Iterator[str]:
-    """Where a key without a window occurs."""
+    """Sentence about the occurrences of a key without a window."""
     batch = f"up to batch {tables.batch.batch_id}"
     late = len(late_rows(tables, readmitted=True, key=key))
     refused = sum(is_raw_of(key, row["raw"]) for row in tables.rows("quarantine"))
@@ -116,7 +116,7 @@ def _elsewhere(tables: Cut, key: Key) -> Iterator[str]:
 
 
 def _missed(tables: Cut, key: Key, at_ms: int) -> Iterator[str]:
-    """Late events of the key whose windows would have held a time."""
+    """Sentences about late events of the key with windows that would have held the time."""
     files = overlapping(tables.files("late_events"), "window_start", "window_end", TimeRange(at_ms, at_ms + 1))
     moment = pa.scalar(nearest_utc(at_ms))
     holds = (pc.field("window_start") <= moment) & (pc.field("window_end") > moment)
@@ -132,12 +132,14 @@ def _explained(windows: KeyWindows, bounds: Bounds, place: str, at_ms: int, newe
     definition, span = tables.definition, span_of(bounds)
     published = [row for row in windows.published(span) if row["bounds"] == bounds]
     flying = windows.in_flight(span)
-    in_flight = next((one for one in flying if one.bounds_ms == bounds), None)
+    in_flight = next((window for window in flying if window.bounds_ms == bounds), None)
     changes = windows.changes(span)
     if bounds == UNBOUNDED:
         published, changes = _around(published, at_ms), _around(changes, at_ms)
     notes = list(_notes(definition.plan, definition.spec, bounds, flying))
-    replaced_by = next((one.bounds_ms for one in flying if bounds in one.replaces_ms and one.bounds_ms != bounds), None)
+    replaced_by = next(
+        (window.bounds_ms for window in flying if bounds in window.replaces_ms and window.bounds_ms != bounds), None
+    )
     until_batch = None
     if replaced_by is not None:
         until_batch = max((row["batch_id"] for row in published), default=None)
@@ -165,7 +167,7 @@ def _explained(windows: KeyWindows, bounds: Bounds, place: str, at_ms: int, newe
 
 
 def _around(rows: Sequence[dict[str, Any]], at_ms: int) -> list[dict[str, Any]]:
-    """Of results without bounds, the last one before a time and the first one at or after it, by their last event."""
+    """The last result before a time and the first at or after it, by their last event. For results without bounds."""
     ordered = sorted(rows, key=lambda row: (row["last_event_time"], row["batch_id"], row["firing"]))
     earlier = [row for row in ordered if time_of(row["last_event_time"]) < at_ms]
     return [*earlier[-1:], *ordered[len(earlier) : len(earlier) + 1]]
@@ -177,10 +179,11 @@ def _notes(plan: PlanKind, spec: WindowSpec, bounds: Bounds, flying: Sequence[In
     elif plan.runs_operator:
         yield BY_ELEMENT
     if spec.time != "event":
-        yield "windows of processing time: an event's time is the plan time of the batch that read it"
-    for one in flying:
-        if one.bounds_ms == bounds and one.state_window_ms and one.state_window_ms != bounds:
-            yield f"its contents are stored under the state window {in_words(one.state_window_ms)}, which it grew from"
+        yield "windows of processing time: the time of an event is the plan time of the batch that read it"
+    for window in flying:
+        if window.bounds_ms == bounds and window.state_window_ms and window.state_window_ms != bounds:
+            state_window = in_words(window.state_window_ms)
+            yield f"its contents are stored under the state window {state_window}, from which it grew"
 
 
 def _cleanup_ms(spec: WindowSpec, bounds: Bounds) -> int | None:
@@ -190,17 +193,17 @@ def _cleanup_ms(spec: WindowSpec, bounds: Bounds) -> int | None:
 
 
 def _cleaned_up_by(tables: Cut, bounds: Bounds) -> int | None:
-    """The batch that has cleaned a window up, or would have."""
+    """The first batch with a lateness bound past the window, which cleaned the window up; None without one."""
     last_ms = TimeWindow(*bounds).max_timestamp_ms
     return min((n for n, run in tables.batches.items() if run.late_out_ms >= last_ms), default=None)
 
 
 def _reached(run: BatchRun, cleanup_ms: int | None) -> bool:
-    """Whether a batch moved the watermark to a cleanup time, or past it."""
+    """Tests if the batch moved the watermark to the cleanup time or past it."""
     return cleanup_ms is not None and run.watermark_in_ms < cleanup_ms <= run.watermark_out_ms
 
 
 def _result(outputs: Sequence[str], row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of `results`, without key and bounds."""
-    known = ("batch_id", "firing", "result_number", "timing", *COMPUTED)
-    return {**{name: row[name] for name in known if name in row}, "values": values_of(outputs, row)}
+    """A row of `results` without key and bounds."""
+    names = ("batch_id", "firing", "result_number", "timing", *COMPUTED)
+    return {**{name: row[name] for name in names if name in row}, "values": values_of(outputs, row)}

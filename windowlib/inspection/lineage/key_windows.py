@@ -1,6 +1,6 @@
-"""The windows of one key around a time, as the tables of a cut have them: published, in flight, and what changed.
+"""Windows of one key around a time in a cut: published, in flight and changed.
 
-Bounds are `(start_ms, end_ms)`, half-open. A window without bounds (global and count windows) has those of the core's
+Bounds are `(start_ms, end_ms)`, half-open. A window without bounds (global and count windows) gets those of
 `GLOBAL_WINDOW`. Files are chosen by the window times in their statistics.
 """
 
@@ -29,7 +29,7 @@ UNBOUNDED: Bounds = (GLOBAL_WINDOW.start_ms, GLOBAL_WINDOW.end_ms)
 
 @dataclass(frozen=True, slots=True)
 class KeyWindows:
-    """Looks for the windows of a key in a cut."""
+    """Search for the windows of a key in a cut."""
 
     cut: Cut
     key: Key
@@ -41,7 +41,7 @@ class KeyWindows:
     def changes(self, span: TimeRange) -> list[dict[str, Any]]:
         """The rows of `result_changes` that overlap the span, with `bounds`, in the order of batches.
 
-        Those of batches under another definition, before a migration or undone, are left out.
+        Leaves out rows of undone batches, and rows from before a migration.
         """
         rows = (row for row in self._timed("result_changes", span) if row["batch_id"] in self.cut.batches)
         return sorted(rows, key=lambda row: (row["batch_id"], row["change"] != "added"))
@@ -51,16 +51,18 @@ class KeyWindows:
         return [window for window in self._flying(self._state_files(span)) if _overlaps(window.bounds_ms, span)]
 
     def around(self, at_ms: int) -> dict[Bounds, str]:
-        """Windows that hold a time ("holds"); if there is none, the nearest ones ("before", "after"), and one that held
-        it until it was removed ("held").
+        """Windows that hold a time ("holds"). Without one, the nearest windows ("before", "after"), and a removed
+        window that held it ("held").
         """
         span = TimeRange(at_ms, at_ms + 1)
-        holding = {row["bounds"] for row in self.published(span)} | {one.bounds_ms for one in self.in_flight(span)}
+        holding = {row["bounds"] for row in self.published(span)} | {
+            window.bounds_ms for window in self.in_flight(span)
+        }
         if holding:
             return dict.fromkeys(sorted(holding), "holds")
         sides = {"before": self._nearest(at_ms, before=True), "after": self._nearest(at_ms, before=False)}
-        found = {bounds: side for side, bounds in sides.items() if bounds is not None}
-        return found | {row["bounds"]: "held" for row in self.changes(span)[-1:]}
+        nearest = {bounds: side for side, bounds in sides.items() if bounds is not None}
+        return nearest | {row["bounds"]: "held" for row in self.changes(span)[-1:]}
 
     # -- results --------------------------------------------------------------------------------------------------
 
@@ -75,7 +77,7 @@ class KeyWindows:
 
     @property
     def _size_ms(self) -> int:
-        """How much further than a slice a window over it may reach."""
+        """Greatest distance by which a window may extend past one of its slices."""
         assigner = self.cut.definition.spec.assigner
         return assigner.size_ms if isinstance(assigner, Tumbling | Sliding) else 0
 
@@ -84,28 +86,28 @@ class KeyWindows:
         return overlapping_ms(self.cut.files("open_windows"), self.cut.definition.plan.bounds, wider)
 
     def _flying(self, files: Iterable[DataFile]) -> Iterator[InFlight]:
-        """The windows in flight in some files of the state."""
+        """The windows in flight in some state files."""
         definition, rows = self.cut.definition, self.cut.rows("open_windows", files, key=self.key)
         return definition.plan.in_flight(rows, definition.spec, self.cut.batch.late_out_ms)
 
-    # -- the nearest ones -----------------------------------------------------------------------------------------
+    # -- nearest windows ------------------------------------------------------------------------------------------
 
     def _nearest(self, at_ms: int, *, before: bool) -> Bounds | None:
-        """The nearest window on one side of a time: files are opened in turn, until none can hold a nearer one."""
+        """The nearest window on one side of a time. Opens files in turn until no other can hold a nearer window."""
 
         def nearness(bounds: Bounds) -> int:
             return bounds[1] if before else -bounds[0]
 
         best: Bounds | None = None
-        for reached, windows in sorted(self._reaching(at_ms, before=before), key=lambda one: -one[0]):
+        for reached, windows in sorted(self._reaching(at_ms, before=before), key=lambda near: -near[0]):
             if best is not None and reached < nearness(best):
                 break
-            there = [one for one in windows() if (one[1] <= at_ms if before else one[0] > at_ms)]
-            best = max([*there, *([] if best is None else [best])], key=nearness, default=None)
+            candidates = [bounds for bounds in windows() if (bounds[1] <= at_ms if before else bounds[0] > at_ms)]
+            best = max([*candidates, *([] if best is None else [best])], key=nearness, default=None)
         return best
 
     def _reaching(self, at_ms: int, *, before: bool) -> Iterator[tuple[int, Callable[[], Iterable[Bounds]]]]:
-        """For each file with windows on one side: how near they may come (the greater, the nearer), and its windows."""
+        """For each file with windows on one side: their nearness at best (greater is nearer), and a reader."""
         for file in self.cut.files("results"):
             low, high = file.low.get("window_start"), file.high.get("window_end")
             start_ms, end_ms = (None if time is None else time_of(time) for time in (low, high))
@@ -128,7 +130,7 @@ class KeyWindows:
 
 
 def _near(start_ms: int | None, end_ms: int | None, at_ms: int, before: bool) -> int | None:
-    """How near to a time the windows of a file may come on one side, by its first start and last end."""
+    """Nearness of the windows of a file at best, by its first start and last end; None if none is on this side."""
     if before:
         if start_ms is not None and start_ms >= at_ms:
             return None
@@ -146,7 +148,7 @@ def _bounds(row: Mapping[str, Any]) -> Bounds:
 
 
 def span_of(bounds: Bounds) -> TimeRange:
-    """The times in a window, as far as tables can show them."""
+    """The times in a window, limited to possible event times."""
     return TimeRange(max(bounds[0], EVER.from_ms), min(bounds[1], EVER.to_ms))
 
 

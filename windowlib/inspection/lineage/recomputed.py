@@ -1,7 +1,7 @@
-"""Which windows a rerun has recomputed, with all events that they held then.
+"""Windows that a rerun has recomputed, with all events that they held at the time.
 
-A rerun of late events recomputes the tumbling and sliding windows that meet the times from the first of these events to
-the last, of every key. Its figures say which times these are: a later rerun, or an erasure, takes such events out of
+A rerun of late events recomputes the tumbling and sliding windows of every key that meet the time range of these
+events. The range is taken from the figures of the rerun, because a later rerun or erasure removes the events from
 `late_events`.
 """
 
@@ -21,9 +21,9 @@ FROM_MS, TO_MS = "recomputed_from_ms", "recomputed_to_ms"  # figures
 
 
 def recomputed(cut: Cut) -> dict[int, TimeRange]:
-    """By batch the times that a rerun covered: all tumbling and sliding windows that meet them were recomputed.
+    """Time range of each rerun by batch: all tumbling and sliding windows that meet it were recomputed.
 
-    Of other windows the range that it was asked for: sessions are recomputed by chains, count windows all.
+    For other windows it is the requested range: sessions are recomputed by chains, count windows all.
     """
     reruns = [batch for batch in cut.batches.values() if batch.rerun]
     if not isinstance(cut.definition.spec.assigner, Tumbling | Sliding):
@@ -34,16 +34,16 @@ def recomputed(cut: Cut) -> dict[int, TimeRange]:
 
 
 def _figures(cut: Cut) -> dict[int, TimeRange]:
-    found: dict[int, dict[str, int]] = {}
+    values: dict[int, dict[str, int]] = {}
     of_times = pc.field("figure").isin([FROM_MS, TO_MS]) & pc.field("value").is_valid()
     for row in cut.rows(RUN_METRICS.name, columns=["batch_id", "figure", "value"], where=of_times):
-        found.setdefault(row["batch_id"], {})[row["figure"]] = row["value"]
-    return {batch_id: TimeRange(of[FROM_MS], of[TO_MS]) for batch_id, of in found.items()}
+        values.setdefault(row["batch_id"], {})[row["figure"]] = row["value"]
+    return {batch_id: TimeRange(bounds[FROM_MS], bounds[TO_MS]) for batch_id, bounds in values.items()}
 
 
 def _span(cut: Cut, batch: BatchRun, figures: Mapping[int, TimeRange]) -> TimeRange | None:
-    """Times that a rerun of tumbling or sliding windows covered; None for late events of which none was found."""
+    """Time range of a rerun of tumbling or sliding windows; None if it was for late events and there were none."""
     assigner = cut.definition.spec.assigner
-    assert batch.rerun, "it is asked of reruns alone"
+    assert batch.rerun, "only reruns have a range"
     assert isinstance(assigner, Tumbling | Sliding), "others are recomputed by chains, or not at all"
     return figures.get(batch.batch_id) if batch.rerun.late_only else readmitted(assigner, batch.rerun.range)

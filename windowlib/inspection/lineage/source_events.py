@@ -1,11 +1,11 @@
-"""The events of one key, read from the source's files: which file, which row, what they say.
+"""Events of one key, read from the source files, with file, row and values.
 
-Only files that were read, and had an admitted event in the span, are opened. One that is gone, or is not the one that
-was read, is not shown: what it holds now may not be what the windows were made of. One that was renamed is read where
-it is now, and named as the tables know it (`windowlib.reruns.source.KnownFile`).
+Only files that a batch has read, and that had an admitted event in the span, are opened. A file that is gone or has
+changed is not shown, because its current rows may not be those of the windows. A renamed file is read at its current
+path and named as in the tables (`windowlib.reruns.source.KnownFile`).
 
-Parquet is read here, without Spark; JSON and CSV as a run reads them (`windowlib.inspection.lineage.text_events`).
-Rows count from 0, as everywhere in the tables (`windowlib.source.rows.SourceRows`).
+Parquet is read without Spark, JSON and CSV as a run reads them (`windowlib.inspection.lineage.text_events`). Row
+numbers start at 0, as in all tables (`windowlib.source.rows.SourceRows`).
 """
 
 from __future__ import annotations
@@ -53,49 +53,49 @@ class SourceEvent:
 
 @dataclass(slots=True)
 class ReadEvents:
-    """What `read_events` has found, and what it could not look at, in sentences."""
+    """Result of `read_events`, with sentences about files that could not be read."""
 
     events: list[SourceEvent] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
 def read_events(cut: Cut, key: Key, span: TimeRange, *, by_event_time: bool = True) -> ReadEvents:
-    """The rows with this key and an event time in the span, admitted or not, of files read up to the cut.
+    """Rows with this key and an event time in the span, admitted or not, in files read up to the cut.
 
-    Without `by_event_time` the time of an event is the plan time of the batch that read it.
+    Without `by_event_time`, the time of an event is the plan time of the batch that read it.
     """
-    found = ReadEvents()
+    read = ReadEvents()
     rows = _files(cut, span, by_event_time)
     batches = {row["path"]: row["batch_id"] for row in rows}
     files = dict[str, KnownFile]()
-    for file in _known(cut, rows, found.problems):
+    for file in _known(cut, rows, read.problems):
         named = f"{file.path} (batch {batches[file.path]})"
         if problem := _problem(file):
-            found.problems.append(f"{named} {problem}")
+            read.problems.append(f"{named} {problem}")
         else:
             files[named] = file
     erased = erasures.erased(cut.definition.root)
     erased_until_ms = erased.until_of(key.python_values()) if erased else None
     if erased_until_ms is not None:
-        found.problems.append(f"events of this key up to {instant(erased_until_ms)} were erased")
-    for name, row, time_ms, values in _rows(cut.definition, files, key, found.problems):
+        read.problems.append(f"events of this key up to {instant(erased_until_ms)} were erased")
+    for name, row, time_ms, values in _rows(cut.definition, files, key, read.problems):
         batch_id = batches[name]
         if erased_until_ms is not None and time_ms <= erased_until_ms:
             continue
         shown_ms = time_ms if by_event_time else cut.batches[batch_id].plan_time_ms
         if span.from_ms <= shown_ms < span.to_ms:
-            found.events.append(SourceEvent(name, row, time_ms, batch_id, values))
-    return found
+            read.events.append(SourceEvent(name, row, time_ms, batch_id, values))
+    return read
 
 
 def _rows(
     definition: Definition, files: Mapping[str, KnownFile], key: Key, problems: list[str]
 ) -> Iterator[tuple[str, int, int, Mapping[str, Any]]]:
-    """File, row, event time and values of the rows with this key and an event time; `files` by what names them."""
+    """File, row, event time and values of the rows with this key and an event time; `files` by the name in messages."""
     if definition.source.is_text:
         names = {file.place: file.path for file in files.values()}
-        there = [file.now for file in files.values() if file.now]
-        for place, row, time_ms, values in text_rows(definition, there, key, shown_columns(definition)):
+        present = [file.now for file in files.values() if file.now]
+        for place, row, time_ms, values in text_rows(definition, present, key, shown_columns(definition)):
             yield names[place], row, time_ms, values
         return
     for named, file in files.items():
@@ -110,7 +110,7 @@ def _rows(
 
 
 def _files(cut: Cut, span: TimeRange, by_event_time: bool) -> list[dict[str, Any]]:
-    """The rows of `source_files` about files that had an admitted event in the span, in arrival order."""
+    """Rows of `source_files` for files with an admitted event in the span, in arrival order."""
     low, high = "min_timestamp_ms", "max_timestamp_ms"
     files = cut.files("source_files")
     if by_event_time:
@@ -125,30 +125,34 @@ def _files(cut: Cut, span: TimeRange, by_event_time: bool) -> list[dict[str, Any
 
 
 def _known(cut: Cut, rows: Sequence[Mapping[str, Any]], problems: list[str]) -> list[KnownFile]:
-    """The files of these rows as they are there now. The source is listed only where one is not as it was known."""
+    """The files of these rows in their current state. Lists the source only if a file has changed."""
     source = cut.definition.source
     then = [
         SourceFile(row["path"], row["size_bytes"], row["modified_ns"], row["sequence"], row["partition_values"])
         for row in rows
     ]
-    there = {file.path: file if change_of(source, [file]) is None else None for file in then}
-    if None in there.values():
+    unchanged = {file.path: file if change_of(source, [file]) is None else None for file in then}
+    if None in unchanged.values():
         try:
             tables, uses = Tables(cut.definition.root), cut.definition.uses
-            known = {file.path: file for file in known_files(source, uses, tables, cut.batch.versions)}
-            return [known[row["path"]] for row in rows]
+            listed = {file.path: file for file in known_files(source, uses, tables, cut.batch.versions)}
+            return [listed[row["path"]] for row in rows]
         except SourceError as error:
             problems.append(str(error))
-    return [KnownFile(file, there[file.path], row["rows"], None, None) for file, row in zip(then, rows, strict=True)]
+    return [
+        KnownFile(file, unchanged[file.path], row["rows"], None, None) for file, row in zip(then, rows, strict=True)
+    ]
 
 
 def _problem(file: KnownFile) -> str | None:
-    """Why a file is not what was read."""
+    """Reason why a file is not the one that was read; None if it is."""
     rows = counted(file.rows, "row")
     if file.now is None:
-        return f"is gone: which of its {rows} were events of this window cannot be shown"
+        return f"is gone, so those of its {rows} that belong to this window cannot be shown"
     if file.rewritten:
-        return f"has changed since it was read: which of the {rows} it had were events of this window cannot be shown"
+        return (
+            f"has changed since it was read, so those of its former {rows} that belong to this window cannot be shown"
+        )
     return None
 
 
@@ -158,15 +162,15 @@ def _problem(file: KnownFile) -> str | None:
 def _parquet(
     definition: Definition, file: KnownFile, key: Key, folders: Mapping[str, pa.Scalar]
 ) -> Iterator[tuple[int, int, Mapping[str, Any]]]:
-    """The rows of a file with a key; `folders` has its partition values, by the definition's names."""
-    of, path = definition.source, definition.source.path / file.place
+    """Rows of a file with this key; `folders`: its partition values by the definition's names."""
+    section, path = definition.source, definition.source.path / file.place
     parquet = parquet_file(path)
-    own = {of.named(field.name).casefold(): field for field in parquet.schema_arrow}
+    own = {section.named(field.name).casefold(): field for field in parquet.schema_arrow}
     in_file = [name for name in definition.uses.columns if name not in folders and name.casefold() in own]
     types = {name: _plain_type(own[name.casefold()].type) for name in in_file}
     types |= {name: folders[name].type for name in definition.uses.columns if name in folders}
     schema = pa.schema([*types.items()])
-    if not {of.timestamp, *key.columns} <= types.keys() or (wanted := _wanted(key, schema)) is None:
+    if not {section.timestamp, *key.columns} <= types.keys() or (wanted := _wanted(key, schema)) is None:
         return
     shown = [column for column in shown_columns(definition) if column in types]
     read = dict.fromkeys(own[name.casefold()].name for name in in_file)
@@ -177,34 +181,34 @@ def _parquet(
         batch = pa.RecordBatch.from_pydict(columns, schema=schema)
         places = _places(batch, wanted)
         chosen = batch.take(places)
-        times = times_ms(chosen.column(of.timestamp), of.timestamp_unit, of.dialect.time_zone)
+        times = times_ms(chosen.column(section.timestamp), section.timestamp_unit, section.dialect.time_zone)
         values = rows_of(pa.Table.from_batches([chosen.select(shown)]))
-        about = zip(places.to_pylist(), times, values or [{}] * len(times), strict=True)
-        for place, time_ms, row in about:
+        events = zip(places.to_pylist(), times, values or [{}] * len(times), strict=True)
+        for place, time_ms, row in events:
             if time_ms is not None:
                 yield first + place, time_ms, {column: row.get(column) for column in shown_columns(definition)}
         first += raw.num_rows
 
 
 def _folders(definition: Definition, file: SourceFile) -> dict[str, pa.Scalar] | None:
-    """The values of a file's partition columns, by the definition's names; None where one does not fit its type."""
-    of, commit = definition.source, ledger_of(definition).state().commit
-    kinds = kinds_of(of, [file], commit.stored.get("source_types") or {} if commit else {})
+    """Partition values of a file by the definition's names; None if a value does not fit its type."""
+    section, commit = definition.source, ledger_of(definition).state().commit
+    kinds = kinds_of(section, [file], commit.stored.get("source_types") or {} if commit else {})
     values = values_in(file, kinds)
     if MISFIT in values:
         return None
-    return {of.named(name): pa.scalar(value, arrow_type(kinds[name])) for name, value in values.items()}
+    return {section.named(name): pa.scalar(value, arrow_type(kinds[name])) for name, value in values.items()}
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
-    """What rows are looked at as: without dictionaries, and views, which Arrow cannot take rows of."""
+    """The type without dictionaries and views, of which Arrow cannot take rows."""
     return as_in_parquet(kind.value_type if pa.types.is_dictionary(kind) else kind)
 
 
 def _wanted(key: Key, schema: pa.Schema) -> Mapping[str, pa.Scalar] | None:
-    """The values of a key in a file's types; None where one of these, narrower than the recorded, does not hold them.
+    """Values of a key in a file's types; None if a narrower type of the file cannot hold them.
 
-    Raises `CannotLook` where a text is not a value of the recorded type.
+    Raises `CannotLook` if a text is not a value of the recorded type.
     """
     try:
         return key.values(schema)
@@ -214,7 +218,7 @@ def _wanted(key: Key, schema: pa.Schema) -> Mapping[str, pa.Scalar] | None:
 
 
 def _places(batch: pa.RecordBatch, wanted: Mapping[str, pa.Scalar]) -> pa.Array:
-    """The rows of a batch whose columns have the wanted values."""
+    """Row numbers in a batch with the wanted values."""
     mask = pa.repeat(pa.scalar(True), batch.num_rows)
     for name, value in wanted.items():
         mask = pc.and_(mask, pc.fill_null(pc.equal(batch.column(name), value), False))
@@ -222,7 +226,7 @@ def _places(batch: pa.RecordBatch, wanted: Mapping[str, pa.Scalar]) -> pa.Array:
 
 
 def times_ms(column: pa.Array, unit: str | None, zone: str | None = None) -> list[int | None]:
-    """Event times as admission sees them, floored to whole milliseconds; null where there is none.
+    """Event times as admission computes them, floored to whole milliseconds; None for a row without one.
 
     zone: of times without one; None: UTC
 
@@ -246,5 +250,5 @@ def times_ms(column: pa.Array, unit: str | None, zone: str | None = None) -> lis
 
 def shown_columns(definition: Definition) -> Sequence[str]:
     """The columns in use, without key and event time."""
-    known = {*definition.source.key, definition.source.timestamp}
-    return [name for name in definition.uses.columns if name not in known]
+    hidden = {*definition.source.key, definition.source.timestamp}
+    return [name for name in definition.uses.columns if name not in hidden]

@@ -1,6 +1,6 @@
-"""The rows of one key in JSON and CSV files, as a run reads them: the same parser, row numbers and event times.
+"""Rows of one key in JSON and CSV files, as a run reads them: the same parser, row numbers and event times.
 
-Spark parses them, since its idea of a malformed row counts; it is started only where such files hold what is asked for.
+Spark parses them, because its definition of a malformed row counts. It is started only if there is a file to read.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ TextRow = tuple[str, int, int, Mapping[str, Any]]
 
 
 def text_rows(definition: Definition, files: Sequence[SourceFile], key: Key, columns: Sequence[str]) -> list[TextRow]:
-    """File, row, event time in ms and the values of `columns`, of the rows with this key and an event time.
+    """File, row, event time in ms and values of `columns`, for the rows with this key and an event time.
 
-    Malformed rows are among them where their key and time could be read.
+    Includes malformed rows with a readable key and time.
     """
     if not files:
         return []
@@ -37,7 +37,7 @@ def text_rows(definition: Definition, files: Sequence[SourceFile], key: Key, col
         with tempfile.TemporaryDirectory() as staging:
             return _read(spark, definition, files, key, columns, Path(staging))
 
-    return with_spark(definition, "reading the source's rows", read, lambda what: None)
+    return with_spark(definition, "reading the source's rows", read, lambda note: None)
 
 
 def _read(
@@ -56,10 +56,12 @@ def _read(
     admission = times_of(definition.source, definition.spec.assigner)
     rows = source.rows(spark, definition.source, files, staging)
     of_key = (F.col(quoted(name)) == literal(value) for name, value in key.python_values().items())
-    found = (
+    matches = (
         rows.frame.withColumn(names.TIMESTAMP_MS, timestamp_ms(admission, rows.frame))
         .where(reduce(and_, of_key, F.col(names.TIMESTAMP_MS).isNotNull()))
         .select(names.SOURCE_FILE, names.SOURCE_ROW, names.TIMESTAMP_MS, *map(quoted, columns))
     )
-    by_place = ([*row.values()] for row in collected(found))
-    return [(rows.paths[uri], row, at_ms, dict(zip(columns, of, strict=True))) for uri, row, at_ms, *of in by_place]
+    by_place = ([*row.values()] for row in collected(matches))
+    return [
+        (rows.paths[uri], row, at_ms, dict(zip(columns, values, strict=True))) for uri, row, at_ms, *values in by_place
+    ]

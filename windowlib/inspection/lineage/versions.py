@@ -1,4 +1,4 @@
-"""The versions of a window's result, each with why it came about, as `result_changes` and the ledger have it."""
+"""Versions of a window's result, each with its cause, from `result_changes` and the ledger."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from windowlib.plans.kinds.kind import Bounds
 
 @dataclass(frozen=True, slots=True)
 class ReplacedWindow:
-    """A published window whose place another one took."""
+    """A published window that another one replaced."""
 
     bounds_ms: Bounds
     values: Mapping[str, Any]
@@ -23,7 +23,7 @@ class ReplacedWindow:
 
 @dataclass(frozen=True, slots=True)
 class ResultVersion:
-    """One change of a window's result. `why` in a sentence; `who` and `reason` of a rerun, or of an approval."""
+    """One change of a window's result. `why`: its cause in words. `who`, `reason`: of a rerun, migration, approval."""
 
     batch_id: int
     change: str
@@ -41,15 +41,15 @@ class ResultVersion:
 
 
 def version_of(tables: Cut, row: Mapping[str, Any], changes: Sequence[Mapping[str, Any]]) -> ResultVersion:
-    """A row of `result_changes` in words; `changes` are those of the key's windows around it."""
+    """The version of a row of `result_changes`; `changes`: rows of the key's windows around it."""
     run = tables.batches[row["batch_id"]]
-    together = [one for one in changes if one["batch_id"] == row["batch_id"] and one["bounds"] != row["bounds"]]
-    taken: list[ReplacedWindow] = []
+    together = [other for other in changes if other["batch_id"] == row["batch_id"] and other["bounds"] != row["bounds"]]
+    replaced: list[ReplacedWindow] = []
     if row["change"] != "removed":
-        merged = [one for one in together if one["change"] == "removed" and _overlap(one["bounds"], row["bounds"])]
-        taken = [
-            ReplacedWindow(one["bounds"], values_of(tables.definition.outputs, one))
-            for one in sorted(merged, key=lambda one: one["bounds"])
+        merged = [old for old in together if old["change"] == "removed" and _overlap(old["bounds"], row["bounds"])]
+        replaced = [
+            ReplacedWindow(old["bounds"], values_of(tables.definition.outputs, old))
+            for old in sorted(merged, key=lambda old: old["bounds"])
         ]
     who, reason = run.approved_by, run.approved_because
     if row["cause"] == "rerun" and run.rerun is not None:
@@ -66,21 +66,21 @@ def version_of(tables: Cut, row: Mapping[str, Any], changes: Sequence[Mapping[st
         plan_time_ms=run.plan_time_ms,
         watermark_in_ms=run.watermark_in_ms,
         watermark_out_ms=run.watermark_out_ms,
-        why=_why(row, run, taken, together),
-        took_place_of=taken,
+        why=_why(row, run, replaced, together),
+        took_place_of=replaced,
         who=who,
         reason=reason,
     )
 
 
 def _why(
-    row: Mapping[str, Any], run: BatchRun, taken: Sequence[ReplacedWindow], together: Sequence[Mapping[str, Any]]
+    row: Mapping[str, Any], run: BatchRun, replaced: Sequence[ReplacedWindow], together: Sequence[Mapping[str, Any]]
 ) -> str:
-    """Why a result was added, changed or removed, in half a sentence."""
+    """Cause of an addition, change or removal, as half a sentence."""
     match row["change"], row["cause"]:
         case "removed", "merge":
             into = [o for o in together if o["change"] != "removed" and _overlap(o["bounds"], row["bounds"])]
-            return "merged" + "".join(f" into {in_words(one['bounds'])}" for one in into[:1])
+            return "merged" + "".join(f" into {in_words(other['bounds'])}" for other in into[:1])
         case change, "migrate":
             undone = run.decision is not None and run.decision.kind == "migrate_undo"
             return f"{change} as a migration was undone" if undone else f"{change} by a migration to another definition"
@@ -93,7 +93,9 @@ def _why(
         case _, "firing":
             return "fired: the watermark passed its end" if row["timing"] == "on_time" else "fired before its end"
         case _, "merge":
-            return f"events joined {len(taken)} published {'window' if len(taken) == 1 else 'windows'} to this one"
+            return (
+                f"events joined {len(replaced)} published {'window' if len(replaced) == 1 else 'windows'} to this one"
+            )
         case "changed", _:
             return "changed by events that came after its end, within allowed_lateness"
     return "fired late: its first events came after its end, within allowed_lateness"
@@ -103,10 +105,10 @@ def _rerun(rerun: Rerun | None) -> str:
     return f"a rerun ({rerun.title})" if rerun else "a rerun"
 
 
-def _overlap(one: Bounds, other: Bounds) -> bool:
-    return one[0] < other[1] and other[0] < one[1]
+def _overlap(first: Bounds, second: Bounds) -> bool:
+    return first[0] < second[1] and second[0] < first[1]
 
 
 def values_of(outputs: Sequence[str], row: Mapping[str, Any]) -> dict[str, Any]:
-    """What a result says."""
+    """Output values of a result."""
     return {name: row.get(name) for name in outputs}

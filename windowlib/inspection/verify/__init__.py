@@ -1,8 +1,8 @@
-"""Comparison of a pipeline's tables with windows recomputed from the source in plain batch. The recomputation takes all
-events at once and ignores the windows in flight that runs keep.
+"""Comparison of a pipeline's tables with windows recomputed from the source in one plain batch. The recomputation takes
+all events at once and does not use the windows in flight that runs keep.
 
     verify.py     the whole verification
-    asked.py      requested windows: a range of time, a sample of keys
+    request.py    requested windows: a range of time, a sample of keys
     recorded.py   watermarks, reruns and files, as ledger and tables record them
     events.py     source rows that count
     expected.py   windows that should exist, in the form each kind of plan gives

@@ -1,9 +1,11 @@
-"""Tumbling and sliding windows as they should be, from all events at once.
+"""Expected tumbling and sliding windows, computed from all events at once.
 
-An event is in a window that holds its time, if the window was not late when the event's batch began, or if a rerun has
-recomputed the window since. An event whose every window was late is in none of them, unless a rerun has readmitted it;
-one that `late_events` does not have was refused as a duplicate then, and counts since a rerun of its time.
-Events are first added up by slice and, only where that makes a difference, by batch.
+- An event is in a window that holds its time if the window was not late when the event's batch began.
+- It is also in the window if a rerun has recomputed the window since.
+- If all its windows were late, it is in none of them until a rerun readmits it.
+- If `late_events` lacks such an event, it was refused as a duplicate. It counts from a rerun of its time on.
+
+Events are first aggregated by slice, and by batch only if the batch makes a difference.
 """
 
 from __future__ import annotations
@@ -11,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.events import BATCH, IS_LATE, LATE_IN, READMITTED_BY, CountedRows
 from windowlib.inspection.verify.expected import ExpectedWindows, meets_any
 from windowlib.inspection.verify.recorded import RecordedPast
+from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.inspection.verify.settled import PastRerun
 from windowlib.model.rerun import TimeRange
 from windowlib.model.watermark import MIN_WATERMARK
@@ -29,19 +31,19 @@ if TYPE_CHECKING:
     from windowlib.batches.inputs import Inputs
 
 START, END = "window_start_ms", "window_end_ms"
-SLICE, FIRST, LAST, NEVER = map(names.internal, ("slice", "first", "last", "never"))  # of events
+SLICE, FIRST, LAST, NEVER = map(names.internal, ("slice", "first", "last", "never"))  # columns of events
 GROUPS = (SLICE, FIRST, LAST, BATCH, LATE_IN, READMITTED_BY)
 
 
 def expected(
-    inputs: Inputs, given: CountedRows, recorded: RecordedPast, asked: VerifyRequest, unsure: Sequence[TimeRange]
+    inputs: Inputs, counted: CountedRows, recorded: RecordedPast, request: VerifyRequest, unsure: Sequence[TimeRange]
 ) -> ExpectedWindows:
-    """The windows and slices that meet what is asked for, and none of the `unsure` spans."""
-    step, past, grid = given.step, recorded.past, Grid.of(given.step.assigner)
-    slices = inputs.staged.write_and_read(_slices(given, grid, past.reruns), inputs.staged.unused("slices"))
-    last_ms = max(past.now.watermark_ms + 1 - grid.size_ms, MIN_WATERMARK)  # the last start of a window that has fired
+    """The windows and slices that meet the requested range and no `unsure` span."""
+    step, past, grid = counted.step, recorded.past, Grid.of(counted.step.assigner)
+    slices = inputs.staged.write_and_read(_slices(counted, grid, past.reruns), inputs.staged.unused("slices"))
+    last_ms = max(past.now.watermark_ms + 1 - grid.size_ms, MIN_WATERMARK)  # last start of a fired window
     bounds = step.dialect.with_values(slices, {"_last_fired": last_ms, "_late_out": past.now.late_up_to_ms})
-    chosen = f"{asked.meets(START, END)} AND NOT {meets_any(unsure, START, END)}"
+    chosen = f"{request.meets(START, END)} AND NOT {meets_any(unsure, START, END)}"
     counts = "(_last_end - 1 > _late_in OR _readmitted_by > 0)"
     slice_ms, size_ms, slide_ms = grid.slice_ms, grid.size_ms, grid.slide_ms
     of_slices = bounds.selectExpr("*", f"_slice AS {START}", f"_slice + {slice_ms} AS {END}").where(chosen)
@@ -65,33 +67,35 @@ def expected(
     return ExpectedWindows(step, results, in_flight, late)
 
 
-def _slices(given: CountedRows, grid: Grid, reruns: Sequence[PastRerun]) -> DataFrame:
-    """Events added up: key, _slice (start), _batch, _late_in, _readmitted_by, partials, _listed; also _first and _last,
-    the starts of the windows over the slice, and _last_end.
+def _slices(counted: CountedRows, grid: Grid, reruns: Sequence[PastRerun]) -> DataFrame:
+    """Aggregates events by slice.
 
-    Where no window over a slice was late, and nothing is recorded of the event, its batch does not matter.
+    returns: key, _slice (start), _batch, _late_in, _readmitted_by, partials, _listed, _first and _last (starts of the
+             first and last window over the slice), _last_end
+
+    _batch and _late_in are neutral if no window over the slice was late and no rerun readmitted the event.
     """
-    step = given.step
+    step = counted.step
     start = aligned_start_ms(F.col(names.TIMESTAMP_MS), grid.slice_ms, grid.offset_ms)
     last = aligned_start_ms(F.col(SLICE), grid.slide_ms, grid.offset_ms)
     least = F.col(SLICE) + grid.slice_ms - grid.size_ms
     first = -aligned_start_ms(-least, grid.slide_ms, -grid.offset_ms)
-    placed = given.rows.withColumn(SLICE, start).withColumns({FIRST: first, LAST: last})
+    placed = counted.rows.withColumn(SLICE, start).withColumns({FIRST: first, LAST: last})
     if times := [_counts_since(rerun) for rerun in reruns if not rerun.late_only]:
         unlisted = f"{READMITTED_BY} = 0 AND NOT {IS_LATE} AND {LAST} + {grid.size_ms} - 1 <= {LATE_IN}"
         since = F.expr(f"if({unlisted}, greatest(0L, {', '.join(times)}), {READMITTED_BY})")
         placed = placed.withColumn(READMITTED_BY, since)
     plain = f"{FIRST} + {grid.size_ms} - 1 > {LATE_IN} AND {READMITTED_BY} = 0"
     by = {name: F.expr(f"if({plain}, {other}, {name})") for name, other in ((BATCH, "0L"), (LATE_IN, NEVER))}
-    known = step.dialect.with_values(placed, {NEVER: MIN_WATERMARK}).withColumns(by)
+    neutral = step.dialect.with_values(placed, {NEVER: MIN_WATERMARK}).withColumns(by)
     listed = F.sum(F.expr(f"if({IS_LATE}, 1L, 0L)")).alias("_listed")
     groups = [F.col(name).alias("_" + name.removeprefix(names.RESERVED)) for name in GROUPS]
-    summed = known.groupBy(*step.key_columns, *groups).agg(*step.partials(), listed)
+    summed = neutral.groupBy(*step.key_columns, *groups).agg(*step.partials(), listed)
     return summed.withColumn("_last_end", F.col("_last") + grid.size_ms)
 
 
 def _counts_since(rerun: PastRerun) -> str:
-    """The rerun, where it has read an event of the times that it covers, else 0; as SQL."""
+    """SQL for the batch of the rerun if it covers the event, else 0."""
     time, span = names.TIMESTAMP_MS, rerun.span
     inside = f"{time} >= {span.from_ms} AND {time} < {span.to_ms}"
     return f"if({BATCH} <= {rerun.batch_id} AND {inside}, {rerun.batch_id}L, 0L)"

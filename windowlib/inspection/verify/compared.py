@@ -1,9 +1,8 @@
-"""How two sets of windows differ: row by row, column by column, in one pass.
+"""Comparison of two sets of windows, row by row and column by column, in one pass.
 
-Rows of both sides are brought together by key and bounds, so that one which a table holds twice is found, too. Computed
-doubles that differ by less than `windowlib.plans.reruns.NEARLY` of the greater one are equal. A column that was added
-while the pipeline was live is null in rows that lack it. Which do they say themselves, but no row may lack it whose
-events all came since.
+Rows of both sides are grouped by key and bounds, so duplicate rows of a table are found too. Computed doubles are equal
+if they differ by less than `windowlib.plans.reruns.NEARLY` of the greater one. A column that was added later is null in
+rows that lack it. Each row states whether it has the column. A row must have it if all its events came since.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from windowlib.plans.step import Step
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-LISTED = 1_000  # differing rows that are listed; all are counted
+LISTED = 1_000  # differing rows in the list; all are counted
 
 
 @dataclass(frozen=True, slots=True)
 class TableComparison:
-    """How a table compares: rows that there should be or are, rows that differ, and the first of those."""
+    """Comparison of a table: number of compared rows, number of differing rows, and the first differences."""
 
     rows: int = 0
     differing: int = 0
@@ -38,10 +37,10 @@ class TableComparison:
 
 @dataclass(frozen=True, slots=True)
 class TableShape:
-    """A table's rows as they are compared: `identity` are key columns and bounds, `values` the columns after them.
+    """Columns of a table in a comparison: `identity` (key columns and bounds) and `values`.
 
-    `exact` are those whose doubles are not computed, `added` those that not every row has, and the batch whose events
-    and later ones fill them (0: all do).
+    `exact`: columns with doubles that are not computed. `added`: columns that old rows lack, with the batch from which
+    events fill them; 0: any row may lack them.
     """
 
     table: str
@@ -57,15 +56,15 @@ class TableShape:
 
 
 def compare(
-    inputs: Inputs, dialect: Dialect, shape: TableShape, expected: DataFrame | None, found: DataFrame | None
+    inputs: Inputs, dialect: Dialect, shape: TableShape, expected: DataFrame | None, actual: DataFrame | None
 ) -> TableComparison:
-    """Compares the rows that there should be with those that there are; None: no row."""
-    if expected is None and found is None:
+    """Compares the expected rows with the rows of the table. None stands for no row."""
+    if expected is None and actual is None:
         return TableComparison()
-    given = found if found is not None else expected
-    assert given is not None
-    types = {field.name: field.dataType for field in given.schema}
-    sides = [(expected, "_expected", 1, 0), (found, "_found", 0, 1)]
+    either = actual if actual is not None else expected
+    assert either is not None
+    types = {field.name: field.dataType for field in either.schema}
+    sides = [(expected, "_expected", 1, 0), (actual, "_found", 0, 1)]
     parts = [_side(rows, shape, types, *counts) for rows, _, *counts in sides if rows is not None]
     held = [
         F.first(F.when(F.col(f"_{side}_rows") > 0, F.struct(*map(quoted, shape.values))), ignorenulls=True).alias(
@@ -93,38 +92,38 @@ def compare(
 
 def _differs(shape: TableShape, name: str, kind: Any) -> Column:
     """Tests if the two sides differ in a column."""
-    found = F.col(f"_found.{quoted(name)}")
-    other = ~equal(F.col(f"_expected.{quoted(name)}"), found, kind, exact=name in shape.exact)
+    actual = F.col(f"_found.{quoted(name)}")
+    other = ~equal(F.col(f"_expected.{quoted(name)}"), actual, kind, exact=name in shape.exact)
     if name == FILLED and shape.added:
-        return F.lit(False)  # it is judged with the columns that it names
+        return F.lit(False)  # compared with the columns that it names
     if name not in shape.added:
         return other
-    lacks = found.isNotNull() | (_has("_expected", name) if shape.added[name] else F.lit(False))
+    lacks = actual.isNotNull() | (_has("_expected", name) if shape.added[name] else F.lit(False))
     return F.when(_has("_found", name), other).otherwise(lacks)
 
 
 def _has(side: str, name: str) -> Column:
-    """Whether a row says that it has an added column."""
+    """Column that tests if a row states that it has this added column."""
     names = F.concat(F.lit(", "), F.col(f"{side}.{FILLED}"), F.lit(", "))
     return F.coalesce(names.contains(f", {name}, "), F.lit(False))
 
 
-def _side(rows: DataFrame, shape: TableShape, types: Mapping[str, Any], expected: int, found: int) -> DataFrame:
+def _side(rows: DataFrame, shape: TableShape, types: Mapping[str, Any], expected: int, actual: int) -> DataFrame:
     columns = [F.col(quoted(name)).cast(types[name]).alias(name) for name in (*shape.identity, *shape.values)]
-    marks = F.lit(expected).cast("long").alias("_expected_rows"), F.lit(found).cast("long").alias("_found_rows")
+    marks = F.lit(expected).cast("long").alias("_expected_rows"), F.lit(actual).cast("long").alias("_found_rows")
     return rows.select(*columns, *marks)
 
 
 def _differences(row: Mapping[str, Any], shape: TableShape) -> Iterator[VerifyFinding]:
     key, window = {k: row[k] for k in shape.keys}, {b: row[b] for b in shape.bounds}
-    expected, found = row["_expected_rows"], row["_found_rows"]
+    expected, actual = row["_expected_rows"], row["_found_rows"]
     if not expected:
         yield VerifyFinding(UNEXPECTED, shape.table, key, window, None, None, row["_found"])
-    elif not found:
+    elif not actual:
         yield VerifyFinding(MISSING, shape.table, key, window, None, row["_expected"], None)
     else:
-        if found != expected:
-            yield VerifyFinding(UNEXPECTED, shape.table, key, window, "rows of this window", expected, found)
+        if actual != expected:
+            yield VerifyFinding(UNEXPECTED, shape.table, key, window, "rows of this window", expected, actual)
         for n, name in enumerate(shape.values):
             if row[f"_differs_{n}"]:
                 yield VerifyFinding(
@@ -133,7 +132,7 @@ def _differences(row: Mapping[str, Any], shape: TableShape) -> Iterator[VerifyFi
 
 
 def compare_late(inputs: Inputs, step: Step, late: DataFrame | None) -> TableComparison:
-    """Compares how many events of each window are, and should be, in `late_events` and in no window."""
+    """Compares, for each window, the events that are in `late_events` and no window with those that should be."""
     if late is None:
         return TableComparison()
     counters, name = step.dialect.counters(), inputs.staged.unused("late")
@@ -145,7 +144,7 @@ def compare_late(inputs: Inputs, step: Step, late: DataFrame | None) -> TableCom
     rows = inputs.spark.read.schema(late.schema).parquet(str(inputs.staging / name))
     bounds = ["window_start_ms", "window_end_ms", "batch_id"]
     shape = TableShape("late_events", step.keys, bounds, ())
-    found = [
+    differences = [
         VerifyFinding(
             MISSING if row["should_be"] > row["is"] else UNEXPECTED,
             "late_events",
@@ -157,4 +156,4 @@ def compare_late(inputs: Inputs, step: Step, late: DataFrame | None) -> TableCom
         )
         for row in collected(rows.orderBy(*map(quoted, shape.identity)).limit(LISTED))
     ]
-    return TableComparison(counted["rows"], counted["differing"], found)
+    return TableComparison(counted["rows"], counted["differing"], differences)

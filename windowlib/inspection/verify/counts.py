@@ -1,5 +1,5 @@
-"""Count windows as they should be: the k-th firing of a key covers elements ``(max(0, k * slide - size), k * slide]``,
-numbered from 1 in order of arrival.
+"""Expected count windows. The k-th firing of a key covers elements ``(max(0, k * slide - size), k * slide]``, numbered
+from 1 in order of arrival.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 TOTAL, FIRST, LAST = map(names.internal, ("total", "first", "last"))
 
 
-def expected(inputs: Inputs, given: CountedRows) -> ExpectedWindows:
-    """The firings (bounds: firing), and the slices that windows to come need (bounds: slice_index)."""
-    step = given.step
+def expected(inputs: Inputs, counted: CountedRows) -> ExpectedWindows:
+    """The firings (bounds: firing), and the slices that future windows need (bounds: slice_index)."""
+    step = counted.step
     windows = step.assigner
     assert isinstance(windows, CountWindows), f"not count windows: {windows}"
     size, slide, width = windows.size, windows.slide, windows.slice_size
     of_key = f"PARTITION BY {', '.join(map(quoted, step.keys))}" if step.keys else ""
     in_order = F.expr(f"row_number() OVER ({of_key} ORDER BY {names.ARRIVAL})")
-    numbered = given.rows.withColumn(NUMBER, in_order.cast("long"))
+    numbered = counted.rows.withColumn(NUMBER, in_order.cast("long"))
     index = F.expr(f"({NUMBER} - 1) div {width}").alias("slice_index")
     slices = numbered.groupBy(*step.key_columns, index).agg(*step.partials(), F.max(NUMBER).alias(NUMBER))
     slices = inputs.staged.write_and_read(slices, inputs.staged.unused("slices"))

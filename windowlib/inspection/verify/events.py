@@ -1,7 +1,7 @@
-"""Which rows of the source count: admitted ones, of the files that batches read, without those that stayed refused.
+"""Source rows that count: admitted rows of the files that batches read, without rows that stayed refused.
 
-Event time, key and gap are judged as at admission. Two refusals depend on what was known at the time, and are taken
-from `quarantine`: duplicates, and events too far in the future.
+Event time, key and gap are judged as at admission. Duplicates and events too far in the future depend on the state at
+that time, so these refusals are taken from `quarantine`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from windowlib.batches.inputs import Inputs
 from windowlib.batches.reading import admission_of
 from windowlib.batches.steps import scratch
 from windowlib.delta.statistics import of_sources
-from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.recorded import ReadFile, RecordedPast
+from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.model.watermark import MIN_WATERMARK
 from windowlib.plans import admission, names
 from windowlib.plans.aggregates.added import by_batch
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 PATH, CORRECTED_BY, LISTED = names.internal("path"), names.internal("corrected_by"), names.internal("listed")
-READ_BY = names.internal("read_by")  # as BATCH, for the marks of added aggregates
+READ_BY = names.internal("read_by")  # equals BATCH, for the marks of added aggregates
 BATCH, LATE_IN, READMITTED_BY, IS_LATE = map(names.internal, ("batch", "late_in", "readmitted_by", "is_late"))
 
 
 @dataclass(frozen=True, slots=True)
 class CountedRows:
-    """The rows that count, and the plan's view of them with the types that they give.
+    """The rows that count, and the plan step with their types.
 
-    rows: the source's columns that are used, TIMESTAMP_MS (ARRIVAL where it matters), BATCH (that read it), LATE_IN
-          (windows whose last ms is not above it were late then), READMITTED_BY (a rerun that has it in a window since,
-          or 0), IS_LATE (whether `late_events` has it in no window)
+    rows: used columns of the source, TIMESTAMP_MS, ARRIVAL (only if needed), BATCH (which read the row), LATE_IN
+          (windows with a last ms at or below it were late then), READMITTED_BY (rerun that put it into a window, or 0),
+          IS_LATE (true if `late_events` has it and it is in no window)
     """
 
     rows: DataFrame
@@ -46,9 +46,9 @@ class CountedRows:
 
 
 def counted(
-    inputs: Inputs, files: Sequence[ReadFile], recorded: RecordedPast, asked: VerifyRequest
+    inputs: Inputs, files: Sequence[ReadFile], recorded: RecordedPast, request: VerifyRequest
 ) -> CountedRows | None:
-    """The rows of these files that count; None without any file."""
+    """The rows of these files that count; None without files."""
     if not files:
         return None
     step = scratch(inputs, recorded.past.now.watermark_ms)
@@ -63,14 +63,14 @@ def counted(
 
     step = replace(step, aggregates=by_batch(typed(step.aggregates, rows, step.dialect), READ_BY))
     used = [name for name in (*definition.uses.columns, names.TIMESTAMP_MS, names.ARRIVAL) if name in rows.columns]
-    rows = asked.sampled(rows.where(f"{names.REASON} IS NULL"), definition.source.key)
+    rows = request.sampled(rows.where(f"{names.REASON} IS NULL"), definition.source.key)
     rows = rows.select(*map(quoted, dict.fromkeys(used)), *PLACE)
     marked = _marked(inputs, rows, _names(inputs, files, raw, recorded), files)
     return CountedRows(marked.withColumn(READ_BY, F.col(BATCH)) if definition.added else marked, step)
 
 
 def _names(inputs: Inputs, files: Sequence[ReadFile], raw: source.SourceRows, recorded: RecordedPast) -> DataFrame:
-    """What is known of the file of each row."""
+    """Frame with path, batch, lateness bound and correcting rerun of each file."""
     by_path = {file.known.path: file for file in files}
     past, rows = recorded.past, []
     for uri, path in raw.paths.items():
@@ -80,12 +80,12 @@ def _names(inputs: Inputs, files: Sequence[ReadFile], raw: source.SourceRows, re
     return inputs.spark.createDataFrame(rows, columns)
 
 
-def _marked(inputs: Inputs, rows: DataFrame, known: DataFrame, files: Sequence[ReadFile]) -> DataFrame:
-    """`rows` with what is recorded about each, without those that are refused."""
+def _marked(inputs: Inputs, rows: DataFrame, file_facts: DataFrame, files: Sequence[ReadFile]) -> DataFrame:
+    """The rows with their recorded batch, rerun and lateness, without refused rows."""
     paths = [file.known.path for file in files]
     refused, late = _of_files(inputs, "quarantine", paths), _of_files(inputs, "late_events", paths)
     place = [F.col("source_file").alias(PATH), F.col("source_row").alias(names.SOURCE_ROW)]
-    rows = rows.join(F.broadcast(known), names.SOURCE_FILE).drop(names.SOURCE_FILE)
+    rows = rows.join(F.broadcast(file_facts), names.SOURCE_FILE).drop(names.SOURCE_FILE)
     if refused is not None:
         places = refused.where("reason IN ('duplicate', 'future')").select(*place)
         rows = rows.join(places, [PATH, names.SOURCE_ROW], "left_anti")
@@ -104,5 +104,5 @@ def _marked(inputs: Inputs, rows: DataFrame, known: DataFrame, files: Sequence[R
 
 
 def _of_files(inputs: Inputs, table: str, paths: Sequence[str]) -> DataFrame | None:
-    """The rows of a table that may have come from these files."""
+    """Rows of a table that may come from these files."""
     return inputs.tables.rows(table, of_sources(inputs.tables.files(table), paths))

@@ -1,8 +1,10 @@
-"""The windows that there should be, as every kind of plan gives them.
+"""Expected windows in the form that every kind of plan returns.
 
-Columns of `results` and `in_flight`: key, the names in `bounds` (ms, or numbers), elements, last_event_ms, and the
-definition's partial aggregates. `late`: key, window_start_ms, window_end_ms, batch_id, should_be, is (how many events
-of it are, by the rule and by the table, in `late_events` and in no window). None: no row.
+results, in_flight: key, the bounds (ms or numbers), elements, last_event_ms, and the definition's partial aggregates
+late: key, window_start_ms, window_end_ms, batch_id, should_be and is (number of its events in `late_events` and in no
+      window, by the rule and by the table)
+
+None stands for no row.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedWindows:
-    """Which windows there should be; `unsure` are chains of sessions that cannot be compared (key and bounds)."""
+    """Expected windows of a pipeline. `unsure`: chains of sessions that cannot be compared (key and bounds)."""
 
     step: Step
     results: DataFrame | None
@@ -30,7 +32,7 @@ class ExpectedWindows:
 
 
 def meets_any(spans: Sequence[TimeRange], start: str, end: str, *, touching: bool = False) -> str:
-    """Whether a window, by SQL for its bounds, meets one of the spans (`touching`: or begins or ends where it does)."""
+    """SQL that tests if a window meets a span; with `touching`, also if they only touch. `start`, `end`: SQL in ms."""
     less = "<=" if touching else "<"
     met = (f"({start} {less} {span.to_ms} AND {end} {less.replace('<', '>')} {span.from_ms})" for span in spans)
     return f"({' OR '.join(met)})" if spans else "false"

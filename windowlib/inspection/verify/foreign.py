@@ -1,4 +1,4 @@
-"""Tables that another program has changed since the newest batch: they are compared as readers see them now."""
+"""Tables that another program has changed since the newest batch. They are compared in their current state."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ LOOKED_AT = ("results", "open_windows", "late_events", "quarantine")
 
 
 def foreign(tables: Tables, commit: Commit) -> dict[str, log.LogEntry]:
-    """By table, the newest commit by another program, since the batch, that changed rows or columns."""
-    found = {}
+    """The newest commit by another program that changed rows or columns since the batch, by table."""
+    newest_entries = {}
     for name in LOOKED_AT:
         pinned, newest = commit.versions.get(name), tables[name].version()
         if pinned is not None and newest is not None:
             for entry in changes_since(tables[name], pinned, newest):
                 if not is_ours(entry) and (entry.changes_data or entry.changes_columns):
-                    found[name] = entry
-    return found
+                    newest_entries[name] = entry
+    return newest_entries
 
 
 def as_compared(entries: dict[str, log.LogEntry], commit: Commit) -> dict[str, TableComparison]:
-    """Such commits as differences: the next run stops at each of them."""
+    """Reports such commits as differences, because the next run will refuse each of them."""
     return {
         f"the log of {name}": TableComparison(
             1,

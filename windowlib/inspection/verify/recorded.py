@@ -1,7 +1,8 @@
-"""What a pipeline's ledger and tables record of its past, as far as it decides which events are in which windows.
+"""Recorded past of a pipeline, as far as it decides the windows of events. It is read from the ledger and the tables.
 
-For each batch the watermark before it, and what was late then; for each rerun what it recomputed; for each file of the
-source the batch that read it, and the rerun that read it again after it had changed.
+- each batch: the watermark and the lateness bound before it
+- each rerun: the range that it recomputed
+- each source file: the batch that read it, and the rerun that read it again after a change
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from windowlib.reruns.source import KnownFile, known_files
 
 @dataclass(frozen=True, slots=True)
 class ReadFile:
-    """A file of the source that batch `batch_id` read; `corrected_by`: the rerun that read it again, changed, or 0.
+    """A source file that batch `batch_id` read. `corrected_by`: the rerun that read the changed file again, or 0.
 
-    `numbered`: whether rows of it are known by their numbers, which other columns may change.
+    `numbered`: tables name rows of it by number, and a change of the read columns may change the numbers.
     """
 
     known: KnownFile
@@ -47,7 +48,7 @@ class ReadFile:
 
 @dataclass(frozen=True, slots=True)
 class RecordedPast:
-    """The past of a pipeline, up to its newest batch. `read_twice`: files that two batches read."""
+    """Past of a pipeline up to its newest batch. `read_twice`: files that several batches read, with the batches."""
 
     past: Past
     files: Sequence[ReadFile]
@@ -55,7 +56,7 @@ class RecordedPast:
 
 
 def recorded(definition: Definition, tables: Tables, commit: Commit, cut: Cut) -> RecordedPast:
-    """The past as of a cut, which `commit` made."""
+    """The past as of a cut; `commit` is the commit of the cut."""
     batches = cut.batches
     reruns = _reruns(cut)
     past = Past(
@@ -68,61 +69,63 @@ def recorded(definition: Definition, tables: Tables, commit: Commit, cut: Cut) -
 
 
 def newest_windows(cut: Cut, length_ms: int) -> TimeRange:
-    """From so long before the watermark on, that of the newest batch before the end of the source was declared."""
-    known = [one.watermark_out_ms for one in cut.batches.values() if one.watermark_out_ms < MAX_WATERMARK]
-    return TimeRange(max(max(known, default=EVER.from_ms) - length_ms, EVER.from_ms), EVER.to_ms)
+    """Range from `length_ms` before the watermark on. Ignores batches after the declared end of the source."""
+    watermarks_ms = [run.watermark_out_ms for run in cut.batches.values() if run.watermark_out_ms < MAX_WATERMARK]
+    return TimeRange(max(max(watermarks_ms, default=EVER.from_ms) - length_ms, EVER.from_ms), EVER.to_ms)
 
 
 def _reruns(cut: Cut) -> list[PastRerun]:
-    """What each rerun recomputed, in the terms of the windows."""
-    asked = {number: batch.rerun for number, batch in cut.batches.items() if batch.rerun}
-    return [PastRerun(number, span, asked[number].late_only) for number, span in recomputed(cut).items()]
+    """Every rerun with the range of windows that it recomputed."""
+    reruns = {number: batch.rerun for number, batch in cut.batches.items() if batch.rerun}
+    return [PastRerun(number, span, reruns[number].late_only) for number, span in recomputed(cut).items()]
 
 
 def _files(
     definition: Definition, tables: Tables, commit: Commit, cut: Cut, reruns: Sequence[PastRerun]
 ) -> tuple[list[ReadFile], dict[str, list[int]]]:
-    """Every file that was read, once; and those that were read twice."""
+    """Every file that was read, listed once; and the batches of files that were read more than once."""
     read_by: dict[str, list[tuple[int, int]]] = {}
     for row in cut.rows(SOURCE_FILES.name, columns=["path", "sequence", "batch_id"]):
         read_by.setdefault(row["path"], []).append((row["sequence"], row["batch_id"]))
     planned = _planned(tables, definition.root) if any(not rerun.late_only for rerun in reruns) else {}
-    found, files = known_files(definition.source, definition.uses, tables, commit.versions), []
-    numbered = _numbered(cut) if any(known.otherwise for known in found) else set()
-    for known in found:
-        path = known.path
+    sources, files = known_files(definition.source, definition.uses, tables, commit.versions), []
+    numbered = _numbered(cut) if any(file.otherwise for file in sources) else set()
+    for file in sources:
+        path = file.path
         first_sequence, batch_id = min(read_by[path])
-        if known.then.sequence == first_sequence:
-            corrected = _is_corrected(known, *planned.get((batch_id, path), (known.then, None)))
-            corrected_by = _corrected_by(known, reruns) if corrected else 0
-            if cut.batches[batch_id].rerun is not None:  # which took it in the place of others
+        if file.then.sequence == first_sequence:
+            corrected = _is_corrected(file, *planned.get((batch_id, path), (file.then, None)))
+            corrected_by = _corrected_by(file, reruns) if corrected else 0
+            if cut.batches[batch_id].rerun is not None:  # a rerun read it in place of other files
                 corrected_by = max(corrected_by, batch_id)
-            files.append(ReadFile(known, batch_id, corrected_by, path in numbered))
+            files.append(ReadFile(file, batch_id, corrected_by, path in numbered))
     return files, {path: sorted(b for _, b in by) for path, by in read_by.items() if len(by) > 1}
 
 
 def _numbered(cut: Cut) -> set[str]:
-    """The files of which rows stay refused or late."""
+    """Files with rows that stay refused or late, which tables name by number."""
     late = {row["source_file"] for row in cut.rows("late_events", columns=["source_file"])}
     refused = cut.rows("quarantine", columns=["source_file", "reason"])
     return late | {row["source_file"] for row in refused if row["reason"] in BY_NUMBER}
 
 
-def _is_corrected(known: KnownFile, planned: SourceFile, terms: str | None) -> bool:
-    """Whether a file is not the one that its batch had planned to read, or was read otherwise since."""
-    return known.then != planned or bool(known.read_as and terms and not is_read_alike(known.read_as, terms))
+def _is_corrected(file: KnownFile, planned: SourceFile, terms: str | None) -> bool:
+    """Tests if a file was changed after its batch planned it, or was read under other terms since."""
+    return file.then != planned or bool(file.read_as and terms and not is_read_alike(file.read_as, terms))
 
 
-def _corrected_by(known: KnownFile, reruns: Sequence[PastRerun]) -> int:
-    """The last rerun that covers a file which is not the one that its batch had planned to read."""
-    events = known.events_then
+def _corrected_by(file: KnownFile, reruns: Sequence[PastRerun]) -> int:
+    """The last rerun that covers the events of a changed file; 0 without one."""
+    events = file.events_then
     covering = (r.batch_id for r in reruns if not r.late_only and (events is None or r.span.holds(events)))
     return max(covering, default=0)
 
 
 def _planned(tables: Tables, root: Path) -> dict[tuple[int, str], tuple[SourceFile, str | None]]:
-    """The files of each plan as they were when it was made, and its terms."""
+    """Files of each plan as they were when it was made, with its terms, by batch and path."""
     table, version = tables[LEDGER.name], Ledger(root, wall_clock_ms).state().version
     plans = newest_of_batches(table, version, {"plan"}, ("files", "terms"))["plan"]
-    files = ((number, SourceFile(**one), row["terms"]) for number, row in plans.items() for one in row["files"] or ())
+    files = (
+        (number, SourceFile(**fields), row["terms"]) for number, row in plans.items() for fields in row["files"] or ()
+    )
     return {(number, file.path): (file, terms) for number, file, terms in files}

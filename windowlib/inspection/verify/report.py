@@ -1,4 +1,4 @@
-"""The outcome of verifying a pipeline: what was compared, what differs, and what was not compared."""
+"""Outcome of a verification: compared rows, differences, and windows that were not compared."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ MISSING, UNEXPECTED, DIFFERENT = "missing", "unexpected", "different"
 
 @dataclass(frozen=True, slots=True)
 class VerifyFinding:
-    """One way in which a table is not as the source says.
+    """One difference between a table and the source.
 
-    `kind`: a row is missing, unexpected, or a value is different. `key`: the values of the key columns. `window`: the
-    row's bounds by name, times in ms. `column`: None where the whole row is missing or unexpected; then `expected`, or
-    `found`, has all of its values.
+    `kind`: the row is missing or unexpected, or a value is different. `key`: values of the key columns. `window`:
+    bounds of the row by name, times in ms. `column`: None if the whole row is missing or unexpected; then `expected` or
+    `found` holds all its values.
     """
 
     kind: str
@@ -33,10 +33,10 @@ class VerifyFinding:
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """A pipeline verified as of its newest batch.
+    """Verification of a pipeline as of its newest batch.
 
-    `compared`: how many rows there should be and how many there are, whichever is more, by table. `differing`: how many
-    rows differ, by table; `differences` are the first of them. `not_compared`: what was left out, in sentences.
+    `compared`: number of expected or found rows, whichever is greater, by table. `differing`: number of differing rows
+    by table; `differences`: the first of them. `not_compared`: windows and rows left out, in sentences.
     """
 
     pipeline: str
@@ -66,7 +66,7 @@ class VerifyReport:
 
 
 def verification(report: VerifyReport, at: datetime) -> Verification:
-    """Row about a report, for the table of verifications."""
+    """Row of a report for the table of verifications."""
     outcome: Outcome = "different" if report.differs else "equal"
     return Verification(
         at=at,

@@ -1,8 +1,8 @@
-"""Sessions as they should be.
+"""Expected sessions.
 
-1. *Parts*: events of one key and batch that touch are one interval in any case, so they are added up first.
-2. *Chains*: parts of a key that touch. A chain of one part that no rerun concerns is one session, or late: no history.
-3. The others are settled batch by batch (`windowlib.inspection.verify.settled`), part by part and not event by event.
+1. *Parts*: touching events of one key and batch always form one interval, so they are aggregated first.
+2. *Chains*: touching parts of a key. A chain of one part, unless a rerun covers it, is one session or late.
+3. All other chains are settled batch by batch (`windowlib.inspection.verify.settled`), by parts instead of events.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.events import BATCH, IS_LATE, LATE_IN, READMITTED_BY, CountedRows
 from windowlib.inspection.verify.expected import ExpectedWindows, meets_any
 from windowlib.inspection.verify.recorded import RecordedPast
+from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.inspection.verify.settled import LatenessBound, Past, SessionPart, settle
 from windowlib.model.assigners import DynamicSession, Session
 from windowlib.model.rerun import TimeRange
@@ -32,30 +32,30 @@ if TYPE_CHECKING:
     from windowlib.batches.inputs import Inputs
 
 START, END = "window_start_ms", "window_end_ms"
-RESULT, IN_FLIGHT, LATE, IN_WINDOW = "result", "in_flight", "late", "in_window"  # what a settled row says
+RESULT, IN_FLIGHT, LATE, IN_WINDOW = "result", "in_flight", "late", "in_window"  # state of a settled row
 OF_PART = ("_batch", "_late_in", "_readmitted_by")
 PARTS = "array<struct<batch:bigint,readmitted_by:bigint,start:bigint,end:bigint>>"
-SAID = "array<struct<batch:bigint,readmitted_by:bigint,start:bigint,said:string,first:bigint,last:bigint>>"
+STATES = "array<struct<batch:bigint,readmitted_by:bigint,start:bigint,state:string,first:bigint,last:bigint>>"
 
 
 @dataclass(frozen=True, slots=True)
 class SessionChains:
-    """Events of a key that touch: added up as far as one batch read them (`parts`), and those together (`chains`)."""
+    """Touching events of each key, aggregated per batch (`parts`), and touching parts (`chains`)."""
 
     step: Step
     parts: DataFrame
     chains: DataFrame
 
 
-def chained(inputs: Inputs, given: CountedRows) -> SessionChains:
-    """The parts and chains of what was counted."""
-    parts = parts_of(inputs, given)
-    return SessionChains(given.step, parts, chains_of(inputs, parts, given.step))
+def chained(inputs: Inputs, counted: CountedRows) -> SessionChains:
+    """The parts and chains of the counted rows."""
+    parts = parts_of(inputs, counted)
+    return SessionChains(counted.step, parts, chains_of(inputs, parts, counted.step))
 
 
-def parts_of(inputs: Inputs, given: CountedRows) -> DataFrame:
-    """Key, window_start_ms, window_end_ms, _batch, _late_in, _readmitted_by, partials, _listed: one row per part."""
-    step, time = given.step, F.col(names.TIMESTAMP_MS)
+def parts_of(inputs: Inputs, counted: CountedRows) -> DataFrame:
+    """Aggregates rows to parts: key, START, END, _batch, _late_in, _readmitted_by, partials, _listed."""
+    step, time = counted.step, F.col(names.TIMESTAMP_MS)
     match step.assigner:
         case Session(gap_ms=gap_ms):
             bucket, gap = aligned_start_ms(time, gap_ms), F.lit(gap_ms)
@@ -66,7 +66,7 @@ def parts_of(inputs: Inputs, given: CountedRows) -> DataFrame:
     listed = F.sum(F.expr(f"if({IS_LATE}, 1L, 0L)")).alias("_listed")
     bounds = [F.min(time).alias(START), (F.max(time) + gap).alias(END)]
     of_part = [F.col(name).alias(alias) for name, alias in zip((BATCH, LATE_IN, READMITTED_BY), OF_PART, strict=True)]
-    slices = given.rows.groupBy(*step.key_columns, *of_part, bucket.alias("_bucket"))
+    slices = counted.rows.groupBy(*step.key_columns, *of_part, bucket.alias("_bucket"))
     joined = step.dialect.with_islands(slices.agg(*bounds, *step.partials(), listed), [*step.keys, *OF_PART])
     whole = [F.min(START).alias(START), F.max(END).alias(END), F.sum("_listed").alias("_listed")]
     parts = joined.groupBy(*step.key_columns, *OF_PART, "_island").agg(*whole, *step.merges()).drop("_island")
@@ -74,7 +74,7 @@ def parts_of(inputs: Inputs, given: CountedRows) -> DataFrame:
 
 
 def chains_of(inputs: Inputs, parts: DataFrame, step: Step) -> DataFrame:
-    """Parts that touch, added up: also CHAIN_START_MS, CHAIN_END_MS, _parts (how many), and the last one's batch."""
+    """Aggregates touching parts, with CHAIN_START_MS, CHAIN_END_MS, _parts (their number), and maxima of OF_PART."""
     chained = step.dialect.with_islands(parts, step.keys).groupBy(*step.key_columns, "_island")
     whole = {
         CHAIN_START_MS: F.min(START),
@@ -88,52 +88,52 @@ def chains_of(inputs: Inputs, parts: DataFrame, step: Step) -> DataFrame:
 
 
 def expected(
-    inputs: Inputs, found: SessionChains, recorded: RecordedPast, asked: VerifyRequest, unsure: Sequence[TimeRange]
+    inputs: Inputs, chained: SessionChains, recorded: RecordedPast, request: VerifyRequest, unsure: Sequence[TimeRange]
 ) -> ExpectedWindows:
-    """The sessions that meet what is asked for, but for those of chains that touch an `unsure` span."""
-    step, chains, past = found.step, found.chains, recorded.past
+    """The sessions that meet the requested range, without those of chains that touch an `unsure` span."""
+    step, chains, past = chained.step, chained.chains, recorded.past
     spans = [rerun.span for rerun in past.reruns if not rerun.late_only]
     bounds = CHAIN_START_MS, CHAIN_END_MS
     is_unsure = meets_any(unsure, *bounds, touching=True)
     settling = f"(_parts > 1 OR _readmitted_by > 0 OR {meets_any(spans, *bounds)})"
-    sure = chains.where(f"NOT {is_unsure}").where(asked.meets(*bounds))
+    sure = chains.where(f"NOT {is_unsure}").where(request.meets(*bounds))
     simple = _simple(sure.where(f"NOT {settling}"), step, past.now)
-    history = _settled(sure.where(settling), found.parts, step, past)
+    history = _settled(sure.where(settling), chained.parts, step, past)
     all_rows = step.dialect.union([simple, history])
-    chosen = all_rows.where(asked.meets(START, END))
+    chosen = all_rows.where(request.meets(START, END))
     keys = [*map(quoted, step.keys)]
-    windows = chosen.where(f"_said IN ('{RESULT}', '{IN_FLIGHT}')")
-    summed = windows.groupBy(*keys, "_said", START, END).agg(*step.merges())
-    late = chosen.where(f"_said IN ('{LATE}', '{IN_WINDOW}')").selectExpr(
-        *keys, START, END, "_batch AS batch_id", f"if(_said = '{LATE}', elements, 0) AS should_be", "_listed AS is"
+    windows = chosen.where(f"_state IN ('{RESULT}', '{IN_FLIGHT}')")
+    summed = windows.groupBy(*keys, "_state", START, END).agg(*step.merges())
+    late = chosen.where(f"_state IN ('{LATE}', '{IN_WINDOW}')").selectExpr(
+        *keys, START, END, "_batch AS batch_id", f"if(_state = '{LATE}', elements, 0) AS should_be", "_listed AS is"
     )
     summed = inputs.staged.write_and_read(summed, inputs.staged.unused("sessions"))
     return ExpectedWindows(
         step,
-        summed.where(f"_said = '{RESULT}'"),
-        summed.where(f"_said = '{IN_FLIGHT}'"),
+        summed.where(f"_state = '{RESULT}'"),
+        summed.where(f"_state = '{IN_FLIGHT}'"),
         late,
         chains.where(is_unsure).select(*keys, *bounds) if unsure else None,
     )
 
 
 def _simple(chains: DataFrame, step: Step, now: LatenessBound) -> DataFrame:
-    """What became of chains of one part."""
-    known = step.dialect.with_values(chains, {"_watermark": now.watermark_ms, "_late_out": now.late_up_to_ms})
-    says = (
+    """States of chains of one part."""
+    bounded = step.dialect.with_values(chains, {"_watermark": now.watermark_ms, "_late_out": now.late_up_to_ms})
+    states = (
         f"filter(array(if({CHAIN_END_MS} - 1 <= _late_in, '{LATE}', '{IN_WINDOW}'),"
         f" if({CHAIN_END_MS} - 1 > _late_in AND {CHAIN_END_MS} - 1 <= _watermark, '{RESULT}', ''),"
         f" if({CHAIN_END_MS} - 1 > _late_in AND {CHAIN_END_MS} - 1 > _late_out, '{IN_FLIGHT}', '')), x -> x != '')"
     )
-    each = known.selectExpr("*", f"explode({says}) AS _said")
+    each = bounded.selectExpr("*", f"explode({states}) AS _state")
     return each.selectExpr(
         *map(quoted, step.keys), f"{CHAIN_START_MS} AS {START}", f"{CHAIN_END_MS} AS {END}",
-        "_said", "_batch", "_listed", *step.partial_names,
+        "_state", "_batch", "_listed", *step.partial_names,
     )  # fmt: skip
 
 
 def _settled(chains: DataFrame, parts: DataFrame, step: Step, past: Past) -> DataFrame:
-    """What became of the parts of other chains: a row for each part and session that has it, and one for each part."""
+    """States of the parts of other chains: a row for each part and session that holds it, and a row for each part."""
     from pyspark.sql.types import StructField, StructType
 
     named = chains.select(*step.other_key_columns, CHAIN_START_MS, CHAIN_END_MS)
@@ -145,58 +145,58 @@ def _settled(chains: DataFrame, parts: DataFrame, step: Step, past: Past) -> Dat
     members = F.expr(f"collect_list({member})").cast(PARTS).alias("_members")
     gathered = of_chain.groupBy(*step.key_columns, CHAIN_START_MS).agg(members)
     own = [gathered.schema[key] for key in step.keys]
-    said_type = parts.sparkSession.createDataFrame([], f"said {SAID}").schema["said"].dataType
-    made = StructType([*own, StructField("_all", said_type)])
-    settled = gathered.mapInArrow(SettleChains(tuple(step.keys), past), made)
-    each = settled.select(*step.other_key_columns, F.explode("_all").alias("_one"))
-    same = (F.col("_batch") == F.col("_one.batch")) & (F.col("_readmitted_by") == F.col("_one.readmitted_by"))
-    same = same & (F.col(START) == F.col("_one.start"))
+    states_type = parts.sparkSession.createDataFrame([], f"states {STATES}").schema["states"].dataType
+    schema = StructType([*own, StructField("_all", states_type)])
+    settled = gathered.mapInArrow(SettleChains(tuple(step.keys), past), schema)
+    each = settled.select(*step.other_key_columns, F.explode("_all").alias("_settled"))
+    same = (F.col("_batch") == F.col("_settled.batch")) & (F.col("_readmitted_by") == F.col("_settled.readmitted_by"))
+    same = same & (F.col(START) == F.col("_settled.start"))
     return parts.join(each, step.with_same_key(same)).selectExpr(
-        *map(quoted, step.keys), f"_one.first AS {START}", f"_one.last AS {END}", "_one.said AS _said",
+        *map(quoted, step.keys), f"_settled.first AS {START}", f"_settled.last AS {END}", "_settled.state AS _state",
         "_batch", "_listed", *step.partial_names,
     )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class SettleChains:
-    """Settles one chain per row: the keys and _members in, the keys and _all out."""
+    """Settles one chain per row: takes the keys and _members, returns the keys and _all."""
 
     keys: tuple[str, ...]
     past: Past
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            found = [self._said(members) for members in batch.column("_members").to_pylist()]
+            settled = [self._states(members) for members in batch.column("_members").to_pylist()]
             kept = [batch.column(key) for key in self.keys]
-            yield pa.RecordBatch.from_arrays([*kept, pa.array(found, type=_SAID)], names=[*self.keys, "_all"])
+            yield pa.RecordBatch.from_arrays([*kept, pa.array(settled, type=_STATES)], names=[*self.keys, "_all"])
 
-    def _said(self, members: Sequence[dict[str, int]]) -> list[dict[str, Any]]:
+    def _states(self, members: Sequence[dict[str, int]]) -> list[dict[str, Any]]:
         parts = [SessionPart(m["batch"], m["readmitted_by"], m["start"], m["end"]) for m in members]
-        found = settle(parts, self.past)
-        said: list[tuple[int, str, int, int]] = []
-        for name, sessions in ((RESULT, found.results), (IN_FLIGHT, found.in_flight)):
-            said += [(n, name, *window) for window, numbers in sessions.items() for n in numbers]
-        said += [(n, LATE if n in found.late else IN_WINDOW, *part.window) for n, part in enumerate(parts)]
+        settled = settle(parts, self.past)
+        states: list[tuple[int, str, int, int]] = []
+        for name, sessions in ((RESULT, settled.results), (IN_FLIGHT, settled.in_flight)):
+            states += [(n, name, *window) for window, numbers in sessions.items() for n in numbers]
+        states += [(n, LATE if n in settled.late else IN_WINDOW, *part.window) for n, part in enumerate(parts)]
         return [
             {
                 "batch": parts[n].batch_id,
                 "readmitted_by": parts[n].readmitted_by,
                 "start": parts[n].start_ms,
-                "said": name,
+                "state": name,
                 "first": first,
                 "last": last,
             }
-            for n, name, first, last in said
+            for n, name, first, last in states
         ]
 
 
-_SAID = pa.list_(
+_STATES = pa.list_(
     pa.struct(
         [
             ("batch", pa.int64()),
             ("readmitted_by", pa.int64()),
             ("start", pa.int64()),
-            ("said", pa.string()),
+            ("state", pa.string()),
             ("first", pa.int64()),
             ("last", pa.int64()),
         ]

@@ -1,10 +1,11 @@
-"""What became of sessions that touch one another and came in several batches: the rule, in plain Python.
+"""Rule for touching sessions that came in several batches, in plain Python.
 
-A batch is a set. Its sessions and those in flight are joined where they touch; what is then late against the watermark
-at the batch's start is dropped whole. A session in flight is published once the watermark has reached its last
-millisecond, in the place of the published ones that went into it, and forgotten at its cleanup time: what comes later
-does not join it. A rerun joins all that touches, published and late ones too, and begins again with what meets its
-range.
+- A batch is a set. Its sessions merge with touching sessions in flight. A merged session that is late against the
+  watermark at the batch's start is dropped whole.
+- A session in flight is published once the watermark has reached its last millisecond. It replaces the published
+  sessions that merged into it. At its cleanup time it is retired, and later events do not join it.
+- A rerun merges all touching sessions, including published and late ones. It recomputes the chains that meet its
+  range.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from windowlib.model.windows import TimeWindow, cover, touches
 
 
 class SessionPart(NamedTuple):
-    """Events of one key and batch that touch: `[start_ms, end_ms)`. `readmitted_by`: a rerun that names them, or 0."""
+    """Touching events of one key and batch: `[start_ms, end_ms)`. `readmitted_by`: their recorded rerun, or 0."""
 
     batch_id: int
     readmitted_by: int
@@ -33,7 +34,7 @@ class SessionPart(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PastRerun:
-    """A rerun that was published: of the windows that meet `span`, or of late events alone."""
+    """A published rerun of the windows that meet `span`, or of late events only."""
 
     batch_id: int
     span: TimeRange
@@ -41,7 +42,7 @@ class PastRerun:
 
 
 class LatenessBound(NamedTuple):
-    """A watermark, and the greatest max_timestamp_ms of a window that is late then."""
+    """A watermark, and the greatest max_timestamp_ms of a window that is late at that watermark."""
 
     watermark_ms: int
     late_up_to_ms: int
@@ -49,19 +50,19 @@ class LatenessBound(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What decides about sessions: time before each batch (reruns too), after the newest one, and the reruns."""
+    """Lateness bounds before each batch (including reruns) and after the newest one, and the reruns."""
 
     before: Mapping[int, LatenessBound]
     now: LatenessBound
     reruns: Sequence[PastRerun] = ()
 
 
-Parts = frozenset[int]  # their numbers
+Parts = frozenset[int]  # numbers of parts
 
 
 @dataclass(frozen=True, slots=True)
 class SettledSessions:
-    """The sessions of some parts: published, in flight, each with the numbers of its parts; and the parts in none."""
+    """Published sessions and sessions in flight, each with the numbers of its parts; and the numbers of late parts."""
 
     results: Mapping[TimeWindow, Parts]
     in_flight: Mapping[TimeWindow, Parts]
@@ -70,7 +71,7 @@ class SettledSessions:
 
 @dataclass(frozen=True, slots=True)
 class _Session:
-    """A session in flight. `published` are the results in whose place its next firing comes."""
+    """A session in flight. `published`: the results that its next firing replaces."""
 
     window: TimeWindow
     parts: Parts
@@ -79,7 +80,7 @@ class _Session:
 
 
 def settle(parts: Sequence[SessionPart], past: Past) -> SettledSessions:
-    """What became of the parts of one key.
+    """Settles the parts of one key.
 
     >>> parts = [SessionPart(1, 0, 0, 10), SessionPart(2, 0, 5, 20), SessionPart(3, 0, 12, 22)]
     >>> bounds = {1: LatenessBound(-1, -1), 2: LatenessBound(5, 5), 3: LatenessBound(30, 30)}
@@ -105,7 +106,7 @@ def settle(parts: Sequence[SessionPart], past: Past) -> SettledSessions:
 
 
 class _Key:
-    """One key while batches go by."""
+    """State of one key from batch to batch."""
 
     def __init__(self, parts: Sequence[SessionPart]) -> None:
         self.all_parts = parts
@@ -114,7 +115,7 @@ class _Key:
         self.late: set[int] = set()
 
     def move(self, now: LatenessBound) -> None:
-        """Time moves: what it has reached is published, what is past its cleanup time is out of flight."""
+        """Advances time: publishes sessions that have ended, and retires those past their cleanup time."""
         kept = []
         for session in self.in_flight:
             if session.due and session.window.max_timestamp_ms <= now.watermark_ms:
@@ -126,7 +127,7 @@ class _Key:
         self.in_flight = kept
 
     def batch(self, numbers: Iterable[int], now: LatenessBound) -> None:
-        """A batch brings parts."""
+        """Adds the parts of a batch."""
         new = [_Session(self.all_parts[n].window, frozenset([n])) for n in numbers]
         joined = [_merged(together) for together in _chains([*self.in_flight, *new])]
         self.in_flight = []
@@ -137,22 +138,22 @@ class _Key:
                 self.in_flight.append(session)
 
     def rerun(self, rerun: PastRerun, now: LatenessBound) -> None:
-        """A rerun begins again with the chains that it concerns."""
+        """Recomputes the chains that a rerun covers."""
         own = [n for n, part in enumerate(self.all_parts) if part.batch_id <= rerun.batch_id]
         chosen = {n for n in self.late if self.all_parts[n].readmitted_by == rerun.batch_id}
         if rerun.late_only:
             own = [n for n in own if n not in self.late or n in chosen]
-        known = [
-            *(_Session(window, frozenset()) for window in (*self.retired, *(one.window for one in self.in_flight))),
+        sessions = [
+            *(_Session(window, frozenset()) for window in (*self.retired, *(old.window for old in self.in_flight))),
             *(_Session(self.all_parts[n].window, frozenset([n])) for n in own),
         ]
-        for chain in _chains(known):
+        for chain in _chains(sessions):
             whole = _merged(chain)
             if not (whole.parts & chosen if rerun.late_only else rerun.span.meets(whole.window)):
                 continue
             inside = TimeRange(*whole.window)
             self.retired = {w: held for w, held in self.retired.items() if not inside.meets(w)}
-            self.in_flight = [one for one in self.in_flight if not inside.meets(one.window)]
+            self.in_flight = [session for session in self.in_flight if not inside.meets(session.window)]
             self.late -= whole.parts
             fresh = [_Session(self.all_parts[n].window, frozenset([n])) for n in sorted(whole.parts)]
             self.in_flight += [_merged(together) for together in _chains(fresh)]
@@ -160,10 +161,10 @@ class _Key:
 
 
 def _chains(sessions: Iterable[_Session]) -> list[list[_Session]]:
-    """The sessions grouped so that what touches, directly or by others, is in one group."""
+    """Groups sessions into chains: sessions that touch directly or through others are in one group."""
     chains: list[list[_Session]] = []
     reached: TimeWindow | None = None
-    for session in sorted(sessions, key=lambda one: one.window):
+    for session in sorted(sessions, key=lambda session: session.window):
         if reached is not None and touches(reached, session.window):
             chains[-1].append(session)
             reached = cover(reached, session.window)
@@ -174,7 +175,7 @@ def _chains(sessions: Iterable[_Session]) -> list[list[_Session]]:
 
 
 def _merged(together: Sequence[_Session]) -> _Session:
-    """One session of several that touch; one alone stays as it is."""
+    """Merges touching sessions into one; a single session stays unchanged."""
     if len(together) == 1:
         return together[0]
     window, parts, published = together[0].window, frozenset[int](), dict[TimeWindow, Parts]()

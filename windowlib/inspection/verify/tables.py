@@ -1,4 +1,4 @@
-"""What a pipeline's tables show, in the form in which windows are compared: bounds in ms, aggregates finished."""
+"""Windows in a pipeline's tables, in comparable form: bounds in ms, finished aggregates."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from windowlib.batches.inputs import Inputs
 from windowlib.contract.result_tables import UNCOMPARED
 from windowlib.contract.state_tables import PARTIAL_NAMES
 from windowlib.delta.statistics import overlapping_ms
-from windowlib.inspection.verify.asked import VerifyRequest
 from windowlib.inspection.verify.compared import TableShape
 from windowlib.inspection.verify.expected import ExpectedWindows, meets_any
+from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.model.rerun import TimeRange
 from windowlib.plans.functions import F, quoted
 from windowlib.plans.reruns import in_chains
@@ -25,7 +25,7 @@ OF_RESULTS = {START: "unix_millis(window_start)", END: "unix_millis(window_end)"
 
 
 def shape_of(table: str, step: Step, *, by_time: bool) -> TableShape:
-    """How the rows of a table are compared."""
+    """Shape of a table in the comparison."""
     exact = step.aggregates.exact
     if table == "results":
         values = [name for name in step.value_names if name not in UNCOMPARED]
@@ -34,32 +34,32 @@ def shape_of(table: str, step: Step, *, by_time: bool) -> TableShape:
     return TableShape(table, step.keys, (START, END) if by_time else ("slice_index",), values, exact)
 
 
-def results(inputs: Inputs, step: Step, asked: VerifyRequest) -> DataFrame | None:
-    """The rows of `results` that are asked for."""
-    files = inputs.tables.files_in("results", asked.span) if asked.span else None
+def results(inputs: Inputs, step: Step, request: VerifyRequest) -> DataFrame | None:
+    """The requested rows of `results`."""
+    files = inputs.tables.files_in("results", request.span) if request.span else None
     rows = inputs.tables.rows("results", files)
     if rows is None:
         return None
     shape = shape_of("results", step, by_time=inputs.definition.plan.windows_end)
     columns = [f"{OF_RESULTS.get(name, quoted(name))} AS {quoted(name)}" for name in (*shape.identity, *shape.values)]
-    return asked.sampled(rows.selectExpr(*columns), step.keys)
+    return request.sampled(rows.selectExpr(*columns), step.keys)
 
 
-def in_flight(inputs: Inputs, step: Step, asked: VerifyRequest) -> DataFrame | None:
-    """The rows of `open_windows` that are asked for; of aligned windows START and END are those of the slice."""
+def in_flight(inputs: Inputs, step: Step, request: VerifyRequest) -> DataFrame | None:
+    """The requested rows of `open_windows`. For aligned windows, START and END are the bounds of the slice."""
     by_time, bounds = inputs.definition.plan.windows_end, inputs.definition.plan.bounds
     files = inputs.tables.files("open_windows")
-    rows = inputs.tables.rows("open_windows", overlapping_ms(files, bounds, asked.span) if asked.span else files)
+    rows = inputs.tables.rows("open_windows", overlapping_ms(files, bounds, request.span) if request.span else files)
     if rows is None:
         return None
     if by_time and bounds != (START, END):
         own = [f"{quoted(theirs)} AS {ours}" for theirs, ours in zip(bounds, (START, END), strict=True)]
         rows = rows.selectExpr(*map(quoted, [*step.keys, *step.partial_names]), *own)
-    return asked.sampled(finished(rows, shape_of("open_windows", step, by_time=by_time), step), step.keys)
+    return request.sampled(finished(rows, shape_of("open_windows", step, by_time=by_time), step), step.keys)
 
 
 def finished(rows: DataFrame, shape: TableShape, step: Step, *, whole: bool = False) -> DataFrame:
-    """Rows of partial aggregates as they are compared; `whole`: added columns have their values in all of them."""
+    """Finishes the partial aggregates of rows. `whole`: added columns get their values in all rows."""
     sql = step.values(whole=whole)
     return rows.selectExpr(
         *(f"{sql.get(name, quoted(name))} AS {quoted(name)}" for name in (*shape.identity, *shape.values))
@@ -67,24 +67,24 @@ def finished(rows: DataFrame, shape: TableShape, step: Step, *, whole: bool = Fa
 
 
 def chosen(
-    rows: DataFrame | None, asked: VerifyRequest, expected: ExpectedWindows, unsure: Sequence[TimeRange]
+    rows: DataFrame | None, request: VerifyRequest, expected: ExpectedWindows, unsure: Sequence[TimeRange]
 ) -> DataFrame | None:
-    """The rows that meet the range that is asked for, without those that cannot be compared."""
+    """The rows that meet the requested range, without those that cannot be compared."""
     if rows is None or START not in rows.columns:
         return rows
     step = expected.step
-    found = rows.where(asked.meets(START, END))
-    found = found.where(f"NOT {meets_any(unsure, START, END, touching=step.assigner.merges)}")
+    rows = rows.where(request.meets(START, END))
+    rows = rows.where(f"NOT {meets_any(unsure, START, END, touching=step.assigner.merges)}")
     if expected.unsure is not None:
-        found = in_chains(found, expected.unsure, step, START, END, inside=False)
-    return found
+        rows = in_chains(rows, expected.unsure, step, START, END, inside=False)
+    return rows
 
 
-def span_of(frames: Sequence[DataFrame | None], asked: TimeRange) -> TimeRange:
-    """From the first start to the last end of windows that meet a range; the range itself without any."""
-    first, last = asked.from_ms, asked.to_ms
+def span_of(frames: Sequence[DataFrame | None], request: TimeRange) -> TimeRange:
+    """Range from the first start to the last end of these windows and the request; the request if there are none."""
+    first, last = request.from_ms, request.to_ms
     for rows in frames:
-        found = None if rows is None else rows.agg(F.min(START), F.max(END)).first()
-        if found is not None and found[0] is not None:
-            first, last = min(first, found[0]), max(last, found[1])
+        bounds = None if rows is None else rows.agg(F.min(START), F.max(END)).first()
+        if bounds is not None and bounds[0] is not None:
+            first, last = min(first, bounds[0]), max(last, bounds[1])
     return TimeRange(first, last)

@@ -1,6 +1,4 @@
-"""Which columns a result lacks, because they were added to its pipeline after events of its window had come; and which
-the tables lack, because the definition was edited.
-"""
+"""Columns missing from a result because they were added later, or from the tables because the definition was edited."""
 
 from __future__ import annotations
 
@@ -16,21 +14,21 @@ from windowlib.publication.key import CannotLook
 
 
 def check_key_columns(definition: Definition, commit: Commit | None) -> None:
-    """Raises `CannotLook` where the tables of the newest batch have another key than the definition, by an edit."""
+    """Raises `CannotLook` if the definition was edited and its key is not the key of the tables."""
     if commit is None or continues(definition, commit.stored, commit.fingerprint):
         return
     if {*definition.source.key} != {*commit.stored["key"]}:
         raise CannotLook(
             f"{definition.file} was changed since batch {commit.batch_id}, and its columns are not those of the tables:"
-            f" {edited(definition, commit)}. Undo the change, or have the tables built again under the new definition:"
+            f" {edited(definition, commit)}. Undo the change, or build the tables again under the new definition:"
             f" `{migrate_command(definition.file)}`"
         )
 
 
 def not_filled(definition: Definition, commit: Commit | None, published: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Why columns of a published window are null that would not be, had they been there from the start.
+    """Sentences about columns of a published window that are null because they were added later.
 
-    `commit` is the newest, which knows which columns were added, and when.
+    `commit`: the newest commit, which records the added columns and their batches.
     """
     if commit is None or not published:
         return
@@ -40,6 +38,8 @@ def not_filled(definition: Definition, commit: Commit | None, published: Sequenc
     for name in definition.outputs:
         if name in added and f", {name}, " not in filled:
             since = added[name]
-            which = f"a window whose events all came from batch {since} on has it" if since else "later results have it"
-            yield f"{name} is null: it was added with batch {stored[ADDED][name]}; {which}, and a rerun fills it"
+            holders = (
+                f"windows whose events all came from batch {since} on have it" if since else "later results have it"
+            )
+            yield f"{name} is null: it was added with batch {stored[ADDED][name]}; {holders}, and a rerun fills it"
     yield from columns_to_add(definition, commit)

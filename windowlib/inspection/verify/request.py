@@ -1,7 +1,7 @@
-"""Which windows are verified: those that meet a range of time, of all keys or of a sample of them.
+"""Request of a verification: windows that meet a time range, of all keys or of a sample of keys.
 
-A key is in the sample if ``crc32(seed | key) mod 1,000,000 < share * 1,000,000``: for the same seed the same keys, in
-the source and in the tables, on every machine.
+A key is in the sample if ``crc32(seed | key) mod 1,000,000 < share * 1,000,000``. The same seed selects the same keys,
+in the source and in the tables, on every machine.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class VerifyRequest:
-    """The windows that meet `span` (None: all there ever were), of the share `sample` of keys, 0 < sample <= 1.
+    """Windows that meet `span` (None: all windows), for a share `sample` of the keys, 0 < sample <= 1.
 
     >>> VerifyRequest(sample=1.5)
     Traceback (most recent call last):
@@ -41,15 +41,15 @@ class VerifyRequest:
         if not 0 < self.sample <= 1:
             raise InvalidSpec(f"need a sample > 0 and <= 1, such as 0.01 for one key in a hundred, got {self.sample}")
         if not -MOST <= self.seed <= MOST:
-            raise InvalidSpec(f"need a seed of at most {MOST}, as its outcome is kept in 64 bits, got {self.seed}")
+            raise InvalidSpec(f"need a seed of at most {MOST}, because it is stored in 64 bits, got {self.seed}")
 
     def sampled(self, rows: DataFrame, keys: Sequence[str]) -> DataFrame:
-        """The rows whose key is in the sample; without key columns all of them."""
+        """The rows with a key in the sample; all rows without key columns."""
         if self.sample == 1 or not keys:
             return rows
         text = F.concat_ws("|", F.lit(str(self.seed)), *(F.col(quoted(key)).cast("string") for key in keys))
         return rows.where(F.crc32(text.cast("binary")) % PARTS < round(self.sample * PARTS))
 
     def meets(self, start: str, end: str) -> str:
-        """Whether a window, by SQL for its bounds in ms, meets the range; as SQL."""
+        """SQL that tests if a window meets the range; `start` and `end` are SQL for its bounds in ms."""
         return "true" if self.span is None else f"({start} < {self.span.to_ms} AND {end} > {self.span.from_ms})"
