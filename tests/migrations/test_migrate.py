@@ -171,7 +171,7 @@ def test_what_is_looked_up_is_true_on_both_sides(spark: SparkSession, folder: Pa
     with pytest.raises(CannotLook, match="batch 5 has built a part of the tables that batch 6, a migration, published"):
         cut(new, 5)
     with pytest.raises(
-        CannotUndo, match=r"batch 6 lies between, a migration .* `\S*windowlib migrate PIPELINE.toml --undo --reason"
+        CannotUndo, match=r"batch 6 is a migration .* `\S*windowlib migrate PIPELINE.toml --undo --reason"
     ):
         rollback(new, 3, "ann", "why", clock)
     with pytest.raises(MigrationRefused, match="the migration of batch 6 can still be undone"):
@@ -419,7 +419,7 @@ def test_finished_it_is_kept_and_unbegun_it_is_gone(spark: SparkSession, folder:
     )
     assert maintain(one_batch, "ann", days_later).kept_from == 3  # what --undo goes back to
     assert finish(new, ASKED) == 4
-    with pytest.raises(CannotUndo, match="a rollback does not go across it") as kept:
+    with pytest.raises(CannotUndo, match="a rollback cannot cross it") as kept:
         rollback(new, 3, "ann", "why", clock)
     assert "--undo" not in str(kept.value)
     assert "--to-batch" not in str(kept.value)  # it is the newest batch
