@@ -19,7 +19,7 @@ from airflow.sdk import DAG, CronDataIntervalTimetable
 from windowlib.airflow import operators, pipelines
 from windowlib.airflow.commands import advance_command, of_pipeline
 from windowlib.airflow.dag_docs import broken_page, page, together_page
-from windowlib.airflow.decide import followed
+from windowlib.airflow.decide import add_decision_tasks
 from windowlib.definition.definition import Definition
 
 
@@ -35,7 +35,7 @@ def pipeline_dag(one: Definition) -> DAG:
         )
         report = operators.BuildReport(task_id="report", command=of_pipeline("report", one.file), root=one.root)
         plan >> advance
-        followed(one, advance, report)
+        add_decision_tasks(one, advance, report)
     return dag
 
 
@@ -61,7 +61,7 @@ def together_dag(name: str, members: Sequence[Definition]) -> DAG:
                 task_id=f"report_{one.name}", command=command, root=one.root, **pipelines.retries(one.airflow)
             )
             together >> advance
-            followed(one, advance, report, f"_{one.name}")
+            add_decision_tasks(one, advance, report, f"_{one.name}")
     return dag
 
 
