@@ -219,10 +219,8 @@ class Apply(LineageTask, PipelineJob):
         """Sends the event of the results' asset, also for batches of an earlier try that was killed."""
         from windowlib.definition.definition import load_definition
 
-        definition, batches = (
-            load_definition(Path(file)),
-            [record for record in records if "done_already" not in record],
-        )
+        definition = load_definition(Path(file))
+        batches = [record for record in records if "done_already" not in record]
         if not batches and is_retry(context):
             batches = done_since(definition, preview_id, context["dag_run"].start_date)
         if not batches:

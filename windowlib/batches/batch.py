@@ -77,5 +77,5 @@ def _computed(
         ),
     }
     changes = joined([added.changes(inputs), windows.changes, rejected, replaced, records])
-    batch_figures = figures.of_batch(inputs, step, full_intake, windows, changes, moved.candidate_ms)
+    batch_figures = figures.batch_figures(inputs, step, full_intake, windows, changes, moved.candidate_ms)
     return ComputedBatch(changes, moved.applied_ms, batch_figures)

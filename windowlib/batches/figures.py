@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windowlib.batches.inputs import Inputs
-from windowlib.batches.late_figures import of_late_rows
+from windowlib.batches.late_figures import late_event_figures
 from windowlib.batches.pinned import Pinned
 from windowlib.batches.reading import admission_of
-from windowlib.batches.result_figures import ResultRows, in_ms, of_result_rows, rows_of, surplus
-from windowlib.batches.state_figures import of_state
+from windowlib.batches.result_figures import ResultRows, in_ms, result_row_figures, rows_of, surplus
+from windowlib.batches.state_figures import state_row_figures
 from windowlib.batches.touching import KeySample, fired, in_flight, touching
 from windowlib.batches.windows_job import Windows
 from windowlib.contract.change import ADDED, REMOVED
@@ -32,7 +32,7 @@ from windowlib.source.intake import BatchIntake
 COMPARED_IDS = 1_000_000
 
 
-def of_batch(
+def batch_figures(
     inputs: Inputs,
     step: Step,
     batch_intake: BatchIntake,
@@ -47,25 +47,25 @@ def of_batch(
     return {
         "batch_id": inputs.plan.batch_id,
         "plan_time_ms": inputs.plan.plan_time_ms,
-        **of_rows_read(inputs, batch_intake, changes),
+        **row_figures(inputs, batch_intake, changes),
         "rows_late": counted.get("elements_dropped", 0),
         "late_rows_written": rows_added(changes, "late_events"),
-        **of_late_rows(inputs, step, changes),
+        **late_event_figures(inputs, step, changes),
         "ids_repeated": ids_repeated(inputs, changes),
         "events_in_state_before": counted.get("elements_before", 0),
         "events_in_state_after": counted.get("elements_kept", 0),
         "events_retired": counted.get("elements_retired", 0),
-        **of_state(inputs, step, batch_intake, windows.reached, changes),
+        **state_row_figures(inputs, step, batch_intake, windows.reached, changes),
         "events_due": counted.get("events_due"),
         "events_fired": counted.get("events_fired"),
         "firings_unfounded": counted.get("rows_unfounded"),
         "windows_miscounted": counted.get("rows_miscounted"),
         "windows_left_open": counted.get("open_rows", 0),
-        **of_firings(counted),
+        **firing_figures(counted),
         "windows_added": sum(rows for (change, _), rows in by_change.items() if change == ADDED),
         "windows_removed": by_change.get((REMOVED, "merge"), 0),
         "windows_retired": counted.get("rows_retired", 0) + sum(file.rows for file in windows.reached.dropped),
-        **of_windows(inputs, step, changes),
+        **window_figures(inputs, step, changes),
         "newest_event_ms": None if by_operator or batch_intake.newest is None else batch_intake.newest.timestamp_ms,
         "watermark_in_ms": inputs.plan.watermark_in_ms,
         "watermark_candidate_ms": watermark_candidate_ms,
@@ -73,7 +73,7 @@ def of_batch(
     }
 
 
-def of_rows_read(
+def row_figures(
     inputs: Inputs, batch_intake: BatchIntake, changes: Mapping[str, StagedChanges]
 ) -> dict[str, int | None]:
     """Figures of the rows in the batch's files: read, admitted, or quarantined by reason."""
@@ -87,10 +87,10 @@ def of_rows_read(
     }
 
 
-def of_firings(counted: Mapping[str, int]) -> dict[str, int | None]:
+def firing_figures(counted: Mapping[str, int]) -> dict[str, int | None]:
     """Firings by their timing. A firing that replaces a result counts as late, unless it is early itself.
 
-    >>> of_firings({"on_time_rows": 9, "early_rows": 4, "late_rows": 1, "update_rows": 3, "early_updates": 1})
+    >>> firing_figures({"on_time_rows": 9, "early_rows": 4, "late_rows": 1, "update_rows": 3, "early_updates": 1})
     {'windows_fired_early': 5, 'windows_fired_on_time': 5, 'windows_fired_late': 3}
     """
     early, updates = counted.get("early_rows", 0), counted.get("early_updates", 0)
@@ -101,12 +101,12 @@ def of_firings(counted: Mapping[str, int]) -> dict[str, int | None]:
     }
 
 
-def of_windows(inputs: Inputs, step: Step, changes: Mapping[str, StagedChanges]) -> dict[str, int | None]:
+def window_figures(inputs: Inputs, step: Step, changes: Mapping[str, StagedChanges]) -> dict[str, int | None]:
     """Figures of the windows that a batch or a rerun leaves in flight, and of the results that it changes."""
     tables, kind = inputs.tables, inputs.kind
     ending, feed = kind.ending(changes["open_windows"].add, step), fired(kind, changes)
     compared = KeySample.of(step, sum(file.rows for file in (*ending, *feed)))
-    results = of_result_rows(inputs, step, changes, compared)
+    results = result_row_figures(inputs, step, changes, compared)
     return {
         "results_rows_before": tables.count("results"),
         "results_rows_after": rows_after(tables, changes, "results"),

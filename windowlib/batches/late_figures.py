@@ -17,7 +17,7 @@ from windowlib.publication.publish import StagedChanges
 HOW_LATE = {"late_by_p50_ms": 50, "late_by_p95_ms": 95, "late_by_max_ms": 100}  # percentiles
 
 
-def of_late_rows(inputs: Inputs, step: Step, changes: Mapping[str, StagedChanges]) -> dict[str, int | None]:
+def late_event_figures(inputs: Inputs, step: Step, changes: Mapping[str, StagedChanges]) -> dict[str, int | None]:
     """Figures by name. `late_rows_early` must be 0; the percentiles are None without late events."""
     late_ms = min(step.late_in_ms, MAX_TIMESTAMP_MS) if step.specification.time == "event" else None
     folder, files = inputs.tables.folder("late_events"), changes.get("late_events", StagedChanges()).add

@@ -52,7 +52,9 @@ class ResultRows:
     windows: Sequence[Rows]
 
 
-def of_result_rows(inputs: Inputs, step: Step, changes: Mapping[str, StagedChanges], compared: KeySample) -> ResultRows:
+def result_row_figures(
+    inputs: Inputs, step: Step, changes: Mapping[str, StagedChanges], compared: KeySample
+) -> ResultRows:
     """Figures of the results of a batch or a rerun. Each written file is read once."""
     change, definition = changes.get("results", StagedChanges()), inputs.definition
     folder, identity = inputs.tables.folder("results"), identity_of(step)
@@ -67,7 +69,7 @@ def of_result_rows(inputs: Inputs, step: Step, changes: Mapping[str, StagedChang
             keys = checksums(rows.select(list(compared.keys)))
             sums.setdefault(file.path, []).append(checksums(rows.select(others), keys))
             own_rows = _own(rows, constant, step, keys)
-            own += of_own_rows(inputs, step, own_rows)
+            own += own_row_figures(inputs, step, own_rows)
             if step.assigner.merges:
                 windows.append(compared.windows(own_rows.rows, own_rows.start, own_rows.end, own_rows.keys))
     must_be_zero = {name: own[name] for name in OF_OWN}
@@ -265,7 +267,7 @@ def _own(rows: Rows, constant: Mapping[str, Any], step: Step, keys: Sums) -> Own
     return OwnRows(rows, start, end, newest, rows["timing"] if timing is None else timing, keys)
 
 
-def of_own_rows(inputs: Inputs, step: Step, own: OwnRows) -> dict[str, int]:
+def own_row_figures(inputs: Inputs, step: Step, own: OwnRows) -> dict[str, int]:
     """Number of own rows, and of those that fit no window, fired too early or too late, or have a wrong timing."""
     figures, last_ms = {ROWS: own.rows.num_rows}, pc.subtract(own.end, 1)
     figures["results_off_window"] = _count(off_window(inputs, step, own.start, own.end, own.newest))

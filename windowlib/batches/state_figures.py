@@ -22,7 +22,7 @@ from windowlib.source.intake import BatchIntake
 ELEMENTS = "elements"
 
 
-def of_state(
+def state_row_figures(
     inputs: Inputs,
     step: Step,
     batch_intake: BatchIntake,
