@@ -19,7 +19,7 @@ from airflow.sdk import DAG, CronDataIntervalTimetable
 from windowlib.airflow import operators, pipelines
 from windowlib.airflow.commands import advance_command, of_pipeline
 from windowlib.airflow.dag_docs import broken_page, page, together_page
-from windowlib.airflow.decide import followed
+from windowlib.airflow.decide import add_decision_tasks
 from windowlib.definition.definition import Definition
 
 
@@ -44,7 +44,7 @@ def pipeline_dag(definition: Definition) -> DAG:
             task_id="report", command=of_pipeline("report", definition.file), root=definition.root
         )
         plan >> advance
-        followed(definition, advance, report)
+        add_decision_tasks(definition, advance, report)
     return dag
 
 
@@ -73,7 +73,7 @@ def together_dag(name: str, members: Sequence[Definition]) -> DAG:
                 **pipelines.retries(definition.airflow),
             )
             together >> advance
-            followed(definition, advance, report, f"_{definition.name}")
+            add_decision_tasks(definition, advance, report, f"_{definition.name}")
     return dag
 
 

@@ -32,7 +32,7 @@ KEPT: Mapping[str, str] = {
     "windowlib.airflow.asking.Question.get_link": "Airflow calls it",
     "windowlib.airflow.operators.Page.get_link": "Airflow calls it",
     "windowlib.airflow.rerun_operators.PreviewPage.get_link": "Airflow calls it",
-    "windowlib.airflow.lineage.Traced.get_openlineage_facets_on_complete": "OpenLineage's provider calls it",
+    "windowlib.airflow.lineage.LineageTask.get_openlineage_facets_on_complete": "OpenLineage's provider calls it",
     "windowlib.definition.toml.source.Source.model_post_init": "pydantic calls it",
     "windowlib.engines.sail_requests._Trees.intercept_unary_unary": "gRPC calls it",
     "windowlib.engines.sail_requests._Trees.intercept_unary_stream": "gRPC calls it",

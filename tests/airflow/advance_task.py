@@ -1,4 +1,4 @@
-"""The advance task of a pipeline, as Airflow runs it after its plan has found batch 1."""
+"""Task advance of a pipeline, as Airflow runs it after plan has found batch 1."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def advance(file: Path) -> Any:
-    """The task of a pipeline, as its DAG has it."""
+    """Task advance, as in the DAG of the pipeline."""
     from windowlib.airflow.commands import advance_command
     from windowlib.airflow.operators import Advance
     from windowlib.definition.definition import load_definition
@@ -18,7 +18,7 @@ def advance(file: Path) -> Any:
 
 
 def context(try_number: int) -> dict[str, Any]:
-    """What Airflow gives a task whose plan found batch 1, in a run of the DAG that began a minute ago."""
+    """Context of a task whose plan found batch 1, in a run of the DAG that began a minute ago."""
 
     class Ti:
         def xcom_pull(self, task_ids: str) -> Any:

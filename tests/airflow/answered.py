@@ -1,10 +1,10 @@
-"""Runs a DAG as `airflow dags test` does, and answers what it asks through Airflow's API, as a user who has logged in.
+"""Runs a DAG as `airflow dags test` does, and answers its questions through Airflow's API, as a logged-in user.
 
     python -m tests.airflow.answered FOLDER_OF_DAGS DAG_ID RUNS
 
-`RUNS` is a JSON list with the answers of each run: an answer has `chosen_options` and `params_input`, and may have
-`before`, a command that is run first; the last one may have `after`, for when the run has ended. Prints a line of JSON
-for each run: its state, that of each task, what was asked.
+`RUNS` is a JSON list with the answers of each run. An answer has `chosen_options` and `params_input`. It may have
+`before`, a command that runs first; the last answer may have `after`, a command that runs when the run has ended.
+Prints a line of JSON for each run: its state, the state of each task, and the questions.
 """
 
 from __future__ import annotations

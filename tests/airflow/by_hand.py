@@ -1,4 +1,4 @@
-"""A batch that no task of Airflow has made: a pipeline after it, for tests that go on from there."""
+"""Pipeline with a batch that no task of Airflow has made."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ RUN = [sys.executable, "-P", "-m", "windowlib", "run"]
 
 
 def run_by_hand(folder: Path) -> None:
-    """Makes the pipeline of clicks in a folder, and a batch of it on Sail."""
+    """Creates the pipeline of clicks in a folder, and runs one batch of it on Sail."""
     made = clicks(folder, files=1, definition=ON_SAIL)
     plain = {name: value for name, value in os.environ.items() if name != "WINDOWLIB_WAREHOUSE"}
     subprocess.run([*RUN, str(made.file)], check=True, capture_output=True, env=plain)
 
 
 def made_by_hand(after_one: Path, folder: Path) -> Definition:
-    """The pipeline, in a copy of its folder."""
+    """Definition of that pipeline, in a copy of its folder."""
     shutil.copytree(after_one, folder, dirs_exist_ok=True)
     return clicks(folder, files=0, definition=ON_SAIL)

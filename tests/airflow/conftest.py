@@ -1,4 +1,4 @@
-"""What the tests that import Airflow share."""
+"""Fixtures of the tests that import Airflow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture(scope="module", autouse=True)
 def _airflow_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Airflow makes a home folder wherever it is imported: not in the user's."""
+    """Gives Airflow its own home folder, because it creates one when it is imported."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AIRFLOW_HOME", str(tmp_path_factory.mktemp("airflow")))
         patch.setenv("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
@@ -19,7 +19,7 @@ def _airflow_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def after_one(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the pipeline of clicks, after a batch on Sail that was made by hand."""
+    """Folder of the pipeline of clicks, after a batch on Sail that was run by hand."""
     from tests.airflow.by_hand import run_by_hand
 
     folder = tmp_path_factory.mktemp("after") / "one"

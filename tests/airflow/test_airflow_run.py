@@ -1,6 +1,6 @@
-"""A pipeline run by a real Airflow: its own database, the real DAG files, real Spark (in `make test` Sail).
+"""Pipeline in a real Airflow: its own database, the real DAG files, real Spark (in `make test` Sail).
 
-windowlib is the wheel in an environment of its own, and of the project the user has copied the files of `dags/` only.
+windowlib is installed from the wheel in its own environment. The user has copied only the files of `dags/`.
 """
 
 import json
@@ -42,8 +42,9 @@ conf = {{ "spark.sql.shuffle.partitions" = "1" }}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A pipeline with one file: a session of `a` that ends, and one of `b` that may go on. In `make test` no task has a
-    JVM: tests/packaging runs Spark by an installed wheel.
+    """Pipeline with one file: a session of `a` that ends, and a session of `b` that may go on.
+
+    In `make test` no task starts a JVM; tests/packaging runs Spark from an installed wheel.
     """
     folder = tmp_path_factory.mktemp("team") / "dags" / "pipelines"
     (folder / "incoming").mkdir(parents=True)
@@ -76,7 +77,7 @@ def airflow(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Airflow:
 
 @pytest.fixture(scope="module")
 def first_run(airflow: Airflow) -> str:
-    """What a run of the pipeline's DAG prints."""
+    """Output of a run of the pipeline's DAG."""
     return airflow("dags", "test", "windows_small")
 
 
@@ -106,7 +107,7 @@ def test_a_second_run_changes_nothing(folder: Path, airflow: Airflow) -> None:
 
 
 def _lineage(folder: Path, task: str) -> dict[str, Any]:
-    """The newest event of a task that is done, as OpenLineage's file transport has written it."""
+    """Newest event of a successful task, as OpenLineage's file transport has written it."""
     events = map(json.loads, (folder / "lineage.json").read_text().splitlines())
     done: list[dict[str, Any]] = [
         one for one in events if one["eventType"] == "COMPLETE" and one["job"]["name"].endswith(f".{task}")

@@ -1,4 +1,4 @@
-"""The DAGs: what Airflow finds when it parses them, and what each task makes of its command's end."""
+"""The DAGs that Airflow finds when it parses the DAG files, and the state of each task after its command."""
 
 import json
 import os
@@ -68,7 +68,7 @@ WAITING = ["--who", "airflow", "--wait=1h"]
 
 @pytest.fixture
 def pipelines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder of definitions that the DAGs are made from."""
+    """Empty folder of definitions from which the DAGs are made."""
     monkeypatch.setenv("WINDOWLIB_PIPELINES", str(tmp_path))
     return tmp_path
 
@@ -135,7 +135,7 @@ def test_owner_description_and_tags_are_those_of_the_dag(pipelines: Path) -> Non
 
 
 def test_verify_is_a_task_where_the_definition_says_so(pipelines: Path) -> None:
-    """The DAG fails when it does: report, a teardown, comes after it. It verifies what was approved, too."""
+    """If verify fails, the DAG fails, although the teardown report runs after it. Approved batches are verified too."""
     checks = '[checks]\nverify_sample = 0.25\nverify_last = "6h"\n'
     counts = DEFINITION.format(name="two").replace('"tumbling"', '"tumbling_count"').replace('"10m"', "3")
     (pipelines / "one.toml").write_text(DEFINITION.format(name="one") + checks, encoding="utf-8")
@@ -207,7 +207,7 @@ FROM_MS = 1_772_496_000_000
 
 
 class RunOf:
-    """The context of a run with this form, whose preview returned that."""
+    """Context of a run with this form, whose preview returned this."""
 
     def __init__(self, *, changes_nothing: bool = False, **form: Any) -> None:
         self.form = {"pipeline": "one", "from": "2026-03-02T00:00:00Z", "to": "2026-03-03T00:00:00Z", "reason": "r"}
@@ -258,7 +258,7 @@ def test_check_refuses_before_anything_starts(pipelines: Path, form: dict[str, s
 
 
 def test_a_misspelt_field_is_refused(pipelines: Path) -> None:
-    """It was ignored, and all of the data rerun."""
+    """Otherwise it would be ignored, and all of the data would be rerun."""
     from airflow.sdk.exceptions import AirflowFailException
 
     (pipelines / "one.toml").write_text(DEFINITION.format(name="one"), encoding="utf-8")
@@ -287,7 +287,7 @@ def test_a_misspelt_field_is_refused(pipelines: Path) -> None:
 def test_nothing_is_applied_without_need(
     pipelines: Path, form: dict[str, bool], says: str, task: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nor where review was marked as success, and apply cleared."""
+    """This also holds if a user marks review as success and clears apply."""
     from airflow.sdk.exceptions import AirflowSkipException
 
     from windowlib.airflow.job import LOG_WIDTH
@@ -310,7 +310,7 @@ def test_approval_can_be_switched_off(pipelines: Path) -> None:
 def test_the_stricter_of_author_and_deployment_holds(
     asking: None, pipelines: Path, monkeypatch: pytest.MonkeyPatch, author: str, deployment: str
 ) -> None:
-    """Who edits the definition could switch approvals off that the deployment wants."""
+    """Otherwise an author could switch off approvals that the deployment requires."""
     monkeypatch.setenv("WINDOWLIB_APPROVAL", deployment)
     (pipelines / "one.toml").write_text(
         DEFINITION.format(name="one") + f'[airflow]\napproval = "{author}"\n', encoding="utf-8"
@@ -333,7 +333,7 @@ def test_four_eyes_of_the_deployment(asking: None, monkeypatch: pytest.MonkeyPat
 
 
 def rerun_tasks(policy: str = "asked") -> Any:
-    """The DAG for reruns of a pipeline with this policy about approvals."""
+    """DAG for reruns of a pipeline with this policy about approvals."""
     folder = Path(os.environ["WINDOWLIB_PIPELINES"])
     text = DEFINITION.format(name="one") + f'[airflow]\napproval = "{policy}"\n'
     (folder / "one.toml").write_text(text, encoding="utf-8")
@@ -341,7 +341,7 @@ def rerun_tasks(policy: str = "asked") -> Any:
 
 
 def answered(policy: str, choice: str, who: str, why: str = "") -> Any:
-    """What comes of an answer to the question about a preview, in a run that ann has triggered."""
+    """Outcome of an answer to the question about a preview, in a run that ann has triggered."""
     approve = rerun_tasks(policy).get_task("review")
     event = {
         "chosen_options": [choice],
@@ -354,12 +354,12 @@ def answered(policy: str, choice: str, who: str, why: str = "") -> Any:
 
 
 class Asked(Exception):
-    """The question was put (again)."""
+    """The question was asked (again)."""
 
 
 @pytest.fixture
 def asking(pipelines: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Questions that are raised; tests/airflow/test_decide.py has real ones."""
+    """Makes questions raise `Asked`; tests/airflow/test_decide.py has real questions."""
     from airflow.providers.standard.operators.hitl import HITLOperator
 
     def ask(operator: Any, _: Any) -> None:
@@ -373,7 +373,7 @@ def test_who_may_approve_a_rerun(asking: None) -> None:
         assert answered(policy, "Approve", who)["responded_by_user"]["name"] == who
     with pytest.raises(Asked, match=r"^\*\*Approve by ann was not taken\*\*: ann triggered this run, and") as asked:
         answered("another user", "Approve", "ann")
-    assert str(asked.value).endswith("\n\nAn approval must be that of another user than ann, who triggered this run.")
+    assert str(asked.value).endswith("\n\nAn approval must come from another user than ann, who triggered this run.")
 
 
 def test_a_rejected_rerun_fails_with_who_and_why(asking: None) -> None:
@@ -388,7 +388,7 @@ def test_a_rejected_rerun_fails_with_who_and_why(asking: None) -> None:
 
 
 def applied(policy: str, run: RunOf, program: str = "") -> list[str]:
-    """The options of the command that applies the preview; `program` runs in its place."""
+    """Options of the command that applies the preview; `program` runs in its place."""
     apply, asked = rerun_tasks(policy).get_task("apply"), list[str]()
 
     def prepare(name: str, context: Any, *options: str) -> None:
@@ -415,7 +415,7 @@ def applied(policy: str, run: RunOf, program: str = "") -> list[str]:
 def test_nothing_is_applied_without_an_approval_that_counts(
     pipelines: Path, policy: str, form: dict[str, bool], who: str | None, refused: str | None
 ) -> None:
-    """A task review that was marked as success holds none."""
+    """A task review that was marked as success holds no approval."""
     from airflow.sdk.exceptions import AirflowFailException
 
     run = RunOf(**form)
@@ -429,11 +429,11 @@ def test_nothing_is_applied_without_an_approval_that_counts(
         applied(policy, run)
     said = " ".join(str(raised.value).split())
     assert f"needs an approval, and has none that counts: {refused}" in said
-    assert "clear review, with what comes after it" in said
+    assert "Clear review and the tasks after it" in said
 
 
 def test_an_approval_counts_for_the_preview_that_was_shown(asking: None) -> None:
-    """Where preview alone was cleared, another one would be applied."""
+    """If only preview is cleared, its new preview must not be applied."""
     from airflow.sdk.exceptions import AirflowFailException
 
     run = RunOf()
@@ -455,12 +455,16 @@ def test_an_approval_counts_for_the_preview_that_was_shown(asking: None) -> None
         ("apply", "preview", {"approval": False}),
     ],
 )
-def test_after_a_task_that_was_marked_as_success(pipelines: Path, task: str, before: str, form: dict[str, Any]) -> None:
+def test_a_task_fails_after_an_earlier_task_was_marked_as_success(
+    pipelines: Path, task: str, before: str, form: dict[str, Any]
+) -> None:
     from airflow.sdk.exceptions import AirflowFailException
 
     run = RunOf(**form)
     run.returned = []
-    with pytest.raises(AirflowFailException, match=f"^there is no outcome of {before}: clear it, with what comes"):
+    with pytest.raises(
+        AirflowFailException, match=f"^there is no outcome of {before}: clear it and the tasks after it"
+    ):
         rerun_tasks().get_task(task).execute(run.context)
 
 
@@ -503,7 +507,7 @@ def test_a_preview_that_was_made_is_shown_and_not_made_again(
             {"from": "2026-03-03T01:00:00Z"},
             "from is '2026-03-03T01:00:00Z', and preview p1 was made with",
         ),
-        ({"to": "2026-03-03T00:00:00Z"}, "it is applied exactly as it was made; leave to empty"),
+        ({"to": "2026-03-03T00:00:00Z"}, "it is applied exactly as it was made. Leave to empty"),
         ({"reason": "dollars"}, "reason is 'dollars', and preview p1 was made with 'euros'"),
         ({"reason": "dollars", "preview": None}, "^from and to are empty: give a range"),
         ({"all_history": True}, "all_history is on, and preview p1 has its own range"),
@@ -523,8 +527,8 @@ def test_a_form_that_names_a_preview_says_nothing_else(pipelines: Path, form: di
         assert check.execute(run.context)["what"] == asked.title
 
 
-def test_an_empty_end_of_the_range_is_the_data_s(pipelines: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was proposed is in the text that is approved."""
+def test_an_empty_end_of_the_range_is_taken_from_the_data(pipelines: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text to approve contains the proposed end."""
     import windowlib.publication.data_range
 
     (pipelines / "one.toml").write_text(DEFINITION.format(name="one"), encoding="utf-8")
@@ -558,7 +562,7 @@ def test_an_empty_end_of_the_range_is_the_data_s(pipelines: Path, monkeypatch: p
 
 
 def test_an_empty_range_is_all_history_only_where_the_form_says_so(pipelines: Path) -> None:
-    """A form that was sent without a range recomputed all results."""
+    """Otherwise a form without a range would recompute all results."""
     from airflow.sdk.exceptions import AirflowFailException
 
     (pipelines / "one.toml").write_text(DEFINITION.format(name="one"), encoding="utf-8")
@@ -566,7 +570,7 @@ def test_an_empty_range_is_all_history_only_where_the_form_says_so(pipelines: Pa
     with pytest.raises(AirflowFailException) as raised:
         check.execute(RunOf(**{"from": None, "to": " "}).context)
     assert " ".join(str(raised.value).split()) == (
-        "from and to are empty: give a range, or switch on All history (all_history) to recompute all results; nothing"
+        "from and to are empty: give a range, or switch on All history (all_history) to recompute all results. Nothing"
         " was changed"
     )
     with pytest.raises(AirflowFailException, match="all_history is on, and from or to is given"):
@@ -574,7 +578,7 @@ def test_an_empty_range_is_all_history_only_where_the_form_says_so(pipelines: Pa
 
 
 def test_no_pipeline_is_chosen_in_the_form(pipelines: Path) -> None:
-    """The first of the list was, and rerun by who overlooked it."""
+    """Otherwise users who overlook the field would rerun the first pipeline of the list."""
     from airflow.sdk.exceptions import ParamValidationError
 
     (pipelines / "one.toml").write_text(DEFINITION.format(name="one"), encoding="utf-8")
@@ -600,7 +604,7 @@ def test_a_rerun_that_meets_another_run_is_tried_again(pipelines: Path) -> None:
     ("applied", "reports"), [("success", 1), ("failed", 1), ("skipped", 0), ("upstream_failed", 0)]
 )
 def test_a_rerun_is_reported_where_it_did_something_or_failed(pipelines: Path, applied: str, reports: int) -> None:
-    """After a rerun that was refused its page stayed as it was."""
+    """The page is also updated after a rerun that was refused."""
     from airflow.sdk.exceptions import AirflowSkipException
 
     (pipelines / "one.toml").write_text(DEFINITION.format(name="one"), encoding="utf-8")
@@ -618,7 +622,7 @@ def test_a_rerun_is_reported_where_it_did_something_or_failed(pipelines: Path, a
 
 
 def test_report_always_runs_and_hides_no_failure() -> None:
-    """An ordinary last task with `all_done` would turn the run green whatever became of advance."""
+    """An ordinary last task with `all_done` would make the run succeed even after advance has failed."""
     report = dag_bag().dags["windows_clicks"].get_task("report")
     assert report.is_teardown
     assert not report.on_failure_fail_dagrun
@@ -688,7 +692,7 @@ def test_a_broken_definition_fails_alone_and_says_why(pipelines: Path, mistake: 
 
 
 def test_an_error_is_shown_in_lines_of_its_own() -> None:
-    """Airflow's page of a log cuts what is longer; a path or a name stays whole."""
+    """Airflow's page of a log cuts longer lines. A path or a name stays whole."""
     from windowlib.airflow.job import LOG_WIDTH, in_lines
 
     path = f"/{'long' * LOG_WIDTH}"
@@ -700,7 +704,7 @@ def test_an_error_is_shown_in_lines_of_its_own() -> None:
 
 
 def test_a_command_in_an_error_stays_in_one_line() -> None:
-    """Broken over two lines it was two commands when it was pasted."""
+    """A command over two lines would be two commands when it is pasted."""
     from windowlib.airflow.job import LOG_WIDTH, in_lines
     from windowlib.definition.commands import WHY, to_paste
 
@@ -748,7 +752,7 @@ def test_whatever_is_wrong_with_a_file_costs_its_own_dag_alone(
 
 
 def test_a_broken_file_does_not_take_the_place_of_a_pipeline(pipelines: Path) -> None:
-    """The file `one.toml` is broken, and another one has the name that its DAG would have."""
+    """The file `one.toml` is broken, and a valid pipeline has the name that its DAG would have."""
     (pipelines / "one.toml").write_text("= =", encoding="utf-8")
     (pipelines / "other.toml").write_text(DEFINITION.format(name="one"), encoding="utf-8")
     bag = dag_bag()
@@ -762,7 +766,7 @@ def test_a_broken_file_does_not_take_the_place_of_a_pipeline(pipelines: Path) ->
 def test_a_copy_does_not_replace_an_original_with_a_mistake(
     pipelines: Path, original: str, copy: str, mistake: str
 ) -> None:
-    """Its lateness, say, may be another one: its windows would be published as those of the pipeline."""
+    """A copy may differ, for example in its lateness, and would publish under the name of the pipeline."""
     text = DEFINITION.format(name="one")
     (pipelines / copy).write_text(text, encoding="utf-8")
     broken = mistake + text.lstrip().partition("\n")[2] if mistake.startswith("name") else text + mistake
@@ -804,7 +808,7 @@ def test_a_dag_that_cannot_be_made_leaves_the_others(pipelines: Path, monkeypatc
 
 
 def test_every_pool_that_a_task_needs_is_made() -> None:
-    """A task without its pool would wait in silence."""
+    """A task without its pool would wait without a message."""
     from windowlib.airflow.pools import POOLS, as_json
 
     used = {task.pool for dag in dag_bag().dags.values() for task in dag.tasks} - {"default_pool"}
@@ -923,7 +927,7 @@ def job(tmp_path: Path, program: str, kind: str = "Job", **kwargs: Any) -> Any:
         (2, "AirflowFailException", "a retry cannot fix: said why"),
         (3, "AirflowFailException", "refused by its checks: said why"),
         (4, "AirflowSkipException", "said why"),
-        (5, "AirflowFailException", "found to differ: said why"),
+        (5, "AirflowFailException", "verification found differences: said why"),
         (137, "AirflowException", "exit code 137: said why"),
     ],
 )
@@ -939,7 +943,7 @@ def test_exit_codes(tmp_path: Path, code: int, exception: str, message: str) -> 
 
 
 def test_an_error_is_one_sentence_in_the_log(tmp_path: Path) -> None:
-    """In a process of its own, as Airflow runs tasks, with the log that it sends to the supervisor; by both codes."""
+    """In its own process, as Airflow runs tasks, with the log that it sends to the supervisor; for both codes."""
     program = tmp_path / "task.py"
     program.write_text(
         textwrap.dedent("""
@@ -992,7 +996,7 @@ def test_a_command_killed_by_a_signal_is_tried_again(tmp_path: Path) -> None:
 
     with pytest.raises(exceptions.AirflowException) as raised:
         job(tmp_path, "import os; os.kill(os.getpid(), 9)").execute({})
-    said = "killed by SIGKILL (out of memory?): the next try, or the next run, finishes what this one began."
+    said = "killed by SIGKILL (out of memory?): the next try, or the next run, finishes its batch."
     assert " ".join(str(raised.value).split()) == f"{said} Its last words: no output"
     assert not isinstance(raised.value, exceptions.AirflowFailException | exceptions.AirflowSkipException)
 
@@ -1015,7 +1019,7 @@ def test_an_error_of_several_lines_is_reported_whole(tmp_path: Path) -> None:
 
 
 def outcomes(*records: dict[str, Any]) -> str:
-    """A program with these outcomes."""
+    """Program that reports these outcomes."""
     return "from windowlib.cli.outcomes import print_report\n" + "".join(
         f"print_report({record!r}, lambda report: 'a sentence', as_json=False)\n" for record in records
     )
@@ -1023,7 +1027,7 @@ def outcomes(*records: dict[str, Any]) -> str:
 
 @pytest.mark.fault("Spark or the author's code prints JSON", "a line of the log, not an outcome")
 def test_outcomes_are_returned_and_what_is_printed_is_not(tmp_path: Path) -> None:
-    """A line of JSON, which Spark's log or an author's own code may print, is a line."""
+    """A printed line of JSON, for example from Spark's log or the author's code, is only a line."""
     program = f"""print('{{"batch_id": 3}}')\n{outcomes({"batch_id": 1}, {"batch_id": 2})}print("[1]")"""
     records, lines, code = job(tmp_path, program).run_command()
     assert records == [{"batch_id": 1}, {"batch_id": 2}]
@@ -1032,7 +1036,7 @@ def test_outcomes_are_returned_and_what_is_printed_is_not(tmp_path: Path) -> Non
 
 
 class Events(dict[Any, Any]):
-    """Airflow's `outlet_events`: an event for whichever asset is asked for."""
+    """Airflow's `outlet_events`: has an event for every asset."""
 
     def __missing__(self, asset: Any) -> Any:
         self[asset] = type("Event", (), {"extra": None})()
@@ -1040,7 +1044,7 @@ class Events(dict[Any, Any]):
 
 
 class PlanSays:
-    """A task instance whose plan returned this."""
+    """Task instance whose plan returned this."""
 
     def __init__(self, batch_id: int | None) -> None:
         self.planned: list[dict[str, Any]] | None = [{"batch_id": batch_id, "files": 0}]
@@ -1054,7 +1058,7 @@ class PlanSays:
 
 
 def done(task: Any, ti: Any, **context: Any) -> tuple[Any, list[str]]:
-    """What a task returned that has ended as done, and the tasks that it has the scheduler skip."""
+    """Return value of a task that has succeeded, and the tasks that it has the scheduler skip."""
     from airflow.sdk.exceptions import DownstreamTasksSkipped
 
     with pytest.raises(DownstreamTasksSkipped) as ended:
@@ -1103,9 +1107,7 @@ ONE_BATCH = "1 batch, 0 results, watermark 1970-01-01T00:00:00Z"
 
 @pytest.mark.parametrize("marked", [False, True])
 def test_the_asset_event_carries_the_figures_of_all_batches(tmp_path: Path, marked: bool) -> None:
-    """Of the last one alone it said "2 checks failed", and listed none. Also where plan was marked as success: the
-    command plans for itself.
-    """
+    """The figures are not those of the last batch alone. If plan was marked as success, the command plans itself."""
     from airflow.sdk import Asset
 
     failed = {"sentence": "Every row is usable.", "observed": "3"}
@@ -1136,7 +1138,7 @@ def test_the_asset_event_carries_the_figures_of_all_batches(tmp_path: Path, mark
 
 @pytest.mark.parametrize("kind", ["Advance", "Publish"])
 def test_without_a_batch_there_is_no_asset_event(tmp_path: Path, kind: str) -> None:
-    """A task that was cleared alone was green, and what depends on the results started without an outcome."""
+    """A cleared task without a batch must not start dependent DAGs."""
     from airflow.sdk import Asset
     from airflow.sdk.exceptions import AirflowSkipException
 
@@ -1152,7 +1154,7 @@ def test_without_a_batch_there_is_no_asset_event(tmp_path: Path, kind: str) -> N
 
 
 class TogetherSays:
-    """A task instance whose `together` returned this; no other run asks about a batch."""
+    """Task instance whose `together` returned this; no other run asks about a batch."""
 
     dag_id, run_id = "together_stream", "now"
 
@@ -1171,9 +1173,11 @@ class TogetherSays:
         return self.returned
 
 
-def test_what_ran_together_is_reported_by_the_task_of_each(tmp_path: Path) -> None:
-    """One was done, one had nothing new, one was refused: that one runs alone, and says so itself. A batch of the last
-    was refused before: it is not red for that, and its own task decide asks."""
+def test_each_task_reports_its_pipeline_of_the_common_run(tmp_path: Path) -> None:
+    """One pipeline was done, one had nothing new, and one was refused: it runs alone, and reports the refusal itself.
+
+    A batch of the last pipeline was refused before: its task does not fail for that, and its own task decide asks.
+    """
     from airflow.sdk import Asset
     from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
@@ -1221,7 +1225,7 @@ def test_when_the_common_run_breaks_each_runs_alone(tmp_path: Path) -> None:
 
 
 def test_killing_the_task_ends_the_whole_group(tmp_path: Path) -> None:
-    """As Airflow does it: SIGTERM's handler calls `on_kill`, and execute goes on until its command has ended."""
+    """Airflow's handler of SIGTERM calls `on_kill`, and execute continues until its command has ended."""
     from airflow.sdk.exceptions import AirflowException
 
     pids = tmp_path / "pids"
@@ -1264,7 +1268,7 @@ def test_a_cluster_gets_spark_submit(tmp_path: Path) -> None:
 
 
 def test_spark_submit_finds_this_python(tmp_path: Path) -> None:
-    """Without PYSPARK_DRIVER_PYTHON it asks the `python` on PATH for pyspark, and finds none."""
+    """Without PYSPARK_DRIVER_PYTHON, spark-submit would use the `python` on PATH, which has no pyspark."""
     printed = job(tmp_path, """import os; print(os.environ["PYSPARK_DRIVER_PYTHON"])""")
     assert printed.run_command() == ([], [sys.executable], 0)
 

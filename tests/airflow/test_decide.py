@@ -1,5 +1,6 @@
-"""A refused batch decided in Airflow: the real operator on a real ledger, and real runs of the DAG, answered through
-Airflow's API by a user who has logged in.
+"""Decisions about refused batches in Airflow: the real operator on a real ledger, and real runs of the DAG.
+
+A logged-in user answers through Airflow's API.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ OPEN = "awaiting_input"
 
 
 def decisions(definition: Definition) -> list[tuple[str, int | None, str, str]]:
-    """What operators decided, newest first, as the ledger holds it."""
+    """Decisions of operators in the ledger, newest first."""
     ledger = ledger_of(definition)
     said = tail(ledger.tables, ledger.state().version).actions
     return [(one.kind, one.batch_id, one.who, one.reason) for one in said]
@@ -50,7 +51,7 @@ def decisions(definition: Definition) -> list[tuple[str, int | None, str, str]]:
 
 @pytest.fixture
 def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Definition:
-    """A pipeline whose first batch was abandoned, and whose second waits."""
+    """Pipeline whose first batch was abandoned, and whose second batch waits."""
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
     definition = clicks(tmp_path, 1)
     plan(definition)
@@ -62,8 +63,10 @@ def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Definition:
 
 
 class Context(dict[str, Any]):
-    """The context of a task that has asked about a batch, in a run that ann has triggered, which was due an hour ago or
-    at `due`, and began then or at `began`."""
+    """Context of a task that has asked about a batch, in a run that ann has triggered.
+
+    The run was due an hour ago, or at `due`, and began then, or at `began`.
+    """
 
     try_number = 1
 
@@ -87,7 +90,7 @@ class Context(dict[str, Any]):
 
 
 class Asked(Context):
-    """A later run's, while an earlier run has asked and is not answered yet."""
+    """Context in a later run, while an earlier run has asked and has no answer yet."""
 
     states: ClassVar = {"now": {"decide": "running"}, "old": {"decide": "success"}, "first": {"decide": OPEN}}
 
@@ -107,7 +110,7 @@ def task(definition: Definition) -> Any:
 def answered(
     definition: Definition, choice: str, reason: str = "", batch_id: int | Context = 2, *, by: str | None = "ann"
 ) -> Any:
-    """What comes of an answer as Airflow passes it on; of none (`by` None), when the question has ended by itself."""
+    """Outcome of an answer as Airflow passes it on; without an answer (`by` None), the question has timed out."""
     context = batch_id if isinstance(batch_id, Context) else Context(batch_id)
     event = {
         "chosen_options": [choice],
@@ -137,7 +140,7 @@ def test_abandoned(refused: Definition) -> None:
 def test_left_waiting(refused: Definition) -> None:
     from airflow.sdk.exceptions import AirflowFailException
 
-    with pytest.raises(AirflowFailException, match="batch 2 of clicks still waits for a decision, left so by ann"):
+    with pytest.raises(AirflowFailException, match=r"still waits for a decision: ann left it\swaiting"):
         answered(refused, "leave waiting")
     assert [one[:2] for one in decisions(refused)] == [("abandon", 1)]
 
@@ -164,7 +167,7 @@ def test_what_the_shell_has_decided_first_counts(refused: Definition, capfd: pyt
 
 
 class Put(Exception):
-    """A question was put (again), with this text."""
+    """A question was asked (again), with this text."""
 
 
 @pytest.fixture
@@ -179,7 +182,7 @@ def asking(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.fault("a batch is decided in the shell, and no one answers in Airflow", "the task ends within minutes")
 def test_what_the_shell_has_decided_ends_the_question(refused: Definition, asking: None) -> None:
-    """The task waited for an answer for ever, and no later run began."""
+    """Otherwise the task would wait for an answer for ever, and no later run would begin."""
     from airflow.sdk.exceptions import AirflowSkipException
 
     before = decisions(refused)
@@ -207,7 +210,7 @@ def test_what_the_shell_has_decided_ends_the_question(refused: Definition, askin
 def test_a_reason_that_cannot_be_kept_is_asked_for_again(
     refused: Definition, asking: None, reason: str, why: str
 ) -> None:
-    """With why at the head: who answered sees the question, not the log. It stays there while no one answers."""
+    """The problem stands before the question until the next answer, because users do not see the log."""
     before, context = decisions(refused), Context(2)
     for by, given in (("ann", reason), (None, "")):
         with pytest.raises(Put) as asked:
@@ -228,7 +231,7 @@ def test_the_form_takes_no_longer_reason_than_can_be_kept(refused: Definition) -
 def test_a_question_says_whose_answer_does_not_count(
     refused: Definition, asking: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who triggered the run pressed approve again and again."""
+    """Otherwise the user who triggered the run would press approve again and again."""
     with pytest.raises(Put) as asked:
         answered(refused, "leave waiting", by=None)
     assert "another user" not in str(asked.value)
@@ -236,15 +239,13 @@ def test_a_question_says_whose_answer_does_not_count(
     with pytest.raises(Put) as asked:
         answered(refused, "approve", "no loss")
     said = str(asked.value)
-    assert said.startswith("**approve by ann was not taken**: ann triggered this run, and the approval must be that of")
-    assert said.endswith(
-        "\n\nAn approval or abandonment must be that of another user than ann, who triggered this run."
-    )
+    assert said.startswith("**approve by ann was not taken**: ann triggered this run, and the approval must come from")
+    assert said.endswith("\n\nAn approval or abandonment must come from another user than ann, who triggered this run.")
     assert answered(refused, "approve", "no loss", by="bob")["who"] == "bob"
 
 
 def test_each_command_of_a_question_is_a_paragraph(refused: Definition, asking: None) -> None:
-    """Of a block of code Airflow makes one line: pasted, it was one command with two names."""
+    """Airflow joins the lines of a code block into one line, so two commands would be pasted as one."""
     with pytest.raises(Put) as asked:
         answered(refused, "leave waiting", by=None)
     said = str(asked.value).split("\n\n")
@@ -256,7 +257,7 @@ def test_each_command_of_a_question_is_a_paragraph(refused: Definition, asking: 
 
 
 def test_a_question_begins_with_the_checks_and_shows_rows_in_boxes_below(refused: Definition, asking: None) -> None:
-    """Rows stood between the checks and what can be answered."""
+    """Rows must not stand between the checks and the possible answers."""
     from windowlib.airflow.question import folded_rows
 
     with pytest.raises(Put) as asked:
@@ -304,7 +305,7 @@ def test_a_cleared_task_says_who_has_decided(refused: Definition) -> None:
     abandon(refused, "bob", "no use", batch_id=2)
     with pytest.raises(AirflowSkipException, match="batch 2 is already abandoned by bob: no use"):
         task(refused).execute(Context(2))
-    nothing_waits = r"no batch waits for a decision: why advance published nothing\sis"
+    nothing_waits = r"no batch waits for a decision: the log of advance says why\sit published nothing"
     with pytest.raises(AirflowSkipException, match=nothing_waits):
         task(refused).execute(Context(2, due=NOW + timedelta(hours=1)))
     # Decided while this run waited for another one to end: it is not why this one publishes nothing.
@@ -318,7 +319,7 @@ def test_a_cleared_task_says_who_has_decided(refused: Definition) -> None:
 
 @pytest.mark.fault("a refused batch waits when the next run begins", "plan says so and is green; decide asks")
 def test_a_later_run_says_that_the_batch_waits(refused: Definition, capfd: pytest.CaptureFixture[str]) -> None:
-    """The real command; the run is not red for it, and neither does it look as if all were well."""
+    """Runs the real command. The run does not fail, but its log has a warning."""
     from airflow.sdk.exceptions import DownstreamTasksSkipped
 
     from windowlib.airflow.commands import of_pipeline
@@ -331,14 +332,14 @@ def test_a_later_run_says_that_the_batch_waits(refused: Definition, capfd: pytes
     assert ended.value.tasks == ["advance"]
     assert pushed == {"return_value": [{"batch_id": 2, "waits": True}]}
     said = " ".join(capfd.readouterr().out.split())
-    assert "[warning ] batch 2 of clicks waits for a decision since an earlier run, and nothing else is done" in said
-    assert "every user who may answer the Required Actions of this DAG can decide, where the task decide asks" in said
+    assert "[warning ] batch 2 of clicks waits for a decision since an earlier run, and no run continues" in said
+    assert "Every user who may answer the Required Actions of this DAG can decide, where the task decide asks" in said
     assert "One row. Expected 1, observed 2. to publish it anyway: " in said
     assert f"windowlib approve {refused.file} --batch 2 --reason" in said
 
 
 class Planning(Asked):
-    """The context of plan, in a run after the one that has asked; or where none has."""
+    """Context of plan, in a run after the one that has asked, or without such a run."""
 
     def __init__(self, batch_id: int, pushed: dict[str, Any], states: dict[str, dict[str, str]] | None = None) -> None:
         super().__init__(batch_id)
@@ -355,7 +356,7 @@ class Planning(Asked):
 def test_a_later_run_leads_to_the_question_of_the_run_that_asks(
     refused: Definition, states: dict[str, dict[str, str]], asked_in: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """A batch that a backfill was refused waits in a run far from the newest one."""
+    """The refused batch of a backfill waits in a run far from the newest one."""
     from airflow.sdk.exceptions import DownstreamTasksSkipped
 
     from windowlib.airflow.commands import of_pipeline
@@ -372,7 +373,7 @@ def test_a_later_run_leads_to_the_question_of_the_run_that_asks(
     assert (f"it is asked in the run {asked_in}" in said) is bool(states)
 
 
-def test_what_another_run_asks_is_not_asked_twice(refused: Definition) -> None:
+def test_a_question_of_another_run_is_not_asked_twice(refused: Definition) -> None:
     from airflow.sdk.exceptions import AirflowException, AirflowSkipException
 
     decide = task(refused)
@@ -399,7 +400,7 @@ HOSTILE = "<b>one</b> click | is not much"
 
 @pytest.fixture
 def definition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Definition:
-    """A pipeline that refuses a batch with a row that cannot be used, and has a file with one."""
+    """Pipeline that refuses a batch with an unusable row, and has a file with such a row."""
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
     folder = tmp_path / "dags" / "pipelines"
     (folder / "incoming").mkdir(parents=True)
@@ -414,7 +415,7 @@ def definition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Definition:
 
 
 def run(definition: Definition, place: Path, *answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Runs the DAG of the pipeline in a real Airflow of its own, once for each list of answers."""
+    """Runs the DAG of the pipeline in its own real Airflow, once for each list of answers."""
     home = local_airflow.home(place)
     home.mkdir()
     (home / "passwords.json").write_text(json.dumps({LOGIN["username"]: LOGIN["password"]}), encoding="utf-8")
@@ -438,8 +439,9 @@ def answer(choice: str, reason: str | None = None, **more: Any) -> dict[str, Any
 @pytest.mark.slow
 @pytest.mark.long("the answers' outcomes are held by the tests above, the order of tasks by test_dags")
 def test_in_a_real_airflow(definition: Definition, tmp_path: Path) -> None:
-    """Left waiting; asked again, answered twice without a reason, and approved; the next batch abandoned; the one after
-    that approved in the shell before it is answered.
+    """First run: left waiting. Second run: asked again, answered twice without a reason, and approved.
+
+    The next batch is abandoned. The one after it is approved in the shell before its question is answered.
     """
     folder = definition.file.parent
     arrives = ["mv", str(folder / "later" / "2.parquet"), str(folder / "incoming")]

@@ -1,4 +1,4 @@
-"""A task of Airflow that is ended by SIGKILL: its command goes on; the retry waits for it and reports its figures."""
+"""Task of Airflow that SIGKILL ends: its command continues; the retry waits for it and reports its figures."""
 
 from __future__ import annotations
 

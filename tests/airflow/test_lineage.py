@@ -1,4 +1,4 @@
-"""What OpenLineage gets of a task that publishes; that a real task sends it is in `test_airflow_run`."""
+"""Lineage of a task that publishes, as OpenLineage gets it; `test_airflow_run` tests that a real task sends it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from openlineage.client.serde import Serde
 
 from tests.support.check_samples import FIGURES, HISTORY, check
 from tests.support.clicks import CLICKS, clicks
-from windowlib.airflow.lineage import Traced, lineage
+from windowlib.airflow.lineage import LineageTask, lineage
 
 BATCHES = [{"rows_read": 5, "results_rows_written": 3, "late_rows_written": 1}, {"rows_read": 2}]
 
 
 def reported(folder: Path, text: str = CLICKS, batches: Any = BATCHES) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The source, and the tables by name, as they are sent."""
+    """The source and the tables by name, as they are sent."""
     definition = clicks(folder, 0, text)
     late = {"rows_late": 110, "late_rows_written": 110, "events_in_state_after": 770, "events_in_state_written": 770}
     check(definition, {**FIGURES, **late}, HISTORY)
@@ -73,4 +73,4 @@ def test_a_batch_that_was_refused_has_no_rows(tmp_path: Path) -> None:
 
 
 def test_a_task_without_a_definition_reports_nothing() -> None:
-    assert Traced().get_openlineage_facets_on_complete(None) is None
+    assert LineageTask().get_openlineage_facets_on_complete(None) is None

@@ -1,4 +1,4 @@
-"""The pages inside Airflow: only after login, only for pipelines whose DAG the user may read, made when asked for."""
+"""Pages inside Airflow: only after login, only for pipelines whose DAG the user may read, rendered on request."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Get = Callable[..., tuple[int, str, dict[str, str]]]
 
 @pytest.fixture
 def live_pages() -> ModuleType:
-    """Imported by the tests that need it, since it imports Airflow."""
+    """Module of the pages; imported only by tests that need it, because it imports Airflow."""
     from windowlib.airflow import live_pages
 
     return live_pages
@@ -54,8 +54,9 @@ def live_pages() -> ModuleType:
 
 @pytest.fixture
 def get(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Get:
-    """Asks the plugin's application for a page of one pipeline, `clicks`, that has no run yet; `reads` says which
-    DAGs the user may read. What Airflow itself decides is asked in `test_in_a_real_airflow`.
+    """Requests a page of the plugin about the pipeline `clicks`, which has no run yet.
+
+    reads: the DAGs that the user may read; `test_in_a_real_airflow` tests Airflow's own decision
     """
     import httpx
 
@@ -153,7 +154,7 @@ def test_only_a_browser_is_led_to_the_login(get: Get, sent: dict[str, str], stat
 
 
 def test_the_menu_item_is_one_that_airflow_makes_a_link_of() -> None:
-    """At the top level Airflow 3.3 makes a button of it, which opens nothing; `test_in_a_real_airflow` clicks it."""
+    """At the top level, Airflow 3.3 shows a button that opens nothing. `test_in_a_real_airflow` clicks the item."""
     from windowlib.airflow.plugin import WindowlibPlugin
 
     [item] = WindowlibPlugin.external_views
@@ -195,7 +196,7 @@ def test_a_page_is_made_again_when_the_ledger_has_moved_on(tmp_path: Path, live_
 
 
 def state_word(page: str) -> str:
-    """The word in the badge of a page."""
+    """Word in the badge of a page."""
     [word] = re.findall(r'<span class="badge \w+">([^<]*)</span>', page)
     return str(word)
 
@@ -209,20 +210,20 @@ def test_an_edited_definition_is_shown_by_the_columns_that_the_tables_have(
     file.write_text(text, encoding="utf-8")
     edited = load_definition(file).model_copy(update={"root": made.root})
     assert "the definition was edited" in live_pages.page(edited, wall_clock_ms())
-    every, one = (live_pages.look_for(edited, asked, wall_clock_ms()) for asked in ({}, {"key.user": "u1"}))
+    every, one = (live_pages.search_page(edited, asked, wall_clock_ms()) for asked in ({}, {"key.user": "u1"}))
     users = [set(re.findall(r"<td>(u\d)</td>", page)) for page in (every, one)]
     assert len(users[0]) > 1
     assert users[1] == {"u1"}
     assert "windowlib explain" not in every
     file.write_text(text + '[pages]\nhide = ["account"]\n', encoding="utf-8")
     hiding = load_definition(file).model_copy(update={"root": made.root})
-    assert not re.search(r"u\d", live_pages.look_for(hiding, {"key.user": "u1"}, wall_clock_ms()))
+    assert not re.search(r"u\d", live_pages.search_page(hiding, {"key.user": "u1"}, wall_clock_ms()))
 
 
 def test_the_page_of_a_preview_that_was_applied_says_so(
     get: Get, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It went on to say that nothing had been changed, and how to apply it."""
+    """It must no longer say that nothing was changed, or how to apply the preview."""
     from windowlib.airflow import applied
 
     page = tmp_path / "warehouse" / "clicks" / "_previews" / "p1" / "index.html"
@@ -242,7 +243,7 @@ def test_an_error_that_no_ledger_has_is_on_the_page_at_once(tmp_path: Path, live
 
 
 def test_a_run_that_died_is_not_shown_as_running(tmp_path: Path, live_pages: ModuleType) -> None:
-    """Its claim stands in the ledger, which does not move."""
+    """Its claim stays in the ledger, whose version does not change."""
     made = clicks(tmp_path, files=1)
     program = (
         "import sys, time; from pathlib import Path; from windowlib.batches.planning import plan;"
@@ -273,7 +274,7 @@ def test_a_run_that_died_is_not_shown_as_running(tmp_path: Path, live_pages: Mod
 def test_a_batch_links_to_the_run_of_airflow_that_made_it_and_one_made_by_hand_to_none(
     after_one: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, live_pages: ModuleType
 ) -> None:
-    """The run of a DAG may be called anything."""
+    """The run of a DAG may have any name."""
     from windowlib.airflow.job import Job
 
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
@@ -305,7 +306,7 @@ class Auth(SimpleAuthManager):
 
 @contextmanager
 def served(folder: Path, port: int) -> Iterator[str]:
-    """The API server of a real Airflow, whose user `ann` may read one DAG."""
+    """API server of a real Airflow, whose user `ann` may read one DAG."""
     home = local_airflow.home(folder)
     home.mkdir(parents=True)
     (folder / "restricted_auth.py").write_text(AUTH, encoding="utf-8")

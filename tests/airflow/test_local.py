@@ -1,4 +1,4 @@
-"""The local Airflow of `make airflow`: its parts start in order and end together. Here they are programs of ours."""
+"""Local Airflow of `make airflow`: its parts start in order and end together. Test programs replace the parts."""
 
 import os
 import sys
@@ -36,7 +36,7 @@ time.sleep({others_live})
 
 
 def parts_in(folder: Path, port: int, others_live: float) -> Path:
-    """A program `airflow` whose parts write down when they were started; gives the file of it."""
+    """Creates a program `airflow` whose parts note the time of their start. Returns the file of these notes."""
     notes = folder / "notes"
     program = folder / "airflow"
     text = PARTS.format(python=sys.executable, notes=str(notes), port=port, others_live=others_live)
@@ -46,7 +46,7 @@ def parts_in(folder: Path, port: int, others_live: float) -> Path:
 
 
 def test_airflow_runs_dags_only_once_its_api_server_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first tasks failed their first try: they were started before the API server could answer them."""
+    """Otherwise the first try of early tasks would fail, because the API server does not answer yet."""
     port = free_port()
     notes = parts_in(tmp_path, port, 60)
     monkeypatch.setattr(local_airflow, "BIN", tmp_path)
@@ -76,7 +76,7 @@ def test_an_airflow_that_ends_as_it_starts_says_its_last_words(tmp_path: Path, m
 
 
 def test_the_executor_fits_the_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Thirty-two tasks at once, as Airflow has it, on two cores."""
+    """Airflow's default is thirty-two tasks at once, too many for two cores."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {*range(8)}, raising=False)
     assert parallelism() == 16
     assert environment(tmp_path, 1)["AIRFLOW__CORE__PARALLELISM"] == "16"

@@ -1,4 +1,4 @@
-"""Notices by a notifier of Airflow: filled in as its templates are, kept where it fails; and what tasks count."""
+"""Notices by a notifier of Airflow: filled-in templates, and records of failed deliveries. Counters of tasks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ToFile(BaseNotifier):
 
 @pytest.fixture
 def clicks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Definition:
-    """A pipeline whose only file is cut off, with a notifier of its own that writes to the file `notices`."""
+    """Pipeline whose only file is truncated, with its own notifier that writes to the file `notices`."""
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
@@ -61,7 +61,7 @@ def plan(clicks: Definition) -> Any:
 
 
 class Ti:
-    """What a task keeps."""
+    """Task instance that stores XComs."""
 
     def __init__(self) -> None:
         self.kept: dict[str, Any] = {}
@@ -145,6 +145,6 @@ def test_batches_are_counted_where_airflow_counts(monkeypatch: pytest.MonkeyPatc
     assert counted == [("windowlib.batches", 2, tags), ("windowlib.results", 8, tags)]
 
 
-def test_keeping_nothing_writes_nothing(tmp_path: Path) -> None:
+def test_keeping_no_notice_writes_no_row(tmp_path: Path) -> None:
     keep(tmp_path, [])
     assert json.dumps([*map(str, tmp_path.iterdir())]) == "[]"

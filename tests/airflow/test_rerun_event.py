@@ -1,4 +1,4 @@
-"""A rerun that changed results updates their asset, so that DAGs which follow them do not keep what was wrong."""
+"""A rerun that changed results updates their asset, so that dependent DAGs do not keep wrong results."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ OF_RERUN = {"batch_id": 7, "rerun_from_ms": 0, "windows_added": 0, "windows_remo
 
 
 class Added(list[Any]):
-    """Airflow's accessor of an alias: keeps what is added."""
+    """Airflow's accessor of an alias: stores the added events."""
 
     def add(self, asset: Any, extra: dict[str, Any]) -> None:
         self.append((asset.name, extra))
 
 
 class Task:
-    """Of a run that ann has triggered, without an approval."""
+    """Task instance of a run that ann has triggered, without an approval."""
 
     def __init__(self, preview_id: str, try_number: int) -> None:
         self.preview_id, self.try_number = preview_id, try_number
@@ -44,7 +44,7 @@ class Task:
 
 
 def apply(definition: Definition, preview_id: str, try_number: int = 1, *, began: datetime = BEGAN) -> Any:
-    """The events that are sent by the task, which does what a preview showed; and what it knows of for lineage."""
+    """Events that the task sends after it has applied a preview, and the batches that it reports for lineage."""
     from windowlib.airflow.outlets import OF_RERUNS
     from windowlib.airflow.rerun_operators import Apply
 
@@ -58,7 +58,7 @@ def apply(definition: Definition, preview_id: str, try_number: int = 1, *, began
 
 
 def dry_run(definition: Definition) -> str:
-    """What `windowlib rerun --dry-run` over all there is prints, run in the folder of the definition."""
+    """Output of `windowlib rerun --dry-run` over all of the data, run in the folder of the definition."""
     asked = ["--from", "2026-03-01T00:00Z", "--to", "2026-03-10T00:00Z", "--reason", "r", "--dry-run"]
     command, here = [*RUN[:-1], "rerun", str(definition.file), *asked], definition.file.parent
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=PATIENCE_S, cwd=here).stdout

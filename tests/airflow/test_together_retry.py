@@ -1,4 +1,4 @@
-"""Of pipelines that run together: a retry of the common task loses nothing of what the try before it has committed."""
+"""Pipelines that run together: a retry of the common task reports everything that the earlier try has committed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = [
 
 
 class Ti:
-    """A task instance at its `try_number`; the tasks of one run of the DAG share what they return."""
+    """Task instance at try `try_number`; the tasks of one run of the DAG share their return values."""
 
     def __init__(self, try_number: int, together: Any = None) -> None:
         self.try_number, self.together = try_number, together
@@ -35,13 +35,13 @@ class Ti:
 
 
 def context(ti: Ti, outlet_events: dict[Any, Any]) -> dict[str, Any]:
-    """What Airflow gives a task, in a run of the DAG that began an hour ago."""
+    """Context of a task in a run of the DAG that began an hour ago."""
     run = type("Run", (), {"start_date": datetime.fromtimestamp(time.time() - 3600, UTC)})()
     return {"ti": ti, "dag_run": run, "outlet_events": outlet_events}
 
 
 def ended(task: Any, given: dict[str, Any]) -> list[str]:
-    """The tasks that a task which is done has the scheduler skip."""
+    """Tasks that a successful task has the scheduler skip."""
     from airflow.sdk.exceptions import DownstreamTasksSkipped
 
     try:
@@ -52,7 +52,7 @@ def ended(task: Any, given: dict[str, Any]) -> list[str]:
 
 
 def definitions(after_one: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Definition]:
-    """`clicks`, which has committed a batch, and `hours`, over one source with a file, and `idle`, over one without."""
+    """`clicks`, with a committed batch, and `hours`, over one source with a file; `idle`, over an empty source."""
     monkeypatch.setenv("AIRFLOW_HOME", str(folder / "airflow"))
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
     made_by_hand(after_one, folder)

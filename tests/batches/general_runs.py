@@ -1,4 +1,4 @@
-"""Runs of a pipeline whose clock a test sets: each look at the clock is a second later."""
+"""Runs of a pipeline with a test's clock, which advances by a second each time it is read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ state_partition = "1m"
 
 
 def clock() -> int:
-    """Each look at the clock is a second later; a batch is planned at the first."""
+    """Clock that advances by a second each time it is read; a batch is planned at its first time."""
     clock.now += SECOND  # type: ignore[attr-defined]
     return clock.now  # type: ignore[attr-defined,no-any-return]
 

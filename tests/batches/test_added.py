@@ -1,6 +1,6 @@
-"""Columns may be added on a live pipeline: filled by events from then on, and every row says what it has of them.
+"""Columns can be added to a live pipeline: later events fill them, and every row names the columns that it has.
 
-That each kind of window then shows what plain Python says is in `tests/world/random_pipelines`: some add columns.
+Random pipelines in `tests/world/random_pipelines` add columns too, and compare each kind of window with plain Python.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def events(*minutes: int, value: int | None = 1, user: str = "a") -> list[dict[s
 
 
 def results(definition: Definition, *columns: str, table: str = "results") -> list[tuple[Any, ...]]:
-    """In the order of windows, and of what became of them."""
+    """Results in the order of windows, with the changes of each."""
     rows = read_table(definition, table).to_pylist()
     rows.sort(key=lambda row: (row["batch_id"], row["user"], str(row["window_start"]), row.get("change", "")))
     return [tuple(row[name] for name in columns) for row in rows]
@@ -88,14 +88,14 @@ SHOWN = "total", "most", FILLED
     ],
 )
 def test_windows_of_events_since_then_are_filled(spark: SparkSession, tmp_path: Path, window: str) -> None:
-    """A published window that a late event changes, one in flight that gets another event, and a new one."""
+    """A late event changes a published window, another event joins a window in flight, and a new window opens."""
     first = defined(tmp_path, PLAIN, window)
     arrive(tmp_path, 1, [*events(0, value=5), *events(31, value=6)])
     run(first, spark)
     definition = defined(tmp_path, MORE, window)
     arrive(tmp_path, 2, [*events(2, value=1), *events(32, value=7), *events(45, value=8), *events(100, value=1)])
     [said] = run(definition, spark)
-    words = "aggregates.most was added, from batch 2 on: windows with events from before batch 2 have none of it"
+    words = "aggregates.most was added, from batch 2 on: windows with events from before batch 2 do not have it"
     assert said == f"clicks: {words} (filled_columns)"
     assert results(definition, *SHOWN) == [(6, None, None), (13, None, None), (8, 8, "most")]
     feed = results(definition, "batch_id", "change", *SHOWN, table="result_changes")
@@ -138,7 +138,7 @@ def test_windows_of_shared_slices_are_filled_once_all_of_their_slices_are(spark:
 @pytest.mark.embedded
 @pytest.mark.long("an older session that gets another event is not filled above, in make test")
 def test_a_session_that_joins_an_older_one_is_not_filled(spark: SparkSession, tmp_path: Path) -> None:
-    """It was filled itself, and published."""
+    """The younger session was filled and published before."""
     first = defined(tmp_path, PLAIN)
     arrive(tmp_path, 1, events(0, value=5))
     run(first, spark)
@@ -176,7 +176,7 @@ def test_count_windows_are_filled_by_their_events(spark: SparkSession, tmp_path:
 @pytest.mark.spark
 @pytest.mark.embedded
 def test_windows_that_fire_early_are_filled_by_their_events(spark: SparkSession, tmp_path: Path) -> None:
-    """The operator folds the state of before, whose parts are null. A file without an event is the first to add it."""
+    """The operator reads old state, whose new parts are null. A file without an event adds the column."""
     first = defined(tmp_path, PLAIN, "early")
     arrive(tmp_path, 1, events(0, value=5))
     run(first, spark)
@@ -191,15 +191,15 @@ def test_windows_that_fire_early_are_filled_by_their_events(spark: SparkSession,
 
 @pytest.mark.spark
 @pytest.mark.embedded
-def test_columns_are_added_again_and_over_what_is_stored(spark: SparkSession, tmp_path: Path) -> None:
-    """`mean` has its aggregates in state from the start: all that fires has it. `span` is filled as its newest part."""
+def test_columns_are_added_again_and_to_stored_state(spark: SparkSession, tmp_path: Path) -> None:
+    """State has the aggregates of `mean` from the start, so every firing has it. `span` becomes the newest part."""
     first = defined(tmp_path, PLAIN)
     arrive(tmp_path, 1, [*events(0, value=5), *events(60, value=4)])
     run(first, spark)
     second = defined(tmp_path, {**MORE, "mean": "sum(value) / count(*)"})
     arrive(tmp_path, 2, [*events(80, value=7), *events(95)])
     said = run(second, spark)
-    assert "clicks: aggregates.mean was added, from batch 2 on: what is published stays as it is" in said
+    assert "clicks: aggregates.mean was added, from batch 2 on: published rows stay as they are" in said
     third = defined(tmp_path, {**MORE, "mean": "sum(value) / count(*)", "span": "max(value) - min(value)"})
     arrive(tmp_path, 3, [*events(81, value=3), *events(110, value=9), *events(150)])
     run(third, spark)
@@ -242,7 +242,7 @@ ALIKE = pytest.mark.long("random pipelines add columns to each kind of windows, 
     ],
 )
 def test_every_function_copes_with_state_that_lacks_it(spark: SparkSession, tmp_path: Path, window: str) -> None:
-    """Next to a pipeline that had all of them from the start."""
+    """Compared with a pipeline that had all functions from the start."""
     others = {name: sql for name, sql in EVERYTHING.items() if name not in ("n", "total", "sketched")}
     every = {name: sql.replace("timestamp_ms", "at_ms") for name, sql in others.items()}
     if window == "early":
@@ -300,8 +300,8 @@ def test_every_function_copes_with_state_that_lacks_it(spark: SparkSession, tmp_
 @pytest.mark.spark
 @pytest.mark.classic
 @pytest.mark.long("columns are added, and slices are shared, by themselves in make test")
-def test_pipelines_that_run_together_share_slices_with_what_was_added(spark: SparkSession, tmp_path: Path) -> None:
-    """Each adds its columns with another batch. As alone."""
+def test_pipelines_that_run_together_share_slices_with_added_columns(spark: SparkSession, tmp_path: Path) -> None:
+    """Each pipeline adds its columns in another batch. The results equal those of separate runs."""
     shown = []
     for how in ("alone", "together"):
         folder = tmp_path / how
@@ -328,7 +328,7 @@ def test_pipelines_that_run_together_share_slices_with_what_was_added(spark: Spa
 @pytest.mark.spark
 @pytest.mark.embedded
 @pytest.mark.long("a rerun fills rows above, in make test, and a dry run shows what it would do")
-def test_dry_runs_and_erasures_know_what_was_added(spark: SparkSession, tmp_path: Path) -> None:
+def test_dry_runs_and_erasures_handle_added_columns(spark: SparkSession, tmp_path: Path) -> None:
     first = defined(tmp_path, PLAIN)
     arrive(tmp_path, 1, [*events(0, 50, value=5), *events(0, user="b")])
     run(first, spark)
@@ -348,7 +348,7 @@ def test_dry_runs_and_erasures_know_what_was_added(spark: SparkSession, tmp_path
 @pytest.mark.spark
 @pytest.mark.embedded
 def test_a_wrong_value_is_found_where_a_row_says_that_it_is_filled(spark: SparkSession, tmp_path: Path) -> None:
-    """And so is a row that lacks what all of its events have brought."""
+    """A row that lacks a column, although all of its events have it, is found too."""
     first = defined(tmp_path, PLAIN)
     arrive(tmp_path, 1, events(0))
     run(first, spark)
@@ -372,7 +372,7 @@ def test_a_wrong_value_is_found_where_a_row_says_that_it_is_filled(spark: SparkS
 
 
 def _shows(patch: pytest.MonkeyPatch, spark: SparkSession, rows: pa.Table, folder: Path) -> None:
-    """Readers of `results` see these rows."""
+    """Tests that readers of `results` see these rows."""
     import pyarrow.parquet as pq
 
     from windowlib.batches.pinned import Pinned
@@ -395,7 +395,7 @@ def test_explain_says_what_a_result_lacks(spark: SparkSession, tmp_path: Path) -
     run(first, spark)
     definition = defined(tmp_path, {**MORE, "mean": "sum(value) / count(*)"})
     [window] = explain_window(definition, ["a"], START_MS).windows
-    coming = "aggregates.most is new: it comes with the next batch that reads files"
+    coming = "aggregates.most is new: the next batch that reads files adds it"
     assert window.notes == [coming, coming.replace("most", "mean")]
     assert window.published[0]["values"] == {"n": 1, "total": 1, "most": None, "mean": None}
     arrive(tmp_path, 2, events(100))
@@ -411,16 +411,16 @@ def test_explain_says_what_a_result_lacks(spark: SparkSession, tmp_path: Path) -
 @pytest.mark.spark
 @pytest.mark.embedded
 def test_a_batch_that_reads_no_file_adds_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    """A rerun and the end of the input go by the columns that there are."""
+    """A rerun and the end of the input use the existing columns."""
     first = defined(tmp_path, PLAIN)
     arrive(tmp_path, 1, events(0, 50, value=5))
     run(first, spark)
     definition = defined(tmp_path, MORE)
     said = run(definition, spark, asked(0, 10))
-    assert said == ["clicks: aggregates.most is new: it comes with the next batch that reads files"]
+    assert said == ["clicks: aggregates.most is new: the next batch that reads files adds it"]
     for command in ("plan", "status"):
         shown = CliRunner().invoke(app, [command, str(definition.file)], env=_warehouse(definition))
-        assert "aggregates.most is new: it comes with the next batch that reads files" in shown.output
+        assert "aggregates.most is new: the next batch that reads files adds it" in shown.output
     advance(definition, lambda: spark, clock=clock, finish=True)
     assert results(definition, "total") == [(5,), (5,)]
     assert not verify(definition, VerifyRequest(), spark, clock).differs
@@ -432,8 +432,8 @@ def test_a_batch_that_reads_no_file_adds_nothing(spark: SparkSession, tmp_path: 
 @pytest.mark.spark
 @pytest.mark.embedded
 @pytest.mark.long("a file without an event is the first to add columns above, in make test, too")
-def test_an_idle_source_fires_what_was_added(spark: SparkSession, tmp_path: Path) -> None:
-    """The batch that adds it writes no state: its file has no event. The types are there all the same."""
+def test_windows_with_added_columns_fire_when_the_source_is_idle(spark: SparkSession, tmp_path: Path) -> None:
+    """The batch that adds the column writes no state, because its file has no event. It stores the types anyway."""
     idle = 'idle_timeout = "1h"\n'
     first = defined(tmp_path, PLAIN, "tumbling")
     arrive(tmp_path, 1, events(0, 50, value=5))
@@ -459,8 +459,8 @@ def test_an_idle_source_fires_what_was_added(spark: SparkSession, tmp_path: Path
 
 @pytest.mark.spark
 @pytest.mark.embedded
-def test_a_rollback_takes_it_back(spark: SparkSession, tmp_path: Path) -> None:
-    """With its columns, so that others may take their names and numbers; then it is added again, or is not."""
+def test_a_rollback_removes_an_added_column(spark: SparkSession, tmp_path: Path) -> None:
+    """The columns are gone, so their names and numbers are free. Then a column is added again, or not."""
     first = defined(tmp_path, PLAIN)
     arrive(tmp_path, 1, events(0, 50))
     run(first, spark)
@@ -481,7 +481,7 @@ def test_a_rollback_takes_it_back(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.embedded
-def test_what_was_added_is_not_removed_without_a_migration(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_added_column_is_removed_only_by_a_migration(spark: SparkSession, tmp_path: Path) -> None:
     first = defined(tmp_path, PLAIN)
     arrive(tmp_path, 1, events(0))
     run(first, spark)
@@ -546,7 +546,7 @@ ELSEWHERE = pytest.mark.long("only between columns and rows is it another place;
     ],
 )
 def test_a_run_that_dies_while_it_publishes_is_finished(spark: SparkSession, tmp_path: Path, moment: str) -> None:
-    """Also between the columns of a table and its rows; and it can be given up."""
+    """The run may die between the columns of a table and its rows. The batch can also be abandoned."""
     shown: list[list[tuple[Any, ...]]] = []
     died = tmp_path / "died"
     first = defined(died, PLAIN)
@@ -599,7 +599,7 @@ def _dies(moment: str) -> Any:
 def test_a_name_that_the_feed_has_with_another_type_or_in_another_case_is_refused(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Before anything is computed, in another case by the plan. The column is of before a migration."""
+    """Before anything is computed; another case is refused by the plan. The column is from before a migration."""
     texts = {**PLAIN, "most": "max(cast(value as string))"}
     earlier = defined(tmp_path, texts)
     arrive(tmp_path, 1, events(0, 100))
@@ -631,7 +631,7 @@ def migrate(definition: Definition, spark: SparkSession) -> MigrationDifference:
 @pytest.mark.embedded
 @pytest.mark.long("a migration builds every window from the source in tests/migrations, in make test")
 def test_a_migration_fills_all_of_the_past(spark: SparkSession, tmp_path: Path) -> None:
-    """Where a column is to be added, and where it was."""
+    """For a column that is to be added, and for one that was added already."""
     for when in ("before", "after") if ALL else ("after",):
         folder = tmp_path / when
         first = defined(folder, PLAIN)
@@ -652,7 +652,7 @@ def test_a_migration_fills_all_of_the_past(spark: SparkSession, tmp_path: Path) 
 @pytest.mark.spark
 @pytest.mark.embedded
 @pytest.mark.long("files of before are read as the table is now in make test; tests/runs puts files together")
-def test_maintenance_puts_files_of_before_and_after_together(
+def test_maintenance_compacts_files_with_and_without_the_column(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for what in ("CLOSED", "OPEN", "OPEN_DAY"):
@@ -672,7 +672,7 @@ def test_maintenance_puts_files_of_before_and_after_together(
 
 
 def test_a_column_that_is_not_filled_has_not_gone_null() -> None:
-    """Of files whose rows all have it nulls count as those of any other column."""
+    """In files whose rows all have the column, nulls count as in any other column."""
 
     def file(nulls: int, lacks: int = 0, names: str = "mean, most") -> DataFile:
         return DataFile("f", 9, 50, low={FILLED: names}, high={FILLED: names}, nulls={"most": nulls, FILLED: lacks})

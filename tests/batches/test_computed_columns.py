@@ -36,7 +36,7 @@ WINDOWS = {
 def test_computed_columns_are_those_of_aggregates_over_event_times(
     spark: SparkSession, tmp_path: Path, kind: str
 ) -> None:
-    """Windows of several batches, late events, and a rerun after which nothing differs."""
+    """Windows of several batches, late events, and a rerun that changes nothing."""
     head, _, _ = CLICKS.partition("[window]")
     aggregates = "\n".join(f'same_{name} = "{sql}"' for name, sql in SAME.items())
     definition = clicks(tmp_path, 3, f"{head}[window]\n{WINDOWS[kind]}\n[aggregates]\n{aggregates}\n")

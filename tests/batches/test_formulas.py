@@ -1,4 +1,4 @@
-"""Formulas over the same aggregates may change on a live pipeline; what is stored takes no other meaning by it."""
+"""Formulas over the same aggregates may change on a live pipeline; stored values keep their meaning."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ CORRECTED = "case when count(*) filter (where value > 0) > 0 then sum(value) / c
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Sail's own, when a task of it fails
 @pytest.mark.fault("a formula fails when windows fire", "nothing is published; once it is corrected, runs go on")
 def test_a_formula_that_fails_when_windows_fire_is_corrected(spark: SparkSession, tmp_path: Path) -> None:
-    """The corrected formula names its aggregates in another order than they are stored in."""
+    """The corrected formula names its aggregates in another order than the stored one."""
     broken = {"n": "count(*)", "mean": SHARE}
     definition = defined(tmp_path, broken)
     arrive(tmp_path, 1, [*events(0, 1, value=6), *events(30, value=-1), *events(31, value=1)])
@@ -98,7 +98,7 @@ def test_a_formula_of_another_type_is_refused_and_what_helps_is_said(spark: Spar
 @pytest.mark.embedded
 @pytest.mark.long("above, in make test, a corrected formula comes before a column that it came after")
 def test_lines_in_another_order_mean_the_same(spark: SparkSession, tmp_path: Path) -> None:
-    """A window in flight holds its sums by number: they are still those of the same column."""
+    """A window in flight stores its sums by number. They still belong to the same column."""
     definition = defined(tmp_path, {"total": "sum(value)", "late": "sum(at_ms)"})
     arrive(tmp_path, 1, events(0, value=5))
     run(definition, spark)

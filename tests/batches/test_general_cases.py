@@ -1,4 +1,4 @@
-"""Pipelines of the general plan in cases of one or two windows, whose right results are plain to see."""
+"""Cases of the general plan with one or two windows, whose right results are easy to see."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def pipeline(folder: Path, windows: str, watermark: str = "") -> Definition:
 
 
 def put(definition: Definition, number: int, *rows: Row) -> None:
-    """A file of rows: user, second, v."""
+    """Writes a file of rows: user, second, v."""
     made = [
         {"user": user, "at": None if second is None else second * SECOND, "v": v, "id": f"{number}-{i}"}
         for i, (user, second, v) in enumerate(rows)
@@ -74,7 +74,7 @@ def bounds(row: dict[str, Any]) -> tuple[int, int]:
 
 
 def published(definition: Definition) -> list[tuple[Any, ...]]:
-    """User, bounds in seconds, n."""
+    """Published rows: user, bounds in seconds, n."""
     rows = read_table(definition, "results").to_pylist()
     return sorted((row["user"], *bounds(row), row["n"]) for row in rows)
 
@@ -133,13 +133,13 @@ def test_the_state_of_a_key_is_there_in_each_firing_of_processing_time(spark: Sp
 
 
 def changes(definition: Definition) -> list[tuple[Any, ...]]:
-    """Batch, change, bounds in seconds, n."""
+    """Rows of the feed: batch, change, bounds in seconds, n."""
     rows = read_table(definition, "result_changes").to_pylist()
     return sorted((row["batch_id"], row["change"], *bounds(row), row["n"]) for row in rows)
 
 
 def in_batches(definition: Definition, spark: SparkSession, *batches: Sequence[Row]) -> list[list[tuple[Any, ...]]]:
-    """What is published after each; its checks have found nothing wrong."""
+    """Published rows after each batch; no check has failed."""
     found = []
     for number, rows in enumerate(batches, 1):
         put(definition, number, *rows)
@@ -198,7 +198,7 @@ def test_a_window_whose_first_firing_had_no_row_can_have_one(windows: str, spark
 def test_a_window_that_names_a_result_that_never_was_gets_its_first(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As earlier releases left it: the window has fired, and its function had given no row."""
+    """State of an earlier release: the window has fired, and its function had returned no row."""
     definition = pipeline(tmp_path, TUMBLING + LATENESS + POSITIVE)
     put(definition, 1, ("a", 1, -5), ("z", 60, 1))
     monkeypatch.setattr(KeyRun, "without_rows", lambda run, result: None)
@@ -224,7 +224,7 @@ def test_a_window_that_names_a_result_that_never_was_gets_its_first(
 def test_a_window_whose_cleanup_timer_was_deleted_goes_at_its_cleanup_time(
     purges: bool, second: int, spark: SparkSession, tmp_path: Path
 ) -> None:
-    """The timeout fires, and clears the trigger: the timer that it deletes is that of the cleanup, too."""
+    """The timeout fires and clears the trigger, which deletes the timer that cleanup uses as well."""
     timeout = '{type = "processing_timeout", of = {type = "event_time"}, timeout = "1m"}'
     trigger = f'trigger = {{type = "purging", of = {timeout}}}' if purges else f"trigger = {timeout}"
     definition = pipeline(tmp_path, f'{TUMBLING}{trigger}\n[aggregates]\nn = "sum(v)"\n')
@@ -260,7 +260,7 @@ AT_ITS_END = pytest.mark.long("at its end it fires once with all of its events, 
 def test_a_run_in_the_last_millisecond_of_a_window_belongs_to_it(
     trigger: str, spark: SparkSession, tmp_path: Path
 ) -> None:
-    """The window fires once with all its events: not before the run's own, which would then replace its result."""
+    """The window fires once, after it has the run's own events: an earlier firing would be replaced at once."""
     definition = pipeline(tmp_path, f'{TUMBLING}time = "processing"\n{trigger}[aggregates]\nn = "count(*)"\n')
     times_ms, made = [101_000, 109_999, 109_999, 110_000], []
     for number, time_ms in enumerate(times_ms):
@@ -278,7 +278,7 @@ def test_a_run_in_the_last_millisecond_of_a_window_belongs_to_it(
 @pytest.mark.classic
 @pytest.mark.long("in make test Spark reads numbers without a sign, and gaps that are in a column")
 def test_gaps_may_be_unsigned(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark reads those of 64 bits as decimals."""
+    """Spark reads unsigned gaps of 64 bits as decimals."""
     windows = '[window]\ntype = "session"\ngap_column = "gap"\n[window.trigger]\ntype = "count"\nn = 1\n'
     definition = pipeline(tmp_path, windows + '[aggregates]\nn = "count(*)"\n')
     rows = {"user": ["a", "a"], "at": pa.array([0, 4_000]), "gap": pa.array([5_000, 2_000], pa.uint64())}

@@ -1,6 +1,6 @@
-"""Pipelines that no native plan runs, and count windows: files in, tables read back, compared with the operator.
+"""Pipelines without a native plan, and count windows: files in, tables out, compared with the operator.
 
-The operator gets each batch as a run has it: the clock, the events in order of arrival, the watermark.
+The operator gets each batch as a run does: the clock, the events in order of arrival, the watermark.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ COUNTS = '[aggregates]\nevents = "count(*)"\ntotal = "sum(v)"\n'
 
 
 def events(batch: int, keys: int = 4) -> list[dict[str, Any]]:
-    """Thirty events, a minute further than the batch before, some of them late."""
+    """Thirty events, a minute later than those of the batch before; some are late."""
     chance = random.Random(batch)
     rows = []
     for row in range(30):
@@ -61,7 +61,7 @@ def events(batch: int, keys: int = 4) -> list[dict[str, Any]]:
 
 
 def pipeline(folder: Path, windows: str, *, batches: int = BATCHES) -> Definition:
-    """A definition in `folder`, with its files and code."""
+    """Writes a definition into `folder`, with its files and code, and loads it."""
     (folder / "incoming").mkdir(exist_ok=True)
     for batch in range(batches):
         pq.write_table(pa.Table.from_pylist(events(batch), EVENTS), folder / "incoming" / f"{batch}.parquet")
@@ -82,9 +82,9 @@ def by_operator(
     latenesses_ms: Mapping[int, int] | None = None,
     batches: int = BATCHES,
 ) -> tuple[list[list[Output]], OperatorState]:
-    """What the operator makes of the batches, with the plan times that they really had.
+    """Output of the operator for the batches, with their real plan times.
 
-    `latenesses_ms`: the batches, from 0, that have another allowed lateness than the one before.
+    latenesses_ms: another allowed lateness by batch, from 0
     """
     state, watermark_ms, arrival = OperatorState(), MIN_WATERMARK, 0
     plan_times = {row["batch_id"]: row["plan_time"].timestamp() * 1000 for row in _rows(definition, "watermarks")}
@@ -143,7 +143,7 @@ def published(definition: Definition) -> list[tuple[Any, ...]]:
 
 
 def test_nan_is_one_key_and_so_is_zero(spark: SparkSession, tmp_path: Path) -> None:
-    """As Spark groups them, whatever their bits; over batches, too."""
+    """Spark groups all NaN, and both zeros, whatever their bits; across batches too."""
     window = '[window]\ntype = "tumbling"\nsize = "1h"\nevictor = { type = "count", n = 9 }\n'
     definition = pipeline(tmp_path, window + COUNTS, batches=0)
     schema = EVENTS.set(0, pa.field("user", pa.float64()))
@@ -226,7 +226,7 @@ def test_every_firing_is_a_result(windows: str, spec: WindowSpec, spark: SparkSe
 
 
 def test_another_lateness_comes_into_force_with_the_next_batch(spark: SparkSession, tmp_path: Path) -> None:
-    """The whole state is looked at, and its timers are set again: raised, then lowered below what is in flight."""
+    """The batch reads all state and sets its timers again: for a greater lateness, then for a smaller one."""
     windows, spec = EVERY_FIRING[1]
     latenesses_ms, lateness_ms = {1: 500_000, 3: 5_000}, spec.allowed_lateness_ms
     for batch in range(BATCHES):
@@ -246,7 +246,7 @@ def _of_results(changes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{name: value for name, value in row.items() if name not in ("change", "cause")} for row in changes]
 
 
-def test_code_of_ones_own_gives_the_current_rows_of_each_window(spark: SparkSession, tmp_path: Path) -> None:
+def test_own_code_returns_the_current_rows_of_each_window(spark: SparkSession, tmp_path: Path) -> None:
     own = SESSION + 'function = "own_windows:Top"\nparameters = {n = 2}\nreads = ["v", "id"]\n'
     output = '[window.output]\nv = "bigint"\nid = "string"\nnth = "int"\n'
     definition = pipeline(tmp_path, own + output, batches=2)
@@ -281,7 +281,7 @@ def _top(definition: Definition) -> Any:
 
 
 @pytest.mark.long("a golden folder goes on with such an aggregate in make test, as it was kept")
-def test_an_aggregate_of_ones_own_is_kept_as_json(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_own_aggregate_is_stored_as_json(spark: SparkSession, tmp_path: Path) -> None:
     own = '[window]\ntype = "tumbling"\nsize = "30s"\nfunction = "own_windows:Mean"\nreads = ["v"]\n'
     definition = pipeline(tmp_path, own + '[window.output]\nmean = "double"\n')
     run(definition, spark)
@@ -313,7 +313,7 @@ BY_ITSELF = pytest.mark.long("test_returned has what is returned wrongly, and ot
         ),
     ],
 )
-def test_what_code_of_ones_own_does_wrong_is_said_in_a_sentence(
+def test_an_error_in_own_code_is_reported_in_a_sentence(
     does: str, said: str, spark: SparkSession, tmp_path: Path
 ) -> None:
     own = SESSION + 'function = "own_mistakes:Wrong"\nreads = ["v"]\n[window.output]\nv = "bigint"\n'
@@ -331,7 +331,7 @@ def test_what_code_of_ones_own_does_wrong_is_said_in_a_sentence(
 def test_stored_elements_are_appended_and_not_written_again(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Until a partition has many files: then what lives of it is written as one."""
+    """Once a partition has many files, its live elements are written again as one file."""
     monkeypatch.setattr(windows_job, "COMPACT_AFTER", 3)
     thousand = 'type = "count"\nn = 1000\n'
     windows = f'[window]\ntype = "global"\n[window.trigger]\n{thousand}[window.evictor]\n{thousand}'
@@ -410,7 +410,7 @@ BY_CLOCK = pytest.mark.long("sessions fire by the clock in make test, and the tr
 def test_windows_of_event_time_may_fire_by_the_clock(
     text: str, assigner: Tumbling | Sliding | Session, spark: SparkSession, tmp_path: Path
 ) -> None:
-    """The clock may pass their ends before the watermark does: no check asks for the end of event time."""
+    """The clock may pass the end of a window before the watermark does. No check requires the end in event time."""
     lasting = 'allowed_lateness = "1h"\n[window.trigger]\ntype = "processing_time"\n'
     definition = pipeline(tmp_path, f"[window]\n{text}{lasting}{COUNTS}")
     reports = run(definition, spark)
@@ -425,7 +425,7 @@ def test_windows_of_event_time_may_fire_by_the_clock(
 def test_a_clock_that_is_put_back_gives_each_window_of_processing_time_one_row(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Time stands still until the clock is where it was; what comes meanwhile is in the window of that time."""
+    """Time stands still until the clock reaches the old time; meanwhile, events join the window of that time."""
     windows = '[window]\ntype = "tumbling"\nsize = "90s"\ntime = "processing"\n'
     definition = pipeline(tmp_path, windows + COUNTS, batches=1)
     run(definition, spark)

@@ -1,6 +1,6 @@
-"""Once its source is silent, a pipeline does something only when time fires or retires a window, and then once.
+"""After its source falls silent, a pipeline makes a batch only when time fires or retires a window, and only once.
 
-Files of windows in flight hold some that have fired, which lateness keeps, and some that have not.
+Files of windows in flight hold windows that have fired and are kept by lateness, and windows that have not.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ AT_MOST = 5  # batches of a run: more are endless
 
 
 def begun(folder: Path, text: str, spark: SparkSession, minutes: dict[str, int]) -> Definition:
-    """A pipeline that has read an event of each of some users; nothing comes after them."""
+    """Pipeline that has read one event of each of some users; no event follows."""
     definition = clicks(folder, 0, text)
     rows = [{"id": user, "user": user, "at_ms": START_MS + at * MINUTE_MS, "value": 1} for user, at in minutes.items()]
     arrive(folder, 1, rows)
@@ -40,7 +40,7 @@ def begun(folder: Path, text: str, spark: SparkSession, minutes: dict[str, int])
 
 
 def at_minute(definition: Definition, spark: SparkSession, minute: int) -> list[int]:
-    """How many windows each batch of a run fired."""
+    """Numbers of windows that each batch of a run fired."""
     now_ms = START_MS + minute * MINUTE_MS
     done = advance(definition, lambda: spark, clock=lambda: now_ms, max_batches=AT_MOST)
     return [one.figures["windows_added"] or 0 for one in done]
@@ -70,8 +70,8 @@ def test_a_run_without_files_has_a_batch_only_where_time_does_something(
 
 @pytest.mark.spark
 @pytest.mark.embedded
-def test_time_that_silence_does_not_move_has_no_batch(spark: SparkSession, tmp_path: Path) -> None:
-    """Events ahead of the clock have moved the watermark further than an idle timeout does."""
+def test_silence_that_moves_no_time_makes_no_batch(spark: SparkSession, tmp_path: Path) -> None:
+    """Events ahead of the clock have moved the watermark further than the idle timeout does."""
     definition = begun(tmp_path, SESSIONS, spark, {"a": 62, "b": 80})
     assert [at_minute(definition, spark, minute) for minute in (90, 120, 145)] == [[], [], []]
     assert at_minute(definition, spark, 155) == [1]
@@ -80,7 +80,7 @@ def test_time_that_silence_does_not_move_has_no_batch(spark: SparkSession, tmp_p
 @pytest.mark.spark
 @pytest.mark.embedded
 def test_a_window_that_the_watermark_has_just_reached_fires_once(spark: SparkSession, tmp_path: Path) -> None:
-    """[5, 15) of a watermark that is behind 15 by a millisecond, as the window's last one is."""
+    """The watermark is a millisecond below 15, which is the last millisecond of the window [5, 15)."""
     definition = begun(tmp_path, SESSIONS, spark, {"a": 5, "b": 20})
     assert [at_minute(definition, spark, minute) for minute in (85, 90, 95)] == [[], [], [1]]
 
@@ -97,7 +97,7 @@ OF_NO_EVENT = {  # an event that comes again, and one without a key
 @pytest.mark.spark
 @pytest.mark.embedded
 def test_a_source_whose_files_wait_is_not_idle(spark: SparkSession, tmp_path: Path) -> None:
-    """After an outage, files of which no row is an event come before those that have gathered."""
+    """After an outage, files without a usable event are read before the files that have gathered."""
     definition = clicks(tmp_path, 0, BACKLOG)
     arrive(tmp_path, 1, [OF_NO_EVENT["duplicates"]])
     assert at_minute(definition, spark, 0) == [0]

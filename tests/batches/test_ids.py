@@ -1,4 +1,4 @@
-"""Which files of `seen_ids` a batch looks at: those that may hold one of its ids."""
+"""Files of `seen_ids` that a batch reads: those that may hold one of its ids."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BATCHES = 30
 
 @pytest.fixture
 def inputs(tmp_path: Path) -> Any:
-    """Of a pipeline whose batches 0 to 29 have each admitted the ids N-0 to N-9; the next has a file to read."""
+    """Inputs after batches 0 to 29, each of which admitted the ids N-0 to N-9; the next batch has a file to read."""
     tables = Tables(tmp_path / "warehouse")
     created = delta_commits.create(tables[SEEN_IDS.name], Schema.from_arrow(SEEN))
     files = [seen(tables, [f"{number:03}-{digit}" for digit in range(10)]) for number in range(BATCHES)]
@@ -53,32 +53,32 @@ def seen(tables: Tables, ids: list[str]) -> DataFile:
 
 
 def looked_at(inputs: Any, ids: pa.Array) -> list[str]:
-    """The least id of each file that is looked at where a batch has these."""
+    """Least id of each file that a batch with these ids reads."""
     pq.write_table(pa.table({"id": ids}), inputs.source.path / "new.parquet")
     return sorted(file.low["event_id"] for file in seen_files(inputs))
 
 
-def test_all_ids_of_the_horizon_were_read_for_one_new_event(inputs: Any) -> None:
+def test_one_new_event_reads_only_the_files_that_may_hold_its_id(inputs: Any) -> None:
     assert looked_at(inputs, pa.array(["030-0", "031-9"])) == []
     assert looked_at(inputs, pa.array(["007-3", None])) == ["007-0"]
     assert looked_at(inputs, pa.array([None, None], pa.string())) == []
 
 
 @pytest.mark.parametrize("ids", [pa.array([7, 8]), pa.array([b"007-3"]), pa.array(["000-5", "029-5"])])
-def test_all_are_read_where_footers_do_not_say_which(inputs: Any, ids: pa.Array) -> None:
+def test_all_files_of_ids_are_read_without_bounds_in_footers(inputs: Any, ids: pa.Array) -> None:
     assert len(looked_at(inputs, ids)) == BATCHES
 
 
 @pytest.mark.parametrize("folder", ["id=029-5", "ID=029-5"])
-def test_an_id_in_the_name_of_a_folder_goes_before_that_in_the_file(inputs: Any, folder: str) -> None:
-    """So the footer's bounds are those of other values."""
+def test_an_id_in_a_folder_name_overrides_the_id_in_the_file(inputs: Any, folder: str) -> None:
+    """The bounds in the footer are those of other values."""
     (inputs.source.path / folder).mkdir()
     pq.write_table(pa.table({"id": ["007-3"]}), inputs.source.path / folder / "new.parquet")
     inputs.plan.files[0] = file_named(f"{folder}/new.parquet")
     assert len(seen_files(inputs)) == BATCHES
 
 
-def test_more_files_than_there_are_of_ids_are_not_opened_for_it(inputs: Any) -> None:
+def test_footers_are_not_read_if_the_batch_has_more_files_than_seen_ids(inputs: Any) -> None:
     inputs.plan.files *= BATCHES + 1
     assert len(seen_files(inputs)) == BATCHES
 

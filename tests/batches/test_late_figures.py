@@ -1,4 +1,4 @@
-"""Late events are counted against their cleanup time: a window's, or in a hole between two windows their own."""
+"""Late events are compared with the cleanup time of their window; in a hole between windows, with their own time."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Another allowed lateness on a live pipeline: in force with the next batch, recorded, said; a rollback takes it back.
+"""Another allowed lateness on a live pipeline applies from the next batch, and is recorded; a rollback undoes it.
 
-That each plan is then the reference is in `tests/plans`, and random pipelines change it, too.
+`tests/plans` compares each plan with the reference after such a change, and random pipelines change it too.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ def in_flight(definition: Definition) -> list[tuple[int, int]]:
 
 
 def late_up_to(definition: Definition) -> int:
-    """In minutes, rounded up."""
+    """Bound of lateness in minutes, rounded up."""
     return -((START_MS - newest(definition).late_out_ms) // MINUTE_MS)
 
 
 @pytest.mark.spark
 @pytest.mark.embedded
-def test_it_is_recorded_and_said(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_change_of_lateness_is_recorded_and_reported(spark: SparkSession, tmp_path: Path) -> None:
     definition = allowing(tmp_path, SHORT)
     arrive(tmp_path, 1, events(0, 80))
     assert run(definition, spark) == []  # the watermark is at 75: [0, 10) is cleaned up, up to 45 all would be
@@ -80,7 +80,7 @@ def test_it_is_recorded_and_said(spark: SparkSession, tmp_path: Path) -> None:
     os.utime(arrive(tmp_path, 2, events(3, 80)), (arrived_s, arrived_s))
     planned = shutil.copytree(raised.root.parent, tmp_path / "planned")
     shown = CliRunner().invoke(app, ["plan", str(raised.file)], env={"WINDOWLIB_WAREHOUSE": str(planned)})
-    words = 'window.allowed_lateness was "30m", is "4h", from batch 2 on: what has been cleaned up stays late'
+    words = 'window.allowed_lateness was "30m", is "4h", from batch 2 on: windows that were cleaned up stay late'
     assert words in shown.output
     assert run(raised, spark) == [f"clicks: {words}"]
     assert minutes(raised, "late_events", "event_time") == [(3,)]
@@ -121,7 +121,7 @@ def test_it_is_recorded_and_said(spark: SparkSession, tmp_path: Path) -> None:
 @pytest.mark.embedded
 @pytest.mark.long("random pipelines change the lateness of sessions, too, in make test")
 def test_a_session_in_flight_still_replaces_what_was_published(spark: SparkSession, tmp_path: Path) -> None:
-    """Its lateness becomes 0 while it waits for its end; and from 0 on the table gets the column that it needs."""
+    """Its lateness becomes 0 before its end. When lateness rises from 0, the table gets the column it needs."""
     none = allowing(tmp_path, NONE)
     arrive(tmp_path, 1, events(0, 17, 19))
     run(none, spark)
@@ -145,8 +145,8 @@ def test_a_session_in_flight_still_replaces_what_was_published(spark: SparkSessi
 @pytest.mark.spark
 @pytest.mark.embedded
 @pytest.mark.long("tests/reruns has one under another lateness, in make test, which cleans up as well")
-def test_a_rerun_can_be_the_first_batch_that_uses_it(spark: SparkSession, tmp_path: Path) -> None:
-    """Windows in flight far from its range are cleaned up with it."""
+def test_a_rerun_can_be_the_first_batch_with_the_new_lateness(spark: SparkSession, tmp_path: Path) -> None:
+    """The rerun also cleans up windows in flight far from its range."""
     definition = allowing(tmp_path, LONG)
     arrive(tmp_path, 1, events(0, 50, 100))
     run(definition, spark)
@@ -164,7 +164,7 @@ def test_a_rerun_can_be_the_first_batch_that_uses_it(spark: SparkSession, tmp_pa
     assert not verify(lowered, VerifyRequest(), spark, clock).differs
 
 
-def test_a_plan_under_the_old_lateness_is_made_again(tmp_path: Path) -> None:
+def test_a_plan_with_the_old_lateness_is_replaced(tmp_path: Path) -> None:
     definition = allowing(tmp_path, SHORT)
     arrive(tmp_path, 1, events(0))
     frozen = plan(definition, clock)

@@ -1,4 +1,4 @@
-"""Aggregates of a window that has events, and of their values none that is not null."""
+"""Aggregates of a window with events, whose values are all null."""
 
 from __future__ import annotations
 

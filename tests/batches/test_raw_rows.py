@@ -1,4 +1,4 @@
-"""Raw rows of late and refused events: times without a zone are written without one, and read back as they were."""
+"""Raw rows of late and refused events: times without a zone are written without one, and read back unchanged."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def now() -> int:
 
 
 class Shifts:
-    """A pipeline whose key has a time without a zone."""
+    """Pipeline whose key has a time without a zone."""
 
     def __init__(self, folder: Path, spark: SparkSession, engine: str) -> None:
         (folder / "incoming").mkdir()
@@ -73,7 +73,7 @@ class Shifts:
         self.run()
 
     def run(self, **rerun: Any) -> None:
-        """Everything new; with arguments a rerun of the day."""
+        """Reads everything new; with arguments, reruns the day."""
         whole = Rerun(time_of(DAY), time_of(DAY) + 86_400_000, "a test", "ann", **rerun) if rerun else None
         advance(self.definition, lambda: self.spark, clock=now, rerun=whole)
 
@@ -89,7 +89,7 @@ class Shifts:
 def test_a_time_without_a_zone_is_read_back_as_it_was(
     spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """A late row and a refused one are read; then its day is rerun, and its key is forgotten."""
+    """A late row and a refused row are read; then their day is rerun, and their key is erased."""
     shifts = Shifts(tmp_path, spark, request.config.getoption("--engine"))
     shifts.read(1, ("ann", LATE), ("bob", LATE), ("ann", datetime(2027, 1, 1)), ("bob", datetime(2027, 1, 1)))
     shifts.read(2, ("cid", datetime(2026, 3, 2, 20)))

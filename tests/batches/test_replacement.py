@@ -1,4 +1,4 @@
-"""Which files of `results` a batch writes again."""
+"""Files of `results` that a batch writes again."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ WINDOW = pa.struct({"window_start_ms": pa.int64(), "window_end_ms": pa.int64()})
 
 
 def updates(path: Path, *starts_ms: list[int]) -> Path:
-    """A staged file of rows that replace windows with these starts."""
+    """Staged file of rows that replace windows with these starts."""
     replaced = [[{"window_start_ms": start, "window_end_ms": start + 9} for start in row] for row in starts_ms]
     pq.write_table(pa.table({"replaced": pa.array(replaced, pa.list_(WINDOW))}), path)
     return path
 
 
 def results(folder: Path, **files_ms: tuple[int, int]) -> Pinned:
-    """A table `results` by the log alone: files with the least and greatest start of a window."""
+    """Table `results` with only a log: files with the least and greatest start of a window."""
     tables = Tables(folder)
     made = [
         DataFile(name, 1, 1, {}, *({"window_start": utc(bound)} for bound in bounds), {"window_start": 0})
@@ -57,7 +57,7 @@ def test_a_file_between_two_replaced_windows_is_left_alone(tmp_path: Path) -> No
     assert {file.path for file in _touched(found, paths)} == {"early", "late"}
 
 
-def test_every_file_of_results_was_described_for_a_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_files_of_replaced_windows_are_described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = results(tmp_path, **{f"f{number}": (10 * number, 10 * number + 9) for number in range(50)})
     described: list[str] = []
     describe = Table._described
@@ -80,7 +80,7 @@ def test_every_file_of_results_was_described_for_a_few(tmp_path: Path, monkeypat
 @pytest.mark.spark
 @pytest.mark.embedded
 def test_a_window_that_ends_at_midnight_lies_in_the_day_before(spark: SparkSession, tmp_path: Path) -> None:
-    """Also once a late event has changed it."""
+    """A late event that changes the window leaves it there."""
     tumbling = CLICKS.replace('type = "session"\ngap = "10m"', 'type = "tumbling"\nsize = "1h"')
     definition = clicks(tmp_path, 0, without(tumbling, "first"))
     found = []
@@ -93,7 +93,7 @@ def test_a_window_that_ends_at_midnight_lies_in_the_day_before(spark: SparkSessi
 
 
 def clicks_by_day(definition: Definition) -> list[tuple[str, int]]:
-    """The results that lie in each partition."""
+    """Results in each partition."""
     table = Tables(definition.root)["results"]
     files = table.files(table.version())
     rows = [(file.partition["window_day"], pq.ParquetFile(table.folder / file.path).read(["clicks"])) for file in files]

@@ -1,4 +1,4 @@
-"""One row of `results` for each key and window: every row of the days that a batch wrote is compared."""
+"""One row of `results` per key and window: all rows of the days that a batch wrote are compared."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from deltalake import Schema
 
 from tests.support.simple_batches import no_spark
 from windowlib.batches.pinned import Pinned
-from windowlib.batches.result_figures import gone_null, made_by, repeated, surplus
+from windowlib.batches.result_figures import files_written, gone_null, repeated, surplus
 from windowlib.delta import commits as delta_commits
 from windowlib.delta.data_files import DataFile, data_file
 from windowlib.delta.tables import Table, Tables
@@ -26,7 +26,7 @@ Row = tuple[Any, int]
 
 
 def file_of(folder: Path, name: str, rows: list[Row], day: int = 1) -> DataFile:
-    """A file of `results`: users and the hours in which their windows begin."""
+    """File of `results`: users, and the hours in which their windows begin."""
     starts = pa.array([hour * HOUR_US for _, hour in rows], pa.int64())
     times = pa.timestamp("us", tz="UTC")
     columns = {"user": [user for user, _ in rows], "window_start": starts.cast(times)}
@@ -54,16 +54,15 @@ def test_a_row_that_an_earlier_file_of_the_day_has_is_surplus(
     assert list(repeated(tmp_path, [added], [earlier], NAMES)) == [surplus_rows]
 
 
-def test_an_aggregate_that_was_never_null_and_now_mostly_is(tmp_path: Path) -> None:
+def test_an_aggregate_that_turns_mostly_null_is_found(tmp_path: Path) -> None:
     def of(name: str, totals: list[int | None], change: str = "added") -> DataFile:
         pq.write_table(pa.table({"total": pa.array(totals, pa.int64())}), tmp_path / name)
         return data_file(tmp_path, name, {"change": change})
 
     before, known = [of("0", [1] * 30)], [1] * 10
     made = [of("1", [None] * 15 + known), of("2", [None] * 99, "removed")]
-    assert gone_null(["total", "other"], made_by({"result_changes": StagedChanges(add=made)}), lambda: before) == [
-        "total"
-    ]
+    written = files_written({"result_changes": StagedChanges(add=made)})
+    assert gone_null(["total", "other"], written, lambda: before) == ["total"]
     assert gone_null(["total"], [of("3", [None] * 9 + known)], lambda: before) == []  # less than half
     assert gone_null(["total"], [of("4", [None] * 19)], lambda: before) == []  # too few rows
     assert gone_null(["total"], made[:1], lambda: [of("5", [None] * 4 + [1] * 30)]) == []  # no news
@@ -89,7 +88,7 @@ def test_keys_of_any_type_are_compared(key: list[Any]) -> None:
 
 
 def bounded(file: DataFile, starts: tuple[int, int], ends: tuple[int, int] | None) -> DataFile:
-    """The file as one whose windows begin and end in these hours."""
+    """Same file, with windows that begin and end in these hours."""
     bounds = {"window_start": starts} | ({"window_end": ends} if ends else {})
     low, high = ({name: datetime(1970, 1, 1, one[side], tzinfo=UTC) for name, one in bounds.items()} for side in (0, 1))
     return replace(file, low=low, high=high)
@@ -99,13 +98,13 @@ def bounded(file: DataFile, starts: tuple[int, int], ends: tuple[int, int] | Non
 def test_results_that_end_before_all_new_ones_are_not_read(
     tmp_path: Path, ends: tuple[int, int] | None, is_read: bool
 ) -> None:
-    """As those of earlier batches do; sessions begin before others have ended."""
+    """Results of earlier batches are such results. Sessions may begin before others have ended."""
     added = bounded(file_of(tmp_path, "new", [("ann", 3)]), (2, 5), (8, 9))
     earlier = bounded(file_of(tmp_path, "old", [("ann", 3)]), (0, 6), ends)
     assert list(repeated(tmp_path, [added], [earlier], NAMES)) == [int(is_read)]
 
 
-def test_files_of_other_days_were_described_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_other_days_are_not_described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = Tables(tmp_path)["results"]
     days = [date(2030, 1, 1) + timedelta(days=number) for number in range(50)]
     schema = Schema.from_arrow(pa.schema([("user", pa.string()), ("window_day", pa.date32())]))
@@ -121,7 +120,7 @@ def test_files_of_other_days_were_described_too(tmp_path: Path, monkeypatch: pyt
     assert sorted(described) == sorted(one.path for one in found) == [files[7].path, files[9].path]
 
 
-def test_all_results_were_looked_at_where_no_column_is_null() -> None:
+def test_older_results_are_not_listed_unless_a_column_is_null() -> None:
     def before() -> list[DataFile]:
         raise AssertionError("no column lacks values")
 

@@ -1,4 +1,4 @@
-"""The files that an engine writes hold what it was given, for every reader, and are small."""
+"""Files that an engine writes hold the right values for every reader, and are small."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_every_reader_finds_what_was_written(
     assert shown(spark.read.schema(frame.schema).parquet(*names).toArrow(), given.schema) == wanted
 
 
-def test_many_values_are_kept_as_differences_and_few_in_a_dictionary(
+def test_many_values_are_stored_as_differences_and_few_in_a_dictionary(
     staged: tuple[pa.Table, DataFrame, list[Path]],
 ) -> None:
     for file in staged[2]:

@@ -1,4 +1,4 @@
-"""The figure `windows_touching`: sessions of one key that should have been one, fired or in flight."""
+"""Figure `windows_touching`: touching sessions of one key, fired or in flight, which should have merged."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def written(folder: Path, columns: dict[str, Any]) -> list[DataFile]:
 
 
 def count(folder: Path, left: Windows, fired: Windows, batch_id: int = 1) -> int:
-    """The figure of a batch that left these windows in flight, and fired those: key, start and end in ms."""
+    """Figure of a batch that left and fired these windows: key, start and end in ms."""
     keys, starts, ends = ([window[i] for window in left] for i in range(3))
     kept = written(folder, {"user": keys, "window_start_ms": starts, "window_end_ms": ends})
     users, *bounds = ([window[i] for window in fired] for i in range(3))
@@ -59,10 +59,10 @@ def test_sessions_of_a_key_that_touch_are_counted(
     assert count(tmp_path, in_flight, fired) == touch
 
 
-def test_of_many_windows_those_of_each_key_are_compared_in_one_of_some_batches(
+def test_with_many_windows_each_batch_compares_a_share_of_the_keys(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A share of the keys in each batch, in flight and fired alike: whatever touches is found in one of them."""
+    """Each batch compares a share of the keys, in flight and fired alike; every key has its turn."""
     users = [f"u{number}" for number in range(40)]
     left, fired = [(user, 0, 10) for user in users], [(user, 9, 19) for user in users]
     assert count(tmp_path, left, fired) == 40

@@ -1,4 +1,4 @@
-"""The watermark moved by an operator: what ends by then fires, exactly; what comes later is late."""
+"""Operation `advance-watermark`: windows that end by then fire exactly, and events that arrive later are late."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def after_two(folder: Path, spark: SparkSession, window: str = SESSION) -> Defin
 
 @pytest.fixture(scope="module")
 def kept(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a pipeline of sessions that has read two of its three files."""
+    """Folder of a pipeline of sessions that has read two of its three files."""
     folder = tmp_path_factory.mktemp("after") / "two"
     after_two(folder, spark)
     return folder
@@ -50,7 +50,7 @@ def kept(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def definition(kept: Path, tmp_path: Path) -> Definition:
-    """A copy of it."""
+    """Definition in a copy of that folder."""
     return clicks(Path(shutil.copytree(kept, tmp_path / "pipeline")), 0)
 
 
@@ -65,7 +65,9 @@ def watermark(definition: Definition) -> int:
     "window",
     [pytest.param(text, id=name, marks=[] if name == "session" else [ALIGNED]) for name, text in WINDOWS.items()],
 )
-def test_windows_that_end_by_then_fire(spark: SparkSession, kept: Path, tmp_path: Path, window: str) -> None:
+def test_windows_that_end_by_the_new_watermark_fire(
+    spark: SparkSession, kept: Path, tmp_path: Path, window: str
+) -> None:
     if window == SESSION:
         definition = clicks(Path(shutil.copytree(kept, tmp_path / "pipeline")), 0)
     else:
@@ -103,7 +105,7 @@ def test_the_forecast_counts_the_windows_that_are_due(definition: Definition) ->
     assert ledger_of(definition, clock).state() == before
 
 
-def test_it_moves_as_far_as_asked_where_the_source_is_idle(spark: SparkSession, definition: Definition) -> None:
+def test_an_idle_source_does_not_move_the_watermark_further(spark: SparkSession, definition: Definition) -> None:
     silent = definition.watermark.model_copy(update={"idle_timeout_ms": 30 * MINUTE_MS})
     definition = definition.model_copy(update={"watermark": silent})
     to_ms, later = watermark(definition) + MINUTE_MS, lambda: PLAN_TIME_MS + 120 * MINUTE_MS
@@ -124,7 +126,7 @@ def test_a_killed_one_is_finished_and_an_edited_one_planned_again(spark: SparkSe
     assert (report.batch_id, report.watermark_out_ms) == (3, to_ms)
 
 
-def test_it_is_abandoned(spark: SparkSession, definition: Definition) -> None:
+def test_a_planned_advance_can_be_abandoned(spark: SparkSession, definition: Definition) -> None:
     before = watermark(definition)
     advance_watermark(definition, before + MINUTE_MS, "ann", "silent", clock)
     with pytest.raises(NothingToDo, match="batch 3 is planned and not finished"):

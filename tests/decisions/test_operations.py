@@ -1,4 +1,4 @@
-"""What an operator does to the tables: taken back, kept, rolled back, and exactly what comes after it."""
+"""Operations on tables: restore, adopt, rollback. The runs after them are exact."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ BETWEEN = pytest.mark.long(
 
 @pytest.fixture(scope="module")
 def after_two(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a pipeline that has committed two of its three files."""
+    """Folder of a pipeline that has committed two of its three files."""
     folder = tmp_path_factory.mktemp("after") / "two"
     advance(clicks(folder, FILES), lambda: spark, clock=clock, max_batches=2)
     return folder
@@ -86,7 +86,7 @@ def windows(definition: Definition) -> set[tuple[object, ...]]:
 
 
 def erase(definition: Definition, table: str = "results") -> int:
-    """Another program deletes a user's rows; gives how many."""
+    """Deletes the rows of a user as another program would. Returns their number."""
     rows = sum(row["user"] == "u1" for row in read_table(definition, table).to_pylist())
     DeltaTable(definition.root / table).delete("user = 'u1'")
     assert rows > 0
@@ -192,7 +192,7 @@ def test_what_another_program_deleted_is_kept(spark: SparkSession, pipeline: Def
     rows = {name: erase(pipeline, name) for name in ("open_windows", "results")}
     forecast = forecast_adopt(pipeline, clock)
     assert {one.table: (one.added, one.removed) for one in forecast.rows} == {n: (0, r) for n, r in rows.items()}
-    assert any(note.startswith("open_windows: rows that are gone never fire") for note in forecast.notes)
+    assert any(note.startswith("open_windows: removed rows never fire") for note in forecast.notes)
     assert adopt(pipeline, "ann", "request 4711", clock) == 3
     assert "u1" not in users(pipeline) | users(pipeline, "open_windows")
     state = ledger_of(pipeline, clock).state()
@@ -241,7 +241,7 @@ def test_a_change_on_top_of_an_unfinished_batch_cannot_be_kept(spark: SparkSessi
 def test_a_change_on_top_of_an_unfinished_batch_is_taken_back_and_the_batch_given_up(
     spark: SparkSession, pipeline: Definition, undisturbed: Definition
 ) -> None:
-    """Restored, the table holds again what the unfinished batch left there: a change that no command may name."""
+    """After the restore the table holds the changes of the unfinished batch again, which no command may name."""
     with stopped("commit:results"):
         run(pipeline, spark)
     DeltaTable(pipeline.root / "open_windows").delete()
@@ -286,7 +286,7 @@ def test_rows_deleted_by_a_vector_do_not_go_unnoticed(
 
 
 def renumbered(rows: list[str], by: int) -> list[str]:
-    """Rows of batches 2 and 3 as later ones would have written them."""
+    """Rows of batches 2 and 3 with the batch ids that later batches would have given them."""
     pattern = re.compile(r"('batch_id': |'figure': 'batch_id', 'value': )([23])\b")
     return sorted(pattern.sub(lambda found: found[1] + str(int(found[2]) + by), row) for row in rows)
 
@@ -358,7 +358,7 @@ def test_a_waiting_batch_is_abandoned_by_a_rollback(
 
 
 @pytest.mark.parametrize(("to", "why"), [(2, "batch 2 is the newest"), (7, "no batch 7 is committed")])
-def test_there_must_be_something_to_roll_back(pipeline: Definition, to: int, why: str) -> None:
+def test_a_rollback_to_the_newest_or_an_unknown_batch_is_refused(pipeline: Definition, to: int, why: str) -> None:
     with pytest.raises(NothingToDo, match=why):
         rollback(pipeline, to, "ann", "why", clock)
 

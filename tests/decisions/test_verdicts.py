@@ -1,4 +1,4 @@
-"""An operator's decision concerns the batch that was named, and no other."""
+"""A decision of an operator concerns only the batch that was named."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from windowlib.ledger.rows import LedgerState, prepare_row
 
 @pytest.fixture
 def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Definition:
-    """A pipeline whose second batch waits: the first was abandoned, the second refused by its checks."""
+    """Pipeline whose first batch was abandoned, and whose second batch waits because its checks refused it."""
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
     definition = clicks(tmp_path, 1)
     plan(definition, clock)
@@ -41,17 +41,17 @@ def test_another_batch_than_the_one_that_waits_is_not_decided_about(
     refused: Definition, decide: Callable[..., int]
 ) -> None:
     before = state(refused)
-    with pytest.raises(NothingToDecide, match=r"batch 2 .*, not batch 1: .* then say --batch 2 if you mean it"):
+    with pytest.raises(NothingToDecide, match=r"batch 2 .*, not batch 1: .* give --batch 2 if you mean that batch"):
         decide(refused, "ann", "why", clock, batch_id=1)
     assert state(refused) == before
     assert decide(refused, "ann", "why", clock, batch_id=2) == 2
 
 
-def test_a_batch_that_is_done_or_given_up_is_said_to_be(refused: Definition) -> None:
+def test_the_message_names_a_batch_that_is_committed_or_abandoned(refused: Definition) -> None:
     abandon(refused, "ann", "why", clock, batch_id=2)
-    with pytest.raises(NothingToDecide, match="batch 2 is done or given up: none waits for approval"):
+    with pytest.raises(NothingToDecide, match="batch 2 is already committed or abandoned; no batch waits for approval"):
         approve(refused, "ann", "why", clock, batch_id=2)
-    with pytest.raises(NothingToDecide, match="batch 7 was never planned, the newest is 2: none is planned"):
+    with pytest.raises(NothingToDecide, match="batch 7 was never planned, the newest is 2; no batch is planned"):
         abandon(refused, "ann", "why", clock, batch_id=7)
 
 

@@ -138,7 +138,7 @@ def test_no_batch_brings_the_key_back_and_later_events_count(spark: SparkSession
     assert verify(definition, VerifyRequest(), spark, later).differing == {}
     explained = explain_window(definition, [USER], START_MS + 5 * HOUR_MS)
     assert not [event for window in explained.windows for event in window.events if event.time_ms < clock()]
-    with pytest.raises(CannotUndo, match=r"batch 5 lies between, by which a key was erased: a rollback does not go"):
+    with pytest.raises(CannotUndo, match=r"batch 5 erased a key, and a rollback cannot cross it"):
         rollback(definition, 2, "ann", "why", later)
 
 
@@ -256,7 +256,7 @@ def test_forget_now_deletes_every_older_file(spark: SparkSession, folder: Path) 
     assert made.old_files_gone
     assert made.cuts_lost == [1, 2, 3]
     assert places(definition.root, USER) == []
-    with pytest.raises(CannotUndo, match="by which a key was erased"):
+    with pytest.raises(CannotUndo, match="erased a key"):
         rollback(definition, 3, "ann", "why", clock)
     arrive(folder, 4, events(4))
     advance(definition, lambda: spark, clock=clock)

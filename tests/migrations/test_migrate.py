@@ -173,7 +173,7 @@ def test_verify_explain_and_cuts_after_a_migration(spark: SparkSession, folder: 
     ):
         cut(new, 5)
     with pytest.raises(
-        CannotUndo, match=r"batch 6 lies between, a migration .* `\S*windowlib migrate PIPELINE.toml --undo --reason"
+        CannotUndo, match=r"batch 6 is a migration .* `\S*windowlib migrate PIPELINE.toml --undo --reason"
     ):
         rollback(new, 3, "ann", "why", clock)
     with pytest.raises(MigrationRefused, match="the migration of batch 6 can still be undone"):
@@ -423,7 +423,7 @@ def test_a_finished_migration_cannot_be_undone_and_undo_before_the_switch_delete
     )
     assert maintain(one_batch, "ann", days_later).kept_from == 3  # what --undo goes back to
     assert finish(new, ASKED) == 4
-    with pytest.raises(CannotUndo, match="a rollback does not go across it") as kept:
+    with pytest.raises(CannotUndo, match="a rollback cannot cross it") as kept:
         rollback(new, 3, "ann", "why", clock)
     assert "--undo" not in str(kept.value)
     assert "--to-batch" not in str(kept.value)  # it is the newest batch

@@ -24,7 +24,7 @@ GAP = CLICKS.replace('gap = "10m"', 'gap = "25m"')
 
 
 def refused(definition: Definition) -> str:
-    with pytest.raises(CannotUndo, match="a rollback does not go across it") as caught:
+    with pytest.raises(CannotUndo, match="a rollback cannot cross it") as caught:
         rollback(definition, 1, "ann", "why", clock)
     return str(caught.value)
 

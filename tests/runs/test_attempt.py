@@ -122,7 +122,7 @@ def test_another_allowed_lateness_is_noted(definition: Definition) -> None:
     advance(load_definition(definition.file), simple_batches.no_spark, on_note=notes.append)
     [note] = notes
     assert note.startswith("values: window.allowed_lateness")
-    assert note.endswith(", from batch 2 on: what has been cleaned up stays late")
+    assert note.endswith(", from batch 2 on: windows that were cleaned up stay late")
 
 
 def test_tables_that_hold_other_rows_than_the_ledger_counted_stop_a_batch(

@@ -298,7 +298,7 @@ def test_slices_are_worth_sharing_where_there_are_fewer_of_them_or_few_events(
     monkeypatch: pytest.MonkeyPatch, admitted: int, slices: int, worth: bool
 ) -> None:
     monkeypatch.setattr(sharing, "ROWS_PER_TASK", 500)
-    shared: Any = SimpleNamespace(seen=SimpleNamespace(admitted=admitted), slice_rows=slices)
+    shared: Any = SimpleNamespace(intake=SimpleNamespace(admitted=admitted), slice_rows=slices)
     assert sharing.not_worth_sharing(shared) is not worth
 
 

@@ -621,8 +621,8 @@ def test_a_refused_batch_waits_until_it_is_approved_or_abandoned(spark: SparkSes
     before = tables(definition)
     arrive(tmp_path, 2, events(2))
     with pytest.MonkeyPatch.context() as patch:
-        of_batch = figures.of_batch
-        patch.setattr(figures, "of_batch", lambda *given: {**of_batch(*given), "windows_touching": 1})
+        batch_figures = figures.batch_figures
+        patch.setattr(figures, "batch_figures", lambda *given: {**batch_figures(*given), "windows_touching": 1})
         with refused(Rejected, "batch 2 was refused by its checks", "Expected 0, observed 1", code=REJECTED):
             run(definition, spark)
         assert tables(definition) == before

@@ -109,7 +109,8 @@ def test_a_warehouse_whose_path_is_a_pattern_is_refused(tmp_path: Path, name: st
     (tmp_path / name / "names.toml").write_text(DEFINITION)
     arrive(tmp_path / name / "incoming" / "1.parquet", "k")
     with pytest.raises(
-        InvalidSpec, match="which some engine reads as a pattern or as another character; give it a path without"
+        InvalidSpec,
+        match=r"which an engine would read as a pattern or as another character. Give it a path without them",
     ):
         plan(load_definition(tmp_path / name / "names.toml"))
 
@@ -124,7 +125,7 @@ def test_a_warehouse_that_is_not_a_folder_is_refused(tmp_path: Path, is_link: bo
         warehouse.symlink_to(tmp_path / "not-there")
     else:
         warehouse.write_text("")
-    with pytest.raises(InvalidSpec, match=f"cannot be made: {warehouse} is not a folder; move it away"):
+    with pytest.raises(InvalidSpec, match=f"cannot be created: {warehouse} is not a folder; move it away"):
         advance(definition, no_spark)
 
 

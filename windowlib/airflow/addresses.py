@@ -10,20 +10,20 @@ PREFIX = "/windowlib"
 
 
 def outside() -> str:
-    """The path under which Airflow is reached (`api.base_url`), without a slash at its end."""
+    """Path of Airflow in its public URL (`api.base_url`), without a slash at the end."""
     return urlparse(conf.get("api", "base_url", fallback="")).path.rstrip("/")
 
 
 def home_page() -> str:
-    """The page with a row for each pipeline."""
+    """Address of the page with a row for each pipeline."""
     return f"{outside()}{PREFIX}/"
 
 
 def page_of(pipeline: str) -> str:
-    """The page of the pipeline of that name."""
+    """Address of the page of a pipeline."""
     return f"{home_page()}{pipeline}/"
 
 
 def preview_of(pipeline: str, preview_id: str) -> str:
-    """The page of a rerun's preview."""
+    """Address of the page of a rerun's preview."""
     return f"{page_of(pipeline)}previews/{preview_id}"

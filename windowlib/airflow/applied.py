@@ -1,4 +1,4 @@
-"""What the ledger says of a preview that was applied, by whichever try or command."""
+"""Batch that applied a preview, from the ledger; any try of a task, or a command, may have applied it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def batch_that_applied(definition: Definition, preview_id: str) -> int | None:
-    """The batch that did what a preview showed; None where none has, or a rollback has undone it."""
+    """Id of the batch that applied a preview; None if there is none, or a rollback has undone it."""
     from windowlib.batches.planning import ledger_of
     from windowlib.ledger.history import batch_of_preview
 
@@ -19,9 +19,9 @@ def batch_that_applied(definition: Definition, preview_id: str) -> int | None:
 
 
 def done_since(definition: Definition, preview_id: str, began: datetime | None) -> list[Record]:
-    """The outcome of the batch that did what a preview showed, where it was committed since `began`."""
+    """Outcome of the batch that applied a preview, if it was committed since `began`."""
     from windowlib.runs.recent_batches import committed_since
 
     batch_id = batch_that_applied(definition, preview_id)
     since_ms = int(began.timestamp() * 1000) if began else 0
-    return [one.json_fields() for one in committed_since(definition, since_ms) if one.batch_id == batch_id]
+    return [batch.json_fields() for batch in committed_since(definition, since_ms) if batch.batch_id == batch_id]

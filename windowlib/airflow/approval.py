@@ -1,7 +1,7 @@
-"""Who may approve, and what an answer in *Required Actions* must have.
+"""Users who may approve, and requirements of an answer in *Required Actions*.
 
-The author says it in the definition (`airflow.approval`), and the operator of an Airflow in the variable
-`WINDOWLIB_APPROVAL` of its tasks: the stricter of the two holds.
+The author of a definition sets `airflow.approval`. The administrator of Airflow sets the environment variable
+`WINDOWLIB_APPROVAL` for its tasks. The stricter setting applies.
 """
 
 from __future__ import annotations
@@ -17,82 +17,86 @@ from windowlib.definition.reasons import wrong_with
 from windowlib.definition.toml.file import Airflow
 from windowlib.model.errors import InvalidSpec
 
-APPROVAL = "WINDOWLIB_APPROVAL"  # environment variable: what holds for every pipeline of this Airflow
-POLICIES = ("asked", "required", "another user")  # of `airflow.approval`, each stricter than the one before
+APPROVAL = "WINDOWLIB_APPROVAL"  # environment variable: policy for every pipeline of this Airflow
+POLICIES = ("asked", "required", "another user")  # values of `airflow.approval`, from lenient to strict
 
 
 def policy(settings: Airflow) -> str:
-    """Which approval a pipeline asks for. Raises `InvalidSpec` where the variable says none of `POLICIES`."""
-    given = os.environ.get(APPROVAL) or POLICIES[0]
-    if given not in POLICIES:
-        raise InvalidSpec(f"{APPROVAL}: need one of {', '.join(map(repr, POLICIES))}, given {given!r}")
-    return max(given, settings.approval, key=POLICIES.index)
+    """Policy that applies to a pipeline. Raises `InvalidSpec` if the variable has none of `POLICIES`."""
+    setting = os.environ.get(APPROVAL) or POLICIES[0]
+    if setting not in POLICIES:
+        raise InvalidSpec(f"{APPROVAL}: need one of {', '.join(map(repr, POLICIES))}, given {setting!r}")
+    return max(setting, settings.approval, key=POLICIES.index)
 
 
 def responder(answer: Mapping[str, Any] | None) -> str | None:
-    """The name by which the user who answered is logged in; None where no user has answered."""
+    """Login name of the user who answered; None if no user has answered."""
     user = (answer or {}).get("responded_by_user") or {}
     return user.get("name") or user.get("id")
 
 
-def asked_by(context: Context) -> str | None:
-    """The user who triggered the run; None where a schedule did."""
+def triggered_by(context: Context) -> str | None:
+    """User who triggered the run; None if a schedule did."""
     return getattr(context["dag_run"], "triggering_user_name", None)
 
 
 def text_of(event: Mapping[str, Any], key: str) -> str:
-    """What was written into a field of the form, stripped: Airflow does not validate what its API is given."""
-    given = (event.get("params_input") or {}).get(key)
-    return given.strip() if isinstance(given, str) else ""
+    """Text in a field of the form, stripped; empty if it is no text. Airflow does not validate answers by its API."""
+    value = (event.get("params_input") or {}).get(key)
+    return value.strip() if isinstance(value, str) else ""
 
 
-def in_the_reason(reason: str) -> str | None:
-    """Why a reason that must be given does not count, or None."""
-    wrong = wrong_with(reason) if reason else "there is none"
-    return f"the reason: {wrong}" if wrong else None
+def reason_mistake(reason: str) -> str | None:
+    """Problem with a required reason, in words; None without one."""
+    mistake = wrong_with(reason) if reason else "there is none"
+    return f"the reason: {mistake}" if mistake else None
 
 
-def must_ask(definition: Definition, form: Mapping[str, Any]) -> bool:
-    """Whether a rerun waits for approval: its form asks for one, or the pipeline does whatever the form says."""
+def needs_approval(definition: Definition, form: Mapping[str, Any]) -> bool:
+    """Tests if a rerun needs an approval, because its form or its pipeline requires one."""
     return bool(form["approval"]) or policy(definition.airflow) != "asked"
 
 
 def waits_for_decision(definition: Definition, batch_id: int, decide: str, asking: str | None) -> str:
-    """That a batch of an earlier run waits: who may decide about it, and where. `decide` is the task that asks, in the
-    run `asking` or, where that is None, in this one.
+    """Message about a batch of an earlier run that waits: the users who may decide about it, and the place to decide.
+
+    decide: the task that asks
+    asking: the run of this task; None: this run
     """
-    where = (
+    run_hint = (
         f"\nit is asked in the run {asking}: the button Decide among the details of this task leads there"
         if asking
         else ""
     )
     others = ", but not the user who triggered this run" if policy(definition.airflow) == "another user" else ""
     return (
-        f"batch {batch_id} of {definition.name} waits for a decision since an earlier run, and nothing else is done"
-        f" until then: every user who may answer the Required Actions of this DAG can decide{others}, where the task"
-        f" {decide} asks; so can who may run windowlib in a shell{where}"
+        f"batch {batch_id} of {definition.name} waits for a decision since an earlier run, and no run continues"
+        f" until then. Every user who may answer the Required Actions of this DAG can decide{others}, where the task"
+        f" {decide} asks. So can everyone who may run windowlib in a shell{run_hint}"
     )
 
 
 def refused_answer(definition: Definition, who: str | None, context: Context) -> str | None:
-    """Why this user's approval does not count, or None: with `approval = "another user"` no user approves a request
-    of their own. Airflow's own list of users who may answer is checked before.
+    """Reason why the approval of a user does not count, or None.
+
+    With `approval = "another user"` users cannot approve their own requests. Airflow itself checks before that the user
+    may answer.
     """
     if who is None:
         return "no user is logged in"
-    if policy(definition.airflow) == "another user" and who == asked_by(context):
-        return f'{who} triggered this run, and the approval must be that of "another user"'
+    if policy(definition.airflow) == "another user" and who == triggered_by(context):
+        return f'{who} triggered this run, and the approval must come from "another user"'
     return None
 
 
 def whose_answer(what: str, definition: Definition, context: Context) -> str:
-    """Whose answer counts as `what`: the last paragraph of a question; an empty text where that of every user does."""
-    asked = asked_by(context) if policy(definition.airflow) == "another user" else None
-    return f"\n\n{what} must be that of another user than {asked}, who triggered this run." if asked else ""
+    """Last paragraph of a question, about the users whose answer counts as `what`; empty if every user's does."""
+    requester = triggered_by(context) if policy(definition.airflow) == "another user" else None
+    return f"\n\n{what} must come from another user than {requester}, who triggered this run." if requester else ""
 
 
 def lacks_approval(definition: Definition, answer: Mapping[str, Any] | None, context: Context) -> str | None:
-    """Why a rerun may not be applied, or None: none is asked for, or the recorded `answer` is one that counts."""
-    if not must_ask(definition, context["params"]):
+    """Reason why a rerun may not be applied. None if it needs no approval, or the recorded `answer` counts."""
+    if not needs_approval(definition, context["params"]):
         return None
     return refused_answer(definition, responder(answer), context) if answer else "no one has answered"

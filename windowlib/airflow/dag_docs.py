@@ -1,4 +1,4 @@
-"""What Airflow shows about a pipeline: a page in Markdown, made from its definition."""
+"""Documentation of a DAG in Airflow: Markdown text, made from the definition of a pipeline."""
 
 from __future__ import annotations
 
@@ -26,42 +26,42 @@ _PAGE = """\
 | tables | `{root}` |
 | definition | `{file}` |
 
-* **plan** fixes what is read: everything that has arrived, whatever the date of the run. If nothing is new,
-  the rest is skipped.
-* **advance** computes it in a process of its own, and publishes it only if its checks pass.
-* **report** brings the page of the pipeline up to date, after a failure too; *Page* among its details opens it.
+* **plan** fixes the input: everything that has arrived, whatever the date of the run. If nothing is new, the other
+  tasks are skipped.
+* **advance** computes the batch in its own process, and publishes it only if its checks pass.
+* **report** updates the page of the pipeline, after a failure too; *Page* among its details opens it.
 
 #### Look at it
 * `{status}`
 * `{read}`
 
 #### Run it again
-Clear a finished run, trigger one by hand, or backfill: each only looks for input that no run has read yet. What is
-published stays as it is; with nothing new, advance is skipped. A run that failed half-way is finished by the next one,
-with the same input. Two runs at once do not disturb each other: one of them leaves (skipped). To recompute a past
-range, trigger the DAG `rerun_windows`.
+Clear a finished run, trigger one by hand, or backfill: each only looks for input that no run has read yet. Published
+results stay as they are; with nothing new, advance is skipped. If a run fails half-way, the next run finishes its batch
+with the same input. Two runs at once do not disturb each other: one of them is skipped. To recompute a past range,
+trigger the DAG `rerun_windows`.
 
 #### If it is red
 *Refused by its checks*: **decide** waits in *Required Actions*. Look at the report, give a reason, and press *approve*
-(**publish** publishes the batch in this run), *abandon* or *leave waiting*. Until then no later run starts. One that
+(**publish** publishes the batch in this run), *abandon* or *leave waiting*. Until then no later run starts. A run that
 starts after *leave waiting* is not red: **plan** says that the batch waits, and **decide** asks again.
 
-*An error that a retry cannot fix*: the end of the log names it. Anything else is tried again {retries} times.
+*An error that a retry cannot fix*: the end of the log names it. After other errors it tries again, {retries} times.
 """
 
 
 _TOGETHER = """\
 ### {names}
 
-These pipelines run together: `together` runs them with one command, so that those over one source read it once.
+These pipelines run together: `together` runs them with one command, so that pipelines over one source read it once.
 
-* **advance_...** is green where that has run the pipeline to its end. Otherwise it runs it alone: so what stops one
-  pipeline does not stop the others.
-* **decide_...** waits in *Required Actions* where the checks refused a batch: give a reason and press *approve*
+* **advance_...** is green if `together` has run the pipeline to its end. Otherwise it runs the pipeline alone, so that
+  an error of one pipeline does not stop the others.
+* **decide_...** waits in *Required Actions* if the checks refused a batch: give a reason and press *approve*
   (**publish_...** publishes it), *abandon* or *leave waiting*.
-* **report_...** brings the page of it up to date, after a failure too; *Page* opens it.
+* **report_...** updates the page of the pipeline, after a failure too; *Page* opens it.
 
-Clear `together` with what comes after it, trigger a run by hand, or backfill: each only looks for new input. To
+Clear `together` and the tasks after it, trigger a run by hand, or backfill: each only looks for new input. To
 recompute a past range, trigger the DAG `rerun_windows`.
 """
 
@@ -69,31 +69,31 @@ recompute a past range, trigger the DAG `rerun_windows`.
 _RERUN = """\
 ### Recompute the windows of a past range
 
-After an upstream fix, after late files, after a mistake. Every window that meets the range is computed from what the
-source holds now; sessions that reach across its ends are computed whole; late events count. All other rows stay.
+Use it after an upstream fix, after late files, or after a mistake. Every window that meets the range is computed from
+the current source. Sessions that reach across its ends are computed whole. Late events count. All other rows stay.
 
-* **check** refuses a range without a time zone, one that ends before it starts, lies in the future, or is too long. A
-  range needs a *From*, a *To*, or the choice *All history*. An end that is left empty is that of the results; the text
-  that is reviewed says so.
-* **preview** says what would change, and changes nothing; one that the form names is not made again. *Preview* among
-  its details opens the page.
-* **review** waits for a person. A dry run ends here (skipped), and so does one that would change nothing.
-  Rejected, with a reason, it fails, and nothing is changed.
-* **apply** does exactly what the preview showed, as one batch; if anything that it would change has changed since, it
-  does nothing, and fails with what changed. It waits for a scheduled run that is in progress; a scheduled run leaves.
-* **report** brings the page of the pipeline up to date.
+* **check** refuses a range without a time zone, and a range that ends before it starts, lies in the future, or is too
+  long. A range needs a *From*, a *To*, or the choice *All history*. An empty end is taken from the results; the text to
+  review says so.
+* **preview** says what would change, and changes nothing. If the form names a preview, that one is used. *Preview*
+  among its details opens the page.
+* **review** waits for a person. A dry run ends here (skipped), and so does a rerun that would change nothing. After a
+  rejection, with a reason, the task fails and nothing is changed.
+* **apply** does exactly what the preview showed, as one batch. If the rows to change have changed since, it does
+  nothing, and fails with the difference. It waits for a scheduled run in progress; scheduled runs skip meanwhile.
+* **report** updates the page of the pipeline.
 
-Pipelines: {names}. Those whose results depend on the order of events cannot be rerun in part and are not listed.
+Pipelines: {names}. Pipelines whose results depend on the order of events cannot be rerun in part and are not listed.
 """
 
 
 def rerun_page(names: Sequence[str]) -> str:
-    """The page of the DAG for reruns."""
+    """Documentation of the DAG for reruns."""
     return _RERUN.format(names=", ".join(f"`{name}`" for name in names))
 
 
 def together_page(definitions: Sequence[Definition]) -> str:
-    """The page of pipelines that run together."""
+    """Documentation of the DAG of pipelines that run together."""
     pages = (page(definition).split("* **plan**")[0] for definition in definitions)
     looks = "\n".join(f"* `{to_paste('status', definition.file)}`" for definition in definitions)
     names = ", ".join(definition.name for definition in definitions)
@@ -101,7 +101,7 @@ def together_page(definitions: Sequence[Definition]) -> str:
 
 
 def page(definition: Definition) -> str:
-    """The page of a pipeline."""
+    """Documentation of the DAG of a pipeline."""
     source, window, watermark = definition.source, definition.window, definition.watermark
     return _PAGE.format(
         title=_title(definition.name, definition.file),
@@ -125,7 +125,7 @@ def page(definition: Definition) -> str:
 
 
 def broken_page(message: str) -> str:
-    """The page of a definition that cannot be used, with its mistakes."""
+    """Documentation of the DAG of a definition that cannot be used: its mistakes."""
     mistakes = "\n".join(f"* {line}" for line in message.splitlines())
     return f"### This definition cannot be used\nCorrect it, and the pipeline comes back by itself.\n\n{mistakes}\n"
 
@@ -136,12 +136,12 @@ def _title(name: str, file: Path) -> str:
 
 
 def _windows(window: AnyWindow) -> str:
-    said = [windows_in_words(window)]
+    phrases = [windows_in_words(window)]
     if window.own_trigger:
-        said.append(f"fired {window.own_trigger.words}")
+        phrases.append(f"fired {window.own_trigger.words}")
     if window.own_evictor:
-        said.append(f"of whose events {window.own_evictor.words}")
-    return ", ".join(said)
+        phrases.append(f"of whose events {window.own_evictor.words}")
+    return ", ".join(phrases)
 
 
 def _computes(definition: Definition) -> str:
@@ -166,7 +166,7 @@ def _idle(idle_timeout_ms: int | None) -> str:
 
 
 def _plain(text: str) -> str:
-    """A text of the author's in one line, of which nothing is markup."""
+    """Text of the author in one line, with all markup escaped."""
     return re.sub(r"([\\`*_{}\[\]<>()#|!~])", r"\\\1", " ".join(text.split()))
 
 

@@ -1,8 +1,8 @@
-"""A task of Airflow that runs one `windowlib` command as its own process.
+"""Task of Airflow that runs one `windowlib` command as its own process.
 
-Whatever the command prints goes to the task's log. Its outcomes, which it also writes to a file that the task names
-(`windowlib.cli.outcomes`), are the task's return value. Its exit code becomes the task's state by the table in
-`windowlib.cli.exits`.
+The output of the command goes to the task's log. The command also writes its outcomes to a file that the task names
+(`windowlib.cli.outcomes`); they are the return value of the task. The exit code determines the state of the task, by
+the table in `windowlib.cli.exits`.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from windowlib.ledger.owner import DAG_RUN
 Record = dict[str, Any]  # one outcome of a command
 REFUSED = "refused by its checks"
 WAIT = "1h"  # for another run that is in progress
-ERROR = "error: "  # how the last words of a command begin (`windowlib.cli.exits`)
-LOG_WIDTH = 90  # characters of an error that a task's page shows in a line
-LOG_INDENT = 30  # of the first of them, by the time and the level
-_UNBROKEN = "\ue000"  # stands for a space at which no line ends
+ERROR = "error: "  # begins the error message of a command (`windowlib.cli.exits`)
+LOG_WIDTH = 90  # characters of an error in one line of a task's page
+LOG_INDENT = 30  # of the first line, which begins with time and level
+_UNBROKEN = "\ue000"  # stands for a space at which a line must not break
 _LEVEL = re.compile(r"(?:\d\S* )*(?P<level>WARN|WARNING|ERROR|FATAL|CRITICAL)\b:? ")
 _LEVELS = {"WARN": logging.WARNING, "WARNING": logging.WARNING, "ERROR": logging.ERROR, "FATAL": logging.CRITICAL}
 _LEVELS["CRITICAL"] = logging.CRITICAL
@@ -45,12 +45,12 @@ log = logging.getLogger(__name__)
 
 
 class Job(BaseOperator):
-    """Runs a command; ends all its processes when the task is killed or takes too long.
+    """Runs a command, and ends all its processes when the task is killed or takes too long.
 
-    The error that a command ends with is left to what is raised for it (`raise_for`), so that the log says it once.
+    The error message at the end of the output is not logged here, but by `raise_for`, so that the log has it once.
     """
 
-    errors_at_once: ClassVar[bool] = False  # of a command that goes on after an error, and where none may be raised
+    errors_at_once: ClassVar[bool] = False  # log errors at once, for commands that continue after an error
 
     def __init__(self, *, command: Sequence[str], **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -63,40 +63,40 @@ class Job(BaseOperator):
         return records
 
     def run_command(self, context: Context | None = None) -> tuple[list[Record], list[str], int]:
-        """The outcomes of the command, the lines that it printed, and its exit code; its notices are sent."""
+        """Runs the command and sends its notices. Returns its outcomes, its lines of output, and its exit code."""
         lines: list[str] = []
         context = context or Context()
-        about = {TRIES_LEFT: str(tries_left(context)), **dag_run(context)}
+        context_settings = {TRIES_LEFT: str(tries_left(context)), **dag_run(context)}
         with TemporaryDirectory(prefix="windowlib-") as folder:
             outcomes = Path(folder) / "outcomes"
             outcomes.touch()
-            settings = {**OWN_PYTHON, **about, OUTCOMES: str(outcomes)}
+            settings = {**OWN_PYTHON, **context_settings, OUTCOMES: str(outcomes)}
             with ProcessGroup(self.command, settings) as self._process:
                 for line in filter(None, self._process.lines()):
                     lines.append(line)
-                    if self.errors_at_once or not any(one.startswith(ERROR) for one in lines):
+                    if self.errors_at_once or not any(text.startswith(ERROR) for text in lines):
                         self.log.log(level_of(line), "%s", line)
                 code = self._process.wait()
-            found = list(map(json.loads, outcomes.read_text(encoding="utf-8").splitlines()))
-        for one in found:
-            if NOTICE in one:
-                send(one, context, self.log.warning)
-        return [one for one in found if NOTICE not in one], lines, code
+            records = list(map(json.loads, outcomes.read_text(encoding="utf-8").splitlines()))
+        for outcome in records:
+            if NOTICE in outcome:
+                send(outcome, context, self.log.warning)
+        return [outcome for outcome in records if NOTICE not in outcome], lines, code
 
     def on_kill(self) -> None:
-        """Called by Airflow's handler of SIGTERM, which lets the task go on: its command's end makes it fail."""
+        """Ends the command, so that the task fails. Airflow's handler of SIGTERM calls it."""
         if self._process:
             self._process.end()
 
 
 def last_words(lines: Sequence[str]) -> str:
-    """The error a command ended with: from the last line that begins one, or the last line."""
+    """Last error message in the output of a command, or its last line."""
     begins = [number for number, line in enumerate(lines) if line.startswith(ERROR)]
     return "\n".join(lines[begins[-1] if begins else -1 :]).removeprefix(ERROR) or "no output"
 
 
 def level_of(line: str) -> int:
-    """The level of a line that a command has printed: its own, as windowlib, Spark's log or Python's says it.
+    """Log level of a line of output, as windowlib, Spark or Python's logging marks it.
 
     >>> level_of("error: no such column"), level_of("26/03/05 12:00:00 WARN TaskSetManager: Lost task 0.0")
     (40, 30)
@@ -105,32 +105,34 @@ def level_of(line: str) -> int:
     """
     if line.startswith(ERROR):
         return logging.ERROR
-    said = _LEVEL.match(line)
-    return logging.INFO if said is None else _LEVELS[said["level"]]
+    level = _LEVEL.match(line)
+    return logging.INFO if level is None else _LEVELS[level["level"]]
 
 
 def tries_left(context: Context) -> int:
-    """How often Airflow tries this task again where it fails."""
+    """Number of further tries of Airflow if this task fails."""
     task = context.get("ti")
     return max(0, getattr(task, "max_tries", 0) + 1 - getattr(task, "try_number", 1)) if task is not None else 0
 
 
 def dag_run(context: Context) -> dict[str, str]:
-    """The setting by which what this task starts knows its run of the DAG, which pages link to."""
+    """Environment variable that tells the command its run of the DAG; pages link to this run."""
     task = context.get("ti")
     names = [getattr(task, "dag_id", None), getattr(task, "run_id", None)]
     return {DAG_RUN: json.dumps([*map(str, names)])} if all(names) else {}
 
 
 def is_retry(context: Context) -> bool:
-    """Whether this task was tried before: then a run that it has started may still be at work."""
+    """Tests if this task was tried before. A run that an earlier try started may still be in progress."""
     task = context.get("ti")
     return task is not None and getattr(task, "try_number", 1) > 1
 
 
 def catching_up(context: Context) -> list[str]:
-    """Options of `windowlib run` for a task that may not be the first to run this: what an earlier try has started, and
-    was killed before it could report, is waited for; all that was committed since the DAG's run began is reported.
+    """Options of `windowlib run` for a task that may not be the first to run the pipeline in this run of the DAG.
+
+    The command waits for a run that a killed try has left behind. It reports all batches that were committed since the
+    run of the DAG began.
     """
     run = context.get("dag_run")
     began = run.start_date if run else None
@@ -138,11 +140,11 @@ def catching_up(context: Context) -> list[str]:
 
 
 def in_lines(message: str) -> str:
-    """A message in lines that Airflow's page of a log shows whole; the first stands after the time and the level.
+    """Message in lines that fit Airflow's page of a log; the first line follows the time and the level.
 
-    A command stays in one line, however long: it is there to be pasted.
+    A command stays in one line, however long, so that it can be pasted.
     """
-    before = [" " * LOG_INDENT]
+    indents = [" " * LOG_INDENT]
     for begin, end in commands_in(message):
         message = message[:begin] + message[begin:end].replace(" ", _UNBROKEN) + message[end:]
     return "\n".join(
@@ -151,7 +153,7 @@ def in_lines(message: str) -> str:
         for part in wrap(
             line,
             LOG_WIDTH,
-            initial_indent=before.pop() if before else "",
+            initial_indent=indents.pop() if indents else "",
             break_long_words=False,
             break_on_hyphens=False,
         )
@@ -160,20 +162,20 @@ def in_lines(message: str) -> str:
 
 
 def skip(why: str) -> NoReturn:
-    """Ends the task as skipped, and says why in a line of its log: Airflow folds away its own, and cuts it."""
+    """Ends the task as skipped, and logs the reason. Airflow's own message is hidden and cut."""
     log.info("%s", in_lines(why))
     raise AirflowSkipException(in_lines(why))
 
 
 def raise_for(code: int, why: str, *, retried: bool = False) -> None:
-    """Ends the task as the exit code of its command says (`windowlib.cli.exits`)."""
+    """Ends the task with the state for the exit code of its command (`windowlib.cli.exits`)."""
     match task_state(code, retried=retried):
         case TaskState.SKIPPED:
             skip(why)
         case TaskState.FAILED if code == REJECTED:
             raise FinalFailure(in_lines(why if REFUSED in why else f"{REFUSED}: {why}"))
         case TaskState.FAILED if code == DIFFERS:
-            raise FinalFailure(in_lines(f"verified, and found to differ: {why}"))
+            raise FinalFailure(in_lines(f"verification found differences: {why}"))
         case TaskState.FAILED:
             raise FinalFailure(in_lines(f"an error that a retry cannot fix: {why}"))
         case TaskState.RETRY:
@@ -181,9 +183,9 @@ def raise_for(code: int, why: str, *, retried: bool = False) -> None:
 
 
 def _ended(code: int) -> str:
-    """How a command ended that is tried again: its exit code, or the signal that killed it (a negative code)."""
+    """Exit code of a command that is tried again, or the signal that killed it (a negative code), in words."""
     if code >= 0:
         return f"exit code {code}"
     name = signal.Signals(-code).name if -code in {*signal.Signals} else f"signal {-code}"
     memory = " (out of memory?)" if -code == signal.SIGKILL else ""
-    return f"killed by {name}{memory}: the next try, or the next run, finishes what this one began. Its last words"
+    return f"killed by {name}{memory}: the next try, or the next run, finishes its batch. Its last words"

@@ -1,8 +1,8 @@
-"""Notices that results are not fresh while a run is still at work, or has not begun for want of a slot.
+"""Notices that results are not fresh while a run is still in progress, or waits for a slot.
 
-Each plan judges `notify.freshness` when it ends; a run that hangs, or waits, has none that ends. So a DAG whose
-pipeline sets it has a deadline: where a run is not over that long after it was queued, the scheduler has `judge`
-called, by the executor that runs tasks, too; no further service takes part.
+Each plan checks `notify.freshness` when it ends, but the plan of a run that hangs or waits does not end. So a DAG gets
+a deadline if its pipeline sets `notify.freshness`. If a run is not over that long after it was queued, the scheduler
+has `judge` called by the executor that also runs tasks. No further service is needed.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ log = logging.getLogger(__name__)
 
 
 def deadlines(members: Sequence[Definition]) -> Iterator[DeadlineAlert]:
-    """The deadlines of the DAG of some pipelines: one for each that sets `notify.freshness`, and where notices go."""
-    for one in members:
-        if one.notify.freshness_ms is not None and (one.notify.has_webhook or one.notify.airflow):
+    """Deadlines of a DAG: one for each of its pipelines that sets `notify.freshness` and a receiver of notices."""
+    for definition in members:
+        if definition.notify.freshness_ms is not None and (definition.notify.has_webhook or definition.notify.airflow):
             yield DeadlineAlert(
                 reference=DeadlineReference.DAGRUN_QUEUED_AT,
-                interval=timedelta(milliseconds=one.notify.freshness_ms),
-                callback=SyncCallback(judge, {"file": str(one.file)}),
+                interval=timedelta(milliseconds=definition.notify.freshness_ms),
+                callback=SyncCallback(judge, {"file": str(definition.file)}),
             )
 
 
 def judge(file: str, context: Mapping[str, Any]) -> None:
-    """Sends the notices that are due of a pipeline now, as its plans do; `context` is what Airflow says of the run."""
+    """Sends the notices of a pipeline that are due now, as its plans do. `context` is Airflow's context of the run."""
     from windowlib.airflow.notifiers import send
     from windowlib.cli.outcomes import to_notifier
     from windowlib.definition.definition import load_definition

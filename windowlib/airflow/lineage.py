@@ -1,7 +1,7 @@
-"""OpenLineage: what a task that publishes has read and written, column by column, with row counts and checks.
+"""OpenLineage events of tasks that publish: inputs and outputs by column, with row counts and checks.
 
-The provider `apache-airflow-providers-openlineage` asks for it by the hooks on our operators, and sends it where its
-transport says; nothing of it is imported where the provider is not installed, or has no transport.
+The provider `apache-airflow-providers-openlineage` calls the hooks of our operators, and sends the events with its
+transport. Nothing of OpenLineage is imported if the provider is not installed, or has no transport.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ ROWS = {
     "late_events": "late_rows_written",
     "quarantine": "quarantine_rows_written",
 }
-"""The tables that others read, and the figure that counts the rows a batch has written to each."""
-OF_SOURCE = "events"  # the suite whose checks are about what was read
-SEVERITIES = {"critical": "error"}  # all others warn
+"""Tables for readers, each with the figure that counts the rows that a batch has written to it."""
+OF_SOURCE = "events"  # the suite of checks on the input
+SEVERITIES = {"critical": "error"}  # all others are "warn"
 
 
-class Traced:
-    """A task whose lineage is reported: `file` is its pipeline's definition, `published_batches` what it has done."""
+class LineageTask:
+    """Task with lineage. `file` is the definition of its pipeline, `published_batches` are outcomes of batches."""
 
     file: str | None = None
     published_batches: Sequence[Record] = ()
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> OperatorLineage[Any, Any] | None:
-        """Called by the provider when the task has ended, well or not."""
+        """Lineage of the task. The provider calls it after the task has succeeded or failed."""
         if self.file is None:
             return None
         from windowlib.definition.definition import load_definition
@@ -51,9 +51,9 @@ class Traced:
 
 
 def lineage(definition: Definition, batches: Sequence[Record]) -> OperatorLineage[Any, Any]:
-    """The source as input, and the tables that others read as outputs; of batches, by their outcomes.
+    """Lineage of some batches, by their outcomes: the source as input, the tables for readers as outputs.
 
-    Without any, as where the checks refused one, there are no counts; the newest checks are there in any case.
+    Without batches, for example if the checks refused one, there are no counts. The newest checks are always included.
     """
     from airflow.providers.openlineage.extractors import OperatorLineage
     from openlineage.client.event_v2 import InputDataset, OutputDataset
@@ -66,7 +66,7 @@ def lineage(definition: Definition, batches: Sequence[Record]) -> OperatorLineag
         str(definition.source.path),
         inputFacets={
             **({"inputStatistics": statistics(rowCount=_sum(batches, "rows_read"))} if batches else {}),
-            **_assertions([one for one in checks if one.suite == OF_SOURCE]),
+            **_assertions([check for check in checks if check.suite == OF_SOURCE]),
         },
     )
     written = []
@@ -78,7 +78,7 @@ def lineage(definition: Definition, batches: Sequence[Record]) -> OperatorLineag
                 OutputDataset(
                     NAMESPACE,
                     str(definition.root / table),
-                    facets=_facets(definition, table, [one for one in checks if one.suite != OF_SOURCE]),
+                    facets=_facets(definition, table, [check for check in checks if check.suite != OF_SOURCE]),
                     outputFacets={"outputStatistics": written_rows} if batches else {},
                 )
             )
@@ -86,13 +86,13 @@ def lineage(definition: Definition, batches: Sequence[Record]) -> OperatorLineag
 
 
 def _facets(definition: Definition, table: str, checks: Sequence[CheckResult]) -> dict[str, Any]:
-    """Of a table: columns of `results` and its feed come from those of the source; checks judge `results`."""
-    found: dict[str, Any] = {"columnLineage": columns(definition)} if table in ("results", "result_changes") else {}
-    return found | _assertions(checks) if table == "results" else found
+    """Facets of a table: column lineage of `results` and its feed, and the checks on `results`."""
+    facets: dict[str, Any] = {"columnLineage": columns(definition)} if table in ("results", "result_changes") else {}
+    return facets | _assertions(checks) if table == "results" else facets
 
 
 def newest_checks(root: Path, pages: Pages) -> Sequence[CheckResult]:
-    """The checks of the newest batch that was judged; without values of rows where the definition hides columns."""
+    """Checks of the newest judged batch; without values of rows if the definition hides columns."""
     from windowlib.pages.history import results_of
     from windowlib.quality.validations import stored_outcomes
 
@@ -101,43 +101,45 @@ def newest_checks(root: Path, pages: Pages) -> Sequence[CheckResult]:
 
 
 def columns(definition: Definition) -> column_lineage_dataset.ColumnLineageDatasetFacet:
-    """From which columns of the source each column of `results` comes, and how; as the files call them."""
+    """Source columns of each column of `results`, by their names in the files, with the kind of dependency."""
     from openlineage.client.facet_v2 import column_lineage_dataset as facet
 
-    def of(column: str, kind: str, how: str, what: str = "") -> facet.InputField:
+    def input_field(column: str, kind: str, subtype: str, description: str = "") -> facet.InputField:
         origin = definition.source.nested.get(column, definition.source.in_files(column))
-        transformation = facet.Transformation(type=kind, subtype=how, description=what)
+        transformation = facet.Transformation(type=kind, subtype=subtype, description=description)
         return facet.InputField(NAMESPACE, str(definition.source.path), origin, [transformation])
 
     keys, time = definition.source.key, definition.source.timestamp
-    fields = {key: [of(key, "DIRECT", "IDENTITY")] for key in keys}
+    fields = {key: [input_field(key, "DIRECT", "IDENTITY")] for key in keys}
     for bound in ("window_start", "window_end"):
-        fields[bound] = [of(time, "DIRECT", "TRANSFORMATION", "the window that the event time is in")]
+        fields[bound] = [input_field(time, "DIRECT", "TRANSFORMATION", "the window that the event time is in")]
     for column in RESULT_COLUMNS:
         if column.sql:
-            fields[column.name] = [of(time, "DIRECT", "AGGREGATION", column.holds)]
+            fields[column.name] = [input_field(time, "DIRECT", "AGGREGATION", column.holds)]
     for name, sql in definition.expressions.items():
         read, filters = _read_by(definition.aggregates, name)
-        fields[name] = [of(column, "DIRECT", "AGGREGATION", sql) for column in read]
-        fields[name] += [of(column, "INDIRECT", "FILTER", sql) for column in filters if column not in read]
+        fields[name] = [input_field(column, "DIRECT", "AGGREGATION", sql) for column in read]
+        fields[name] += [input_field(column, "INDIRECT", "FILTER", sql) for column in filters if column not in read]
     if definition.window.function:
         for name in definition.window.output:
             function = f"{definition.window.function}"
-            fields[name] = [of(one, "DIRECT", "TRANSFORMATION", function) for one in definition.window.reads]
-    everywhere = [of(key, "INDIRECT", "GROUP_BY") for key in keys] + [of(time, "INDIRECT", "WINDOW")]
+            fields[name] = [
+                input_field(column, "DIRECT", "TRANSFORMATION", function) for column in definition.window.reads
+            ]
+    everywhere = [input_field(key, "INDIRECT", "GROUP_BY") for key in keys] + [input_field(time, "INDIRECT", "WINDOW")]
     if definition.source.event_id:
-        everywhere.append(of(definition.source.event_id, "INDIRECT", "FILTER", "duplicates are dropped"))
+        everywhere.append(input_field(definition.source.event_id, "INDIRECT", "FILTER", "duplicates are dropped"))
     return facet.ColumnLineageDatasetFacet(
-        fields={name: facet.Fields(inputFields=found) for name, found in fields.items()}, dataset=everywhere
+        fields={name: facet.Fields(inputFields=inputs) for name, inputs in fields.items()}, dataset=everywhere
     )
 
 
 def _read_by(aggregates: AggregateSet, output: str) -> tuple[list[str], list[str]]:
-    """The columns that the aggregates of an output add up, or the like, and those that they are filtered by."""
-    [column] = [one for one in aggregates.columns if one.name == output]
+    """Columns that the aggregates of an output read as arguments, and columns that they read in filters."""
+    [column] = [column for column in aggregates.columns if column.name == output]
     used = [aggregates.aggregates[number] for number in sorted(column.numbers)]
-    texts = [text for one in used for text in (one.argument_sql, *one.more_sql) if text]
-    return list(_columns(texts)), list(_columns([one.where_sql for one in used if one.where_sql]))
+    texts = [text for aggregate in used for text in (aggregate.argument_sql, *aggregate.more_sql) if text]
+    return list(_columns(texts)), list(_columns([aggregate.where_sql for aggregate in used if aggregate.where_sql]))
 
 
 def _columns(texts: Sequence[str]) -> Iterator[str]:
@@ -149,20 +151,20 @@ def _assertions(checks: Sequence[CheckResult]) -> dict[str, Any]:
 
     if not checks:
         return {}
-    made = [
+    assertions = [
         facet.Assertion(
-            assertion=one.expectation,
-            success=one.success,
-            severity=SEVERITIES.get(one.severity, "warn"),
-            name=one.suite,
-            description=one.sentence,
-            expected=one.expected,
-            actual=one.observed,
+            assertion=check.expectation,
+            success=check.success,
+            severity=SEVERITIES.get(check.severity, "warn"),
+            name=check.suite,
+            description=check.sentence,
+            expected=check.expected,
+            actual=check.observed,
         )
-        for one in checks
+        for check in checks
     ]
-    return {"dataQualityAssertions": facet.DataQualityAssertionsDatasetFacet(made)}
+    return {"dataQualityAssertions": facet.DataQualityAssertionsDatasetFacet(assertions)}
 
 
 def _sum(batches: Sequence[Record], figure: str) -> int:
-    return sum(int(one.get(figure) or 0) for one in batches)
+    return sum(int(batch.get(figure) or 0) for batch in batches)

@@ -1,7 +1,7 @@
-"""The pages inside Airflow: rendered when they are asked for, and kept while nothing has changed.
+"""Pages inside Airflow: rendered on request, and cached while nothing has changed.
 
-What is kept counts for as long as the ledger is at the same version, the same run is at work or none, and at most for
-`FRESH_MS`: what waits in the source, and how long ago things were, is in no ledger.
+A cached page is valid while the version of the ledger and the run in progress stay the same, but at most for
+`FRESH_MS`. After that the waiting files of the source, and ages, may have changed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from windowlib.pages.rows import ResultFilter, TextRows, results
 
 FRESH_MS = 30_000
 DAGS = "../../dags"  # from the page of a pipeline
-KEY = "key."  # of the form's fields for key columns
+KEY = "key."  # begins the names of form fields for key columns
 HOME = PageLinks(pipeline=lambda name: f"{name}/", home=None, airflow="../", is_static=False)
 PIPELINE = PageLinks(pipeline=lambda name: f"../{name}/", home="../", results="results", dags=DAGS, is_static=False)
 RESULTS = PageLinks(pipeline=lambda name: f"../{name}/", home="./", is_static=False)
@@ -40,27 +40,27 @@ Kept = TypeVar("Kept")
 
 @dataclass(slots=True)
 class Cache(Generic[Kept]):
-    """What was made of each pipeline last."""
+    """Cache of the newest content of each pipeline."""
 
     make: Callable[[Definition, int], Kept]
     _kept: dict[Path, tuple[tuple[object, ...], int, Kept]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def get(self, definition: Definition, now_ms: int) -> Kept:
-        """What there is of a pipeline now; made again where anything that shows has changed."""
-        as_it_is = _as_it_is(definition, now_ms)
+        """Current content of a pipeline. It is made again if anything visible has changed."""
+        fingerprint = _fingerprint(definition, now_ms)
         with self._lock:
-            known = self._kept.get(definition.file)
-        if known and known[0] == as_it_is and 0 <= now_ms - known[1] < FRESH_MS:
-            return known[2]
-        made = self.make(definition, now_ms)
+            cached = self._kept.get(definition.file)
+        if cached and cached[0] == fingerprint and 0 <= now_ms - cached[1] < FRESH_MS:
+            return cached[2]
+        content = self.make(definition, now_ms)
         with self._lock:
-            self._kept[definition.file] = as_it_is, now_ms, made
-        return made
+            self._kept[definition.file] = fingerprint, now_ms, content
+        return content
 
 
-def _as_it_is(definition: Definition, now_ms: int) -> tuple[object, ...]:
-    """What a page of a pipeline depends on: the ledger, who is at work, the last error, the definition."""
+def _fingerprint(definition: Definition, now_ms: int) -> tuple[object, ...]:
+    """Inputs of a page of a pipeline: the ledger, a run in progress, the last error, the definition."""
     ledger = ledger_of(definition, lambda: now_ms)
     state = ledger.state()
     claim = state.claim
@@ -85,18 +85,18 @@ _ROWS, _PAGES = Cache(_row), Cache(_page)
 def home(
     definitions: Sequence[Definition], broken: Sequence[BrokenPipelines], now_ms: int, next_runs: Mapping[str, str]
 ) -> str:
-    """The home page of these pipelines; `next_runs` says by name when each runs next."""
-    rows = [unreadable(one.name, one.message) for one in broken]
-    for one in definitions:
+    """Home page of some pipelines. `next_runs` has a text about the next run of each, by name."""
+    rows = [unreadable(group.name, group.message) for group in broken]
+    for definition in definitions:
         try:
-            rows.append(_ROWS.get(one, now_ms))
+            rows.append(_ROWS.get(definition, now_ms))
         except (WindowError, OSError):
-            rows.append(_row(one, now_ms))
+            rows.append(_row(definition, now_ms))
     return home_page(sorted(rows, key=lambda row: row.order), now_ms, HOME, next_runs)
 
 
 def page(definition: Definition, now_ms: int) -> str:
-    """The page of a pipeline; where it cannot be looked at, one that says why."""
+    """Page of a pipeline; if its tables cannot be read, a page with the reason."""
     try:
         return _PAGES.get(definition, now_ms)
     except (WindowError, OSError):
@@ -104,33 +104,33 @@ def page(definition: Definition, now_ms: int) -> str:
 
 
 def page_of_broken(broken: BrokenPipelines, now_ms: int) -> str:
-    """The page in the place of a pipeline that cannot be scheduled."""
+    """Page of a pipeline that cannot be scheduled."""
     return home_page([unreadable(broken.name, broken.message)], now_ms, PIPELINE)
 
 
-def look_for(definition: Definition, asked: Mapping[str, str], now_ms: int) -> str:
-    """The page of results by key and time; `asked` are the fields of its form."""
-    since, until = asked.get("from", "").strip(), asked.get("to", "").strip()
+def search_page(definition: Definition, fields: Mapping[str, str], now_ms: int) -> str:
+    """Page of results by key and time. `fields` has the values of its form."""
+    since, until = fields.get("from", "").strip(), fields.get("to", "").strip()
     shown, rows, problem = definition, TextRows((), ()), None
     try:
         if commit := ledger_of(definition).state().commit:
             shown = of_tables(definition, commit.stored)
-        span, key = asked_range(since or None, until or None), _key(shown.source, shown.hidden, asked)
+        span, key = asked_range(since or None, until or None), _key(shown.source, shown.hidden, fields)
         wanted = ResultFilter(None if span == EVER else span, {name: text for name, text in key.items() if text})
         rows = results(shown, Tables(definition.root), commit.versions if commit else {}, wanted)
         if commit and not continues(definition, commit.stored, commit.fingerprint):
-            rows = replace(rows, commands=())  # which would be refused
+            rows = replace(rows, commands=())  # which the changed definition would refuse
     except WindowError as error:
         problem = str(error)
     return results_page(
         definition.name,
-        SearchResult(_key(shown.source, shown.hidden, asked), since, until, rows, problem),
+        SearchResult(_key(shown.source, shown.hidden, fields), since, until, rows, problem),
         now_ms,
         RESULTS,
     )
 
 
-def _key(source: Source, hidden: frozenset[str], asked: Mapping[str, str]) -> dict[str, str]:
-    """What the form has for each key column that may be asked for."""
+def _key(source: Source, hidden: frozenset[str], fields: Mapping[str, str]) -> dict[str, str]:
+    """Value in the form for each key column that is not hidden."""
     columns = (name for name in source.key if name not in hidden)
-    return {name: asked.get(f"{KEY}{name}", "") for name in columns}
+    return {name: fields.get(f"{KEY}{name}", "") for name in columns}

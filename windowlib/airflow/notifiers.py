@@ -1,7 +1,7 @@
-"""Notices by Airflow's own notifiers: `notify.airflow` names one, made with `notify.arguments`.
+"""Delivery of notices by Airflow's notifiers: `notify.airflow` names the class, `notify.arguments` its arguments.
 
-The arguments are templates of Airflow, where the notifier has them so, with the notice as `windowlib`:
-`"{{ windowlib.sentence }}"`. A delivery that fails is a warning in the task's log, and is tried again by a later run.
+Arguments are templates of Airflow, if the notifier declares them as such. The notice is available as `windowlib`, for
+example `"{{ windowlib.sentence }}"`. A failed delivery is a warning in the task's log; a later run tries again.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from airflow.sdk import BaseNotifier, Context
 CONTEXT = "windowlib"  # the name of the notice in templates
 
 
-def send(handed: Mapping[str, Any], context: Context, warn: Callable[[str, object], None]) -> None:
-    """Sends what a command has handed over (`windowlib.cli.outcomes.notice_handover`); keeps it where that fails."""
-    notice = handed["notice"]
+def send(message: Mapping[str, Any], context: Context, warn: Callable[[str, object], None]) -> None:
+    """Sends a notice of a command (`windowlib.cli.outcomes.notice_handover`). Records a failed delivery."""
+    notice = message["notice"]
     try:
-        _notify(_notifier(handed["notifier"], handed["arguments"]), notice, context)
-    except Exception as error:  # whatever a notifier fails at, the run is what it is
-        reason = f"notifier {handed['notifier']}: {type(error).__name__}"
+        _notify(_notifier(message["notifier"], message["arguments"]), notice, context)
+    except Exception as error:  # no error of a notifier changes the outcome of the run
+        reason = f"notifier {message['notifier']}: {type(error).__name__}"
         warn("%s", f"not delivered ({notice['situation']} {notice['what']}): {reason}: {error}")
-        with suppress(Exception):  # the warning has said it
-            _keep(Path(handed["root"]), notice, reason)
+        with suppress(Exception):  # the warning has reported it
+            _keep(Path(message["root"]), notice, reason)
 
 
 def _notifier(path: str, arguments: Mapping[str, Any]) -> BaseNotifier:
     module, _, name = path.rpartition(".")
-    made = getattr(import_module(module), name)(**arguments)
-    if not isinstance(made, BaseNotifier):
-        raise TypeError(f"need a notifier of Airflow, a BaseNotifier, got {type(made).__name__}")
-    return made
+    notifier = getattr(import_module(module), name)(**arguments)
+    if not isinstance(notifier, BaseNotifier):
+        raise TypeError(f"need a notifier of Airflow, a BaseNotifier, got {type(notifier).__name__}")
+    return notifier
 
 
 def _notify(notifier: BaseNotifier, notice: Mapping[str, Any], context: Context) -> None:
-    """Airflow's own way to call a notifier, which fills its templates in; it logs an error, which is raised here."""
+    """Calls a notifier as Airflow does, which fills in its templates. Raises the error that Airflow only logs."""
     failed, own = list[Exception](), notifier.notify
 
     def notify(filled: Context) -> None:
@@ -55,7 +55,7 @@ def _notify(notifier: BaseNotifier, notice: Mapping[str, Any], context: Context)
 
 
 def _keep(root: Path, notice: Mapping[str, Any], reason: str) -> None:
-    """Says in the table that it was not delivered, unless something newer about it is there."""
+    """Records in the table that a notice was not delivered, unless the table has a newer one of its situation."""
     from dataclasses import replace
 
     from windowlib.ledger.notices import reported

@@ -1,4 +1,4 @@
-"""The tasks of a pipeline in Airflow: plan, advance, report, and those of pipelines that run together."""
+"""Tasks of a pipeline in Airflow: plan, advance, report, and the tasks of pipelines that run together."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from windowlib.airflow.addresses import home_page, page_of
 from windowlib.airflow.approval import waits_for_decision
 from windowlib.airflow.asking import Question, asking_run, question_at
 from windowlib.airflow.job import Job, Record, catching_up, in_lines, is_retry, last_words, raise_for, skip
-from windowlib.airflow.lineage import Traced
+from windowlib.airflow.lineage import LineageTask
 from windowlib.airflow.outcome import in_a_line
 from windowlib.airflow.outlets import extra_of
 from windowlib.airflow.pools import FIRST
@@ -21,40 +21,40 @@ from windowlib.airflow.sentences import FinalFailure
 from windowlib.airflow.statistics import count
 from windowlib.cli.exits import TaskState, task_state
 
-BATCHES = "batches"  # the key under which a task keeps the outcomes of its batches
+BATCHES = "batches"  # XCom key of the outcomes of a task's batches
 PLAN, TOGETHER = "plan", "together"
-ADVANCE, DECIDE, REPORT = "advance", "decide", "report"  # the tasks; those of one of several with _PIPELINE
-IDLE = (ADVANCE, DECIDE, REPORT)  # the scheduler skips what else comes after them
+ADVANCE, DECIDE, REPORT = "advance", "decide", "report"  # task ids; pipelines that run together add _PIPELINE
+IDLE = (ADVANCE, DECIDE, REPORT)  # the scheduler also skips the tasks after these
 NOTHING_PLANNED = (
-    "nothing was planned: nothing was changed. The results stay as they are: a run reads whatever input is new, not"
-    " that of its date; to recompute a past range, trigger the DAG rerun_windows"
+    "nothing was planned: nothing was changed. The results stay as they are: a run reads all new input, whatever its"
+    " date. To recompute a past range, trigger the DAG rerun_windows"
 )
-RETURNED = "return_value"  # the key under which Airflow keeps what a task returns
+RETURNED = "return_value"  # Airflow's XCom key of the return value of a task
 
 
 class Page(BaseOperatorLink):
-    """The button that opens the page of the pipeline."""
+    """Button that opens the page of the pipeline."""
 
     name = "Page"
 
     def get_link(self, operator: BaseOperator, *, ti_key: Any) -> str:
-        """Where `windowlib.airflow.plugin` shows the pages of this task's pipeline; of several, the home page."""
+        """Address of the page of this task's pipeline; the home page for a task of several pipelines."""
         if not operator.dag_id.startswith("together_"):
             return page_of(operator.dag_id.removeprefix("windows_"))
         pipeline = operator.task_id.partition("_")[2]
         return page_of(pipeline) if pipeline else home_page()
 
 
-def done_without(context: Context, returned: object, *tasks: str) -> NoReturn:
-    """Ends a task as done: the scheduler skips these tasks after it, and starts no process for them."""
+def done_skipping(context: Context, returned: object, *tasks: str) -> NoReturn:
+    """Ends a task with success. The scheduler skips the later tasks `tasks` without a process."""
     context["ti"].xcom_push(key=RETURNED, value=returned)
     raise DownstreamTasksSkipped(tasks=list(tasks))  # type: ignore[no-untyped-call]
 
 
 class PlanBatch(Job):
-    """Fixes what the next batch reads, or finds that there is nothing to do, or that a refused batch waits.
+    """Plans the next batch, or finds that there is nothing to do, or that a refused batch waits.
 
-    Where one waits, nothing is broken: this task says so and is done, `advance` is skipped, and `decide` asks.
+    A waiting batch is not a failure: the task logs it and succeeds, `advance` is skipped, and `decide` asks.
     """
 
     operator_extra_links = (Page(), Question())
@@ -72,16 +72,16 @@ class PlanBatch(Job):
             self.question_at = question_at(context, DECIDE, asking)
             self.log.warning("%s", in_lines(_waiting(self.file, batch_id, DECIDE, asking)))
             self.log.warning("%s", in_lines(last_words(lines)))
-            done_without(context, records, ADVANCE)
+            done_skipping(context, records, ADVANCE)
         raise_for(code, last_words(lines), retried=is_retry(context))
         if records[-1]["batch_id"] is None:
             self.log.info("%s", in_lines(NOTHING_PLANNED))
-            done_without(context, records, *IDLE)
+            done_skipping(context, records, *IDLE)
         return records
 
 
 def _waits(records: Sequence[Record]) -> bool:
-    """Whether a command found a batch that an earlier run refused."""
+    """Tests if a command found a waiting batch that an earlier run refused."""
     return bool(records) and "waits" in records[-1]
 
 
@@ -91,34 +91,35 @@ def _waiting(file: str, batch_id: int, decide: str, asking: str | None) -> str:
     return waits_for_decision(load_definition(Path(file)), batch_id, decide, asking)
 
 
-class Advance(Traced, Job):
-    """Runs the planned batch and those after it; skipped where nothing is planned or new. Updates the results' asset.
+class Advance(LineageTask, Job):
+    """Runs the planned batch and the batches after it, and updates the asset of the results.
 
-    Returns what it did in a line; the outcome of each batch is under the key `batches`. `decide` is skipped then.
+    Is skipped if nothing is planned or new. Returns its outcome in a line; XCom `batches` has the outcome of each
+    batch. If it succeeds, `decide` is skipped.
     """
 
     operator_extra_links: Collection[BaseOperatorLink] = (Page(),)
 
     def __init__(self, *, file: Path | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.file = None if file is None else str(file)  # None: the task of several pipelines
+        self.file = None if file is None else str(file)  # None: a task of several pipelines
 
     def execute(self, context: Context) -> Any:
-        planned = context["ti"].xcom_pull(task_ids=PLAN)  # None where plan was marked as success: the command plans
-        if planned and planned[-1]["batch_id"] is None:  # this task alone was cleared: else plan has skipped it
+        planned = context["ti"].xcom_pull(task_ids=PLAN)  # None if plan was marked as success: the command plans
+        if planned and planned[-1]["batch_id"] is None:  # only this task was cleared: otherwise plan has skipped it
             skip("nothing was planned: nothing was changed")
-        done_without(context, self.run_pipeline(context), DECIDE)
+        done_skipping(context, self.run_pipeline(context), DECIDE)
 
     def run_pipeline(self, context: Context) -> str:
-        """Runs the command; where it was tried before, waits for what that try has left behind, and reports it."""
+        """Runs the command. On a retry, waits for the run that an earlier try has left behind, and reports it."""
         if is_retry(context):
             self.command += catching_up(context)
         return self.published(Job.execute(self, context), context)
 
     def published(self, batches: list[Record], context: Context) -> str:
-        """The outcome in a line; it goes into the event of the results' asset, with the figures of all batches.
+        """Puts the figures of all batches into the event of the results' asset. Returns the outcome in a line.
 
-        Without any the task is skipped, and no event is sent: what depends on the results would start.
+        Without batches the task is skipped and no event is sent, because an event would start dependent DAGs.
         """
         if not batches:
             skip("nothing is new: nothing was changed")
@@ -133,11 +134,13 @@ class Advance(Traced, Job):
 
 
 class AdvanceTogether(Advance):
-    """Runs several pipelines with one command, and returns its outcomes. The task of each pipeline says what became of
-    it, so this one fails only where the command did not get so far; pipelines without new input have none.
+    """Runs several pipelines with one command, and returns its outcomes.
 
-    On a retry no outcome says that a pipeline is done: an earlier try may have committed batches that no task has
-    reported, so the task of each runs it alone, and finds them.
+    The task of each pipeline shows the result of the pipeline. This task fails only if the command ends before it
+    reports any pipeline. Tasks of pipelines without new input are skipped.
+
+    On a retry no pipeline counts as done. An earlier try may have committed batches that no task has reported, so the
+    task of each pipeline runs it alone, and reports them.
     """
 
     errors_at_once = True
@@ -148,15 +151,18 @@ class AdvanceTogether(Advance):
         if not ends:
             raise_for(code, last_words(lines), retried=is_retry(context))
         if is_retry(context):
-            return [one | {"exit_code": None} if one.get("exit_code") == 0 else one for one in records]
-        if idle := [one["pipeline"] for one in ends if one["exit_code"] == 0 and not one["batches"]]:
-            done_without(context, records, *(f"{task}_{name}" for name in idle for task in IDLE))
+            return [record | {"exit_code": None} if record.get("exit_code") == 0 else record for record in records]
+        if idle := [end["pipeline"] for end in ends if end["exit_code"] == 0 and not end["batches"]]:
+            done_skipping(context, records, *(f"{task}_{name}" for name in idle for task in IDLE))
         return records
 
 
 class AfterTogether(Advance):
-    """One of several pipelines: done where `AdvanceTogether` has run it to its end, skipped where a batch of it waits
-    for a decision, else it runs alone."""
+    """Task of one of several pipelines after `AdvanceTogether`.
+
+    Succeeds if `AdvanceTogether` has run the pipeline to its end. Is skipped if a batch waits for a decision. Otherwise
+    runs the pipeline alone.
+    """
 
     operator_extra_links = (Page(), Question())
     question_at = ""
@@ -176,12 +182,12 @@ class AfterTogether(Advance):
         if end["exit_code"] != 0:
             self.command += catching_up(context)
             batches = Job.execute(self, context)
-        published = [{k: v for k, v in one.items() if k != "pipeline"} for one in batches]
-        done_without(context, self.published(published, context), decide)
+        published = [{k: v for k, v in batch.items() if k != "pipeline"} for batch in batches]
+        done_skipping(context, self.published(published, context), decide)
 
 
 class Verify(Job):
-    """Compares the windows of a sample of keys with their source; skipped where no key or window is in the sample."""
+    """Compares the windows of a sample of keys with their source; is skipped if the sample has no key or window."""
 
     def execute(self, context: Context) -> list[Record]:
         records, lines, code = self.run_command(context)
@@ -192,7 +198,7 @@ class Verify(Job):
 
 
 class BuildReport(Job):
-    """Builds the page of the pipeline in `root`; skipped before the first batch was checked."""
+    """Builds the page of the pipeline in `root`; is skipped before the first checked batch."""
 
     operator_extra_links = (Page(),)
 
@@ -209,7 +215,7 @@ class BuildReport(Job):
 
 
 class BrokenDefinition(BaseOperator):
-    """Stands for a pipeline whose definition cannot be used: fails, and says why."""
+    """Task in place of a pipeline whose definition cannot be used: fails with the reason."""
 
     def __init__(self, *, message: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -1,4 +1,4 @@
-"""What a task has done, in a line: its return value, and part of the event of the results' asset."""
+"""Outcome of a task in a line: its return value, and part of the event of the results' asset."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from windowlib.quality.firings import windows_fired
 def in_a_line(batches: Sequence[dict[str, Any]]) -> str:
     """Sum of some batches in a line, from the JSON of their reports (`BatchReport.json_fields`), oldest first.
 
-    >>> one = {"windows_fired_on_time": 5_000, "rows_late": 2, "watermark": "2026-03-05T12:00:00Z", "failed_checks": []}
-    >>> in_a_line([one, one | {"windows_fired_late": 8, "failed_checks": [{}]}])
-    '2 batches, 10,008 results, 4 late, watermark 2026-03-05T12:00:00Z, 1 check failed'
+    >>> batch = {"windows_fired_on_time": 5_000, "rows_late": 2, "watermark": "2026-03-05T12:00Z", "failed_checks": []}
+    >>> in_a_line([batch, batch | {"windows_fired_late": 8, "failed_checks": [{}]}])
+    '2 batches, 10,008 results, 4 late, watermark 2026-03-05T12:00Z, 1 check failed'
     >>> in_a_line([{"rerun_from_ms": 0, "windows_added": 1, "windows_removed": 0, "windows_changed": 2}])
     '1 batch, of a rerun: 1 result added, 0 removed, 2 changed, watermark none yet'
     """
-    failed = sum(len(one.get("failed_checks") or ()) for one in batches)
-    late = sum(int(one.get("rows_late") or 0) for one in batches)
-    reruns = [one for one in batches if is_rerun(one)]
+    failed = sum(len(batch.get("failed_checks") or ()) for batch in batches)
+    late = sum(int(batch.get("rows_late") or 0) for batch in batches)
+    reruns = [batch for batch in batches if is_rerun(batch)]
     added, removed, changed = rows_changed(reruns)
     parts = [
         counted(len(batches), "batch"),
@@ -34,18 +34,18 @@ def in_a_line(batches: Sequence[dict[str, Any]]) -> str:
 
 
 def results_of(batches: Sequence[dict[str, Any]]) -> int:
-    """How many results some batches published: windows that fired, early, on time and by late events."""
+    """Number of results that some batches published: windows that fired early, on time, or because of late events."""
     return sum(map(windows_fired, batches))
 
 
 def is_rerun(batch: Mapping[str, Any]) -> bool:
-    """Whether a batch, by its outcome, recomputed windows of a past range."""
+    """Tests if a batch recomputed windows of a past range, by its outcome."""
     return "rerun_from_ms" in batch
 
 
 def rows_changed(batches: Sequence[Mapping[str, Any]]) -> tuple[int, int, int]:
-    """How many rows some batches added to the results, removed from them, and changed."""
+    """Numbers of rows that some batches added to the results, removed from them, and changed."""
     added, removed, changed = (
-        sum(int(one.get(f"windows_{kind}") or 0) for one in batches) for kind in ("added", "removed", "changed")
+        sum(int(batch.get(f"windows_{kind}") or 0) for batch in batches) for kind in ("added", "removed", "changed")
     )
     return added, removed, changed

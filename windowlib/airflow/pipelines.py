@@ -1,4 +1,4 @@
-"""The pipelines that Airflow schedules: the definitions of one folder, and what Airflow needs to know of them.
+"""Pipelines that Airflow schedules: the definitions of one folder, with the settings of their DAGs.
 
 The folder is `WINDOWLIB_PIPELINES`, or `pipelines` next to the DAG files.
 """
@@ -24,92 +24,93 @@ from windowlib.definition.several import check_one_schedule, check_together
 from windowlib.definition.toml.file import Airflow
 from windowlib.model.errors import WindowError
 
-DAG_ID_CHARACTERS = 200  # of the 250 that Airflow takes
-LIGHT_TIMEOUT = timedelta(hours=1)  # of a task that computes nothing: one that takes longer hangs, and is tried again
+DAG_ID_CHARACTERS = 200  # Airflow allows 250
+LIGHT_TIMEOUT = timedelta(hours=1)  # of a task that computes nothing; a longer one hangs, and is tried again
 
 
 @dataclass(frozen=True, slots=True)
 class BrokenPipelines:
-    """A pipeline, or several that run together, that cannot be scheduled: the DAG in its place, and why."""
+    """Pipeline, or group of pipelines, that cannot be scheduled: id of the DAG in its place, and the reason."""
 
     dag_id: str
     message: str
 
     @property
     def name(self) -> str:
-        """What it is called where no definition says."""
+        """Name of the pipeline, derived from the DAG id."""
         return self.dag_id.removeprefix("windows_")
 
 
 def pipelines_folder(dags: Path) -> Path:
-    """The folder of the definitions; `dags` is the folder of the DAG files."""
+    """Folder of the definitions; `dags` is the folder of the DAG files."""
     return Path(os.environ.get("WINDOWLIB_PIPELINES") or dags / "pipelines")
 
 
 def definitions(folder: Path) -> Iterator[Definition | BrokenPipelines]:
-    """Each definition of the folder, by file name. Whatever is wrong with one file costs its own DAG alone.
+    """Definitions of a folder, by file name. An error in a file concerns only its own DAG.
 
-    Of several with one name counts that whose file has it, else the first: a copy does not replace its original, not
-    even while that cannot be used. Names that begin with `.` are those of editors and file systems.
+    If several files define the same pipeline, the file named like the pipeline wins, otherwise the first file. So a
+    copy does not replace its original, even while the original has an error. Files that begin with `.` are ignored:
+    they belong to editors and file systems.
     """
-    found = {file: _loaded(file) for file in sorted(folder.glob("*.toml")) if not file.name.startswith(".")}
-    named: dict[str, Path] = {}
-    for file, one in found.items():
-        name = one.name if isinstance(one, Definition) else _name_in(file)
-        if name and (name not in named or file.stem == name):
-            named[name] = file
-    taken = {f"windows_{name}" for name, file in named.items() if isinstance(found[file], Definition)}
-    for file, one in found.items():
-        if isinstance(one, str):
-            yield BrokenPipelines(_dag_id(file, taken), one)
-        elif (other := named[one.name]) != file:
-            already = f"{file}: name: {one.name} is the name of {other} already; choose another"
-            yield BrokenPipelines(_dag_id(file, taken), already)
+    loaded = {file: _loaded(file) for file in sorted(folder.glob("*.toml")) if not file.name.startswith(".")}
+    file_by_name: dict[str, Path] = {}
+    for file, definition in loaded.items():
+        name = definition.name if isinstance(definition, Definition) else _name_in(file)
+        if name and (name not in file_by_name or file.stem == name):
+            file_by_name[name] = file
+    dag_ids = {f"windows_{name}" for name, file in file_by_name.items() if isinstance(loaded[file], Definition)}
+    for file, definition in loaded.items():
+        if isinstance(definition, str):
+            yield BrokenPipelines(_dag_id(file, dag_ids), definition)
+        elif (original := file_by_name[definition.name]) != file:
+            mistake = f"{file}: name: {definition.name} is the name of {original} already; choose another"
+            yield BrokenPipelines(_dag_id(file, dag_ids), mistake)
         else:
-            yield one
+            yield definition
 
 
 def _loaded(file: Path) -> Definition | str:
-    """The definition in a file, or why there is none."""
+    """Definition in a file, or the reason why it cannot be loaded."""
     try:
         return load_definition(file)
-    except Exception as error:  # anything at all: the other pipelines must go on
+    except Exception as error:  # any error: the other pipelines must continue
         return str(error) or f"{file}: {type(error).__name__}"
 
 
 def _name_in(file: Path) -> str | None:
-    """The name that a file which cannot be used says it has, before its first section; None where none can be read."""
+    """Name in a file that cannot be used, from the lines before its first section; None if there is none."""
     try:
         text = file.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
     head, *_ = re.split(r"^[ \t]*\[", text, maxsplit=1, flags=re.MULTILINE)
-    found = re.search(r"""^[ \t]*["']?name["']?[ \t]*=[ \t]*["']?(\w+)""", head, re.MULTILINE)
-    return found[1] if found else None
+    match = re.search(r"""^[ \t]*["']?name["']?[ \t]*=[ \t]*["']?(\w+)""", head, re.MULTILINE)
+    return match[1] if match else None
 
 
-def _dag_id(file: Path, taken: set[str]) -> str:
-    """An id for the DAG in the place of a file's, of characters that Airflow takes; no other DAG has it."""
+def _dag_id(file: Path, dag_ids: set[str]) -> str:
+    """Unused id for the DAG of a broken file, with characters that Airflow allows. Adds it to `dag_ids`."""
     wanted = "windows_" + re.sub(r"[^A-Za-z0-9_.-]", "_", file.stem)[:DAG_ID_CHARACTERS]
     numbered = (f"{wanted}_{number}" for number in count(2))
-    free = next(one for one in (wanted, *islice(numbered, len(taken) + 1)) if one not in taken)
-    taken.add(free)
+    free = next(candidate for candidate in (wanted, *islice(numbered, len(dag_ids) + 1)) if candidate not in dag_ids)
+    dag_ids.add(free)
     return free
 
 
 def dag_groups(folder: Path) -> Iterator[list[Definition] | BrokenPipelines]:
-    """What is to become a DAG each: one pipeline, the pipelines of one `airflow.together`, or a broken definition."""
+    """Contents of each DAG: one pipeline, the pipelines of one `airflow.together`, or a broken definition."""
     together: dict[str, list[Definition]] = {}
-    for found in definitions(folder):
-        match found:
+    for definition in definitions(folder):
+        match definition:
             case BrokenPipelines():
-                yield found
-            case Definition() if mistake := schedule_mistake(found):
-                yield BrokenPipelines(f"windows_{found.name}", mistake)
+                yield definition
+            case Definition() if mistake := schedule_mistake(definition):
+                yield BrokenPipelines(f"windows_{definition.name}", mistake)
             case Definition(airflow=airflow) if airflow.together:
-                together.setdefault(airflow.together, []).append(found)
+                together.setdefault(airflow.together, []).append(definition)
             case Definition():
-                yield [found]
+                yield [definition]
     for name, members in together.items():
         try:
             check_together(members)
@@ -121,54 +122,55 @@ def dag_groups(folder: Path) -> Iterator[list[Definition] | BrokenPipelines]:
 
 
 def cannot_be_made(group: Sequence[Definition] | BrokenPipelines, error: Exception) -> BrokenPipelines:
-    """What stands in the place of a DAG that could not be made of its definitions."""
+    """Broken pipelines in place of a DAG that could not be made from its definitions."""
     if isinstance(group, BrokenPipelines):
         raise error
     return BrokenPipelines(dag_id(group[0]), f"{group[0].file}: {type(error).__name__}: {error}")
 
 
 def dag_id(definition: Definition) -> str:
-    """The DAG that runs a pipeline."""
+    """Id of the DAG that runs a pipeline."""
     together = definition.airflow.together
     return f"together_{together}" if together else f"windows_{definition.name}"
 
 
 def files_for_reruns(folder: Path) -> dict[str, str]:
-    """By name, the definitions whose windows can be rerun."""
+    """Files of the definitions whose windows can be rerun, by name."""
     return {
-        found.name: str(found.file)
-        for found in definitions(folder)
-        if isinstance(found, Definition) and found.never_rerun is None
+        definition.name: str(definition.file)
+        for definition in definitions(folder)
+        if isinstance(definition, Definition) and definition.never_rerun is None
     }
 
 
 def schedule_mistake(definition: Definition) -> str | None:
-    """What Airflow does not understand about a definition's schedule; None where it does."""
+    """Error of Airflow about the schedule of a definition, as a sentence; None without one."""
     try:
-        if found := timetable(definition):
-            found.validate()
+        if cron := timetable(definition):
+            cron.validate()
     except AirflowTimetableInvalid as error:
         return f'{definition.file}: airflow.schedule: given "{definition.airflow.schedule}"; {error}'
     return None
 
 
 def timetable(definition: Definition) -> CronDataIntervalTimetable | None:
-    """When to look for new input; None: only by hand."""
+    """Timetable of the runs that look for new input; None: only by hand."""
     schedule = definition.airflow.schedule
     return None if schedule is None else CronDataIntervalTimetable(schedule, timezone="UTC")
 
 
 def dag_settings(members: Sequence[Definition]) -> dict[str, Any]:
-    """What the DAGs of one and of several pipelines have in common."""
-    first, owners = members[0], dict.fromkeys(one.owner for one in members if one.owner)
-    tags = [*(one.window.type for one in members), *(tag for one in members for tag in one.tags)]
-    about = [f"{one.name}: {one.description}" if len(members) > 1 else one.description for one in members]
+    """Settings of the DAG of one or several pipelines."""
+    first, owners = members[0], dict.fromkeys(member.owner for member in members if member.owner)
+    tags = [*(member.window.type for member in members), *(tag for member in members for tag in member.tags)]
+    described = [member for member in members if member.description]
+    texts = [f"{member.name}: {member.description}" if members[1:] else member.description for member in described]
     owner = {"owner": ", ".join(owners)} if owners else {}
     return {
         "catchup": False,
         "max_active_runs": 1,
         "deadline": list(deadlines(members)) or None,
-        "description": "; ".join(one for one, of in zip(about, members, strict=True) if of.description) or None,
+        "description": "; ".join(texts) or None,
         "tags": list(dict.fromkeys(["windowlib", *tags])),
         "default_args": {
             "pool": LIGHT.name,
@@ -181,16 +183,16 @@ def dag_settings(members: Sequence[Definition]) -> dict[str, Any]:
 
 
 def engine_task(definition: Definition) -> dict[str, Any]:
-    """What the tasks have in common that compute: a pool by engine, and no end but that of `batch_timeout`."""
+    """Settings of tasks that compute: the pool of the engine, and no time limit except `batch_timeout`."""
     return {"pool": pool_of(definition.engine_place).name, "execution_timeout": None, **retries(definition.airflow)}
 
 
 def retries(settings: Airflow) -> dict[str, Any]:
-    """How often, and when, a task is tried again."""
+    """Settings of the retries of a task."""
     delay = timedelta(milliseconds=settings.retry_delay_ms)
     return {"retries": settings.retries, "retry_delay": delay}
 
 
 def results_asset(name: str, root: Path) -> Asset:
-    """What other DAGs may be scheduled by: the results, with the run's figures in the event's extra."""
+    """Asset of the results, for schedules of other DAGs. The extra of its events has the figures of the run."""
     return Asset(name=f"windowlib_{name}_results", uri=(root / "results").as_uri())

@@ -1,6 +1,7 @@
-"""An Airflow plugin that shows pipelines under `/windowlib/`, to users who are logged in and may read their DAGs.
+"""Airflow plugin that shows pipelines under `/windowlib/` to users who are logged in and may read their DAGs.
 
-Installed with this project; every Airflow process loads it, so what only the API server needs is imported on request.
+It is installed with this project, and every Airflow process loads it. Modules that only the API server needs are
+therefore imported on request.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ if TYPE_CHECKING:
     from windowlib.airflow.pipelines import BrokenPipelines
     from windowlib.definition.definition import Definition
 
-NO_LOGIN = HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN  # none, or one that this Airflow did not give
-LOGIN = "/api/v2/auth/login"  # Airflow's; leads to the login page of whichever auth manager it has
-PREVIEW_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"  # no script at all
+NO_LOGIN = HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN  # no login, or a login of another Airflow
+LOGIN = "/api/v2/auth/login"  # leads to the login page of Airflow's auth manager
+PREVIEW_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"  # no scripts
 
 
 class LoginFirst(Exception):
-    """A browser asks for a page without a login that counts."""
+    """A browser requested a page without a valid login."""
 
 
 async def logged_in(request: Request) -> Any:
-    """The user; one who is not logged in to this Airflow is refused with 401, and in a browser led to the login."""
+    """User of the request. Without a valid login, refuses with 401; leads browsers to the login page."""
     from airflow.api_fastapi.core_api.security import get_user
 
     try:
@@ -46,15 +47,15 @@ async def logged_in(request: Request) -> Any:
 
 
 def _is_browser(request: Request) -> bool:
-    """Whether a person waits for a page: a browser asks for HTML by name and has no token of its own to send."""
+    """Tests if a browser sent the request: it accepts HTML by name, and sends no token in a header."""
     return "text/html" in request.headers.get("accept", "") and "authorization" not in request.headers
 
 
 async def show_login(request: Request, _: Exception) -> RedirectResponse:
-    """Airflow's login page, which leads back to the page that was asked for."""
+    """Redirects to Airflow's login page, which leads back to the requested page."""
     inside = request.url.path.removeprefix(request.scope.get("root_path", ""))
-    asked = f"{outside()}{PREFIX}{inside}" + (f"?{request.url.query}" if request.url.query else "")
-    to = f"{outside()}{LOGIN}?next={quote(asked, safe='')}"
+    address = f"{outside()}{PREFIX}{inside}" + (f"?{request.url.query}" if request.url.query else "")
+    to = f"{outside()}{LOGIN}?next={quote(address, safe='')}"
     return RedirectResponse(to, HTTPStatus.SEE_OTHER, {"Cache-Control": "no-store"})
 
 
@@ -65,51 +66,53 @@ app.add_exception_handler(LoginFirst, show_login)
 
 @app.get("/")
 def show_home(user: User) -> HTMLResponse:
-    """A row for each pipeline whose DAG the user may read; also for those whose definition cannot be used."""
+    """Home page: a row for each pipeline whose DAG the user may read, also for broken definitions."""
     from windowlib.airflow.live_pages import home
     from windowlib.airflow.pipelines import dag_id
 
-    found = [one for one in _definitions() if may_read(user, dag_id(one))]
-    broken = [one for one in _broken() if may_read(user, one.dag_id)]
-    return _answer(home(found, broken, _now_ms(), {one.name: next_run(dag_id(one)) for one in found}))
+    readable = [pipeline for pipeline in _definitions() if may_read(user, dag_id(pipeline))]
+    broken = [pipeline for pipeline in _broken() if may_read(user, pipeline.dag_id)]
+    return _answer(
+        home(readable, broken, _now_ms(), {pipeline.name: next_run(dag_id(pipeline)) for pipeline in readable})
+    )
 
 
 @app.get("/{name}/previews/{preview_id}")
 def show_preview(name: str, preview_id: str, user: User) -> HTMLResponse:
-    """The page of a rerun's preview; one that was applied says so."""
+    """Page of a rerun's preview, which says if the preview was applied."""
     from windowlib.airflow.applied import batch_that_applied
     from windowlib.reruns.page import PAGE, applied_by
     from windowlib.reruns.previews import FOLDER
 
-    found = _pipeline(name, user)
-    pages = {page.parent.name: page for page in (found.root / FOLDER).glob(f"*/{PAGE}")}
+    definition = _pipeline(name, user)
+    pages = {page.parent.name: page for page in (definition.root / FOLDER).glob(f"*/{PAGE}")}
     if preview_id not in pages:
         raise HTTPException(404, f"{name} has no preview {preview_id!r}; its page is kept for 30 days")
-    page, batch_id = pages[preview_id].read_text(encoding="utf-8"), batch_that_applied(found, preview_id)
+    page, batch_id = pages[preview_id].read_text(encoding="utf-8"), batch_that_applied(definition, preview_id)
     return _answer(page if batch_id is None else applied_by(page, batch_id), PREVIEW_POLICY)
 
 
 @app.get("/{name}/results")
 def show_results(name: str, request: Request, user: User) -> HTMLResponse:
-    """The newest results of a pipeline, of a key or a time that the form names."""
-    from windowlib.airflow.live_pages import look_for
+    """Page of the newest results of a pipeline, for a key or a time from the form."""
+    from windowlib.airflow.live_pages import search_page
 
-    return _answer(look_for(_pipeline(name, user), request.query_params, _now_ms()))
+    return _answer(search_page(_pipeline(name, user), request.query_params, _now_ms()))
 
 
 @app.get("/{name}/")
 def show_pipeline(name: str, user: User) -> HTMLResponse:
-    """The page of a pipeline; of one whose definition cannot be used, why."""
+    """Page of a pipeline; for a broken definition, a page with the reason."""
     from windowlib.airflow.live_pages import page, page_of_broken
 
-    for one in _broken():
-        if one.name == name and may_read(user, one.dag_id):
-            return _answer(page_of_broken(one, _now_ms()))
+    for pipeline in _broken():
+        if pipeline.name == name and may_read(user, pipeline.dag_id):
+            return _answer(page_of_broken(pipeline, _now_ms()))
     return _answer(page(_pipeline(name, user), _now_ms()))
 
 
 def may_read(user: Any, dag: str) -> bool:
-    """Whether a user may read a DAG."""
+    """Tests if a user may read a DAG."""
     from airflow.api_fastapi.app import get_auth_manager
     from airflow.api_fastapi.auth.managers.models.resource_details import DagDetails
     from airflow.models.dag import DagModel
@@ -119,41 +122,41 @@ def may_read(user: Any, dag: str) -> bool:
 
 
 def next_run(dag: str) -> str:
-    """When a DAG runs next, in words; an empty text where it has no schedule."""
+    """Next run of a DAG, in words; empty if it has no schedule."""
     from airflow.models.dag import DagModel
 
     from windowlib.definition.instants import instant, time_of
 
-    found = DagModel.get_dagmodel(dag)
-    if found is None or found.next_dagrun_create_after is None:
+    model = DagModel.get_dagmodel(dag)
+    if model is None or model.next_dagrun_create_after is None:
         return ""
-    if found.is_paused:
+    if model.is_paused:
         return "paused: no run is due"
-    return f"next run {instant(time_of(found.next_dagrun_create_after))}"
+    return f"next run {instant(time_of(model.next_dagrun_create_after))}"
 
 
 def _pipeline(name: str, user: Any) -> Definition:
-    """The pipeline of that name; refuses with 404 where there is none, or none that the user may see."""
+    """Pipeline with a name. Refuses with 404 if there is none, or the user may not see it."""
     from windowlib.airflow.pipelines import dag_id
 
-    for found in _definitions():
-        if found.name == name and may_read(user, dag_id(found)):
-            return found
+    for definition in _definitions():
+        if definition.name == name and may_read(user, dag_id(definition)):
+            return definition
     raise HTTPException(404, f"no pipeline {name!r} that you may see")
 
 
 def _definitions() -> list[Definition]:
-    """The pipelines of this Airflow; those that are broken are not among them."""
+    """Pipelines of this Airflow, without broken ones."""
     from windowlib.airflow.pipelines import BrokenPipelines, definitions
 
-    return [found for found in definitions(_folder()) if not isinstance(found, BrokenPipelines)]
+    return [pipeline for pipeline in definitions(_folder()) if not isinstance(pipeline, BrokenPipelines)]
 
 
 def _broken() -> Iterator[BrokenPipelines]:
-    """What stands in the place of pipelines, alone or together, that cannot be scheduled."""
+    """Broken pipelines of this Airflow, which cannot be scheduled."""
     from windowlib.airflow.pipelines import BrokenPipelines, dag_groups
 
-    return (found for found in dag_groups(_folder()) if isinstance(found, BrokenPipelines))
+    return (group for group in dag_groups(_folder()) if isinstance(group, BrokenPipelines))
 
 
 def _folder() -> Path:
@@ -163,10 +166,10 @@ def _folder() -> Path:
 
 
 def _answer(page: str, policy: str | None = None) -> HTMLResponse:
-    from windowlib.pages.render import policy as of_pages
+    from windowlib.pages.render import policy as page_policy
 
     headers = {
-        "Content-Security-Policy": policy or of_pages(),
+        "Content-Security-Policy": policy or page_policy(),
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "same-origin",
         "Cache-Control": "private, no-cache",
@@ -175,7 +178,7 @@ def _answer(page: str, policy: str | None = None) -> HTMLResponse:
 
 
 def _now_ms() -> int:
-    """To the second, which is how a page says it."""
+    """Current time, floored to the second, as pages show it."""
     return int(time.time()) * 1000
 
 
@@ -184,7 +187,7 @@ class WindowlibPlugin(AirflowPlugin):
 
     name = "windowlib"
     fastapi_apps = [{"app": app, "url_prefix": PREFIX, "name": "windowlib"}]  # noqa: RUF012
-    # Below *Browse*: of a view at the top level Airflow 3.3 makes a button that opens nothing.
+    # Below *Browse*: at the top level, Airflow 3.3 shows a button that opens nothing.
     external_views = [  # noqa: RUF012
         {"name": "Pipelines", "href": home_page(), "destination": "nav", "category": "browse"}
     ]

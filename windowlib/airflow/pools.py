@@ -1,9 +1,9 @@
-"""Airflow's pools: how many tasks of a kind run at once.
+"""Airflow's pools, which limit the number of concurrent tasks of a kind.
 
 A run that hangs holds one slot until `batch_timeout` ends it, so each kind of engine has a pool with several slots.
-Tasks that compute nothing (plan, report) never wait for those that do, nor for maintenance, which may take hours; and
-of them a report, which ends a run, goes before a plan, which begins one (`FIRST`). A task whose pool does not exist
-waits in silence: make all of them before the DAGs. `python -P -m windowlib.airflow.pools` prints them for
+Tasks that compute nothing (plan, report) have their own pool: they wait neither for runs nor for maintenance. A report,
+which ends a run, has priority over a plan, which begins one (`FIRST`). A task whose pool does not exist waits without a
+message, so create all pools before the DAGs. `python -P -m windowlib.airflow.pools` prints them for
 `airflow pools import`.
 """
 
@@ -17,7 +17,7 @@ from windowlib.definition.toml.masters import EnginePlace
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """A pool as it is made; `slots` fit a machine with two cores."""
+    """Pool of Airflow. The numbers of slots fit a machine with two cores."""
 
     name: str
     slots: int
@@ -32,12 +32,12 @@ RERUNS = Pool("windowlib_reruns", 2, "windowlib: previews and reruns")
 MAINTENANCE = Pool("windowlib_maintenance", 2, "windowlib: maintenance of tables")
 POOLS = (LIGHT, SPARK, SAIL, REMOTE, RERUNS, MAINTENANCE)
 
-BY_WEIGHT = {"weight_rule": "absolute"}  # Airflow adds up the weights of all that follows, unless this is said
+BY_WEIGHT = {"weight_rule": "absolute"}  # by default Airflow adds the weights of all later tasks
 FIRST = {"priority_weight": 10, **BY_WEIGHT}
 
 
 def pool_of(place: EnginePlace) -> Pool:
-    """The pool for the runs of a pipeline."""
+    """Pool for the runs of a pipeline."""
     match place:
         case EnginePlace.PROCESS:
             return SAIL

@@ -1,7 +1,7 @@
-"""A command in a process group of its own: its output line by line, and an end that leaves no child behind.
+"""Command in its own process group: its output line by line, and an end that leaves no child process behind.
 
-A Spark job is several processes (Python, JVM, Python workers), and so is a local Airflow. The process that started
-one must be able to end all of them: by leaving the `with` block, by an exception in it, or from a signal handler.
+A Spark job consists of several processes (Python, JVM, Python workers), and so does a local Airflow. The parent must be
+able to end all of them: by leaving the `with` block, by an exception in it, or from a signal handler.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import IO, Self
 
 
 class ProcessGroup:
-    """A started command and all its children. Leaving the `with` block ends what is left of them.
+    """Started command with all its children. Leaving the `with` block ends the remaining ones.
 
     >>> import sys
     >>> with ProcessGroup([sys.executable, "-c", "print('one'); print('two')"]) as process:
@@ -48,26 +48,26 @@ class ProcessGroup:
         self._output.close()
 
     def lines(self) -> Iterator[str]:
-        """Each line of its output, errors included, as it comes, without its end."""
+        """Lines of output and errors as they arrive, without line ends."""
         for line in self._output:
             yield line.rstrip("\n")
 
     def wait(self) -> int:
-        """Its exit code, once it has ended; negative when a signal ended it."""
+        """Waits for the end of the command. Returns its exit code, negative if a signal ended it."""
         return self._process.wait()
 
     def alive(self) -> bool:
-        """Whether the command itself still runs."""
+        """Tests if the command itself still runs."""
         return self._process.poll() is None
 
     def end(self) -> None:
-        """Asks what is left of the group to end, and makes it after `grace_seconds`."""
+        """Sends SIGTERM to the remaining processes, and SIGKILL after `grace_seconds`."""
         for ask, seconds in ((signal.SIGTERM, self._grace_seconds), (signal.SIGKILL, 1)):
             deadline = time.monotonic() + seconds
             if not self._signal(ask):
                 return
             while time.monotonic() < deadline and self._signal(0):
-                self._process.poll()  # an ended child counts as a member of its group until it has been waited for
+                self._process.poll()  # an ended child stays in its group until it is waited for
                 time.sleep(0.02)
 
     @property
@@ -76,7 +76,7 @@ class ProcessGroup:
         return self._process.stdout
 
     def _signal(self, number: int) -> bool:
-        """Whether the group had a process to send this signal to."""
+        """Sends a signal to the group. Returns False if the group has no process."""
         self._process.poll()
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, number)

@@ -1,4 +1,4 @@
-"""What the task `decide` asks about a batch, in Markdown; and what stands before a question that is put again."""
+"""Question of the task `decide` about a batch, in Markdown, and the text before a repeated question."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ The checks refused batch {batch_id} of **{name}**: nothing of it is published.
 * **abandon**: the batch is dropped. Remove or repair the wrong file; the next run plans again.
 * **leave waiting**: nothing is decided. This run fails, and the next one asks again.
 
-Or in a shell, where this task notices it within minutes:
+Or decide in a shell; this task notices it within minutes:
 
 {approve}
 
 {abandon}
 
-The **reason** is kept in the ledger, with the name that you are logged in by.
+The **reason** is kept in the ledger, with your login name.
 
 [The page of the pipeline]({page})
 """
@@ -36,23 +36,26 @@ def question(
     commands: tuple[str, str],
     failed: Sequence[str],
 ) -> tuple[str, str]:
-    """Subject and body (Markdown) of what is asked about a batch: first a sentence for each check that failed.
-    `commands` approve and abandon it; `page` is where the page of the pipeline is.
+    """Subject and body (Markdown) of the question about a batch.
+
+    page:     address of the page of the pipeline
+    commands: command lines that approve and abandon the batch
+    failed:   a sentence for each failed check
     """
     return f"{name}: batch {batch_id} was refused by its checks", _BODY.format(
         name=name,
         page=page,
         batch_id=batch_id,
         failed=_listed(failed),
-        approve=_code(commands[0]),  # in paragraphs: of a block of code Airflow makes one line
+        approve=_code(commands[0]),  # as paragraphs: Airflow joins the lines of a code block
         abandon=_code(commands[1]),
     )
 
 
 def folded_rows(rows: Mapping[str, Sequence[str]]) -> dict[str, Param]:
-    """Fields below the question that show some rows of a batch, by which they are: each a box of its own that scrolls.
+    """Fields below the question that show some rows of a batch, one scrolling box for each title in `rows`.
 
-    Airflow shows no HTML in a body, and so nothing that folds.
+    Airflow shows no HTML in a body, so rows cannot be folded there.
     """
     return {
         f"rows_{number}": Param(
@@ -60,7 +63,7 @@ def folded_rows(rows: Mapping[str, Sequence[str]]) -> dict[str, Param]:
             type=["null", "string"],
             format="multiline",
             title=f"Some of its {which}",
-            description="To look at: nothing that is written here is kept.",
+            description="Only to look at: text that you write here is not kept.",
         )
         for number, (which, lines) in enumerate(rows.items(), 1)
         if lines
@@ -68,7 +71,7 @@ def folded_rows(rows: Mapping[str, Sequence[str]]) -> dict[str, Param]:
 
 
 def not_taken(choice: str, who: str | None, why: str) -> str:
-    """Why the question is put again, to stand before it.
+    """Paragraph before a repeated question: the reason why the last answer did not count.
 
     >>> not_taken("approve", "ann", "the reason: there is none")
     '**approve by ann was not taken**: the reason: there is none. Answer again.\\n\\n'
@@ -82,4 +85,4 @@ def _code(text: str) -> str:
 
 
 def _listed(lines: Sequence[str]) -> str:
-    return "\n".join(f"- {escaped(one)}" for one in lines)
+    return "\n".join(f"- {escaped(line)}" for line in lines)

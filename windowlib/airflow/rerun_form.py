@@ -1,4 +1,4 @@
-"""The form of the DAG `rerun_windows`: which pipeline, range and preview it names, and what it may say at all."""
+"""Form of the DAG `rerun_windows`: its pipeline, range and preview, and the checks of its values."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
     from windowlib.ledger.rerun_request import Rerun
 
-OF_AIRFLOW = {"openlineage"}  # what its TriggerDagRunOperator adds
+OF_AIRFLOW = {"openlineage"}  # fields that Airflow's TriggerDagRunOperator adds
 
 
-def refuse_unknown(given: Collection[str], fields: Collection[str]) -> None:
-    """Raises `RerunRefused` where a run was triggered with a name that no field has: its value would be ignored, and a
-    range that is not given is all of the data.
+def refuse_unknown(names: Collection[str], fields: Collection[str]) -> None:
+    """Raises `RerunRefused` if a run was triggered with a name that no field has.
+
+    Airflow would ignore the value of such a name.
 
     >>> refuse_unknown({"from": "2026-03-03T00:00Z", "openlineage": {}}, ["from", "to"])
     """
     from windowlib.ledger.rerun_request import RerunRefused
 
-    if unknown := sorted(set(given) - set(fields) - OF_AIRFLOW):
+    if unknown := sorted(set(names) - set(fields) - OF_AIRFLOW):
         raise RerunRefused(
             f"not a field of this form: {', '.join(map(repr, unknown))}; allowed: {', '.join(sorted(fields))}. Nothing"
             " was changed; trigger again with the right names"
@@ -32,14 +33,14 @@ def refuse_unknown(given: Collection[str], fields: Collection[str]) -> None:
 
 
 def file_of(pipelines: Mapping[str, str], name: str) -> str:
-    """Where a pipeline is defined. Raises `FinalFailure` for one that the form does not offer."""
+    """File of the definition of a pipeline. Raises `FinalFailure` for a pipeline that the form does not offer."""
     if name not in pipelines:
         raise FinalFailure(f"no pipeline {name!r} can be rerun; allowed: {', '.join(sorted(pipelines))}")
     return str(Path(pipelines[name]))
 
 
-def asked_for(definition: Definition, params: Mapping[str, Any], who: str) -> tuple[Rerun, Sequence[str]]:
-    """What the form asks for, and a sentence for each end of the range that it leaves empty. Raises `RerunRefused`."""
+def requested_rerun(definition: Definition, params: Mapping[str, Any], who: str) -> tuple[Rerun, Sequence[str]]:
+    """Requested rerun, and a sentence for each empty end of its range. Raises `RerunRefused`."""
     from windowlib.batches.planning import ledger_of
     from windowlib.ledger.rerun_request import Rerun, RerunRefused
     from windowlib.publication.data_range import asked_range, data_range
@@ -56,38 +57,38 @@ def asked_for(definition: Definition, params: Mapping[str, Any], who: str) -> tu
         raise RerunRefused(_no_range(bounds))
     ledger = ledger_of(definition)
     data = None if all(bounds) else data_range(ledger.tables, ledger.state().commit)
-    asked = asked_range(bounds[0], bounds[1], data, ledger.clock(), definition.furthest_ahead_ms)
-    return Rerun(asked.range.from_ms, asked.range.to_ms, params["reason"], who), asked.proposed
+    wanted = asked_range(bounds[0], bounds[1], data, ledger.clock(), definition.furthest_ahead_ms)
+    return Rerun(wanted.range.from_ms, wanted.range.to_ms, params["reason"], who), wanted.proposed
 
 
 def _no_range(bounds: Sequence[str]) -> str:
-    """The sentence about a form that asks for all history and a range, or for neither."""
+    """Sentence about a form with both all history and a range, or with neither."""
     if any(bounds):
         return "all_history is on, and from or to is given: leave both empty, or switch all_history off"
     return (
-        "from and to are empty: give a range, or switch on All history (all_history) to recompute all results; nothing"
+        "from and to are empty: give a range, or switch on All history (all_history) to recompute all results. Nothing"
         " was changed"
     )
 
 
 def _refuse_other(params: Mapping[str, Any], preview_id: str, kept: Rerun) -> None:
-    """Raises `RerunRefused` where the form differs from the preview that it names, which is applied as it is."""
+    """Raises `RerunRefused` if the form differs from the preview that it names. A preview is applied unchanged."""
     from windowlib.definition.instants import instant
     from windowlib.ledger.rerun_request import RerunRefused, time_ms
 
     if params["all_history"]:
         raise RerunRefused(f"all_history is on, and preview {preview_id} has its own range: switch all_history off")
     own = {"from": instant(kept.from_ms), "to": instant(kept.to_ms), "reason": repr(kept.reason)}
-    for name, its in own.items():
+    for name, preview_value in own.items():
         text = str(params[name] or "").strip()
-        said = repr(text) if name == "reason" or not text else instant(time_ms(name, text))
-        if text and said != its:
+        value = repr(text) if name == "reason" or not text else instant(time_ms(name, text))
+        if text and value != preview_value:
             raise RerunRefused(
-                f"{name} is {text!r}, and preview {preview_id} was made with {its}: it is applied exactly as it was"
-                f" made; leave {name} empty, or leave the preview out to make another one"
+                f"{name} is {text!r}, and preview {preview_id} was made with {preview_value}: it is applied exactly as"
+                f" it was made. Leave {name} empty, or leave the preview out to make another one"
             )
 
 
 def preview_named(params: Mapping[str, Any]) -> str:
-    """The preview that the form names, or an empty text."""
+    """Id of the preview that the form names, or an empty text."""
     return (params.get("preview") or "").strip()

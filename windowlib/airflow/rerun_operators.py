@@ -1,4 +1,4 @@
-"""The tasks of the DAG `rerun_windows`. Each command runs as its own process, as in `windowlib.airflow.job`."""
+"""Tasks of the DAG `rerun_windows`. Each command runs as its own process (`windowlib.airflow.job`)."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from airflow.sdk import BaseOperator, BaseOperatorLink, Context, Param
 from windowlib.airflow.addresses import preview_of
 from windowlib.airflow.applied import done_since
 from windowlib.airflow.approval import (
-    asked_by,
-    in_the_reason,
     lacks_approval,
-    must_ask,
+    needs_approval,
     policy,
+    reason_mistake,
     refused_answer,
     responder,
     text_of,
+    triggered_by,
     whose_answer,
 )
 from windowlib.airflow.commands import command
 from windowlib.airflow.job import WAIT, Job, Record, in_lines, is_retry, last_words, raise_for, skip
-from windowlib.airflow.lineage import Traced
+from windowlib.airflow.lineage import LineageTask
 from windowlib.airflow.outcome import in_a_line
 from windowlib.airflow.outlets import OF_RERUNS, changes_results, extra_of
 from windowlib.airflow.pipelines import results_asset
 from windowlib.airflow.pools import FIRST
-from windowlib.airflow.rerun_form import asked_for, file_of, preview_named, refuse_unknown
+from windowlib.airflow.rerun_form import file_of, preview_named, refuse_unknown, requested_rerun
 from windowlib.airflow.sentences import FinalFailure
 from windowlib.definition.commands import to_paste
 from windowlib.definition.reasons import LONGEST
@@ -37,17 +37,17 @@ from windowlib.definition.reasons import LONGEST
 if TYPE_CHECKING:
     from windowlib.definition.definition import Definition
 
-WHY = "why"  # the field of the question about a preview
-CHECK, PREVIEW, REVIEW, APPLY = "check", "preview", "review", "apply"  # the tasks
-PROPOSED = "proposed"  # the key of what check has put for an empty end
-SHOWN = "preview_id"  # the key of the preview that review has asked about
+WHY = "why"  # field of the question about a preview
+CHECK, PREVIEW, REVIEW, APPLY = "check", "preview", "review", "apply"  # task ids
+PROPOSED = "proposed"  # key of the sentences about ends that check has filled in
+SHOWN = "preview_id"  # XCom key of the preview that review has asked about
 DID_SOMETHING = "success", "failed"
 
 
 class CheckRerun(BaseOperator):
-    """Refuses a form, or a range, that cannot be rerun, before anything starts; says in words what will be done.
+    """Refuses a form or a range that cannot be rerun, before anything starts. Logs in words what the rerun will do.
 
-    An empty from or to is the data's own: what is proposed is said here, and in the text that is approved.
+    An empty from or to is filled in from the data. The log and the text to approve name the proposed time.
     """
 
     def __init__(self, *, pipelines: Mapping[str, str], **kwargs: Any) -> None:
@@ -65,30 +65,30 @@ class CheckRerun(BaseOperator):
         try:
             refuse_unknown(context["dag_run"].conf or {}, self.dag.params)
             definition = load_definition(file_of(self.pipelines, params["pipeline"]))
-            wanted, proposed = asked_for(definition, params, _who(context))
+            wanted, proposed = requested_rerun(definition, params, _who(context))
             check_can_rerun(definition.source, definition.never_rerun, wanted)
             policy(definition.airflow)
         except WindowError as error:
             raise FinalFailure(in_lines(str(error))) from None
         what = title(wanted, definition.source.key, definition.hidden)
-        for one in [*proposed, f"{definition.name}: {what}"]:
-            self.log.info("%s", one)
+        for sentence in [*proposed, f"{definition.name}: {what}"]:
+            self.log.info("%s", sentence)
         bounds = {"from": iso_instant(wanted.from_ms), "to": iso_instant(wanted.to_ms)}
         return {**bounds, "what": what, PROPOSED: list(proposed)}
 
 
 class PreviewPage(BaseOperatorLink):
-    """The button that opens the page of a preview."""
+    """Button that opens the page of a preview."""
 
     name = "Preview"
 
     def get_link(self, operator: BaseOperator, *, ti_key: Any) -> str:
-        """Where `windowlib.airflow.plugin` shows it; asked for when the task has ended."""
+        """Address of the page of the preview. Airflow calls it after the task has ended."""
         return operator.page if isinstance(operator, PreviewRerun) else ""
 
 
-class OfPipeline(Job):
-    """A command for the pipeline that the form names."""
+class PipelineJob(Job):
+    """Command for the pipeline that the form names."""
 
     def __init__(self, *, pipelines: Mapping[str, str], **kwargs: Any) -> None:
         super().__init__(command=(), **kwargs)
@@ -100,8 +100,8 @@ class OfPipeline(Job):
         self.command = command(name, file, *options)
 
 
-class PreviewRerun(OfPipeline):
-    """What would change: in the log, on a page, and as the preview's id. One that the form names is not made again."""
+class PreviewRerun(PipelineJob):
+    """Previews the rerun: in the log, on a page, and by the id of the preview. A preview in the form is used again."""
 
     operator_extra_links = (PreviewPage(),)
     page = ""
@@ -119,28 +119,30 @@ class PreviewRerun(OfPipeline):
             options += ["--who", _who(context), "--dry-run", *(["--accept-gap"] if params["accept_gap"] else [])]
             self.prepare("rerun", context, *options)
             preview_id = super().execute(context)[-1]["preview_id"]
-        found = load(definition.root, preview_id)
-        text = markdown(found, definition.source.key, definition.hidden)
-        self.page = preview_of(definition.name, found.preview_id)
-        said = "".join(f"{one[0].upper()}{one[1:]}.\n\n" for one in checked[PROPOSED])
-        text = f"{said}{text}\n\n[As a page]({self.page})"
-        return [{"preview_id": found.preview_id, "changes_nothing": found.summary.changes_nothing, "markdown": text}]
+        preview = load(definition.root, preview_id)
+        text = markdown(preview, definition.source.key, definition.hidden)
+        self.page = preview_of(definition.name, preview.preview_id)
+        proposals = "".join(f"{sentence[0].upper()}{sentence[1:]}.\n\n" for sentence in checked[PROPOSED])
+        text = f"{proposals}{text}\n\n[As a page]({self.page})"
+        return [
+            {"preview_id": preview.preview_id, "changes_nothing": preview.summary.changes_nothing, "markdown": text}
+        ]
 
 
 class Review(ApprovalOperator):
-    """Waits for an operator who has looked at the preview; a dry run, or one that changes nothing, ends here.
+    """Waits for an operator's approval of the preview. A dry run, or a rerun that changes nothing, ends here.
 
-    Fails where it is rejected, with who and why: nothing was recomputed, and that must not look like a success. Takes
-    `FORM` as its `params`.
+    After a rejection the task fails, with the user and the reason, because nothing was recomputed. Takes `FORM` as its
+    `params`.
     """
 
-    FORM: ClassVar = {  # not required: otherwise the form refuses to approve without it
+    FORM: ClassVar = {  # optional: otherwise the form would require it to approve
         WHY: Param(
             None,
             type=["null", "string"],
             maxLength=LONGEST,
             title="Why",
-            description="Needed to reject; the log keeps it.",
+            description="Required to reject; the log keeps it.",
         )
     }
 
@@ -150,33 +152,33 @@ class Review(ApprovalOperator):
 
     def execute(self, context: Context) -> Any:
         _to_apply(self._file(context), context)
-        if not must_ask(self._definition(context), context["params"]):
+        if not needs_approval(self._definition(context), context["params"]):
             self.log.info("the form asks for no approval")
             return None
         return self._ask(context)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
-        """Done where it is approved; fails where it is rejected; asks again where the answer does not count."""
+        """Succeeds after an approval, fails after a rejection, and asks again if the answer does not count."""
         from windowlib.airflow.question import not_taken
 
         why = text_of(event, WHY)
         answer = HITLOperator.execute_complete(self, context, {**event, "params_input": {WHY: why[:LONGEST]}})
         [choice], who = answer["chosen_options"], responder(answer)
         if choice == self.APPROVE:
-            why_not = refused_answer(self._definition(context), who, context)
+            mistake = refused_answer(self._definition(context), who, context)
         else:
-            why_not = in_the_reason(why)
-        if why_not:
-            self.log.warning("%s", in_lines(f"{choice} by {who} is not taken: {why_not}; asked again"))
-            return self._ask(context, not_taken(choice, who, why_not))
+            mistake = reason_mistake(why)
+        if mistake:
+            self.log.warning("%s", in_lines(f"{choice} by {who} is not taken: {mistake}; asked again"))
+            return self._ask(context, not_taken(choice, who, mistake))
         if choice == self.REJECT:
             raise FinalFailure(in_lines(f"rejected by {who}: {why}\nnothing was changed"))
         return answer
 
     def _ask(self, context: Context, before: str = "") -> Any:
-        [found] = _outcome_of(PREVIEW, context)
-        self.body = f"{before}{found['markdown']}{whose_answer('An approval', self._definition(context), context)}"
-        context["ti"].xcom_push(key=SHOWN, value=found["preview_id"])
+        [preview] = _outcome_of(PREVIEW, context)
+        self.body = f"{before}{preview['markdown']}{whose_answer('An approval', self._definition(context), context)}"
+        context["ti"].xcom_push(key=SHOWN, value=preview["preview_id"])
         return super().execute(context)
 
     def _definition(self, context: Context) -> Definition:
@@ -188,11 +190,11 @@ class Review(ApprovalOperator):
         return file_of(self.pipelines, context["params"]["pipeline"])
 
 
-class Apply(Traced, OfPipeline):
-    """Does exactly what the preview showed; waits while a scheduled run is in progress.
+class Apply(LineageTask, PipelineJob):
+    """Does exactly what the preview showed. Waits while a scheduled run is in progress.
 
-    Judges itself whether it may: tasks before it may have been marked as success. Where it changed results, it updates
-    the asset of its pipeline's.
+    The task checks the approval itself, because a user may have marked earlier tasks as success. If it changed results,
+    it updates the asset of the pipeline's results.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -208,16 +210,17 @@ class Apply(Traced, OfPipeline):
         self.prepare("rerun", context, "--apply", preview_id, "--who", who, "--wait", WAIT)
         self.file = file
         records, lines, code = self.run_command(context)
-        # Tried again where another run is in progress: skipped, it would look as if there had been nothing to do.
+        # If another run is in progress, try again: a skipped task would look as if there was nothing to do.
         raise_for(code, last_words(lines), retried=True)
         self._published(file, preview_id, records, context)
         return records
 
     def _published(self, file: str, preview_id: str, records: Sequence[Record], context: Context) -> None:
-        """Says what was done to those who follow the results; also where an earlier try had done it and was killed."""
+        """Sends the event of the results' asset, also for batches of an earlier try that was killed."""
         from windowlib.definition.definition import load_definition
 
-        definition, batches = load_definition(Path(file)), [one for one in records if "done_already" not in one]
+        definition = load_definition(Path(file))
+        batches = [record for record in records if "done_already" not in record]
         if not batches and is_retry(context):
             batches = done_since(definition, preview_id, context["dag_run"].start_date)
         if not batches:
@@ -230,10 +233,10 @@ class Apply(Traced, OfPipeline):
             )
 
 
-class ReportRerun(OfPipeline):
-    """Builds the page of the pipeline after an apply that did something or failed; else skipped.
+class ReportRerun(PipelineJob):
+    """Builds the page of the pipeline after an apply that did something or failed; otherwise is skipped.
 
-    A teardown, so that it runs after a failure and does not hide it.
+    It is a teardown, so that it runs after a failure and does not hide the failure.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -249,18 +252,18 @@ class ReportRerun(OfPipeline):
 
 
 def _outcome_of(task: str, context: Context) -> Any:
-    """What a task before this one has returned. Raises `FinalFailure` where it has not: it was marked as success."""
-    found = context["ti"].xcom_pull(task_ids=task)
-    if not found:
-        raise FinalFailure(f"there is no outcome of {task}: clear it, with what comes after it")
-    return found
+    """Return value of an earlier task. Raises `FinalFailure` if there is none, because a user marked it as success."""
+    outcome = context["ti"].xcom_pull(task_ids=task)
+    if not outcome:
+        raise FinalFailure(f"there is no outcome of {task}: clear it and the tasks after it")
+    return outcome
 
 
 def _to_apply(file: str, context: Context) -> str:
-    """The id of the preview to apply; skips the task where none is: a dry run, or one that changes nothing."""
-    [found] = _outcome_of(PREVIEW, context)
-    preview_id = str(found["preview_id"])
-    if found["changes_nothing"]:
+    """Id of the preview to apply. Skips the task for a dry run, or a preview that changes nothing."""
+    [preview] = _outcome_of(PREVIEW, context)
+    preview_id = str(preview["preview_id"])
+    if preview["changes_nothing"]:
         skip("the preview changes nothing: there is nothing to apply")
     if context["params"]["dry_run"]:
         skip(
@@ -271,22 +274,22 @@ def _to_apply(file: str, context: Context) -> str:
 
 
 def _refuse_unapproved(file: str, preview_id: str, answer: Mapping[str, Any] | None, context: Context) -> None:
-    """Raises `FinalFailure` where an approval is asked for and the answer of *review* does not count for it."""
+    """Raises `FinalFailure` if the rerun needs an approval, and the answer of *review* does not count."""
     from windowlib.definition.definition import load_definition
 
-    why_not = lacks_approval(load_definition(Path(file)), answer, context)
+    mistake = lacks_approval(load_definition(Path(file)), answer, context)
     shown = context["ti"].xcom_pull(task_ids=REVIEW, key=SHOWN)
-    if answer and not why_not and shown != preview_id:
-        why_not = f"the answer is about the preview {shown}, and this is {preview_id}"
-    if why_not:
+    if answer and not mistake and shown != preview_id:
+        mistake = f"the answer is about the preview {shown}, and this is {preview_id}"
+    if mistake:
         raise FinalFailure(
             in_lines(
-                f"this rerun needs an approval, and has none that counts: {why_not}. Nothing was changed; clear"
-                " review, with what comes after it: it asks again"
+                f"this rerun needs an approval, and has none that counts: {mistake}. Nothing was changed. Clear"
+                " review and the tasks after it: it asks again"
             )
         )
 
 
 def _who(context: Context) -> str:
-    """Who triggered the run, as far as Airflow knows."""
-    return str(asked_by(context) or "airflow")
+    """User who triggered the run, as far as Airflow knows; otherwise `airflow`."""
+    return str(triggered_by(context) or "airflow")

@@ -1,7 +1,7 @@
-"""How a task's log says that its command failed: one sentence at ERROR, where Airflow would add a traceback.
+"""Expected failures of tasks: the log has one sentence at ERROR, without a traceback.
 
-Airflow logs whatever ends a task with the frames of its own code. Those say nothing about a mistake in a definition or
-a source, and the sentence is below them. What is raised here is logged without them.
+Airflow logs an exception that ends a task with a traceback of its own code. Such a traceback says nothing about a
+mistake in a definition or a source, and hides the sentence. The exceptions of this module are logged without it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 
 class ExpectedFailure(AirflowException):
-    """Ends a task with a sentence that says all there is to know. Airflow tries again."""
+    """Ends a task with a sentence that explains everything. Airflow tries again."""
 
     def __init__(self, sentence: str) -> None:
         super().__init__(sentence)
@@ -22,11 +22,11 @@ class ExpectedFailure(AirflowException):
 
 
 class FinalFailure(ExpectedFailure, AirflowFailException):
-    """The same, and trying again would not help."""
+    """Ends a task with a sentence that explains everything. Airflow does not try again, because that would not help."""
 
 
 def as_sentence(_: Any, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """The line of a log about a `ExpectedFailure` error that is being handled: its sentence, and no traceback.
+    """Log event with the sentence of an `ExpectedFailure` instead of its traceback; other events stay as they are.
 
     >>> try:
     ...     raise ExpectedFailure("no such column")
@@ -36,8 +36,8 @@ def as_sentence(_: Any, __: str, event: structlog.typing.EventDict) -> structlog
     >>> as_sentence(None, "error", {"event": "Failed", "exc_info": True})
     {'event': 'Failed', 'exc_info': True}
     """
-    given = event.get("exc_info")
-    error = sys.exc_info()[1] if given is True else given
+    error_info = event.get("exc_info")
+    error = sys.exc_info()[1] if error_info is True else error_info
     if isinstance(error, tuple):
         error = error[1]
     if not isinstance(error, ExpectedFailure):
@@ -46,7 +46,7 @@ def as_sentence(_: Any, __: str, event: structlog.typing.EventDict) -> structlog
 
 
 def _log_sentences() -> None:
-    """Puts `as_sentence` before what Airflow does with each line; in the list itself, which loggers in use hold."""
+    """Inserts `as_sentence` before Airflow's own log processors, in the list that existing loggers hold."""
     steps = structlog.get_config()["processors"]
     if as_sentence not in steps:
         steps.insert(0, as_sentence)

@@ -1,4 +1,4 @@
-"""Counts what tasks have done, where Airflow sends its own metrics (StatsD, OpenTelemetry); elsewhere does nothing."""
+"""Counters in Airflow's own metrics (StatsD, OpenTelemetry). Without a metrics server they do nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from windowlib.airflow.outcome import results_of
 
 def count(batches: Sequence[dict[str, Any]], tags: Mapping[str, str]) -> None:
     """Adds some batches, by their outcomes, to `windowlib.batches`, `windowlib.results` and `windowlib.late`."""
-    late = sum(int(one.get("rows_late") or 0) for one in batches)
+    late = sum(int(batch.get("rows_late") or 0) for batch in batches)
     for name, number in (("batches", len(batches)), ("results", results_of(batches)), ("late", late)):
         if number:
             incr(f"windowlib.{name}", number, tags=dict(tags))

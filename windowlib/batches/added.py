@@ -1,7 +1,7 @@
-"""The columns that a batch adds to its tables: it is the first after an aggregate was added, and reads files.
+"""Columns that a batch adds to its tables: the first batch that reads files after an aggregate was added.
 
-Rows that are there have null in them. All of a pipeline's tables get their columns in that batch, whether or not it
-writes a row: later ones, which may read no file, find the types there.
+Existing rows have null in these columns. The batch adds the columns to all tables, even without a new row: later
+batches may read no file, and find the types in the tables.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 
 
 def widened(inputs: Inputs, rows: DataFrame | None) -> Inputs:
-    """The same with the schemas of the tables that the batch adds columns to; runs no job.
+    """Inputs with the schemas of the tables that the batch adds columns to. Runs no job.
 
-    rows: the source's columns, TIMESTAMP_MS (ARRIVAL where it matters), of the batch; None where it reads no file
+    rows: columns of the source, TIMESTAMP_MS, and ARRIVAL if something needs it   one row per row of the batch's files;
+          None if the batch reads no file
+
     Raises `ColumnTypeChanged`.
     """
     if rows is None or not added_with(inputs.plan.stored, inputs.plan.batch_id):
@@ -33,16 +35,20 @@ def widened(inputs: Inputs, rows: DataFrame | None) -> Inputs:
     outputs = finishes(step.aggregates, step.dialect)
     results = slices.selectExpr(*(f"{sql} AS {quoted(name)}" for name, sql in outputs.items()))
     published = table_schema(results.schema, [*outputs], {})
-    lacking = {
+    added_columns = {
         "open_windows": table_schema(slices.schema, step.partial_names, {}),
         "results": published,
         "result_changes": published,
     }
     tables = inputs.tables
-    there = {name: with_all_columns(tables.schema(name), more) for name, more in lacking.items() if tables.has(name)}
-    return replace(inputs, wider=there)
+    schemas = {
+        name: with_all_columns(tables.schema(name), columns)
+        for name, columns in added_columns.items()
+        if tables.has(name)
+    }
+    return replace(inputs, wider=schemas)
 
 
 def changes(inputs: Inputs) -> dict[str, StagedChanges]:
-    """The columns that the batch adds, for tables of which it may write no row."""
+    """Columns that the batch adds, also for tables to which it writes no row."""
     return {name: StagedChanges(schema=schema, adds_columns=True) for name, schema in inputs.wider.items()}

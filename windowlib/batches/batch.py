@@ -1,13 +1,16 @@
-"""One batch, computed: source files and windows in flight in, changes to every table out. Nothing is committed here.
+"""Computation of one batch: source files and windows in flight in, changes to every table out. It commits nothing.
 
-The Spark jobs of a batch, and why each is there:
+Spark jobs of a batch, with the reason for each:
 
-1. *figures*: rows, reasons, event times per file. Time cannot move before the greatest event time is known. Not needed
-   where the footers of Parquet files suffice (`windowlib.source.footers`).
-2. *windows*: slices, islands or windows, outcome, written once, split into what fires and what stays in flight.
-3. only if rows were refused: *quarantine*; only if events were late: *late events*; only if published results are
-   replaced: *replacement* (`windowlib.batches.replacement`); only with an event id: *duplicates* before 1, *seen ids*
-   after it; only for json and csv: *parsing* before everything.
+1. *figures*: rows, reasons, event times per file. The watermark cannot move before the greatest event time is known.
+   The job is not needed if the footers of Parquet files suffice (`windowlib.source.footers`).
+2. *windows*: slices, islands or windows, and their outcome. It is written once, split into rows that fire and rows that
+   stay in flight.
+3. *quarantine*, only if rows were refused.
+4. *late events*, only if events were late.
+5. *replacement*, only if published results are replaced (`windowlib.batches.replacement`).
+6. *duplicates* before job 1 and *seen ids* after it, only with an event id.
+7. *parsing* before everything, only for JSON and CSV.
 """
 
 from __future__ import annotations
@@ -28,45 +31,51 @@ from windowlib.source.intake import BatchIntake
 
 
 def compute(inputs: Inputs) -> ComputedBatch:
-    """Runs the jobs and gives what to commit.
+    """Runs the jobs and returns the changes to commit.
 
-    Footers that count no null in a key column may be wrong. Then rows without a key are in what was written, whose own
-    statistics say so, and the batch is computed again from a look at the rows, which refuses them.
+    Footers may wrongly count no null in a key column. The written files then contain rows without a key, which their
+    own statistics show. In that case the batch is computed again from its rows, and rows without a key are refused.
     """
     checksums = Checksums.started(inputs.source, [file.path for file in inputs.plan.files])
-    given = reading.read(inputs)
-    looked = reading.look(inputs, given)
-    outcome = _computed(inputs, given, looked, checksums)
-    if looked.row_groups is None or not _lacks_keys(inputs, outcome.changes):
+    file_rows = reading.read(inputs)
+    batch_intake = reading.look(inputs, file_rows)
+    outcome = _computed(inputs, file_rows, batch_intake, checksums)
+    if batch_intake.row_groups is None or not _lacks_keys(inputs, outcome.changes):
         return outcome
     inputs.staged.discard()
     shutil.rmtree(inputs.staging, ignore_errors=True)
     inputs = replace(inputs, shared=None)
-    given = reading.read(inputs)
-    return _computed(inputs, given, reading.look_at_rows(inputs, given) if given else BatchIntake(), checksums)
+    file_rows = reading.read(inputs)
+    return _computed(
+        inputs, file_rows, reading.look_at_rows(inputs, file_rows) if file_rows else BatchIntake(), checksums
+    )
 
 
 def _lacks_keys(inputs: Inputs, changes: Mapping[str, StagedChanges]) -> bool:
-    """Tests if a row that was written has no key."""
+    """Tests if a written row has no key."""
     files = (file for change in changes.values() for file in change.add)
     return any(file.nulls.get(key) for file in files for key in inputs.source.key)
 
 
-def _computed(inputs: Inputs, given: AdmittedRows | None, looked: BatchIntake, checksums: Checksums) -> ComputedBatch:
-    """What to commit of the rows that are given, after a look at them."""
-    inputs = added.widened(inputs, given.rows if given else None)
+def _computed(
+    inputs: Inputs, file_rows: AdmittedRows | None, batch_intake: BatchIntake, checksums: Checksums
+) -> ComputedBatch:
+    """Changes to commit, computed from the rows of the files and their figures."""
+    inputs = added.widened(inputs, file_rows.rows if file_rows else None)
     policy, last = watermarks.policy_of(inputs.definition.watermark), watermarks.last(inputs.opened, inputs.before)
-    moved = watermarks.move(policy, inputs.plan, last, looked)
-    step = typed_step(inputs, moved.applied_ms, given.rows if given else None)
-    events = given.events(looked) if given else None
-    windows = windows_job.run(inputs, step, events, looked)
-    seen = looked.with_holes(windows.counted.get("elements_in_holes", 0))
-    rejected = rejects.rejected(inputs, step, given, events, seen, windows) if given else {}
+    moved = watermarks.move(policy, inputs.plan, last, batch_intake)
+    step = typed_step(inputs, moved.applied_ms, file_rows.rows if file_rows else None)
+    events = file_rows.events(batch_intake) if file_rows else None
+    windows = windows_job.run(inputs, step, events, batch_intake)
+    full_intake = batch_intake.with_holes(windows.counted.get("elements_in_holes", 0))
+    rejected = rejects.rejected(inputs, step, file_rows, events, full_intake, windows) if file_rows else {}
     replaced = replacement.replace_results(inputs, step, windows)
-    kept = {
+    records = {
         "watermarks": StagedChanges(rows=[moved.row]),
-        "source_files": StagedChanges(rows=intake.read_files(inputs.plan, seen, checksums, read_as(inputs.source))),
+        "source_files": StagedChanges(
+            rows=intake.read_files(inputs.plan, full_intake, checksums, read_as(inputs.source))
+        ),
     }
-    changes = joined([added.changes(inputs), windows.changes, rejected, replaced, kept])
-    found = figures.of_batch(inputs, step, seen, windows, changes, moved.candidate_ms)
-    return ComputedBatch(changes, moved.applied_ms, found)
+    changes = joined([added.changes(inputs), windows.changes, rejected, replaced, records])
+    batch_figures = figures.batch_figures(inputs, step, full_intake, windows, changes, moved.candidate_ms)
+    return ComputedBatch(changes, moved.applied_ms, batch_figures)

@@ -1,4 +1,4 @@
-"""Checksums of rows: equal rows have equal ones, and others hardly ever do. Within one process."""
+"""Checksums of rows: equal rows have equal checksums, different rows almost never. Valid within one process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HALF = np.uint64(32)
 
 
 def checksums(rows: pa.Table, before: Sums | None = None) -> Sums:
-    """One of each row; `before` are those of columns that come before these.
+    """One checksum per row. `before` has the checksums of the columns to the left of these.
 
     >>> rows = pa.table({"user": ["ann", "bob", "ann"], "at": [1, 1, 1]})
     >>> whole = checksums(rows)
@@ -36,16 +36,16 @@ def checksums(rows: pa.Table, before: Sums | None = None) -> Sums:
 
 
 def _numbers(column: pa.Array) -> Any:
-    """A number for each value, the same for equal ones."""
+    """One number per value; equal values have equal numbers."""
     if pa.types.is_date32(column.type):
         column = column.cast(pa.int32())
     if pa.types.is_timestamp(column.type) or pa.types.is_integer(column.type):
         return column.cast(pa.int64(), safe=False).fill_null(-1).to_numpy().view(np.uint64)
     if pa.types.is_nested(column.type):
-        return np.fromiter((hash(repr(one)) for one in values_of(column)), np.int64).view(np.uint64)
-    known = column.dictionary_encode(null_encoding="encode")
-    values = known.dictionary.to_pylist()
+        return np.fromiter((hash(repr(value)) for value in values_of(column)), np.int64).view(np.uint64)
+    encoded = column.dictionary_encode(null_encoding="encode")
+    values = encoded.dictionary.to_pylist()
     if not pa.types.is_string(column.type):
-        values = map(repr, values)  # one NaN is equal to another
-    numbers = np.fromiter(map(hash, values), np.int64, len(known.dictionary))
-    return numbers[known.indices.to_numpy()].view(np.uint64)
+        values = map(repr, values)  # so that all NaN are equal
+    numbers = np.fromiter(map(hash, values), np.int64, len(encoded.dictionary))
+    return numbers[encoded.indices.to_numpy()].view(np.uint64)

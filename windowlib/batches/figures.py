@@ -1,7 +1,7 @@
-"""The figures of a batch: what was read, admitted, refused, late, fired, kept. The checks judge nothing else.
+"""Figures of a batch: rows read, admitted, refused, late, fired, kept. The checks judge only these figures.
 
-Where two ways of counting are cheap, both are here (rows counted by Spark on the way, rows in the files' footers), so
-that a check can compare them.
+If two ways of counting are cheap, both are here: Spark counts rows while it computes, and footers of files count the
+written rows. A check compares them.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from windowlib.batches.inputs import Inputs
-from windowlib.batches.late_figures import of_late_rows
+from windowlib.batches.late_figures import late_event_figures
 from windowlib.batches.pinned import Pinned
 from windowlib.batches.reading import admission_of
-from windowlib.batches.result_figures import ResultRows, in_ms, of_result_rows, rows_of, surplus
-from windowlib.batches.state_figures import of_state
+from windowlib.batches.result_figures import ResultRows, in_ms, result_row_figures, rows_of, surplus
+from windowlib.batches.state_figures import state_row_figures
 from windowlib.batches.touching import KeySample, fired, in_flight, touching
 from windowlib.batches.windows_job import Windows
 from windowlib.contract.change import ADDED, REMOVED
@@ -32,63 +32,65 @@ from windowlib.source.intake import BatchIntake
 COMPARED_IDS = 1_000_000
 
 
-def of_batch(
+def batch_figures(
     inputs: Inputs,
     step: Step,
-    seen: BatchIntake,
+    batch_intake: BatchIntake,
     windows: Windows,
     changes: Mapping[str, StagedChanges],
     watermark_candidate_ms: int | None,
 ) -> dict[str, int | None]:
-    """Every figure of a batch by name; None where there is none yet."""
+    """All figures of a batch by name; None if there is no value yet."""
     counted, plan = windows.counted, inputs.plan
-    said = plan.finished or (plan.decision is not None and plan.decision.to_ms is not None)
+    by_operator = plan.finished or (plan.decision is not None and plan.decision.to_ms is not None)
     by_change = _by_change(changes.get("result_changes", StagedChanges()).add)
     return {
         "batch_id": inputs.plan.batch_id,
         "plan_time_ms": inputs.plan.plan_time_ms,
-        **of_rows_read(inputs, seen, changes),
+        **row_figures(inputs, batch_intake, changes),
         "rows_late": counted.get("elements_dropped", 0),
         "late_rows_written": rows_added(changes, "late_events"),
-        **of_late_rows(inputs, step, changes),
+        **late_event_figures(inputs, step, changes),
         "ids_repeated": ids_repeated(inputs, changes),
         "events_in_state_before": counted.get("elements_before", 0),
         "events_in_state_after": counted.get("elements_kept", 0),
         "events_retired": counted.get("elements_retired", 0),
-        **of_state(inputs, step, seen, windows.reached, changes),
+        **state_row_figures(inputs, step, batch_intake, windows.reached, changes),
         "events_due": counted.get("events_due"),
         "events_fired": counted.get("events_fired"),
         "firings_unfounded": counted.get("rows_unfounded"),
         "windows_miscounted": counted.get("rows_miscounted"),
         "windows_left_open": counted.get("open_rows", 0),
-        **of_firings(counted),
+        **firing_figures(counted),
         "windows_added": sum(rows for (change, _), rows in by_change.items() if change == ADDED),
         "windows_removed": by_change.get((REMOVED, "merge"), 0),
         "windows_retired": counted.get("rows_retired", 0) + sum(file.rows for file in windows.reached.dropped),
-        **of_windows(inputs, step, changes),
-        "newest_event_ms": None if said or seen.newest is None else seen.newest.timestamp_ms,
+        **window_figures(inputs, step, changes),
+        "newest_event_ms": None if by_operator or batch_intake.newest is None else batch_intake.newest.timestamp_ms,
         "watermark_in_ms": inputs.plan.watermark_in_ms,
         "watermark_candidate_ms": watermark_candidate_ms,
         "watermark_out_ms": step.watermark_out_ms,
     }
 
 
-def of_rows_read(inputs: Inputs, seen: BatchIntake, changes: Mapping[str, StagedChanges]) -> dict[str, int | None]:
-    """What became of each row of the batch's files: admitted, or quarantined with a reason."""
+def row_figures(
+    inputs: Inputs, batch_intake: BatchIntake, changes: Mapping[str, StagedChanges]
+) -> dict[str, int | None]:
+    """Figures of the rows in the batch's files: read, admitted, or quarantined by reason."""
     return {
         "rows_in_files": rows_in_files(inputs),
-        "rows_read": seen.rows,
-        "rows_admitted": seen.admitted,
-        "rows_quarantined": sum(seen.reasons.values()),
-        **{f"quarantined_{reason}": seen.reasons.get(reason, 0) for reason in REASONS},
+        "rows_read": batch_intake.rows,
+        "rows_admitted": batch_intake.admitted,
+        "rows_quarantined": sum(batch_intake.reasons.values()),
+        **{f"quarantined_{reason}": batch_intake.reasons.get(reason, 0) for reason in REASONS},
         "quarantine_rows_written": rows_added(changes, "quarantine"),
     }
 
 
-def of_firings(counted: Mapping[str, int]) -> dict[str, int | None]:
-    """Each firing by when it was; one that replaces a result is late, unless it is early itself.
+def firing_figures(counted: Mapping[str, int]) -> dict[str, int | None]:
+    """Firings by their timing. A firing that replaces a result counts as late, unless it is early itself.
 
-    >>> of_firings({"on_time_rows": 9, "early_rows": 4, "late_rows": 1, "update_rows": 3, "early_updates": 1})
+    >>> firing_figures({"on_time_rows": 9, "early_rows": 4, "late_rows": 1, "update_rows": 3, "early_updates": 1})
     {'windows_fired_early': 5, 'windows_fired_on_time': 5, 'windows_fired_late': 3}
     """
     early, updates = counted.get("early_rows", 0), counted.get("early_updates", 0)
@@ -99,12 +101,12 @@ def of_firings(counted: Mapping[str, int]) -> dict[str, int | None]:
     }
 
 
-def of_windows(inputs: Inputs, step: Step, changes: Mapping[str, StagedChanges]) -> dict[str, int | None]:
-    """What a batch, or a rerun, leaves in flight, and what it does to results; the figures of their rows must be 0."""
+def window_figures(inputs: Inputs, step: Step, changes: Mapping[str, StagedChanges]) -> dict[str, int | None]:
+    """Figures of the windows that a batch or a rerun leaves in flight, and of the results that it changes."""
     tables, kind = inputs.tables, inputs.kind
     ending, feed = kind.ending(changes["open_windows"].add, step), fired(kind, changes)
     compared = KeySample.of(step, sum(file.rows for file in (*ending, *feed)))
-    results = of_result_rows(inputs, step, changes, compared)
+    results = result_row_figures(inputs, step, changes, compared)
     return {
         "results_rows_before": tables.count("results"),
         "results_rows_after": rows_after(tables, changes, "results"),
@@ -119,7 +121,7 @@ def of_windows(inputs: Inputs, step: Step, changes: Mapping[str, StagedChanges])
 
 
 def _windows(inputs: Inputs, feed: Sequence[DataFile], compared: KeySample, results: ResultRows) -> Iterable[pa.Table]:
-    """The windows that were fired: as results were read, if these are all that the feed says; else as the feed is."""
+    """Fired windows: those read from the results if the feed has no others, else those read from the feed."""
     if results.own == sum(file.rows for file in feed):
         return results.windows
     columns = [*compared.keys, "window_start", "window_end"]
@@ -128,16 +130,16 @@ def _windows(inputs: Inputs, feed: Sequence[DataFile], compared: KeySample, resu
 
 
 def _touching(
-    inputs: Inputs, step: Step, ending: Sequence[DataFile], of_feed: Iterable[pa.Table], compared: KeySample
+    inputs: Inputs, step: Step, ending: Sequence[DataFile], feed_windows: Iterable[pa.Table], compared: KeySample
 ) -> int:
-    """How many windows that the batch fired or left in flight touch the next one of their key. It must be 0."""
+    """Number of windows, fired or left in flight, that touch the next window of their key. It must be 0."""
     if not step.assigner.merges:
         return 0
-    return touching([*in_flight(inputs.tables.folder("open_windows"), ending, compared), *of_feed], step.keys)
+    return touching([*in_flight(inputs.tables.folder("open_windows"), ending, compared), *feed_windows], step.keys)
 
 
 def rows_in_files(inputs: Inputs) -> int | None:
-    """The rows of the files by their footers; None where the format has none, or erased rows may be left out."""
+    """Number of rows in the footers of the files; None if the format has none, or erased rows may be left out."""
     source = inputs.source
     if source.is_text or admission_of(inputs).erased:
         return None
@@ -145,7 +147,7 @@ def rows_in_files(inputs: Inputs) -> int | None:
 
 
 def ids_repeated(inputs: Inputs, changes: Mapping[str, StagedChanges]) -> int:
-    """How many of the event ids just admitted were admitted before, among the newest `COMPARED_IDS` of each."""
+    """Number of event ids that the batch admits again, among the newest `COMPARED_IDS` new and earlier ids."""
     folder, change = inputs.tables.folder("seen_ids"), changes.get("seen_ids", StagedChanges())
     new = _up_to(COMPARED_IDS, change.add)
     if not new:
@@ -160,26 +162,26 @@ def ids_repeated(inputs: Inputs, changes: Mapping[str, StagedChanges]) -> int:
 
 
 def _up_to(rows: int, files: Sequence[DataFile]) -> list[DataFile]:
-    """The first files, as many as hold so many rows."""
+    """First files that together hold at least `rows` rows."""
     before = itertools.accumulate((file.rows for file in files), initial=0)
     return [file for file, so_far in zip(files, before, strict=False) if so_far < rows]
 
 
 def rows_added(changes: Mapping[str, StagedChanges], table: str) -> int:
-    """The rows of the files that are added to a table."""
+    """Number of rows in the files that are added to a table."""
     return changes.get(table, StagedChanges()).rows_added
 
 
 def rows_after(tables: Pinned, changes: Mapping[str, StagedChanges], table: str) -> int:
-    """The rows that a table will have."""
-    found = changes.get(table, StagedChanges())
-    return tables.count(table) - found.rows_removed + found.rows_added
+    """Number of rows of a table after the batch."""
+    table_changes = changes.get(table, StagedChanges())
+    return tables.count(table) - table_changes.rows_removed + table_changes.rows_added
 
 
 def _by_change(files: Sequence[DataFile]) -> dict[tuple[str, str], int]:
-    """Rows of files of `result_changes` by change and cause."""
+    """Number of rows in files of `result_changes`, by change and cause."""
     rows: dict[tuple[str, str], int] = {}
     for file in files:
-        of = file.partition["change"], file.partition["cause"]
-        rows[of] = rows.get(of, 0) + file.rows
+        change_and_cause = file.partition["change"], file.partition["cause"]
+        rows[change_and_cause] = rows.get(change_and_cause, 0) + file.rows
     return rows

@@ -1,4 +1,4 @@
-"""Events that came after ``--finish``: how many were dropped as late, and the command that undoes the end."""
+"""Events that arrived after ``--finish``: number of events dropped as late, and the command that undoes the end."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ from windowlib.model.watermark import MAX_WATERMARK, SourceState
 
 
 def late_after_finish(file: Path, tables: Tables, commit: Commit) -> str | None:
-    """Late events of a finished pipeline, and how to undo its end; None without any.
+    """Sentence about the late events of a finished pipeline, with commands that undo its end; None without late events.
 
-    file: the definition       commit: the newest one
+    file:   definition of the pipeline
+    commit: newest commit
     """
     if commit.watermark_out_ms != MAX_WATERMARK:
         return None
@@ -46,16 +47,16 @@ def late_after_finish(file: Path, tables: Tables, commit: Commit) -> str | None:
 
 
 def _rows(
-    tables: Tables, commit: Commit, of: TableSpec, columns: dict[str, pa.DataType], since: int
+    tables: Tables, commit: Commit, spec: TableSpec, columns: dict[str, pa.DataType], since: int
 ) -> Iterator[dict[str, Any]]:
     """Rows of the batches from `since` on, with these columns and batch_id."""
-    table = tables[of.name]
+    table = tables[spec.name]
     schema = pa.schema([("batch_id", pa.int64()), *columns.items()])
 
     def may_have(file: DataFile) -> bool:
         return bool(file.high.get("batch_id", since) >= since)
 
-    for file in filter(may_have, table.files(commit.versions.get(of.name))):
+    for file in filter(may_have, table.files(commit.versions.get(spec.name))):
         for row in data_files.rows_of(data_files.read_parquet(table.folder / file.path, schema)):
             if row["batch_id"] >= since:
                 yield row

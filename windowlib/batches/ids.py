@@ -1,8 +1,8 @@
-"""Which of the ids that were admitted before a batch looks at: those of files that may hold one of its own.
+"""Earlier event ids that a batch compares with its own: the ids in files that may hold one of its ids.
 
-Ids that rise with time (counters, ULIDs) are in few files, by the statistics of the log; random ones may be in any file
-of the horizon. A text of more than 32 characters has no largest value in the log, so such files are spared only where
-they begin after the batch's ids.
+Ids that rise with time (counters, ULIDs) are in few files, as the statistics of the log show. Random ids may be in any
+file of the horizon. The log has no greatest value for texts of more than 32 characters. A file of such ids is left out
+only if its least id is greater than the ids of the batch.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from windowlib.source import footers
 
 
 def seen_files(inputs: Inputs) -> list[DataFile]:
-    """The files of `seen_ids` that may hold an id of the batch's files, by the footers of these where they are few."""
+    """Files of `seen_ids` that may hold an id of the batch. Footers of the batch's files decide, if these are few."""
     source, files = inputs.source, inputs.tables.files("seen_ids")
-    assert source.event_id, "only a source with event ids has some that were seen"
+    assert source.event_id, "the source has event ids"
     if source.is_text or len(inputs.plan.files) > len(files):
         return files
     column, spans = source.in_files(source.event_id), list[tuple[str, str]]()
     for file in inputs.plan.files:
-        in_folder = column.casefold() in map(str.casefold, file.values)  # which goes before the file's own
-        found = None if in_folder else footers.texts(source.path / file.path, column)
-        if found is None:
+        # A folder value takes precedence over the column of the file.
+        in_folder = column.casefold() in map(str.casefold, file.values)
+        file_spans = None if in_folder else footers.texts(source.path / file.path, column)
+        if file_spans is None:
             return files
-        spans += found
+        spans += file_spans
     return holding_texts(files, "event_id", spans)

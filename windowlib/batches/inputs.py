@@ -1,7 +1,7 @@
-"""What one attempt at a batch is given, and what it returns.
+"""Inputs and outcome of one attempt at a batch.
 
-`Inputs` is all that a step may need of the attempt; no step changes it. A step takes it together with what earlier
-steps returned, and returns what it made; `windowlib.batches.batch` puts them together, and so does a rerun.
+`Inputs` has everything that a step may need of the attempt, and no step changes it. A step takes it together with the
+results of earlier steps, and returns its own. `windowlib.batches.batch` and the reruns combine the steps.
 """
 
 from __future__ import annotations
@@ -35,16 +35,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SharedInputs:
-    """What the batches of several pipelines have in common: one read of the source, one look at it, one set of slices.
+    """Inputs that the batches of several pipelines share: one read of the source, its figures, and one set of slices.
 
-    `rows` are the source's, or those of them that a pipeline may turn away, with the source's own `columns`; `folder`
-    holds text that was parsed for all.
+    rows:    rows of the source, or only those that a pipeline may refuse or find late
+    columns: the source's own columns
+    uris:    path of a file, relative to the source, by its URI
+    folder:  holds JSON and CSV rows that were parsed once for all
     """
 
     rows: DataFrame
     columns: Sequence[str]
     uris: Mapping[str, str]
-    seen: BatchIntake
+    intake: BatchIntake
     slicing: Slicing
     slices: DataFrame
     slice_rows: int
@@ -55,9 +57,11 @@ class SharedInputs:
 class Inputs:
     """One attempt at one frozen plan.
 
-    `before` is the commit it builds on (None: the first batch), `opened` are the pipeline's tables; `attempt` names its
-    files, and `staging` is the folder that it writes them to first. `wider` are the schemas of tables that it adds
-    columns to.
+    before:  the commit that it builds on; None: the first batch
+    opened:  the pipeline's tables
+    attempt: begins the names of its files
+    staging: the folder that it first writes its files to
+    wider:   schemas of the tables that it adds columns to
     """
 
     definition: Definition
@@ -71,40 +75,40 @@ class Inputs:
     wider: Mapping[str, Schema] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Raises `NotOnThisEngine` before anything is read: the plan may have been made for another engine."""
+        """Raises `NotOnThisEngine` before anything is read, because the plan may have been made for another engine."""
         numbered = as_stored(self.definition, self.plan.stored)
-        object.__setattr__(self, "definition", numbered)  # its aggregates are those that the state has
+        object.__setattr__(self, "definition", numbered)  # with the aggregates that the state has
         check_types(numbered.engine, numbered.source, numbered.uses, self.source_types)
 
     @property
     def source_types(self) -> Mapping[str, str]:
-        """Types that the source's columns in use keep, by column; empty before the first file."""
+        """Fixed types of the source columns in use, by column; empty before the first file."""
         types: Mapping[str, str] | None = self.plan.stored["source_types"]
         return types or {}
 
     @property
     def source(self) -> Source:
-        """Where its files come from."""
+        """Source of its files."""
         return self.definition.source
 
     @property
     def kind(self) -> PlanKind:
-        """The kind of plan that computes it."""
+        """Kind of plan that computes it."""
         return self.definition.plan
 
     @property
     def tables(self) -> Pinned:
-        """The tables that the batch builds on."""
+        """Tables that the batch builds on."""
         return Pinned(self.opened, self.before.versions if self.before else {}, self.spark, self.wider)
 
     @property
     def staged(self) -> Staging:
-        """What the attempt writes."""
+        """Files that the attempt writes."""
         return Staging(self.staging, self.attempt, self.definition.root, self.spark)
 
     @property
     def rerun(self) -> Rerun:
-        """What a rerun was asked to do."""
+        """Request of the rerun; the plan must be that of a rerun."""
         assert self.plan.rerun is not None, "a rerun has been planned"
         return self.plan.rerun
 
@@ -115,7 +119,7 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True)
 class ComputedBatch:
-    """What a batch makes: the changes to each table, the watermark it leaves, its figures."""
+    """Outcome of a batch: the changes to each table, the watermark after it, and its figures."""
 
     changes: Mapping[str, StagedChanges]
     watermark_out_ms: int

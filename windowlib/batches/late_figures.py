@@ -1,4 +1,4 @@
-"""Figures of the late events that a batch writes: how late they came, and how many came too early to be late."""
+"""Figures of the late events that a batch writes: their lateness, and the number of events that were not late."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from windowlib.plans.admission import MAX_TIMESTAMP_MS
 from windowlib.plans.step import Step
 from windowlib.publication.publish import StagedChanges
 
-HOW_LATE = {"late_by_p50_ms": 50, "late_by_p95_ms": 95, "late_by_max_ms": 100}  # that many of 100 came no later
+HOW_LATE = {"late_by_p50_ms": 50, "late_by_p95_ms": 95, "late_by_max_ms": 100}  # percentiles
 
 
-def of_late_rows(inputs: Inputs, step: Step, changes: Mapping[str, StagedChanges]) -> dict[str, int | None]:
-    """The figures by name: `late_rows_early` must be 0, how late is None where no event was."""
+def late_event_figures(inputs: Inputs, step: Step, changes: Mapping[str, StagedChanges]) -> dict[str, int | None]:
+    """Figures by name. `late_rows_early` must be 0; the percentiles are None without late events."""
     late_ms = min(step.late_in_ms, MAX_TIMESTAMP_MS) if step.specification.time == "event" else None
     folder, files = inputs.tables.folder("late_events"), changes.get("late_events", StagedChanges()).add
     early, late_by = 0, list[pa.ChunkedArray]()
@@ -31,15 +31,15 @@ def of_late_rows(inputs: Inputs, step: Step, changes: Mapping[str, StagedChanges
 
 
 def how_late(late_by_ms: list[pa.ChunkedArray]) -> dict[str, int | None]:
-    """By figure, the least number of ms that so many of the events do not exceed.
+    """Percentiles of the lateness in ms, by figure: the least value that this share of the events does not exceed.
 
     >>> how_late([pa.chunked_array([[5, 1], [None]]), pa.chunked_array([[900]])])
     {'late_by_p50_ms': 5, 'late_by_p95_ms': 900, 'late_by_max_ms': 900}
     >>> how_late([])["late_by_max_ms"]
     """
-    chunks = [chunk for one in late_by_ms for chunk in one.drop_null().chunks]
-    found = pa.chunked_array(chunks, pa.int64())
-    if not len(found):
+    chunks = [chunk for column in late_by_ms for chunk in column.drop_null().chunks]
+    values = pa.chunked_array(chunks, pa.int64())
+    if not len(values):
         return dict.fromkeys(HOW_LATE)
-    in_order = np.sort(found.to_numpy())
+    in_order = np.sort(values.to_numpy())
     return {name: int(in_order[-(-len(in_order) * percent // 100) - 1]) for name, percent in HOW_LATE.items()}

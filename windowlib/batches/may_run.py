@@ -1,6 +1,6 @@
-"""Whether a batch may run: the definition is that of the stored tables, and no batch waits for an operator's decision.
+"""Checks that a batch may run: the definition matches the stored tables, and no batch waits for a decision.
 
-What has changed since a plan, or since the newest batch, is put in words here, with the commands that decide.
+Other functions here describe the changes since a plan or since the newest batch, with the commands to continue.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _UNREADABLE = ("Cc", "Cs")  # control characters, and bytes that are not text
 
 
 def check_may_run(definition: Definition, state: LedgerState) -> None:
-    """Raises `StateMismatch` where the newest batch, or a prepared one, is of another definition; `ApprovalPending`."""
+    """Raises `StateMismatch` if another definition made the newest or prepared batch, or `ApprovalPending`."""
     if state.plan and state.plan.decision and state.plan.decision.switches:
         check_fingerprint(definition, state.plan, f"finish it: `{migrate_command(definition.file)}`")
         return
@@ -43,7 +43,7 @@ def check_may_run(definition: Definition, state: LedgerState) -> None:
 
 
 def why_it_waits(file: Path, state: LedgerState) -> str | None:
-    """Which batch waits for a decision, why, and the commands that decide; None where none waits."""
+    """Message about the batch that waits for a decision, with the commands that decide; None if none waits."""
     if state.plan is None or not state.is_refused:
         return None
     return (
@@ -54,7 +54,7 @@ def why_it_waits(file: Path, state: LedgerState) -> str | None:
 
 
 def way_on(file: Path, state: LedgerState) -> str:
-    """What can be done about a batch that is planned and not committed, in commands."""
+    """Commands to continue with a batch that is planned and not committed."""
     assert state.plan is not None, "there is such a batch"
     if state.is_refused:
         return (
@@ -65,28 +65,31 @@ def way_on(file: Path, state: LedgerState) -> str:
 
 
 def decision_command(command: str, file: Path, waiting: Plan) -> str:
-    """What an operator types to decide about a batch that waits."""
+    """Command line with which an operator decides about a waiting batch."""
     return to_paste(command, file, "--batch", str(waiting.batch_id), *WHY)
 
 
 def check_warehouse(definition: Definition) -> None:
-    """Raises `InvalidSpec` where a pipeline's tables cannot be, or would be found among the files of its source."""
+    """Raises `InvalidSpec` if the warehouse is not a usable folder, or the source would list its tables as input."""
     _check_folder(definition.file, definition.root)
     _check_apart(definition.source, definition.root)
 
 
 def _check_folder(file: Path, root: Path) -> None:
-    """Raises `InvalidSpec` for a warehouse that is not a folder, that lies in a table, or whose path engines, or the
-    tables' log, would take for another.
+    """Raises `InvalidSpec` for a warehouse that is not a folder, that lies in a table, or whose path would be misread.
+
+    Engines and Delta logs misread some characters of a path.
     """
-    if found := sorted(one for one in set(str(root)) if one in _PATTERN or category(one) in _UNREADABLE):
+    if characters := sorted(
+        character for character in set(str(root)) if character in _PATTERN or category(character) in _UNREADABLE
+    ):
         raise InvalidSpec(
-            f"{file}: the warehouse {str(root)!r} has {' '.join(map(repr, found))} in its path,"
-            " which some engine reads as a pattern or as another character; give it a path without"
+            f"{file}: the warehouse {str(root)!r} has {' '.join(map(repr, characters))} in its path,"
+            " which an engine would read as a pattern or as another character. Give it a path without them"
         )
     for folder in (root, *root.parents):
         if os.path.lexists(folder) and not os.path.isdir(folder):
-            raise InvalidSpec(f"{file}: the warehouse {root} cannot be made: {folder} is not a folder; move it away")
+            raise InvalidSpec(f"{file}: the warehouse {root} cannot be created: {folder} is not a folder; move it away")
         if os.path.isdir(folder / "_delta_log"):
             raise InvalidSpec(
                 f"{file}: the warehouse {root} lies in a Delta table, {folder}, whose maintenance may delete files"
@@ -95,7 +98,7 @@ def _check_folder(file: Path, root: Path) -> None:
 
 
 def _check_apart(source: Source, root: Path) -> None:
-    """Raises `InvalidSpec` where a source would find the tables of its own pipeline among its files."""
+    """Raises `InvalidSpec` if a source would list the tables of its own pipeline as input."""
     root, folder = root.resolve(), source.path.resolve()
     if source.format == "delta" or not root.is_relative_to(folder):
         return
@@ -108,88 +111,94 @@ def _check_apart(source: Source, root: Path) -> None:
 
 
 def check_spelling(tables: Tables, commit: Commit, names: Collection[str]) -> None:
-    """Raises `ColumnTypeChanged` where a column differs in case only from one of `result_changes`: those all stay."""
+    """Raises `ColumnTypeChanged` if a new column differs only in case from a column of `result_changes`.
+
+    Columns of `result_changes` are never removed.
+    """
     table = RESULT_CHANGES.name
     if names and table in commit.versions:
-        publish.check_spelling((one.name for one in tables[table].schema(commit.versions[table]).fields), names)
+        publish.check_spelling((column.name for column in tables[table].schema(commit.versions[table]).fields), names)
 
 
-def check_fingerprint(definition: Definition, found: Commit | Plan | None, otherwise: str | None = None) -> None:
-    """Raises `StateMismatch` unless a commit or plan is of this definition; `otherwise` is what else can be done.
+def check_fingerprint(definition: Definition, record: Commit | Plan | None, otherwise: str | None = None) -> None:
+    """Raises `StateMismatch` unless this definition made the commit or plan.
 
-    None stands for a migration.
+    otherwise: the alternative to undoing the change, for the message; None: a migration
     """
-    if found is None or continues(definition, found.stored, found.fingerprint):
+    if record is None or continues(definition, record.stored, record.fingerprint):
         return
     file = definition.file
     migrate = f"have the tables built again under the new definition: `{migrate_command(file)}`"
     change = f"the change in {file}, or {otherwise or migrate}"
-    said = f"{definition.root} was written by another definition: {edited(definition, found)}."
-    if other := other_definition(file, found.stored):
+    mismatch = f"{definition.root} was written by another definition: {edited(definition, record)}."
+    if other_pipeline := other_definition(file, record.stored):
         raise StateMismatch(
-            f"{said} It has batches of {other}: if {file} is another pipeline, give it another name."
+            f"{mismatch} It has batches of {other_pipeline}: if {file} is another pipeline, give it another name."
             f" If not, undo {change}."
         )
-    raise StateMismatch(f"{said} Undo {change}; or, if this is another pipeline, give it another name.")
+    raise StateMismatch(f"{mismatch} Undo {change}; or, if this is another pipeline, give it another name.")
 
 
 def migrate_command(file: Path) -> str:
-    """What an operator types after a change of the definition that stored state does not go with."""
+    """Command line for a changed definition that does not fit the stored state."""
     return to_paste("migrate", file, *WHY)
 
 
-def other_terms(definition: Definition, found: Plan) -> str | None:
-    """How the definition differs from that which a plan was made with, in words; None where it computes the same."""
-    if not found.files or found.rerun:
-        definition = as_stored(definition, found.stored)  # it adds no column
-    if not is_of(definition, found.stored, found.fingerprint):
-        return edited(definition, found)
-    return changed(found.terms, terms_of(definition))
+def other_terms(definition: Definition, plan: Plan) -> str | None:
+    """Differences to the definition with which a plan was made, in words; None if both compute the same."""
+    if not plan.files or plan.rerun:
+        definition = as_stored(definition, plan.stored)  # such a batch adds no column
+    if not is_of(definition, plan.stored, plan.fingerprint):
+        return edited(definition, plan)
+    return changed(plan.terms, terms_of(definition))
 
 
 def lateness_changed(plan: Plan, commit: Commit | None) -> str | None:
-    """How the allowed lateness of a plan's batch differs from the one before it, in words; None where it does not."""
+    """Change of the allowed lateness with a plan's batch, in words; None without a change."""
     if commit is None or not lateness_changed_with(plan.stored, plan.batch_id):
         return None
-    then_ms, now_ms = (allowed_lateness_ms(one.definition) for one in (commit, plan))
-    [said] = differences(*({"window": {"allowed_lateness_ms": ms}} for ms in (then_ms, now_ms)))
-    means = "what has been cleaned up stays late" if now_ms > then_ms else "windows in flight past it are cleaned up"
-    return f"{said}, from batch {plan.batch_id} on: {means}"
+    then_ms, now_ms = (allowed_lateness_ms(record.definition) for record in (commit, plan))
+    [difference] = differences(*({"window": {"allowed_lateness_ms": ms}} for ms in (then_ms, now_ms)))
+    means = "windows that were cleaned up stay late" if now_ms > then_ms else "windows in flight past it are cleaned up"
+    return f"{difference}, from batch {plan.batch_id} on: {means}"
 
 
 def columns_added(plan: Plan) -> list[str]:
-    """The columns that a plan's batch is the first to have, in words."""
+    """Sentence for each column that a plan's batch adds."""
     added = added_with(plan.stored, plan.batch_id)
-    return [f"aggregates.{name} was added, from batch {plan.batch_id} on: {_lacks(of)}" for name, of in added.items()]
+    return [
+        f"aggregates.{name} was added, from batch {plan.batch_id} on: {_lacks(filled_since)}"
+        for name, filled_since in added.items()
+    ]
 
 
 def _lacks(filled_since: int) -> str:
     if not filled_since:
-        return "what is published stays as it is"
-    return f"windows with events from before batch {filled_since} have none of it (filled_columns)"
+        return "published rows stay as they are"
+    return f"windows with events from before batch {filled_since} do not have it (filled_columns)"
 
 
 def columns_to_add(definition: Definition, commit: Commit | None) -> list[str]:
-    """The columns of a definition that the next batch with a file adds to those of the newest one, in words."""
+    """Sentence for each column of a definition that the next batch with a file adds."""
     if commit is None or not continues(definition, commit.stored, commit.fingerprint):
         return []
     then = commit.stored["aggregates"]
     return [
-        f"aggregates.{name} is new: it comes with the next batch that reads files"
+        f"aggregates.{name} is new: the next batch that reads files adds it"
         for name in definition.semantics()["aggregates"]
         if name not in then
     ]
 
 
 def formulas_changed(definition: Definition, commit: Commit | None) -> list[str]:
-    """How the formulas differ from those of the newest batch, in words; the next batch publishes by them."""
+    """Differences to the formulas of the newest batch, in words. The next batch uses the new formulas."""
     if commit is None:
         return []
-    then, now = (one["aggregates"] for one in (commit.stored, definition.semantics()))
+    then, now = (settings["aggregates"] for settings in (commit.stored, definition.semantics()))
     return [*differences({"aggregates": then}, {"aggregates": {name: now.get(name) for name in then}})]
 
 
-def edited(definition: Definition, found: Commit | Plan) -> str:
-    """How the definition differs from that of a commit or plan, in words."""
-    then, now = found.stored, definition.semantics()
+def edited(definition: Definition, record: Commit | Plan) -> str:
+    """Differences to the definition of a commit or plan, in words."""
+    then, now = record.stored, definition.semantics()
     return "; ".join(differences(compared(then, now), now))

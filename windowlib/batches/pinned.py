@@ -1,4 +1,4 @@
-"""The tables that a batch builds on: every table at the version that the newest commit row names, as Spark reads it."""
+"""Tables that a batch builds on: every table at the version that the newest commit row names, as Spark reads it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TIMES = {"results": ("window_start", "window_end"), "late_events": ("event_time"
 class Pinned:
     """The `opened` tables at `versions`; a table without a version does not exist yet.
 
-    `wider` are the schemas of those that the batch adds columns to: they are null in the rows that are there.
+    wider: schemas of the tables that the batch adds columns to; existing rows have null in the new columns
     """
 
     opened: Tables
@@ -40,24 +40,24 @@ class Pinned:
     wider: Mapping[str, Schema] = field(default_factory=dict)
 
     def files(self, table: str) -> list[DataFile]:
-        """The files of a table."""
+        """Files of a table."""
         return self.opened[table].files(self.versions.get(table))
 
     def files_in(self, table: str, span: TimeRange) -> list[DataFile]:
-        """The files of `results` or `late_events` that may hold a window, or an event, in the span or touching it."""
+        """Files of `results` or `late_events` that may hold a window or an event that meets or touches the span."""
         return overlapping(self.files(table), *TIMES[table], span)
 
     def files_of_days(self, table: str, days: Collection[date]) -> list[DataFile]:
-        """The files of `results` whose windows lie in some days; the others are not described."""
+        """Files of `results` whose windows lie on these days."""
         wanted = pa.array(sorted(days), pa.date32())
         return self.files_where(table, lambda files: pc.is_in(files["partition.window_day"], wanted))
 
     def files_where(self, table: str, chosen: Callable[[pa.Table], pa.ChunkedArray]) -> list[DataFile]:
-        """The files of a table that `chosen` takes, as `Table.files_where` has it."""
+        """Files of a table for which `chosen` is true; see `Table.files_where`."""
         return self.opened[table].files_where(self.versions.get(table), chosen)
 
     def rows(self, table: str, files: Sequence[DataFile] | None = None) -> DataFrame | None:
-        """The rows of a table, or of some of its files; None without files."""
+        """Rows of a table, or of some of its files; None without files."""
         chosen = self.files(table) if files is None else files
         if not chosen:
             return None
@@ -65,26 +65,26 @@ class Pinned:
         return self.spark.read.schema(schema).parquet(*self._paths(table, chosen))
 
     def rows_with_file(self, table: str, files: Sequence[DataFile]) -> DataFrame | None:
-        """The rows of some files of a table, with FILE: the path or URI of each row's; None without files."""
+        """Rows of some files of a table, with column FILE: the path or URI of the row's file. None without files."""
         if not files:
             return None
         schema = self._schema(table)
         return dialect_of(self.spark).rows_with_file(self.spark, self._paths(table, files), schema)
 
     def folder(self, table: str) -> Path:
-        """The folder of a table, in which the paths of its files begin."""
+        """Folder of a table; paths of its files are relative to it."""
         return self.opened[table].folder
 
     def has(self, table: str) -> bool:
-        """Whether a table exists."""
+        """Tests if a table exists."""
         return self.versions.get(table) is not None
 
     def schema(self, table: str) -> Schema:
-        """The columns of a table that exists."""
+        """Schema of an existing table, with the columns that the batch adds."""
         return self.wider.get(table) or self.opened[table].schema(self.versions[table])
 
     def count(self, table: str) -> int:
-        """The number of rows of a table, by its files' statistics."""
+        """Number of rows of a table, from the statistics of its files."""
         return self.opened[table].row_count(self.versions.get(table))
 
     def _schema(self, table: str) -> StructType:

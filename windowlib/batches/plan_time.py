@@ -1,9 +1,12 @@
-"""When a batch is planned: the only clock that its run knows. It never falls behind that of the batch before.
+"""Plan time of a batch: the only clock that its run knows. It never falls behind the plan time of the batch before.
 
-A machine's clock may be wrong, and time decides what is admitted (`watermark.max_future_skew`), with an idle timeout or
-in processing time also what fires. So nothing is planned by a clock that is more than `FAR_MS` ahead of the newest
-batch and of the newest file that it would read, or as far behind the newest batch: one run by a clock that is a year
-ahead moves no time. `windowlib accept-clock` says that such a clock is right anyway.
+A machine's clock may be wrong, and time decides which events are admitted (`watermark.max_future_skew`). With an idle
+timeout, or in processing time, it also decides which windows fire. So a run plans nothing in two cases:
+
+* The clock is more than `FAR_MS` ahead of both the newest batch and the newest file that the run would read.
+* The clock is more than `FAR_MS` behind the newest batch.
+
+`windowlib accept-clock` confirms that such a clock is right.
 """
 
 from __future__ import annotations
@@ -19,20 +22,20 @@ from windowlib.ledger.rows import LedgerState, SourceFile
 from windowlib.model.errors import WindowError
 from windowlib.plans.partitions import DAY_MS
 
-PLAN = "Nothing was planned: by a wrong clock events would be admitted, and windows fire, that must not, for good"
+PLAN = "Nothing was planned, because a wrong clock would admit wrong events and fire windows too early, for good"
 
 
 class ClockRefused(WindowError):
-    """This machine's clock is far from the newest batch and the newest file."""
+    """The clock of this machine is far from the newest batch and the newest file."""
 
 
 def plan_time_ms(now_ms: int, state: LedgerState) -> int:
-    """The time of a plan made at `now_ms`: that, or the newest batch's if it is later."""
+    """Time of a plan made at `now_ms`: that time, or the plan time of the newest batch if it is later."""
     return now_ms if state.time_ms is None else max(now_ms, state.time_ms)
 
 
 def rerun_time_ms(now_ms: int, state: LedgerState) -> int:
-    """The time of a rerun planned at `now_ms`: at most `FAR_MS` after the newest batch, as a rerun moves no time."""
+    """Time of a rerun planned at `now_ms`: at most `FAR_MS` after the newest batch, because a rerun moves no time."""
     limit_ms = now_ms if state.time_ms is None else state.time_ms + FAR_MS
     return min(plan_time_ms(now_ms, state), limit_ms)
 
@@ -40,19 +43,22 @@ def rerun_time_ms(now_ms: int, state: LedgerState) -> int:
 def check_clock(
     file: Path, now_ms: int, state: LedgerState, files: Sequence[SourceFile] = (), refused: str = PLAN
 ) -> None:
-    """Raises `ClockRefused` where the clock is more than `FAR_MS` from what vouches for it; `file` is the definition's,
-    and `refused` says what was not done, and why."""
+    """Raises `ClockRefused` if the clock is more than `FAR_MS` away from the newest batch and the newest of `files`.
+
+    file:    definition of the pipeline
+    refused: sentence for the message: the action that was not done, and the reason
+    """
     if state.time_ms is None:
         return
-    newest_ms = max([state.time_ms, *(one.modified_ns // 1_000_000 for one in files)])
+    newest_ms = max([state.time_ms, *(source_file.modified_ns // 1_000_000 for source_file in files)])
     if now_ms - newest_ms > FAR_MS:
-        apart, what = now_ms - newest_ms, "ahead of the newest batch and the newest file"
+        difference_ms, relation = now_ms - newest_ms, "ahead of the newest batch and the newest file"
     elif state.time_ms - now_ms > FAR_MS:
-        apart, newest_ms, what = state.time_ms - now_ms, state.time_ms, "behind the newest batch"
+        difference_ms, newest_ms, relation = state.time_ms - now_ms, state.time_ms, "behind the newest batch"
     else:
         return
     raise ClockRefused(
-        f"this machine's clock says {instant(now_ms)}, {format_duration(apart // DAY_MS * DAY_MS)} {what}"
+        f"this machine's clock says {instant(now_ms)}, {format_duration(difference_ms // DAY_MS * DAY_MS)} {relation}"
         f" ({instant(newest_ms)}). {refused}. Set the clock right; if it is right, say so:"
         f" {to_paste('accept-clock', file, *WHY)}"
     )

@@ -1,7 +1,7 @@
-"""What the next batch will do, and whether it may. Needs no Spark: Airflow's plan task and `windowlib plan` run this.
+"""Plan of the next batch, and the check that it may run. Needs no Spark: Airflow and `windowlib plan` run this.
 
-A plan reads everything new up to a source position (at most `max_files_per_run` files), or, without new files, what
-the passing of time makes due. It is frozen in the ledger before any work, with the terms that it was made under.
+A plan reads everything new up to a source position, at most `max_files_per_run` files. Without new files it does what
+the passing of time makes due. The ledger stores the plan before any work, with the settings that it depends on.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from windowlib.batches import removed_files as taking
-from windowlib.batches import watermarks
+from windowlib.batches import removed_files, watermarks
 from windowlib.batches.may_run import check_fingerprint, check_may_run, check_spelling, check_warehouse
 from windowlib.batches.plan_time import check_clock, plan_time_ms, rerun_time_ms
 from windowlib.batches.steps import step_of
@@ -34,8 +33,7 @@ from windowlib.ledger.rerun_request import Rerun, RerunRefused, check_can_rerun
 from windowlib.ledger.rows import Commit, LedgerState, Plan, SourceFile
 from windowlib.model.spec import WindowSpec
 from windowlib.model.watermark import MAX_WATERMARK, MIN_WATERMARK, SourceState, SourceWatermark, combine, observe
-from windowlib.source import listing as source
-from windowlib.source import marker
+from windowlib.source import listing, marker
 from windowlib.source.columns.check import check_readable
 from windowlib.source.delta.removal_messages import ways_on
 from windowlib.source.delta.removals import Arrived, Removal
@@ -50,7 +48,7 @@ if TYPE_CHECKING:
 
 
 def ledger_of(definition: Definition, clock: Clock = wall_clock_ms) -> Ledger:
-    """The ledger of a pipeline."""
+    """Ledger of a pipeline."""
     return Ledger(definition.root, clock, definition.lease_timeout_ms)
 
 
@@ -59,30 +57,30 @@ def plan(
     clock: Clock = wall_clock_ms,
     *,
     finish: bool = False,
-    look: source.Look = source.found_files,
+    look: listing.Look = listing.found_files,
 ) -> Plan | None:
-    """Freezes the next batch, or finds the frozen one; None when there is nothing to do. Needs no Spark.
+    """Stores the plan of the next batch, or returns the stored one; None if there is nothing to do. Needs no Spark.
 
-    `look` finds the files that are there. With `finish`, once nothing new is left, a last batch says that no more
-    events will come: every window fires.
+    `look` lists the files of the source. With `finish`, once nothing new is left, a last batch ends the input, and
+    every window fires.
 
-    Raises `ApprovalPending` while a refused batch waits for an operator, `StateMismatch` when the warehouse was written
-    by another definition, `SourceError` when the source cannot be read, `ClockRefused` when the clock must be wrong,
-    `ColumnTypeChanged` when a column that it adds differs in case only from one that was there before.
+    Raises `ApprovalPending` while a refused batch waits, `StateMismatch` if another definition wrote the warehouse,
+    `SourceError` if the source cannot be read, `ClockRefused` if the clock must be wrong, and `ColumnTypeChanged` if a
+    new column differs only in case from an earlier one.
     """
     ledger = ledger_of(definition, clock)
-    state, found = ledger.freeze(lambda state: next_plan(definition, ledger.tables, state, clock, finish, look))
+    state, next_batch = ledger.freeze(lambda state: next_plan(definition, ledger.tables, state, clock, finish, look))
     check_may_run(definition, state)
-    return found
+    return next_batch
 
 
 @dataclass(frozen=True, slots=True)
 class _Arrived:
-    """What has arrived since the newest batch, as it was seen at `at_ms`, and what of it the next one reads.
+    """Input that has arrived since the newest batch, and the part that the next batch reads.
 
-    The look began at `cursor` in a Delta table, at `since` in a folder, and found `listed`; the newest batch left the
-    marker `before`. `fresh` is what no batch has read; the next one reads `files`, whose columns have `types`. Without
-    anything fresh, the removal of `listed` is next.
+    The listing at `at_ms` began at `cursor` in a Delta table, or at `since` in a folder, and gave `listed`. The newest
+    batch left the marker `before`. No batch has read the `fresh` files. The next batch reads `files`, whose columns
+    have `types`. Without fresh files, the removal in `listed` is next.
     """
 
     at_ms: int
@@ -96,16 +94,17 @@ class _Arrived:
 
     @property
     def left(self) -> set[str]:
-        """The new files that are left to later batches."""
+        """Paths of the new files that are left to later batches."""
         return {file.path for file in self.fresh} - {file.path for file in self.files}
 
     def full_listing(self) -> FullListing:
-        """What a look at everything has found."""
+        """Report of a listing of everything."""
         return marker.full_listing(self.before, [file.path for file in self.fresh], self.at_ms)
 
-    def marker(self, of: Source) -> Marker | None:
-        """From where on the source is looked at once `files` are read."""
-        return marker.after(of, self.since, [file.path for file in self.listed.files], self.left, self.full_listing())
+    def marker(self, source: Source) -> Marker | None:
+        """Marker from which the source is listed after `files` are read."""
+        paths = [file.path for file in self.listed.files]
+        return marker.after(source, self.since, paths, self.left, self.full_listing())
 
 
 def next_plan(
@@ -114,11 +113,11 @@ def next_plan(
     state: LedgerState,
     clock: Clock,
     finish: bool,
-    look: source.Look = source.found_files,
+    look: listing.Look = listing.found_files,
 ) -> Plan | None:
-    """What the next batch would do, from the state of the ledger. Raises as `plan` does."""
+    """Plan of the next batch, from the state of the ledger; None if there is nothing to do. Raises as `plan` does."""
     commit = state.commit
-    assert definition.spec, "the user's own code is loaded, or refused, before anything is planned"
+    assert definition.spec, "own classes are loaded, or refused, before anything is planned"
     check_fingerprint(definition, commit)
     check_engine(definition.engine, definition.source, definition.uses)
     check_warehouse(definition)
@@ -142,40 +141,41 @@ def next_plan(
 
 
 def _arrived(
-    definition: Definition, tables: Tables, commit: Commit | None, clock: Clock, finish: bool, look: source.Look
+    definition: Definition, tables: Tables, commit: Commit | None, clock: Clock, finish: bool, look: listing.Look
 ) -> _Arrived:
-    """With `finish` the input is complete: all of it is listed, and no file is still being written."""
-    of = definition.source
-    cursor, before = source.cursor_of(of, commit), marker.marker_of(of, tables.root, commit)
-    since = None if finish else marker.due_from(before, of.full_listing_every_ms, clock())
-    listed = look(of, cursor or since)
+    """Lists the source. With `finish` everything is listed, and no file counts as still being written."""
+    source = definition.source
+    cursor, before = listing.cursor_of(source, commit), marker.marker_of(source, tables.root, commit)
+    since = None if finish else marker.due_from(before, source.full_listing_every_ms, clock())
+    listed = look(source, cursor or since)
     cursor = replace(cursor, table=listed.table) if cursor else None
-    arrived = source.arrivals(of, tables, commit, listed)
-    fresh = source.new_files(of, definition.uses, tables, commit, arrived)
-    new = fresh if finish else source.settled_files(of, fresh, clock())
-    files = source.numbered(new, commit.to_sequence if commit else 0, of.max_files_per_run)
+    arrived = listing.arrivals(source, tables, commit, listed)
+    fresh = listing.new_files(source, definition.uses, tables, commit, arrived)
+    new = fresh if finish else listing.settled_files(source, fresh, clock())
+    files = listing.numbered(new, commit.to_sequence if commit else 0, source.max_files_per_run)
     pinned = commit.stored.get("source_types") if commit else None
-    others = source.other_files(tables, commit, fresh, files)
-    types = check_readable(of, definition.uses, files, pinned, others=others) if fresh or not arrived.removal else None
+    others = listing.other_files(tables, commit, fresh, files)
+    reads = fresh or not arrived.removal
+    types = check_readable(source, definition.uses, files, pinned, others=others) if reads else None
     return _Arrived(clock(), cursor, before, since, arrived, fresh, files, types)
 
 
 def _removing(definition: Definition, tables: Tables, state: LedgerState, arrived: _Arrived, removal: Removal) -> Plan:
-    """The plan of the rerun that a removal makes due."""
-    if state.commit is None:  # nothing can be rerun: what stands in the way is for an operator
+    """Plan of the rerun that a removal makes due."""
+    if state.commit is None:  # nothing can be rerun yet, so an operator must decide
         raise SourceError(ways_on(definition.source, removal, None, definition.never_rerun))
     bare = _without_files(definition, state, state.commit, rerun_time_ms(arrived.at_ms, state))
-    reader = taking.Reader.of(definition, tables, state.commit)
-    plan = taking.by_itself(reader, bare, taking.with_compacted(reader, removal))
+    reader = removed_files.Reader.of(definition, tables, state.commit)
+    plan = removed_files.automatic_rerun(reader, bare, removed_files.with_compacted(reader, removal))
     check_clock(definition.file, arrived.at_ms, state, plan.files)
     return plan
 
 
 def _frozen(definition: Definition, tables: Tables, state: LedgerState, arrived: _Arrived) -> Plan:
-    """The plan of a batch that reads what has arrived, with what is kept of its source."""
+    """Plan of a batch that reads the arrived files, with the state of its source."""
     check_types(definition.engine, definition.source, definition.uses, arrived.types)
     then = state.commit.stored if state.commit else {}
-    cursor = source.next_cursor(tables, state.commit, arrived.listed, arrived.files, arrived.cursor)
+    cursor = listing.next_cursor(tables, state.commit, arrived.listed, arrived.files, arrived.cursor)
     left_at = arrived.marker(definition.source)
     place = place_of(definition.source, definition.root)
     kept: dict[str, object] = {"source_types": arrived.types or then.get("source_types"), PLACE: place}
@@ -191,28 +191,28 @@ def rerun_plan(
     state: LedgerState,
     rerun: Rerun,
     clock: Clock,
-    look: source.Look = source.found_files,
+    look: listing.Look = listing.found_files,
 ) -> Plan:
-    """The plan of a rerun, from the state of the ledger. Raises `RerunRefused` where there is nothing to rerun."""
+    """Plan of a rerun, from the state of the ledger. Raises `RerunRefused` if there is nothing to rerun."""
     commit = state.commit
     check_fingerprint(definition, commit)
     if commit is None:
         first = to_paste("run", definition.file)
-        raise RerunRefused(f"nothing has been run yet: there is nothing to rerun; `{first}`")
+        raise RerunRefused(f"nothing has been run yet, so there is nothing to rerun. First run: `{first}`")
     definition = as_stored(definition, commit.stored)
     check_place(definition.source, definition.root, commit)
     check_can_rerun(definition.source, definition.never_rerun, rerun)
     types = commit.stored.get("source_types")
     check_types(definition.engine, definition.source, definition.uses, types)
     plan = replace(_without_files(definition, state, commit, rerun_time_ms(clock(), state)), rerun=rerun)
-    reader = taking.Reader.of(definition, tables, commit)
-    removal = taking.due(reader, look) if not rerun.late_only else None
-    plan = taking.taken(reader, plan, removal) if removal else plan
-    return plan if plan.replaces else taking.read_again(reader, plan)
+    reader = removed_files.Reader.of(definition, tables, commit)
+    removal = removed_files.due_removal(reader, look) if not rerun.late_only else None
+    plan = removed_files.with_removal(reader, plan, removal) if removal else plan
+    return plan if plan.replaces else removed_files.with_moved_rows(reader, plan)
 
 
 def decided_plan(definition: Definition, state: LedgerState, decision: Decision, clock: Clock) -> Plan:
-    """The plan of a batch that moves the watermark because an operator says so. At least one batch is committed."""
+    """Plan of a batch with which an operator moves the watermark. At least one batch is committed."""
     check_fingerprint(definition, state.commit)
     assert state.commit is not None, "there is a watermark to move"
     time_ms = plan_time_ms(clock(), state)
@@ -220,7 +220,7 @@ def decided_plan(definition: Definition, state: LedgerState, decision: Decision,
 
 
 def _without_files(definition: Definition, state: LedgerState, commit: Commit, time_ms: int) -> Plan:
-    """The plan of a batch that reads no new file."""
+    """Plan of a batch that reads no new file."""
     then = commit.stored
     return _of_next_batch(as_stored(definition, then), state, then, time_ms)
 
@@ -232,7 +232,7 @@ def _of_next_batch(
     time_ms: int,
     files: Sequence[SourceFile] = (),
 ) -> Plan:
-    """The plan of the batch after the newest one; `kept` is what it keeps apart from the meaning of the definition."""
+    """Plan of the batch after the newest one. `kept` is stored with it, next to the meaning of the definition."""
     commit, batch_id = state.commit, state.last_batch_id + 1
     then = commit.stored if commit else None
     meaning = formulas.semantics(definition, then, batch_id)
@@ -250,9 +250,9 @@ def _of_next_batch(
 
 
 def late_in_ms(spec: WindowSpec, commit: Commit | None) -> int:
-    """The greatest max_timestamp_ms of a window that is late when the batch after a commit begins (None: the first).
+    """Greatest max_timestamp_ms of a window that is late when the batch after `commit` begins (None: the first batch).
 
-    What has been cleaned up stays late, whatever lateness is allowed from now on.
+    Windows that were cleaned up stay late, whatever lateness the definition allows now.
     """
     watermark_ms, before_ms = (commit.watermark_out_ms, commit.late_out_ms) if commit else (None, MIN_WATERMARK)
     watermark_ms = MIN_WATERMARK if watermark_ms is None else watermark_ms
@@ -260,18 +260,15 @@ def late_in_ms(spec: WindowSpec, commit: Commit | None) -> int:
 
 
 def _time_is_due(definition: Definition, tables: Tables, state: LedgerState, frozen: Plan) -> bool:
-    """Whether an idle source lets time move on, or the clock has, far enough to fire or retire a window.
-
-    Were it only likely, a run would plan one batch after the other that does nothing.
-    """
+    """Tests exactly if an idle source or the clock moves time so far that a window fires or retires."""
     policy, timers = watermarks.policy_of(definition.watermark), definition.plan.runs_operator  # of processing time
     if policy.idle_timeout_ms is None and not timers:
         return False
     earlier = watermarks.last(tables, state.commit)
     if state.commit is None or earlier is None or earlier["applied_ms"] == MAX_WATERMARK:
-        return False  # nothing has begun, or the source has ended: what is left then is due no more
-    known = SourceWatermark(earlier["applied_ms"], SourceState.ACTIVE, earlier["active_at_ms"])
-    quiet = observe(known, None, frozen.plan_time_ms, policy)
+        return False  # before the first batch, or after the end of the source, nothing is due
+    last_watermark = SourceWatermark(earlier["applied_ms"], SourceState.ACTIVE, earlier["active_at_ms"])
+    quiet = observe(last_watermark, None, frozen.plan_time_ms, policy)
     time_ms = earlier["applied_ms"]
     if quiet.state is SourceState.IDLE:
         time_ms = combine(time_ms, [quiet], frozen.plan_time_ms, policy)
@@ -290,10 +287,10 @@ def _time_is_due(definition: Definition, tables: Tables, state: LedgerState, fro
 
 
 def plan_again(
-    definition: Definition, tables: Tables, state: LedgerState, stale: Plan, clock: Clock, look: source.Look
+    definition: Definition, tables: Tables, state: LedgerState, stale: Plan, clock: Clock, look: listing.Look
 ) -> Plan | None:
-    """What the batch of a plan that was made under other terms does now; None where nothing is left to do."""
-    if stale.rerun and not taking.is_by_itself(stale):
+    """New plan for a batch whose plan was made with other settings; None if nothing is left to do."""
+    if stale.rerun and not removed_files.is_automatic(stale):
         return rerun_plan(definition, tables, state, stale.rerun, clock, look)
     if stale.decision:
         return decided_plan(definition, state, stale.decision, clock)

@@ -1,7 +1,7 @@
-"""The plan of the rerun that takes a removal (`windowlib.source.delta.removals`): what it puts in the place of what.
+"""Plan of a rerun that processes a removal of a Delta source (`windowlib.source.delta.removals`).
 
-Such a rerun covers all the events of the files that are gone and of those in their place. It names both in its plan and
-moves the cursor past the removal, so after its commit what was read is what the table holds there.
+Such a rerun covers all events of the removed files and of the files in their place. Its plan names both, and moves the
+cursor past the removal. After its commit the files that were read are again the files that the table holds.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from windowlib.source.delta.removals import Removal, Spans, compacted
 from windowlib.source.delta.source import CURSOR, Cursor, table_id
 from windowlib.source.listed import SourceError
 
-ITSELF = "windowlib"  # who asks for a rerun that no operator has asked for
-SLACK_MS = DAY_MS  # sessions reach so far beyond a range, as a rule; where one reaches further, it is refused
+ITSELF = "windowlib"  # author of a rerun that no operator requested
+SLACK_MS = DAY_MS  # usual reach of sessions beyond a range; a rerun is refused if one reaches further
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A pipeline as the reader of its source: what it has read up to a commit, and what it can do about a removal.
+    """Pipeline as the reader of its source: the files read up to a commit, and the options after a removal.
 
-    `never` says why none of its windows can be rerun.
+    never: reason why none of its windows can be rerun; None: they can
     """
 
     source: Source
@@ -48,42 +48,42 @@ class Reader:
 
     @classmethod
     def of(cls, definition: Definition, tables: Tables, commit: Commit) -> Reader:
-        """That of a definition."""
+        """Reader of the source of a definition."""
         skew_ms, never = definition.watermark.max_future_skew_ms, definition.never_rerun
         return cls(definition.source, definition.uses, skew_ms, never, tables, commit)
 
     def spans(self) -> Spans:
-        """The times of the events of each file that was read."""
+        """Event times of each file that was read."""
         return listing.spans_read(self.tables, self.commit)
 
     def span_of(self, removal: Removal, spans: Spans, now_ms: int) -> TimeRange | None:
-        """The times of the events that a removal concerns, as far as they would be admitted."""
+        """Times of the events that a removal concerns, as far as they would be admitted."""
         return span_of(self.source, removal, spans, now_ms + self.max_future_skew_ms)
 
     def needs_operator(self, removal: Removal, span: TimeRange | None) -> bool:
-        """Whether a run must not take a removal by itself."""
-        asks = removal.has_vectors or bool(removal.aside) or self.never is not None
-        return asks or span is None or self.source.removals != "rerun"
+        """Tests if only an operator may process a removal."""
+        is_unclear = removal.has_vectors or bool(removal.aside) or self.never is not None
+        return is_unclear or span is None or self.source.removals != "rerun"
 
     def ways_on(self, removal: Removal, span: TimeRange | None) -> str:
-        """Why a run stops at a removal, and how to go on, in words."""
+        """Message with the reason why a run stops at a removal, and the ways to continue."""
         return ways_on(self.source, removal, span, self.never)
 
 
-def due(reader: Reader, look: listing.Look) -> Removal | None:
-    """The removal that is next: every file before it is read."""
-    of, tables, commit = reader.source, reader.tables, reader.commit
-    cursor = listing.cursor_of(of, commit)
+def due_removal(reader: Reader, look: listing.Look) -> Removal | None:
+    """The removal that is next, because every file before it is read; None without one."""
+    source, tables, commit = reader.source, reader.tables, reader.commit
+    cursor = listing.cursor_of(source, commit)
     if cursor is None:
         return None
-    arrived = listing.arrivals(of, tables, commit, look(of, cursor))
-    if arrived.removal is None or listing.new_files(of, reader.uses, tables, commit, arrived):
+    arrived = listing.arrivals(source, tables, commit, look(source, cursor))
+    if arrived.removal is None or listing.new_files(source, reader.uses, tables, commit, arrived):
         return None
     return with_compacted(reader, arrived.removal)
 
 
 def with_compacted(reader: Reader, removal: Removal) -> Removal:
-    """The same with the files near it that were compacted and deleted since they were read: it takes those up, too."""
+    """Removal that includes files near it that were compacted and deleted after they were read."""
     spans = reader.spans()
     while (span := reader.span_of(removal, spans, reader.commit.at_ms)) and (
         more := _compacted(reader.source, spans, removal.last, span, removal.gone)
@@ -92,62 +92,62 @@ def with_compacted(reader: Reader, removal: Removal) -> Removal:
     return removal
 
 
-def _compacted(of: Source, spans: Spans, version: int, near: TimeRange, gone: Collection[str]) -> Removal | None:
-    """What is in the place of files with events near a range that were read, then compacted and deleted."""
+def _compacted(source: Source, spans: Spans, version: int, near: TimeRange, gone: Collection[str]) -> Removal | None:
+    """Replacement of files with events near a range that were read, then compacted and deleted; None without any."""
     around = TimeRange(near.from_ms - SLACK_MS, near.to_ms + SLACK_MS)
     missing = {
         path
         for path, span in spans.items()
         if span and path not in gone and span.from_ms < around.to_ms and around.from_ms < span.to_ms
-        if not (of.path / path).is_file()
+        if not (source.path / path).is_file()
     }
     read = {path: span for path, span in spans.items() if path not in gone}
-    return compacted(of, version, read, missing) if missing else None
+    return compacted(source, version, read, missing) if missing else None
 
 
-def by_itself(reader: Reader, plan: Plan, removal: Removal) -> Plan:
-    """The plan of the rerun that a run does without being asked, from one without files.
+def automatic_rerun(reader: Reader, plan: Plan, removal: Removal) -> Plan:
+    """Plan of the rerun that a run starts without a request, from a plan without files.
 
-    Raises `SourceError` where an operator must decide.
+    Raises `SourceError` if an operator must decide.
     """
     span = reader.span_of(removal, reader.spans(), plan.plan_time_ms)
     if reader.needs_operator(removal, span) or span is None:
         raise SourceError(reader.ways_on(removal, span))
-    did = "removed rows" if removal.removes_rows else "moved rows that were read into other files, with new ones"
-    asked = Rerun(span.from_ms, span.to_ms, f"{title(reader.source, removal)} {did}", ITSELF)
-    return taken(reader, replace(plan, rerun=asked), removal)
+    event = "removed rows" if removal.removes_rows else "moved rows that were read into other files, with new ones"
+    rerun = Rerun(span.from_ms, span.to_ms, f"{title(reader.source, removal)} {event}", ITSELF)
+    return with_removal(reader, replace(plan, rerun=rerun), removal)
 
 
 def next_removal(reader: Reader, now_ms: int) -> str | None:
-    """What the next run meets in the source, and what becomes of it, in words; None without a removal that is next."""
-    removal = due(reader, listing.found_files)
+    """Sentence about the removal that the next run finds in the source, and its consequence; None without one."""
+    removal = due_removal(reader, listing.found_files)
     if removal is None:
         return None
     span = reader.span_of(removal, reader.spans(), now_ms)
     if reader.needs_operator(removal, span):
         return reader.ways_on(removal, span)
-    assert span is not None, "an operator decides where it is not known"
+    assert span is not None, "an operator decides if it is unknown"
     times = f"{instant(span.from_ms)} to {instant(span.to_ms - 1)}"
     return f"{happened(reader.source, removal)}: the next run recomputes the windows of their events, {times}"
 
 
-def is_by_itself(plan: Plan) -> bool:
-    """Whether a plan is one that a run has made without being asked for a rerun."""
+def is_automatic(plan: Plan) -> bool:
+    """Tests if a run made the plan of a rerun without a request."""
     return plan.rerun is not None and plan.rerun.who == ITSELF and bool(plan.files or plan.replaces)
 
 
-def read_again(reader: Reader, plan: Plan) -> Plan:
-    """The plan of a rerun with what is in the place of files that were compacted and deleted; as it is without any.
+def with_moved_rows(reader: Reader, plan: Plan) -> Plan:
+    """Plan of a rerun that reads the replacements of compacted and deleted files; unchanged if there are none.
 
-    Raises `RerunRefused` where its range does not cover all of their events.
+    Raises `RerunRefused` if its range does not cover all events of these files.
     """
     cursor = listing.cursor_of(reader.source, reader.commit)
     assert plan.rerun is not None, "it is a rerun"
     if cursor is None or cursor.version < 0 or plan.rerun.late_only:
         return plan
     spans, (quiet, newest) = reader.spans(), _quiet(reader, cursor)
-    found = _compacted(reader.source, spans, quiet, plan.rerun.range, ())
-    if found is None:
+    moved = _compacted(reader.source, spans, quiet, plan.rerun.range, ())
+    if moved is None:
         if newest > quiet and (later := _compacted(reader.source, spans, newest, plan.rerun.range, ())):
             first = to_paste("run", reader.source.file)
             raise RerunRefused(
@@ -155,7 +155,7 @@ def read_again(reader: Reader, plan: Plan) -> Plan:
                 f" or in it came rows that no run has read yet; read those first: {first}"
             )
         return plan
-    whole = with_compacted(reader, found)
+    whole = with_compacted(reader, moved)
     span = reader.span_of(whole, spans, plan.plan_time_ms)
     if span is None or not plan.rerun.range.holds(span):
         copied = "recompute everything: run a copy of the definition under another name over the same source"
@@ -163,46 +163,49 @@ def read_again(reader: Reader, plan: Plan) -> Plan:
     return _with(reader, plan, whole)
 
 
-def taken(reader: Reader, plan: Plan, removal: Removal) -> Plan:
-    """The plan of a rerun with a removal, or as it is where its range concerns none of the removal's events.
+def with_removal(reader: Reader, plan: Plan, removal: Removal) -> Plan:
+    """Plan of a rerun with a removal; unchanged if its range has none of the removal's events.
 
-    Raises `RerunRefused` where it concerns some of them, and not all.
+    Raises `RerunRefused` if its range has some of these events, but not all.
     """
     assert plan.rerun is not None, "it is a rerun"
-    span, asked = reader.span_of(removal, reader.spans(), plan.plan_time_ms), plan.rerun.range
-    if span is None or asked.to_ms <= span.from_ms or span.to_ms <= asked.from_ms:
+    span, wanted = reader.span_of(removal, reader.spans(), plan.plan_time_ms), plan.rerun.range
+    if span is None or wanted.to_ms <= span.from_ms or span.to_ms <= wanted.from_ms:
         return plan
     if removal.has_vectors or removal.aside:
         raise RerunRefused(reader.ways_on(removal, span))
-    if not asked.holds(span):
-        by_itself = f'set source.removals = "rerun" in {reader.source.file}, and a run recomputes all of it'
-        return _refuse_part(reader.source, removal, span, "removes rows", by_itself)
+    if not wanted.holds(span):
+        setting = f'set source.removals = "rerun" in {reader.source.file}, and a run recomputes all of it'
+        return _refuse_part(reader.source, removal, span, "removes rows", setting)
     return _with(reader, plan, removal)
 
 
 def _quiet(reader: Reader, cursor: Cursor) -> tuple[int, int]:
-    """The last version up to which no row is left to be read since a cursor, and the newest."""
-    of, last = reader.source, cursor.version
-    listed = listing.found_files(of, cursor)
+    """Last version after a cursor up to which all rows are read, and the newest version."""
+    source, last = reader.source, cursor.version
+    listed = listing.found_files(source, cursor)
     newest = listed.versions[-1].number if listed.versions else last
-    arrived = listing.arrivals(of, reader.tables, reader.commit, listed)
-    if arrived.removal is None and not listing.new_files(of, reader.uses, reader.tables, reader.commit, arrived):
+    arrived = listing.arrivals(source, reader.tables, reader.commit, listed)
+    if arrived.removal is None and not listing.new_files(source, reader.uses, reader.tables, reader.commit, arrived):
         return newest, newest
     for version in listed.versions:
-        is_passed_over = of.removals == "skip" and version.removed
+        is_passed_over = source.removals == "skip" and version.removed
         if version.changes_rows and version.touched and not is_passed_over:
             break
         last = version.number
     return last, newest
 
 
-def _refuse_part(of: Source, removal: Removal, span: TimeRange | None, what: str, otherwise: str) -> Plan:
-    """Raises `RerunRefused`; `otherwise` says how to continue where all of it is longer than a rerun can be."""
+def _refuse_part(source: Source, removal: Removal, span: TimeRange | None, what: str, otherwise: str) -> Plan:
+    """Raises `RerunRefused`.
+
+    otherwise: the advice if all events together exceed the longest rerun
+    """
     times = f", and concerns events from {instant(span.from_ms)} to {instant(span.to_ms - 1)}" if span else ""
-    enough = f" Rerun all of it: {command(of, span)}" if span else ""
+    enough = f" Rerun all of it: {command(source, span)}" if span else ""
     if span and is_too_long(span):
         enough = f" That is more than the {LONGEST_DAYS} days of one rerun: {otherwise}"
-    raise RerunRefused(f"{title(of, removal)} {what}{times}, outside of what this rerun recomputes.{enough}")
+    raise RerunRefused(f"{title(source, removal)} {what}{times}, outside of what this rerun recomputes.{enough}")
 
 
 def _with(reader: Reader, plan: Plan, removal: Removal) -> Plan:

@@ -1,8 +1,8 @@
-"""Published results that a batch replaces: the rows a late event updates, the sessions that merge into a larger one.
+"""Published results that a batch replaces: rows that a late event updates, and sessions that merge into a larger one.
 
-The files of `results` that hold such rows are written again without them (found by time), and the new
-rows are added in the same commit, so a reader never sees an event twice, nor misses it. `result_changes` gets every
-row that was changed, added or removed.
+The batch finds the files of `results` with such rows by time, writes them again without these rows, and adds the new
+rows in the same commit. So a reader sees every event exactly once. `result_changes` gets every row that was changed,
+added or removed.
 """
 
 from __future__ import annotations
@@ -38,65 +38,65 @@ KEPT = "kept"
 
 
 def replace_results(inputs: Inputs, step: Step, windows: Windows) -> dict[str, StagedChanges]:
-    """Puts the rows of part `update` that the windows job left in the place of the rows they name in `replaced`.
+    """Replaces published rows by the rows of part `update`, which name them in column `replaced`.
 
-    Rows that those of part `gone` name are removed.
+    Rows of part `gone` name published rows that are removed. The windows job has left both parts.
     """
     new, gone = windows.rows(inputs.spark, UPDATE), windows.rows(inputs.spark, GONE)
-    given = new if gone is None else gone if new is None else new.unionByName(gone)
-    if given is None or windows.results is None:
+    replacing = new if gone is None else gone if new is None else new.unionByName(gone)
+    if replacing is None or windows.results is None:
         return {}
     touched = _touched(inputs.tables, [*windows.left.get(UPDATE, ()), *windows.left.get(GONE, ())])
     old = inputs.tables.rows("results", touched)
     if old is None:
-        old = given.where("false")
-    inputs.staged.write(_rows(given, old, step), "replacement", "part", PARTITION)
+        old = replacing.where("false")
+    inputs.staged.write(_rows(replacing, old, step), "replacement", "part", PARTITION)
     changes = joined([{"results": StagedChanges(remove=touched)}, *_published(inputs.staged)])
     return publish.with_schema(changes, windows.results)
 
 
 def _touched(tables: Pinned, updates: Sequence[Path]) -> list[DataFile]:
-    """The files of `results` in whose span of time a replaced window begins; such a window is in one of them.
+    """Files of `results` whose span of time contains the start of a replaced window.
 
-    A file that holds none of those windows after all is written again as it is.
+    A file without such a window is written again unchanged.
     """
     replaced = (pq.read_table(path, columns=["replaced"])["replaced"].combine_chunks().flatten() for path in updates)
-    starts_ms = np.sort(np.concatenate([one.field("window_start_ms").to_numpy() for one in replaced]))
+    starts_ms = np.sort(np.concatenate([windows.field("window_start_ms").to_numpy() for windows in replaced]))
     return tables.files_where("results", lambda files: may_hold_any(files, "window_start", starts_ms))
 
 
 def _rows(new: DataFrame, old: DataFrame, step: Step) -> DataFrame:
-    """Rows to keep, new rows (changed: same bounds as before; added: other bounds), and removed ones."""
+    """Kept rows, new rows (changed: same bounds as before; added: other bounds), and removed rows, by part."""
     from pyspark.sql import Window
 
     columns = [quoted(name) for name in step.result_names]
-    number = F.lit(1) if step.outputs is None else F.col("result_number")
-    by = F.struct("window_start", "window_end").alias(BY)  # the window that takes the place
+    row_number = F.lit(1) if step.outputs is None else F.col("result_number")
+    by = F.struct("window_start", "window_end").alias(BY)  # the replacing window
     named = new.select(*step.key_columns, by, F.explode("replaced").alias(OLD)).select(
         *step.key_columns,
         F.timestamp_millis(f"{OLD}.window_start_ms").alias("window_start"),
         F.timestamp_millis(f"{OLD}.window_end_ms").alias("window_end"),
         BY,
     )
-    if step.outputs is not None:  # a function gives several rows of one firing, each of which names what it replaces
+    if step.outputs is not None:  # each row of a firing names the replaced windows
         named = named.distinct()
     marked = old.join(named, [*step.keys, "window_start", "window_end"], "left")
     kept = marked.where(f"{BY} IS NULL").select(*columns, F.lit(KEPT).alias("part"))
     gone = marked.where(f"{BY} IS NOT NULL").select(*columns, BY, F.lit(False).alias(NEW))
-    both = gone.unionByName(new.select(*columns, by, F.lit(True).alias(NEW)))
+    before_and_after = gone.unionByName(new.select(*columns, by, F.lit(True).alias(NEW)))
 
-    of_one = Window.partitionBy(*step.key_columns, BY)
+    per_window = Window.partitionBy(*step.key_columns, BY)
     is_new, same_bounds = F.col(NEW), F.col(BY) == F.struct("window_start", "window_end")
     facts = {
-        FIRINGS: F.max(F.when(~is_new, F.col("firing"))).over(of_one),
-        ROWS_BEFORE: F.max(F.when(~is_new & same_bounds, number)).over(of_one),
-        ROWS_NOW: F.max(F.when(is_new, number)).over(of_one),
+        FIRINGS: F.max(F.when(~is_new, F.col("firing"))).over(per_window),
+        ROWS_BEFORE: F.max(F.when(~is_new & same_bounds, row_number)).over(per_window),
+        ROWS_NOW: F.max(F.when(is_new, row_number)).over(per_window),
     }
-    change = F.when(is_new, F.when(number <= F.col(ROWS_BEFORE), CHANGED).otherwise(ADDED)).when(
-        ~same_bounds | (number > F.col(ROWS_NOW)), REMOVED
+    change = F.when(is_new, F.when(row_number <= F.col(ROWS_BEFORE), CHANGED).otherwise(ADDED)).when(
+        ~same_bounds | (row_number > F.col(ROWS_NOW)), REMOVED
     )
-    part = F.when(number > 0, change)  # 0: a row of `gone`, which only names others
-    replacing = both.withColumns(facts).withColumns(
+    part = F.when(row_number > 0, change)  # 0: a row of `gone`, which only names removed windows
+    replacing = before_and_after.withColumns(facts).withColumns(
         {
             "part": part,
             "firing": F.when(is_new, F.coalesce(FIRINGS, F.lit(0)) + 1).otherwise(F.col("firing")),

@@ -1,8 +1,8 @@
-"""Figures of the rows of `results` that a batch writes: each must be 0. All rows are looked at, by Arrow, as they lie.
+"""Figures of the rows of `results` that a batch writes; each must be 0. Arrow reads all rows of the written files.
 
-A key has one result per window (per firing, where each is a result of its own) in all partitions that the batch wrote;
-earlier results elsewhere are compared by `windowlib verify`. Whatever the batch itself made has the bounds of a window,
-fired when it was due, and says so.
+A key has one result per window, or one per firing if each firing is a result of its own. This is checked in the
+partitions that the batch wrote; `windowlib verify` compares the others. Every row that the batch made must have the
+bounds of a window, must have fired when it was due, and must have the right timing.
 """
 
 from __future__ import annotations
@@ -41,16 +41,21 @@ Rows: TypeAlias = pa.Table
 
 @dataclass(frozen=True, slots=True)
 class ResultRows:
-    """What was seen of the rows of `results`: figures by name, how many of them the batch itself made, and of those
-    the keys and bounds of the windows that are to be compared."""
+    """Figures of the rows of `results` in the files that a batch writes.
+
+    own:     number of rows that the batch itself made
+    windows: keys and bounds of those of their windows that are compared
+    """
 
     figures: Mapping[str, int | None]
     own: int
     windows: Sequence[Rows]
 
 
-def of_result_rows(inputs: Inputs, step: Step, changes: Mapping[str, StagedChanges], compared: KeySample) -> ResultRows:
-    """Those of a batch or of a rerun. Each file that it wrote is read once."""
+def result_row_figures(
+    inputs: Inputs, step: Step, changes: Mapping[str, StagedChanges], compared: KeySample
+) -> ResultRows:
+    """Figures of the results of a batch or a rerun. Each written file is read once."""
     change, definition = changes.get("results", StagedChanges()), inputs.definition
     folder, identity = inputs.tables.folder("results"), identity_of(step)
     days = {file.partition["window_day"] for file in change.add}
@@ -63,13 +68,13 @@ def of_result_rows(inputs: Inputs, step: Step, changes: Mapping[str, StagedChang
         for rows in rows_of(folder, file, [name for name in names if name not in constant]):
             keys = checksums(rows.select(list(compared.keys)))
             sums.setdefault(file.path, []).append(checksums(rows.select(others), keys))
-            made = _own(rows, constant, step, keys)
-            own += of_own_rows(inputs, step, made)
+            own_rows = _own(rows, constant, step, keys)
+            own += own_row_figures(inputs, step, own_rows)
             if step.assigner.merges:
-                windows.append(compared.windows(made.rows, made.start, made.end, made.keys))
+                windows.append(compared.windows(own_rows.rows, own_rows.start, own_rows.end, own_rows.keys))
     must_be_zero = {name: own[name] for name in OF_OWN}
     figures = {
-        "results_gone_null": len(gone_null(definition.outputs, made_by(changes), before, definition.added)),
+        "results_gone_null": len(gone_null(definition.outputs, files_written(changes), before, definition.added)),
         "results_repeated": sum(repeated(folder, change.add, kept, identity, sums)),
         **must_be_zero,
     }
@@ -77,17 +82,17 @@ def of_result_rows(inputs: Inputs, step: Step, changes: Mapping[str, StagedChang
 
 
 def _constants(file: DataFile) -> dict[str, Any]:
-    """Columns that have the same value in all rows of a file, as its footer says: they need not be read."""
-    seen = {"batch_id": pa.int64(), "timing": pa.string()}
+    """Columns with one value in all rows of a file, by its footer. They need not be read."""
+    types = {"batch_id": pa.int64(), "timing": pa.string()}
     return {
-        name: pa.scalar(file.low[name], kind)
-        for name, kind in seen.items()
+        name: pa.scalar(file.low[name], type_)
+        for name, type_ in types.items()
         if file.nulls.get(name) == 0 and name in file.low and file.low[name] == file.high.get(name)
     }
 
 
 def identity_of(step: Step) -> list[str]:
-    """The columns that name a row of `results`."""
+    """Columns that identify a row of `results`."""
     firing = [] if step.specification.updates_results else ["firing"]
     return [*step.keys, "window_start", "window_end", *firing, *([] if step.outputs is None else ["result_number"])]
 
@@ -95,52 +100,57 @@ def identity_of(step: Step) -> list[str]:
 # -- aggregates without a value ---------------------------------------------------------------------------------------
 
 
-def made_by(changes: Mapping[str, StagedChanges]) -> list[DataFile]:
-    """Files of the feed with the rows that a batch adds to `results` or changes there, not those that it removes."""
-    made = changes.get("result_changes", StagedChanges()).add
-    return [file for file in made if file.partition["change"] != REMOVED]
+def files_written(changes: Mapping[str, StagedChanges]) -> list[DataFile]:
+    """Files of the feed with the rows that a batch adds to `results` or changes there, without removed rows."""
+    files = changes.get("result_changes", StagedChanges()).add
+    return [file for file in files if file.partition["change"] != REMOVED]
 
 
 def gone_null(
     columns: Sequence[str],
-    made: Sequence[DataFile],
+    new: Sequence[DataFile],
     before: Callable[[], Sequence[DataFile]],
     added: Collection[str] = (),
 ) -> list[str]:
-    """The columns that are null in most rows just made, and hardly ever were in `results`; by statistics of files.
+    """Columns that are null in most new rows, but were almost never null in `results`; from the statistics of files.
 
-    Our decision: most is half, hardly ever a tenth, and fewer than `ENOUGH_ROWS` rows on either side say nothing. The
-    files of all results, which `before` gives, are looked at only for a column that most new rows lack. Columns that
-    were `added` are null where they are not filled: only files count of which all rows have the same ones.
+    Our decision: "most" is half, "almost never" is a tenth, and fewer than `ENOUGH_ROWS` rows prove nothing.
 
-    >>> one = lambda rows, nulls: DataFile("f", 9, rows, nulls={"mean": nulls})
-    >>> [gone_null(["mean"], [one(50, 40)], lambda: [one(900, nulls)]) for nulls in (9, 99)]
+    before: returns the files of all results; called only if a column is null in most new rows
+    added:  columns that may be unfilled; for them only files count whose rows all have the same added columns
+
+    >>> file = lambda rows, nulls: DataFile("f", 9, rows, nulls={"mean": nulls})
+    >>> [gone_null(["mean"], [file(50, 40)], lambda: [file(900, nulls)]) for nulls in (9, 99)]
     [['mean'], []]
     """
 
     def share(name: str, files: Sequence[DataFile]) -> float | None:
-        return _null_share(name, [one for one in files if _is_filled(one, name)] if name in added else files)
+        return _null_share(name, [file for file in files if _is_filled(file, name)] if name in added else files)
 
-    lacking = [name for name in columns if (found := share(name, made)) is not None and found >= MOST]
+    lacking = [name for name in columns if (lacking_share := share(name, new)) is not None and lacking_share >= MOST]
     if not lacking:
         return []
     all_files = before()
-    return [name for name in lacking if (found := share(name, all_files)) is not None and found <= HARDLY_EVER]
+    return [
+        name
+        for name in lacking
+        if (lacking_share := share(name, all_files)) is not None and lacking_share <= HARDLY_EVER
+    ]
 
 
 def _is_filled(file: DataFile, name: str) -> bool:
-    """Whether all rows of a file have an added column, by its statistics."""
+    """Tests if all rows of a file have an added column, by its statistics."""
     names, last = file.low.get(FILLED), file.high.get(FILLED)
     return file.nulls.get(FILLED) == 0 and names == last and name in str(names).split(", ")
 
 
 def _null_share(column: str, files: Sequence[DataFile]) -> float | None:
-    known = [file for file in files if file.nulls.get(column) is not None]
-    rows = sum(file.rows for file in known)
-    return sum(file.nulls[column] for file in known) / rows if rows >= ENOUGH_ROWS else None
+    counted = [file for file in files if file.nulls.get(column) is not None]
+    rows = sum(file.rows for file in counted)
+    return sum(file.nulls[column] for file in counted) / rows if rows >= ENOUGH_ROWS else None
 
 
-# -- one row for each name ----------------------------------------------------------------------------------------
+# -- one row for each identity ------------------------------------------------------------------------------------
 
 
 def repeated(
@@ -150,50 +160,53 @@ def repeated(
     identity: Sequence[str],
     sums: Mapping[str, Sequence[Sums]] = MappingProxyType({}),
 ) -> Iterator[int]:
-    """How many rows are surplus, by partition: they have the name of another one, and one of both was added.
+    """Number of surplus rows by partition: rows with the identity of another row, one of which was added.
 
-    `sums` are the checksums of the rows of files that have been read, by path.
+    sums: checksums of the rows of files that were read already, by path
     """
     for day in {file.partition["window_day"] for file in added}:
         new = [file for file in added if file.partition["window_day"] == day]
         same_day = [file for file in kept if str(file.partition["window_day"]) == str(day)]
-        files = [*new, *(file for file in same_day if any(_may_share(file, one) for one in new))]
+        files = [*new, *(file for file in same_day if any(_may_share(file, new_file) for new_file in new))]
         unread = [file for file in files if file.path not in sums]
-        known = [one for file in files for one in sums.get(file.path, ())]
-        known += [checksums(rows) for rows in _all_rows(folder, unread, identity)]
-        yield surplus(partial(_all_rows, folder, files, identity), known)
+        file_sums = [part for file in files for part in sums.get(file.path, ())]
+        file_sums += [checksums(rows) for rows in _all_rows(folder, unread, identity)]
+        yield surplus(partial(_all_rows, folder, files, identity), file_sums)
 
 
 def _all_rows(folder: Path, files: Sequence[DataFile], columns: Sequence[str]) -> Iterator[Rows]:
     return (rows for file in files for rows in rows_of(folder, file, columns))
 
 
-def _may_share(one: DataFile, other: DataFile) -> bool:
-    """Whether a window of one file may begin and end as one of the other does: windows of a batch end after earlier
-    ones, where none of them is late."""
+def _may_share(file: DataFile, other: DataFile) -> bool:
+    """Tests if both files may hold a window with the same bounds.
+
+    Without late windows they cannot: the windows of a batch end after earlier windows.
+    """
     for bound in ("window_start", "window_end"):
-        span, others = _span(one, bound), _span(other, bound)
+        span, others = _span(file, bound), _span(other, bound)
         if span and others and (span[0] > others[1] or others[0] > span[1]):
             return False
     return True
 
 
 def _span(file: DataFile, column: str) -> tuple[int, int] | None:
-    """The least and the greatest time of a column of a file, in ms; None where its statistics do not say it."""
+    """Least and greatest time in a column of a file, in ms; None if its statistics do not have them."""
     low, high = file.low.get(column), file.high.get(column)
     return None if low is None or high is None else (time_of(low), time_of(high))
 
 
-def surplus(rows: Callable[[], Iterator[Rows]], known: Sequence[Sums] | None = None) -> int:
-    """How many rows are equal to another one and come after it; `rows` gives them all, part by part.
+def surplus(rows: Callable[[], Iterator[Rows]], sums_of_rows: Sequence[Sums] | None = None) -> int:
+    """Number of rows that are equal to an earlier row. `rows` yields all rows in parts.
 
-    One checksum of each row is held; `known` are those of all of them. Rows with equal ones, which are few, are read
-    again and compared.
+    sums_of_rows: checksums of all rows, if they are computed already
+
+    Memory holds one checksum per row. The few rows with equal checksums are read again and compared.
 
     >>> surplus(lambda: iter([pa.table({"user": ["ann", "bob", None]}), pa.table({"user": ["ann", "cleo"]})]))
     1
     """
-    sums = np.concatenate([np.zeros(0, np.uint64), *(map(checksums, rows()) if known is None else known)])
+    sums = np.concatenate([np.zeros(0, np.uint64), *(map(checksums, rows()) if sums_of_rows is None else sums_of_rows)])
     sums.sort()
     twice = np.unique(sums[1:][sums[1:] == sums[:-1]])
     if not len(twice):
@@ -204,22 +217,24 @@ def surplus(rows: Callable[[], Iterator[Rows]], known: Sequence[Sums] | None = N
 
 
 def _plain(rows: Rows) -> Rows:
-    """The same with text for values that hold others, which Arrow does not group."""
+    """Rows with text in place of nested values, which Arrow cannot group."""
     for index, column in enumerate(rows.schema):
         if pa.types.is_nested(column.type):
-            rows = rows.set_column(index, column.name, pa.array([repr(one) for one in values_of(rows[column.name])]))
+            rows = rows.set_column(
+                index, column.name, pa.array([repr(value) for value in values_of(rows[column.name])])
+            )
     return rows
 
 
 def rows_of(folder: Path, file: DataFile, columns: Sequence[str]) -> Iterator[Rows]:
-    """The rows of a file, some at a time."""
+    """Rows of a file, in parts of at most `ROWS_AT_ONCE`."""
     for batch in pq.ParquetFile(folder / file.path).iter_batches(ROWS_AT_ONCE, columns=list(columns)):
         yield pa.Table.from_batches([batch]).select(list(columns))
 
 
 def in_ms(column: Any) -> Any:
     """TIMESTAMPs as milliseconds since the epoch, floored."""
-    if column.type == pa.timestamp("us", tz="UTC") and not column.null_count:  # Arrow divides more slowly
+    if column.type == pa.timestamp("us", tz="UTC") and not column.null_count:  # numpy divides faster than Arrow
         return pa.array(column.cast(pa.int64()).to_numpy() // 1000)
     return pc.cast(pc.cast(column, pa.timestamp("ms", tz="UTC"), safe=False), pa.int64())
 
@@ -229,10 +244,7 @@ def in_ms(column: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class OwnRows:
-    """Rows that the batch made, with their bounds and newest event in ms, and the checksums of their keys.
-
-    `timing` is a scalar where all of them have the same.
-    """
+    """Rows that the batch made: bounds and newest event in ms, timing (a scalar if all have one), checksums of keys."""
 
     rows: Rows
     start: Any
@@ -243,7 +255,7 @@ class OwnRows:
 
 
 def _own(rows: Rows, constant: Mapping[str, Any], step: Step, keys: Sums) -> OwnRows:
-    """Those among the rows of a file, whose columns that are `constant` were not read."""
+    """Rows of a file that the batch itself made. Columns in `constant` were not read."""
     batch = constant.get("batch_id")
     mine = pc.equal(rows["batch_id"] if batch is None else batch, step.batch_id)
     if isinstance(mine, pa.Scalar):
@@ -255,21 +267,21 @@ def _own(rows: Rows, constant: Mapping[str, Any], step: Step, keys: Sums) -> Own
     return OwnRows(rows, start, end, newest, rows["timing"] if timing is None else timing, keys)
 
 
-def of_own_rows(inputs: Inputs, step: Step, own: OwnRows) -> dict[str, int]:
-    """How many there are, fit no window, fired too early, too late, or under a wrong name."""
-    found, last = {ROWS: own.rows.num_rows}, pc.subtract(own.end, 1)
-    found["results_off_window"] = _count(off_window(inputs, step, own.start, own.end, own.newest))
+def own_row_figures(inputs: Inputs, step: Step, own: OwnRows) -> dict[str, int]:
+    """Number of own rows, and of those that fit no window, fired too early or too late, or have a wrong timing."""
+    figures, last_ms = {ROWS: own.rows.num_rows}, pc.subtract(own.end, 1)
+    figures["results_off_window"] = _count(off_window(inputs, step, own.start, own.end, own.newest))
     if step.specification.fires_at_the_end:
-        found["results_early"] = _count(pc.greater(last, step.watermark_out_ms))
+        figures["results_early"] = _count(pc.greater(last_ms, step.watermark_out_ms))
     if inputs.kind.shares_slices and inputs.plan.rerun is None:
-        passed = pc.less_equal(last, step.watermark_in_ms)
-        found["results_after_cleanup"] = _count(pc.less_equal(last, step.late_in_ms))
-        found["results_mistimed"] = _count(pc.not_equal(passed, pc.equal(own.timing, "late")))
-    return found
+        passed = pc.less_equal(last_ms, step.watermark_in_ms)
+        figures["results_after_cleanup"] = _count(pc.less_equal(last_ms, step.late_in_ms))
+        figures["results_mistimed"] = _count(pc.not_equal(passed, pc.equal(own.timing, "late")))
+    return figures
 
 
 def off_window(inputs: Inputs, step: Step, start: Any, end: Any, newest: Any) -> Any:
-    """Which rows have bounds that no window has, or that do not hold their newest event; null for the global window."""
+    """Flag per row: its bounds fit no window, or exclude its newest event. Null for the global window."""
     wrong = [pc.less_equal(end, start)]
     if inputs.kind.shares_slices:
         wrong += [pc.less(newest, start), pc.greater_equal(newest, end)]

@@ -1,6 +1,6 @@
-"""The folder that one attempt writes in, and the way from there into the tables' folders.
+"""Folder that one attempt writes in, and the moves from there into the folders of the tables.
 
-Files get names that no other attempt uses. Until a commit names them no reader sees them.
+File names are unique to the attempt. No reader sees a file before a commit names it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from windowlib.publication.publish import StagedChanges
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Pages of Parquet's version 2 keep numbers and times as differences where no dictionary does: a quarter less on the
-# disk, read in less than half of the time. Spark is given the types whose values hardly repeat, for which it would
-# build a dictionary for nothing. Sail has one setting for all columns: a dictionary ends early, at the cost of texts.
+# Parquet's pages of version 2 store numbers and times as differences if there is no dictionary. That takes a quarter
+# less disk and less than half of the time to read. For Spark, columns whose values hardly repeat get no dictionary.
+# Sail has one setting for all columns: a small limit ends dictionaries early, which makes text columns larger.
 SOLELY_DISTINCT = ("long", "timestamp", "double")
 SPARK: Mapping[str, str | int] = {"parquet.writer.version": "v2"}
 SAIL: Mapping[str, str | int] = {"writer_version": "2.0", "dictionary_page_size_limit": 128 * 1024}
@@ -30,7 +30,7 @@ SAIL: Mapping[str, str | int] = {"writer_version": "2.0", "dictionary_page_size_
 
 @dataclass(frozen=True, slots=True)
 class Staging:
-    """Where an attempt writes (`folder`), what its files are named by, and the folder of the tables (`root`)."""
+    """Folder that an attempt writes in (`folder`), first part of its file names, and folder of the tables (`root`)."""
 
     folder: Path
     attempt: str
@@ -38,28 +38,28 @@ class Staging:
     spark: SparkSession
 
     def write(self, frame: DataFrame, name: str, *partition_by: str) -> None:
-        """Runs one job that writes rows below `name`, split by partition columns."""
+        """Runs one job that writes rows to the folder `name`, split by partition columns."""
         various = [f.name for f in frame.schema if f.dataType.typeName() in SOLELY_DISTINCT]
         distinct = {f"parquet.enable.dictionary#{name}": False for name in various if name not in partition_by}
         writer = frame.write.options(**SPARK, **distinct, **SAIL)
         writer.partitionBy(*partition_by).parquet(str(self.folder / name))
 
     def written(self, name: str) -> list[tuple[Path, dict[str, str]]]:
-        """The files below `name` that are still there, with the partition values of their path."""
+        """Files in the folder `name` that were not moved yet, with the partition values of their paths."""
         return list(publish.staged(self.folder / name))
 
     def write_and_read(self, frame: DataFrame, name: str) -> DataFrame:
-        """The rows, computed once."""
+        """Rows of a frame, computed once."""
         self.write(frame, name)
         return self.spark.read.schema(frame.schema).parquet(str(self.folder / name))
 
     def unused(self, name: str) -> str:
-        """A name that begins with `name` and that nothing was written under."""
+        """Unused folder name that begins with `name`."""
         number = len(list(self.folder.glob(f"{name}-*"))) if self.folder.is_dir() else 0
         return f"{name}-{number}"
 
     def move(self, path: Path, table: str, partition: Mapping[str, Any]) -> DataFile:
-        """A file that was written, moved into a table's folder."""
+        """Moves a written file into the folder of a table."""
         return publish.move(path, self.root / table, self._name(path), partition)
 
     def append(self, frame: DataFrame, table: str) -> list[DataFile]:
@@ -69,7 +69,7 @@ class Staging:
         return [file for file in moved if file.rows]
 
     def result(self, path: Path, window_day: date, change: str | None, cause: str | None) -> dict[str, StagedChanges]:
-        """A file of rows moved into `results` and, as the same file, into `result_changes`; no change: only moved."""
+        """Moves a file into `results`, and links it into `result_changes` unless `change` is None."""
         file = self.move(path, "results", {"window_day": window_day})
         if change is None:
             return {"results": StagedChanges(add=(file,))}
@@ -78,12 +78,12 @@ class Staging:
         return {"results": StagedChanges(add=(file,)), "result_changes": StagedChanges(add=(linked,))}
 
     def removed(self, path: Path, window_day: date, cause: str) -> dict[str, StagedChanges]:
-        """A file of rows that are no longer results, moved into `result_changes`."""
+        """Moves a file of removed results into `result_changes`."""
         partition = {"change": REMOVED, "cause": cause, "window_day": window_day}
         return {"result_changes": StagedChanges(add=(self.move(path, "result_changes", partition),))}
 
     def discard(self) -> None:
-        """Removes the attempt's files from the tables' folders; for an attempt that no commit will name."""
+        """Deletes the attempt's files from the folders of the tables, when no commit will name them."""
         for table in COMMIT_ORDER:
             for path in (self.root / table).rglob(f"{self.attempt}-*.parquet"):
                 path.unlink()

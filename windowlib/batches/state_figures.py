@@ -1,7 +1,7 @@
-"""Figures of the state that a batch read and wrote, by the files themselves: what its plan counted must be in them.
+"""Figures of the state that a batch read and wrote, counted in the files. They must equal the counts of its plan.
 
-`open_windows` says of each row how many events it holds (`elements`), so the sum over the files that a batch read is
-what it had before, and the sum over those that it wrote, or read and left as they are, what stays in state.
+Each row of `open_windows` has its number of events (`elements`). The sum over the files that a batch read is the number
+of events in state before it. The sum over the files that it wrote, or read and left unchanged, is the number after it.
 """
 
 from __future__ import annotations
@@ -22,15 +22,19 @@ from windowlib.source.intake import BatchIntake
 ELEMENTS = "elements"
 
 
-def of_state(
-    inputs: Inputs, step: Step, seen: BatchIntake, reached: Reach[DataFile], changes: Mapping[str, StagedChanges]
+def state_row_figures(
+    inputs: Inputs,
+    step: Step,
+    batch_intake: BatchIntake,
+    reached: Reach[DataFile],
+    changes: Mapping[str, StagedChanges],
 ) -> dict[str, int | None]:
-    """The figures by name; of files that were not read, how many hold a window that was due or may be touched."""
+    """Figures by name. `windows_overdue` counts unread files with a window that was due or that an event may touch."""
     folder, change = inputs.tables.folder("open_windows"), changes.get("open_windows", StagedChanges())
     read = elements_in(folder, [*reached.rewritten, *reached.read])
     left = without(inputs.tables.files("open_windows"), [*change.remove, *reached.rewritten, *reached.read])
     kind = inputs.kind
-    buckets = kind.buckets(seen.buckets, step)
+    buckets = kind.buckets(batch_intake.buckets, step)
     return {
         "events_in_state_read": read,
         "events_in_state_written": elements_in(folder, [*change.add, *reached.read]),
@@ -40,6 +44,6 @@ def of_state(
 
 
 def elements_in(folder: Path, files: Iterable[DataFile]) -> int:
-    """The events in the windows, or slices, that files of the state hold."""
+    """Number of events in the windows or slices of some files of the state."""
     columns = (pq.ParquetFile(folder / file.path).read(columns=[ELEMENTS])[ELEMENTS] for file in files)
     return sum(pc.sum(column).as_py() or 0 for column in columns)

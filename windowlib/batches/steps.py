@@ -1,4 +1,4 @@
-"""The plan's view of a batch: `Step`, made from the definition, the frozen plan and the watermark after it."""
+"""Step of a batch for its plan kind, built from the definition, the stored plan and the watermark after the batch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def step_of(definition: Definition, plan: Plan, watermark_in_ms: int, watermark_out_ms: int) -> Step:
-    """The step of a plan that moves time from one watermark to another; needs no Spark."""
+    """Step of a plan that moves time from one watermark to another. Needs no Spark."""
     window = definition.window
     lateness_changed = definition.spec.time == "event" and lateness_changed_with(plan.stored, plan.batch_id)
     return Step(
@@ -43,27 +43,27 @@ def step_of(definition: Definition, plan: Plan, watermark_in_ms: int, watermark_
 
 
 def on_engine(inputs: Inputs, step: Step) -> Step:
-    """A step on its engine, with the columns that the windows in flight have.
+    """Step on its engine, with the columns of the windows in flight.
 
-    Where the allowed lateness has become 0, some may still name the published windows that they will replace.
+    After the allowed lateness became 0, some windows in flight may still name published windows that they will replace.
     """
     step = replace(step, dialect=dialect_of(inputs.spark))
     if not (step.assigner.merges and inputs.tables.has("open_windows")):
         return step
-    has = {one.name for one in inputs.tables.schema("open_windows").fields} - {*step.keys}
+    has = {column.name for column in inputs.tables.schema("open_windows").fields} - {*step.keys}
     if PUBLISHED in has:
         return replace(step, keeps_published=True)
     return replace(step, rewrites_state=step.keeps_published)
 
 
 def scratch(inputs: Inputs, watermark_ms: int) -> Step:
-    """The step that computes windows from scratch: nothing is late, and what was late at a watermark is retired."""
+    """Step that computes windows from scratch: nothing is late, and windows late at the watermark are retired."""
     step = step_of(inputs.definition, inputs.plan, MIN_WATERMARK, watermark_ms)
     return on_engine(inputs, replace(step, late_in_ms=MIN_WATERMARK))
 
 
 def typed_step(inputs: Inputs, watermark_out_ms: int, rows: DataFrame | None) -> Step:
-    """The step of a batch on its engine, with the types that its rows give sums."""
+    """Step of a batch on its engine, with the types of sums that its rows determine."""
     step = on_engine(inputs, step_of(inputs.definition, inputs.plan, inputs.watermark_in_ms, watermark_out_ms))
     if inputs.shared:
         slicing = inputs.shared.slicing
@@ -72,7 +72,7 @@ def typed_step(inputs: Inputs, watermark_out_ms: int, rows: DataFrame | None) ->
 
 
 def with_types(inputs: Inputs, step: Step, rows: DataFrame | None) -> Step:
-    """A step with the types that rows, or without any the stored ones, give sums."""
+    """Step with the types of sums that `rows` determine; without rows, the stored state determines them."""
     from windowlib.plans.aggregates.columns import typed, typed_as_stored
 
     if rows is not None:

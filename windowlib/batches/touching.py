@@ -1,4 +1,4 @@
-"""Windows of a key that touch, of those that a batch fired or left in flight: they should have been one."""
+"""Windows of one key that a batch fired or left in flight and that touch: they should have been merged."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from windowlib.plans.kinds.kind import PlanKind
 from windowlib.plans.step import Step
 from windowlib.publication.publish import StagedChanges
 
-COMPARED_ROWS = 200_000  # of more windows, those of a share of the keys are compared, of others in the next batch
+COMPARED_ROWS = 200_000  # with more windows, each batch compares the windows of a share of the keys in turn
 START, END = "window_start_ms", "window_end_ms"
 
 
 @dataclass(frozen=True, slots=True)
 class KeySample:
-    """Which windows are compared, pair by pair: those of the keys whose turn it is, of so many shares."""
+    """Keys whose windows are compared in a batch: share number `turn` of `shares` shares."""
 
     keys: tuple[str, ...]
     shares: int
@@ -32,38 +32,38 @@ class KeySample:
 
     @classmethod
     def of(cls, step: Step, rows: int) -> KeySample:
-        """Of a batch with so many windows that were fired or are in flight."""
+        """Sample of a batch with `rows` windows that were fired or are in flight."""
         shares = max(1, -(-rows // COMPARED_ROWS))
         return cls(tuple(step.keys), shares, step.batch_id % shares)
 
     def windows(self, rows: pa.Table, start_ms: pa.Array, end_ms: pa.Array, sums: Sums | None = None) -> pa.Table:
-        """Keys and bounds of those of some rows; `sums` are the checksums of their keys, where they are known."""
-        found = pa.table([*(rows[key] for key in self.keys), start_ms, end_ms], [*self.keys, START, END])
+        """Keys and bounds of the rows in the sample. `sums` has the checksums of their keys, if computed already."""
+        windows = pa.table([*(rows[key] for key in self.keys), start_ms, end_ms], [*self.keys, START, END])
         if self.shares == 1:
-            return found
-        sums = checksums(found.select(self.keys)) if sums is None else sums
-        return found.filter(pa.array(sums % np.uint64(self.shares) == self.turn))
+            return windows
+        sums = checksums(windows.select(self.keys)) if sums is None else sums
+        return windows.filter(pa.array(sums % np.uint64(self.shares) == self.turn))
 
 
 def fired(kind: PlanKind, changes: Mapping[str, StagedChanges]) -> list[DataFile]:
-    """The results that are new or changed where a batch makes each window once, from all that it reached."""
+    """Files with new or changed results, for kinds of plans that build each window once from all events reached."""
     once = kind.shares_slices
     feed = changes.get("result_changes", StagedChanges()).add
     return [file for file in feed if once and file.partition["change"] != REMOVED]
 
 
 def in_flight(folder: Path, ending: Sequence[DataFile], compared: KeySample) -> Iterator[pa.Table]:
-    """The windows to compare of files of windows in flight that end."""
+    """Windows to compare from files of windows in flight that end."""
     for file in ending:
         rows = pq.ParquetFile(folder / file.path).read(columns=[*compared.keys, START, END])
         yield compared.windows(rows, rows[START], rows[END])
 
 
 def touching(windows: Sequence[pa.Table], keys: Sequence[str]) -> int:
-    """How many windows touch the next one of their key. It must be 0.
+    """Number of windows that touch the next window of their key. It must be 0.
 
-    >>> one = pa.table({"user": ["ann", "ann", "bob"], START: [0, 10, 5], END: [10, 20, 15]})
-    >>> touching([one], ["user"]), touching([one.slice(1), one.slice(1, 1)], ["user"])  # one fires, and is kept
+    >>> rows = pa.table({"user": ["ann", "ann", "bob"], START: [0, 10, 5], END: [10, 20, 15]})
+    >>> touching([rows], ["user"]), touching([rows.slice(1), rows.slice(1, 1)], ["user"])  # a window fires and stays
     (1, 0)
     """
     if not windows:
@@ -73,11 +73,11 @@ def touching(windows: Sequence[pa.Table], keys: Sequence[str]) -> int:
     table = together.sort_by([(column, "ascending") for column in [*keys, *bounds]]).combine_chunks()
     if table.num_rows < 2:
         return 0
-    one, after = table.slice(0, table.num_rows - 1), table.slice(1)
-    touch = pc.greater_equal(one[END], after[START])
-    # A window that fires and is kept is in both.
-    fired_and_kept = pc.and_(*(pc.equal(one[bound], after[bound]) for bound in bounds))
+    first, second = table.slice(0, table.num_rows - 1), table.slice(1)
+    touch = pc.greater_equal(first[END], second[START])
+    # A window that fires and stays in flight is in both inputs.
+    fired_and_kept = pc.and_(*(pc.equal(first[bound], second[bound]) for bound in bounds))
     touch = pc.and_not(touch, fired_and_kept)
     for key in keys:
-        touch = pc.and_(touch, pc.equal(one[key], after[key]))
+        touch = pc.and_(touch, pc.equal(first[key], second[key]))
     return int(pc.sum(touch).as_py() or 0)

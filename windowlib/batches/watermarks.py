@@ -1,4 +1,4 @@
-"""How a run moves time: the rule is `model.watermark`; here are its inputs, and the row that explains each step."""
+"""Movement of the watermark by a run: inputs of the rule in `model.watermark`, and the row that records it."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from windowlib.model.watermark import (
 )
 from windowlib.source.intake import BatchIntake
 
-SOURCE = "source"  # the name of a pipeline's one source in `watermarks`
+SOURCE = "source"  # name of the only source of a pipeline, in `watermarks`
 
 
 def policy_of(watermark: WatermarkSection) -> WatermarkPolicy:
-    """The core's policy of a definition's [watermark]."""
+    """Policy of the model for the section [watermark] of a definition."""
     return WatermarkPolicy(watermark.out_of_orderness_ms, watermark.idle_timeout_ms)
 
 
 def last(tables: Tables, before: Commit | None) -> dict[str, Any] | None:
-    """The newest row of `watermarks` as of a commit."""
+    """Newest row of `watermarks` at a commit; None before the first."""
     table, version = tables[WATERMARKS.name], before.versions.get(WATERMARKS.name) if before else None
     return small.newest_of(table, table.files(version), WATERMARKS.columns, "batch_id")
 
 
 @dataclass(frozen=True, slots=True)
 class WatermarkMove:
-    """How a batch moves time: `row` is its row in `watermarks`."""
+    """Movement of the watermark by a batch; `row` is its row in `watermarks`."""
 
     row: Mapping[str, Any]
 
@@ -49,30 +49,32 @@ class WatermarkMove:
 
     @property
     def candidate_ms(self) -> int | None:
-        found: int | None = self.row["candidate_ms"]
-        return found
+        candidate_ms: int | None = self.row["candidate_ms"]
+        return candidate_ms
 
 
-def move(policy: WatermarkPolicy, plan: Plan, earlier: Mapping[str, Any] | None, seen: BatchIntake) -> WatermarkMove:
-    """The watermark after a batch; `earlier` is the row of `watermarks` before it.
+def move(
+    policy: WatermarkPolicy, plan: Plan, earlier: Mapping[str, Any] | None, batch_intake: BatchIntake
+) -> WatermarkMove:
+    """Watermark after a batch. `earlier` is the row of `watermarks` before it.
 
-    A source is idle only where nothing is left to read: a batch of files without an event may be followed by others.
-    Nor does silence move the watermark further than an operator has asked.
+    A source is idle only if nothing is left to read: other files may follow a batch of files without an event. If an
+    operator moves the watermark, silence does not move it further.
     """
-    known = SourceWatermark(
+    before = SourceWatermark(
         earlier["applied_ms"] if earlier else MIN_WATERMARK,
         SourceState.ACTIVE,
         earlier["active_at_ms"] if earlier else None,
     )
-    newest_ms = seen.newest.timestamp_ms if seen.newest else None
+    newest_ms = batch_intake.newest.timestamp_ms if batch_intake.newest else None
     to_ms = plan.decision.to_ms if plan.decision else None
-    now = observe(known, newest_ms, plan.plan_time_ms, policy)
+    now = observe(before, newest_ms, plan.plan_time_ms, policy)
     if plan.files or to_ms is not None:
         now = replace(now, state=SourceState.ACTIVE)
     candidate_ms = None if newest_ms is None else policy.candidate_ms(newest_ms)
     if plan.finished:
         now, candidate_ms = replace(now, state=SourceState.FINISHED), MAX_WATERMARK
-    applied_ms = combine(known.watermark_ms, [now], plan.plan_time_ms, policy)
+    applied_ms = combine(before.watermark_ms, [now], plan.plan_time_ms, policy)
     if to_ms is not None:
         candidate_ms, applied_ms = to_ms, max(applied_ms, to_ms)
     row = {
@@ -84,8 +86,8 @@ def move(policy: WatermarkPolicy, plan: Plan, earlier: Mapping[str, Any] | None,
         "applied_ms": applied_ms,
         "clamped": candidate_ms is not None and candidate_ms < applied_ms,
         "max_event_time_ms": newest_ms,
-        "source_file": seen.newest.file if seen.newest else None,
-        "source_row": seen.newest.row if seen.newest else None,
+        "source_file": batch_intake.newest.file if batch_intake.newest else None,
+        "source_row": batch_intake.newest.row if batch_intake.newest else None,
         "active_at_ms": now.heard_ms,
     }
     return WatermarkMove(row)

@@ -1,4 +1,4 @@
-"""The windows job of a batch: reads the state it can reach, runs the plan, writes once, sorts files into tables."""
+"""Windows job of a batch: reads the state it can reach, runs the plan, writes once, and moves files into tables."""
 
 from __future__ import annotations
 
@@ -25,17 +25,20 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-COMPACT_AFTER = 16  # files of stored elements in one partition: the next run that reads them writes what lives as one
-TABLES = {OPEN: "open_windows", CONTENTS: "state_windows"}  # where rows of these parts go
-CAUSES = {ON_TIME: "firing", LATE: "late"}  # and why rows of these are new in `results`
+COMPACT_AFTER = 16  # with so many files of stored elements in a partition, the next run compacts them
+TABLES = {OPEN: "open_windows", CONTENTS: "state_windows"}  # tables of the parts of state
+CAUSES = {ON_TIME: "firing", LATE: "late"}  # causes of new rows in `results`, by part
 
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """What the windows job has written: changes, counts by figure, and by part the files that are left for later jobs.
+    """Output of the windows job.
 
-    `schema` is that of the rows it wrote, `results` the schema of their table; None where it had nothing to do.
-    `reached` are the files of the state that it read, or dropped.
+    counted: counts by figure
+    left:    files for later jobs, by part
+    schema:  columns of the written rows; None if the job had nothing to do
+    results: schema of the table `results`; None if the job had nothing to do
+    reached: files of the state that the job read or dropped
     """
 
     changes: Mapping[str, StagedChanges]
@@ -46,7 +49,7 @@ class Windows:
     reached: Reach[DataFile] = field(default_factory=Reach)
 
     def rows(self, spark: SparkSession, part: str) -> DataFrame | None:
-        """The rows of a part that are left; None without any. Given their columns, Spark need not look for them."""
+        """Rows of a part that are left for later jobs; None without any. With a schema, Spark need not infer it."""
         from pyspark.sql.types import StructType
 
         files = self.left.get(part)
@@ -58,29 +61,29 @@ class Windows:
 
 @dataclass(frozen=True, slots=True)
 class StoredElements:
-    """The files of stored elements in the partitions that a batch reads, and the partitions it writes again in full."""
+    """Files of stored elements in the partitions that a batch reads, and the partitions that it compacts."""
 
     files: Sequence[DataFile] = ()
     compacted: Collection[int] = ()
 
     def dead(self, opened: Sequence[DataFile]) -> list[DataFile]:
-        """The files of partitions that were compacted, or where no window that was written holds any element."""
+        """Files of compacted partitions, and of partitions in which no written window has elements."""
         alive = {file.partition[PARTITION] for file in opened if file.high.get("elements")}
         living = alive - set(self.compacted)
         return [file for file in self.files if file.partition[PARTITION] not in living]
 
 
-def run(inputs: Inputs, step: Step, events: DataFrame | None, seen: BatchIntake) -> Windows:
-    """Writes what fires, what stays in flight and what is late, and moves the files."""
+def run(inputs: Inputs, step: Step, events: DataFrame | None, batch_intake: BatchIntake) -> Windows:
+    """Writes rows that fire, stay in flight or are late, and moves the files into the tables."""
     kind, shared = inputs.kind, inputs.shared
-    buckets = kind.buckets(seen.buckets, step)
+    buckets = kind.buckets(batch_intake.buckets, step)
     reached = kind.reach(inputs.tables.files("open_windows"), buckets, step)
     replaced = {"open_windows": StagedChanges(remove=reached.replaced)}
-    fresh, rows = (shared.slices, shared.slice_rows) if shared else (events, seen.rows)
+    fresh, rows = (shared.slices, shared.slice_rows) if shared else (events, batch_intake.rows)
     rows += sum(file.rows for file in (*reached.rewritten, *reached.read))
     step.dialect.size_tasks(inputs.spark, rows, inputs.definition.spark.conf)
     stored = _stored(inputs, reached) if kind.stored_columns(step) else StoredElements()
-    given = PlanInput(
+    plan_input = PlanInput(
         events=fresh if events is not None else None,
         rewritten=inputs.tables.rows("open_windows", reached.rewritten),
         read=inputs.tables.rows("open_windows", reached.read),
@@ -88,41 +91,41 @@ def run(inputs: Inputs, step: Step, events: DataFrame | None, seen: BatchIntake)
         contents=inputs.tables.rows("state_windows", stored.files),
         compacted=stored.compacted,
     )
-    if given.events is None and given.rewritten is None and given.read is None:
+    if plan_input.events is None and plan_input.rewritten is None and plan_input.read is None:
         return Windows(replaced, reached=reached)
     if own := inputs.definition.own_classes:
         own_code.ship(own, inputs.definition.spec)
     elements, parts = step.dialect.counters(), step.dialect.counters()
-    made = counted_by_part(kind.advance(given, step, elements), parts, with_events=kind.shares_slices)
-    inputs.staged.write(made, "windows", "part", PARTITION)
+    output = counted_by_part(kind.advance(plan_input, step, elements), parts, with_events=kind.shares_slices)
+    inputs.staged.write(output, "windows", "part", PARTITION)
     moved, left = _moved(inputs)
     dead = {"state_windows": StagedChanges(remove=stored.dead(moved.get("open_windows", StagedChanges()).add))}
-    results = publish.table_schema(made.schema, step.result_names, {"window_day": "date"})
-    changes = joined([replaced, _schemas(inputs, step, made), publish.with_schema(moved, results), dead])
-    return Windows(changes, {**elements.values(), **parts.values()}, left, made.schema, results, reached)
+    results = publish.table_schema(output.schema, step.result_names, {"window_day": "date"})
+    changes = joined([replaced, _schemas(inputs, step, output), publish.with_schema(moved, results), dead])
+    return Windows(changes, {**elements.values(), **parts.values()}, left, output.schema, results, reached)
 
 
 def _stored(inputs: Inputs, reached: Reach[DataFile]) -> StoredElements:
-    """The stored elements that a batch reads."""
+    """Stored elements that a batch reads."""
     partitions = {file.partition[PARTITION] for file in reached.rewritten}
     files = [file for file in inputs.tables.files("state_windows") if file.partition[PARTITION] in partitions]
     counts = {p: sum(f.partition[PARTITION] == p for f in files) for p in partitions}
     return StoredElements(files, {partition for partition, count in counts.items() if count >= COMPACT_AFTER})
 
 
-def _schemas(inputs: Inputs, step: Step, made: DataFrame) -> dict[str, StagedChanges]:
-    """The columns of the tables of state."""
+def _schemas(inputs: Inputs, step: Step, output: DataFrame) -> dict[str, StagedChanges]:
+    """Schemas of the tables of state."""
     kind, by_end = inputs.kind, {PARTITION: "long"}
     columns = {"open_windows": kind.state_columns(step), "state_windows": kind.stored_columns(step)}
     return {
-        table: StagedChanges(schema=publish.table_schema(made.schema, names, by_end))
+        table: StagedChanges(schema=publish.table_schema(output.schema, names, by_end))
         for table, names in columns.items()
         if names
     }
 
 
 def _moved(inputs: Inputs) -> tuple[dict[str, StagedChanges], dict[str, list[Path]]]:
-    """Files of state and of results into their tables; those of updates, late events and holes are left, by part."""
+    """Moves files of state and results into their tables. Files of other parts are left, by part."""
     staged, moved, left = inputs.staged, list[Mapping[str, StagedChanges]](), dict[str, list[Path]]()
     for path, partition in staged.written("windows"):
         part = partition["part"]

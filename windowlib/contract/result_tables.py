@@ -1,4 +1,4 @@
-"""The tables of results: the current ones, and the feed of their changes.
+"""Tables of results: the current results, and the feed of their changes.
 
 Plans, reruns, migrations, `verify`, explanations and lineage iterate over the columns that are declared here.
 """
@@ -19,7 +19,7 @@ class ResultColumn(Column):
     """Column of `results`.
 
     sql:       SQL over the merged partial aggregates of a window; None: the plan or the definition decides
-    compared:  another value makes another result, for reruns, migrations and `verify`
+    compared:  reruns, migrations and `verify` compare the column
     """
 
     sql: str | None = None
@@ -37,7 +37,7 @@ RESULT_COLUMNS = (
     ResultColumn(
         FILLED,
         text,
-        "once columns were added: those that the row has, such as `p95, slowest`; null: none, as in rows from before",
+        "after columns were added: the added columns that the row has, such as `p95, slowest`; null: none",
     ),
     ResultColumn("firing", integer, "counts the firings of a result from 1", compared=False),
     ResultColumn("result_number", integer, "only with window.function: counts the rows of one firing", compared=False),
@@ -46,7 +46,7 @@ RESULT_COLUMNS = (
     ResultColumn(
         "window_day",
         date,
-        "the day of the window's last millisecond; the global window's: of the firing",
+        "day of the window's last millisecond; for the global window: day of the firing",
         compared=False,
     ),
 )
@@ -79,20 +79,21 @@ RESULTS = TableSpec(
 )
 
 FORGET = "forget"
-"""The cause of a removal because a key was erased."""
+"""Cause of a removal: its key was erased."""
 
 RESULT_CHANGES = TableSpec(
     "result_changes",
-    "every row of `results` that was added, changed or removed, by batch: the feed to follow",
+    "the change feed of `results`: every row that a batch added, changed or removed",
     (
         "`result_changes` has one row for each firing and for each result removed",
         "of a rerun, `result_changes` has one row for each result that was added, changed or removed",
         "change is added, changed (same window, new values) or removed (the row as it was)",
         "cause is firing, late, merge, rerun, migrate or forget",
-        "applied in the order of batch_id to an empty table, the changes give `results`, its batch_id, firing and"
-        " timing aside once there was a migrate or migrate_undo, and without what adopt kept; a removal by forget may"
-        " be of a row that is not there: those before it are erased, and so is it once no cut before it is kept",
-        "a rollback takes the changes of the batches that it undoes out: who has followed one of these begins again",
+        "applied in the order of batch_id to an empty table, the changes give `results`, except: rows that adopt kept,"
+        " and after migrate or migrate_undo the columns batch_id, firing and timing",
+        "a removal by forget may name a row that is not there: forget erases the earlier changes of the row, and later"
+        " the removal itself, once no batch before it is kept",
+        "a rollback removes the changes of the undone batches: consumers that have read any of them must resync",
     ),
     partition_by=("change", "cause", "window_day"),
     described=(

@@ -21,8 +21,9 @@ class EventTimePartial(Column):
 
     over_events: SQL over events; ``{time}`` stands for the event time
     over_rows:   SQL that merges rows of state, of the same type
-    empty, add, merge: the same in Python: its value without events, with one more time (None: an event without a
-                 time), and of two values
+    empty:       value without events, in Python
+    add:         value after one more event time, in Python; None: the event has no time
+    merge:       merge of two values, in Python
     """
 
     over_events: str
@@ -44,7 +45,7 @@ def _later(first: int | None, second: int | None) -> int | None:
 ELEMENTS = EventTimePartial(
     "elements",
     long,
-    "how many events are in the row",
+    "number of events in the row",
     "count(1)",
     "sum(elements)",
     0,
@@ -56,7 +57,7 @@ PARTIALS = (
     EventTimePartial(
         "last_event_ms",
         long,
-        "the newest event time among them",
+        "newest event time of these events",
         "max({time})",
         "max(last_event_ms)",
         None,
@@ -84,43 +85,47 @@ OPEN_WINDOWS = TableSpec(
         "end_partition = floor(end / state_partition), end being the window's, or of the last window over the slice",
     ),
     partition_by=("end_partition",),
-    may_be_added=("published",),  # where sessions are allowed a lateness that had none
+    may_be_added=("published",),  # when sessions get an allowed lateness
     described=(
         Column("<key>", None, "the key: one column for each of source.key, under its name"),
         Column("window_start_ms", long, "sessions and general plan: inclusive"),
-        Column("window_end_ms", long, "the same: exclusive"),
+        Column("window_end_ms", long, "sessions and general plan: exclusive"),
         Column("state_window_start_ms", long, "start of the state window, or of the slice"),
-        Column("state_window_end_ms", long, "its end, exclusive"),
-        Column("slice_index", long, "count windows: the slice's number in its key, from 0"),
+        Column("state_window_end_ms", long, "end of the state window, or of the slice; exclusive"),
+        Column("slice_index", long, "count windows: number of the slice within its key, from 0"),
         *PARTIALS,
         Column(
             "p<i>_<part>",
             None,
-            "partial aggregates: part of the i-th aggregate, from 0; null in rows from before it was added",
+            "partial aggregates: part of aggregate number i, from 0; null in rows older than the aggregate",
         ),
-        Column("published", None, "sessions that have, or had, an allowed lateness: published windows to be replaced"),
-        Column("contents_from", long, "general plan: rows of state_windows count from this batch on"),
-        Column("state", text, "general plan: JSON of the state of trigger and function, and of timers"),
+        Column(
+            "published",
+            None,
+            "sessions with an allowed lateness, now or earlier: published windows that the session will replace",
+        ),
+        Column("contents_from", long, "general plan: rows of state_windows count if their batch_id is at least this"),
+        Column("state", text, "general plan: JSON of the timers and of the state of trigger and function"),
         Column("fired", None, "general plan: the firings so far, by window"),
-        Column("next_event_ms", long, "general plan: the watermark at which the row is needed next"),
-        Column("next_processing_ms", long, "general plan: the plan time at which it is"),
+        Column("next_event_ms", long, "general plan: watermark at which the row is needed next"),
+        Column("next_processing_ms", long, "general plan: plan time at which the row is needed next"),
         Column("end_partition", long, "floor(end / state_partition), end in ms"),
     ),
 )
 
 STATE_WINDOWS = TableSpec(
     "state_windows",
-    "the elements that windows in flight keep, under their state window: rows of up to some thousand, appended by the"
-    " batch that brought them. Only where an evictor, or a function over all elements, needs them",
+    "the elements of windows in flight, by state window. A batch appends its elements in rows of up to some thousand."
+    " The table is used only if an evictor, or a function over all elements, needs them",
     (
         "a row counts if open_windows has its key and state window with contents_from <= batch_id",
-        "end_partition is that of the row of open_windows, which holds the state window's end",
+        "end_partition is that of the row of open_windows with the same key and state window",
     ),
     partition_by=("end_partition",),
     described=(
         Column("<key>", None, "the key: one column for each of source.key, under its name"),
         Column("state_window_start_ms", long, "start of the state window, or of the slice"),
-        Column("state_window_end_ms", long, "its end, exclusive"),
+        Column("state_window_end_ms", long, "end of the state window, or of the slice; exclusive"),
         Column("batch_id", long, "the batch that wrote the row"),
         Column("contents", None, "a list of elements: event time, arrival, the columns that are read"),
         Column("end_partition", long, "floor(end / state_partition), end in ms"),

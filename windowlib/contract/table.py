@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column and its meaning. A name in angle brackets stands for the columns that the definition names."""
+    """Column and its meaning. A name in angle brackets stands for columns that the definition names."""
 
     name: str
     arrow: ArrowType | None  # None: the definition decides
@@ -22,24 +22,24 @@ class Column:
 
     @property
     def type(self) -> pa.DataType | None:
-        """Its Arrow type; None where the definition decides."""
+        """Arrow type of the column; None if the definition decides."""
         return self.arrow() if self.arrow else None
 
 
 @dataclass(frozen=True, slots=True)
 class TableSpec:
-    """A table: its meaning in one sentence, its invariants, its partition columns, and all its columns."""
+    """Table: its meaning, its invariants, its partition columns, and all its columns."""
 
     name: str
     holds: str
     invariants: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
-    may_be_added: tuple[str, ...] = ()  # columns that a table which has rows may get
+    may_be_added: tuple[str, ...] = ()  # columns that may be added to a table with rows
     described: tuple[Column, ...] = ()
 
     @property
     def columns(self) -> pa.Schema | None:
-        """Arrow schema; None if the definition names some of the columns, which the first commit fixes."""
+        """Arrow schema; None if the definition decides about some columns. The first commit fixes those."""
         import pyarrow as pa
 
         if any(column.arrow is None for column in self.described):

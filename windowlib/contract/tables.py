@@ -1,9 +1,8 @@
-"""Every table of a pipeline: what a row means and what always holds.
+"""Every table of a pipeline: meaning of a row, and invariants.
 
 All tables lie under one folder, `<warehouse>/<pipeline>/<table>`, as ordinary Delta tables that any reader opens. They
-change together: the ledger's newest `commit` row names the version of each table, and a reader who takes every table at
-those versions sees one consistent state (`windowlib.publication.readers`). What was committed after that row is not
-there yet.
+change together: the ledger's newest `commit` row names the version of each table. A reader who takes every table at
+those versions sees one consistent state (`windowlib.publication.readers`). Later versions are not published yet.
 
 Columns named `*_ms` are whole milliseconds since 1970-01-01 UTC; columns without a unit are TIMESTAMPs in UTC.
 """
@@ -21,10 +20,14 @@ from windowlib.contract.types import boolean, list_of, long, numbers, struct_of,
 
 _FILE = (
     Column("path", text, "relative to the source folder"),
-    Column("size_bytes", long, "its size when it was planned"),
-    Column("modified_ns", long, "its modification time, in ns since the epoch"),
+    Column("size_bytes", long, "file size when the batch was planned"),
+    Column("modified_ns", long, "modification time, in ns since the epoch"),
     Column("sequence", long, "position in the source: 1, 2, 3, … in arrival order"),
-    Column("partition_values", text, "JSON: the values of a Delta source's partition, by its log; else null"),
+    Column(
+        "partition_values",
+        text,
+        "JSON: partition values of a file of a Delta source, from its log; null for other sources",
+    ),
 )
 SOURCE_FILE = struct_of([(column.name, column.arrow) for column in _FILE if column.arrow])
 
@@ -47,63 +50,69 @@ LEDGER = TableSpec(
         ),
         Column("epoch", long, "the number of the newest claim"),
         Column("batch_id", long, "null for claim, heartbeat, release"),
-        Column("at", timestamp, "when the row was written; no result depends on it"),
+        Column("at", timestamp, "time at which the row was written; no result depends on it"),
         Column(
-            "owner", text, "who claimed: JSON of host, boot, pid, started, boot_id, namespace, ticks, lease_timeout_ms"
+            "owner",
+            text,
+            "owner of the claim: JSON of host, boot, pid, started, boot_id, namespace, ticks, lease_timeout_ms",
         ),
         Column(
             "plan_time_ms",
             long,
-            "when the batch was planned: the only clock that a run knows; only a rollback takes it back. Of clock:"
-            " what is right",
+            "time of the plan: the only clock that a run knows; only a rollback takes it back. In clock rows: the time"
+            " that the operator confirmed",
         ),
         Column("watermark_in_ms", long, "the watermark before the batch; null before the first event"),
-        Column("watermark_out_ms", long, "of a commit: the watermark after the batch; 2^63 - 1 after --finish"),
+        Column("watermark_out_ms", long, "commit: the watermark after the batch; 2^63 - 1 after --finish"),
         Column(
             "late_in_ms",
             long,
-            "of a plan and a commit: windows whose last ms (end - 1) is not above it were late when the batch began;"
-            " -2^63 before the first event",
+            "plan and commit: windows whose last ms (end - 1) is at most this were late when the batch began; -2^63"
+            " before the first event",
         ),
         Column(
             "late_out_ms",
             long,
-            "of a commit: the same when it ended; 2^63 - 1 after --finish. It falls with rollback, migrate and"
-            " migrate_undo alone",
+            "commit: the same when the batch ended; 2^63 - 1 after --finish. It falls only with rollback, migrate and"
+            " migrate_undo",
         ),
-        Column("from_sequence", long, "the source range (from, to] of the batch: exclusive"),
-        Column("to_sequence", long, "the same: inclusive"),
-        Column("files", list_of(SOURCE_FILE), "of a plan: what it reads"),
-        Column("replaces", list_of(text), "of a plan: the files in whose place they are, in a Delta source"),
+        Column("from_sequence", long, "start of the batch's source range, exclusive"),
+        Column("to_sequence", long, "end of that range, inclusive"),
+        Column("files", list_of(SOURCE_FILE), "plan: the files that it reads"),
+        Column("replaces", list_of(text), "plan: the files of a Delta source that those in `files` replace"),
         Column("finished", boolean, "the operator said that no more events will come"),
-        Column("rerun", text, "of a rerun: JSON of its range, reason, who (windowlib.ledger.rerun_request)"),
+        Column("rerun", text, "rerun: JSON of range, reason, who (windowlib.ledger.rerun_request)"),
         Column(
             "decision",
             text,
-            "of adopt, rollback, migrate, …: JSON of it (windowlib.ledger.decision); of acknowledge: what, until when;"
-            " of migrate_finish: the id of the migration",
+            "adopt, rollback, migrate, …: JSON of the decision (windowlib.ledger.decision); acknowledge: JSON of the"
+            " subject and its end; migrate_finish: id of the migration",
         ),
         Column("fingerprint", text, "hash of `definition`"),
-        Column("definition", text, "JSON of what the state depends on"),
-        Column("terms", text, "of a plan: JSON of what else decides the outcome; of a commit: that of its plan"),
-        Column("versions", numbers, "of a commit: table → version"),
-        Column("counts", numbers, "of a commit: figure → value"),
+        Column("definition", text, "JSON of the settings that the stored state depends on"),
+        Column(
+            "terms",
+            text,
+            "JSON of the other settings that decide the outcome of a plan; a commit has those of its plan",
+        ),
+        Column("versions", numbers, "commit: table → version"),
+        Column("counts", numbers, "commit: figure → value"),
         Column("who", text, "the operator of approve, abandon, clock, restore, acknowledge, migrate_finish"),
         Column(
             "reason",
             text,
-            "of approve, abandon, clock, restore, acknowledge, migrate_finish; of prepare: why the checks refuse the"
-            " batch, else null",
+            "reason of approve, abandon, clock, restore, acknowledge, migrate_finish; prepare: the failed checks if the"
+            " batch was refused, else null",
         ),
-        Column("prepared", text, "of prepare: the file that lists all that the batch publishes"),
-        Column("sha256", text, "of prepare: the checksum of that file"),
-        Column("format", long, "of plan, prepare, commit: the format of the warehouse"),
+        Column("prepared", text, "prepare: the file that lists everything that the batch publishes"),
+        Column("sha256", text, "prepare: checksum of that file"),
+        Column("format", long, "plan, prepare, commit: format of the warehouse"),
     ),
 )
 
 WATERMARKS = TableSpec(
     "watermarks",
-    "how each batch moved time: the candidate, what was applied, and the event that set it",
+    "movement of the watermark by each batch: the candidate, the applied watermark, and the event that set it",
     (
         "the watermark never falls: applied_ms is at least that of the batch before",
         "the watermark follows the newest event",
@@ -116,10 +125,14 @@ WATERMARKS = TableSpec(
         Column("source", text, "the name of the source"),
         Column("plan_time", timestamp, "when the batch was planned"),
         Column("state", text, "active, idle or finished"),
-        Column("candidate_ms", long, "max_event_time_ms - out_of_orderness - 1, or what an operator said"),
+        Column("candidate_ms", long, "max_event_time_ms - out_of_orderness - 1, or the watermark that an operator set"),
         Column("applied_ms", long, "the watermark after the batch"),
-        Column("clamped", boolean, "the candidate would have moved time back"),
-        Column("max_event_time_ms", long, "the largest event time of the batch, of rows admitted or in a hole"),
+        Column("clamped", boolean, "true if the candidate was below the watermark"),
+        Column(
+            "max_event_time_ms",
+            long,
+            "greatest event time of the batch, among rows that were admitted or lie in a hole",
+        ),
         Column("source_file", text, "the file with that event"),
         SOURCE_ROW,
         Column("active_at_ms", long, "plan time of the last batch that had such an event"),
@@ -128,16 +141,16 @@ WATERMARKS = TableSpec(
 
 SOURCE_FILES = TableSpec(
     "source_files",
-    "the files that were read, once each; without those in whose place a Delta source has put others since",
+    "the files that were read, each once; without files of a Delta source that others replaced later",
     ("path is unique", "sequence is unique and follows arrival order", "every row of the batch's files was read"),
     described=(
         *_FILE,
         Column("batch_id", long, "the batch that read the file"),
-        Column("sha256", text, "of its content; null of a Delta source's files, and of those above 1 GiB"),
-        Column("rows", long, "how many rows it had"),
-        Column("min_timestamp_ms", long, "of the admitted events; null when none was"),
-        Column("max_timestamp_ms", long, "the same"),
-        Column("read_as", text, "JSON: how its rows were read (source.dialect, nested)"),
+        Column("sha256", text, "checksum of the content; null for files of a Delta source and files above 1 GiB"),
+        Column("rows", long, "number of rows in the file"),
+        Column("min_timestamp_ms", long, "least event time of its admitted events; null without any"),
+        Column("max_timestamp_ms", long, "greatest event time of its admitted events; null without any"),
+        Column("read_as", text, "JSON of the settings with which its rows were read (source.dialect, nested)"),
     ),
 )
 
@@ -147,8 +160,8 @@ RUN_METRICS = TableSpec(
     described=(
         Column("batch_id", long, "the batch that wrote the row"),
         Column("plan_time", timestamp, "when the batch was planned"),
-        Column("figure", text, "its name"),
-        Column("value", long, "null where there is none yet"),
+        Column("figure", text, "name of the figure"),
+        Column("value", long, "null if there is none yet"),
     ),
 )
 
@@ -158,13 +171,13 @@ DQ_RESULTS = TableSpec(
     described=(
         Column("batch_id", long, "the batch that wrote the row"),
         Column("plan_time", timestamp, "when the batch was planned"),
-        Column("suite", text, "events, state, results, usual, rerun or the name of a team's own"),
-        Column("expectation", text, "its type in Great Expectations"),
+        Column("suite", text, "events, state, results, usual, rerun, or the name of your own suite"),
+        Column("expectation", text, "type of the check in Great Expectations"),
         Column("severity", text, "critical or warning"),
-        Column("sentence", text, "what must hold, in words"),
-        Column("success", boolean, "whether it held"),
-        Column("observed", text, "what was found"),
-        Column("expected", text, "what is allowed"),
+        Column("sentence", text, "the rule that must hold, in words"),
+        Column("success", boolean, "true if the rule held"),
+        Column("observed", text, "observed value"),
+        Column("expected", text, "allowed values"),
     ),
 )
 
@@ -191,8 +204,8 @@ TABLES: Mapping[str, TableSpec] = {
         ERASURES,
     )
 }
-# No batch publishes them: a reader takes their newest version.
+# No batch publishes these tables: a reader takes their newest version.
 OUTSIDE = ("ledger", "previews", "set_aside", "verifications", "maintenance", "notices", "erasures")
 # The order of a run's commits; the ledger's commit row comes after all of them.
-LAST = ("results", "result_changes")  # so that direct readers see half a batch as shortly as possible
+LAST = ("results", "result_changes")  # last, so that readers without the ledger see half a batch as briefly as possible
 COMMIT_ORDER = (*(name for name in TABLES if name not in (*OUTSIDE, *LAST)), *LAST)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ArrowType:
-    """Arrow type of a column; `make` gets the module pyarrow.
+    """Arrow type of a column; `make` gets the module pyarrow as its argument.
 
     >>> str(list_of(struct_of([("path", text), ("size_bytes", long)]))())
     'list<item: struct<path: string, size_bytes: int64>>'

@@ -12,13 +12,13 @@ from windowlib.ledger.ledger import Clock, Ledger, wall_clock_ms
 from windowlib.ledger.rows import LedgerState
 from windowlib.publication.foreign_changes import CannotUndo, files_kept
 
-MEANS = {
-    "results": "results: readers see the change at once; result_changes does not have it, and a late event or a rerun"
-    " computes such windows again from their events",
-    "open_windows": "open_windows: rows that are gone never fire, and their events are counted nowhere else",
-    "source_files": "source_files: a file that is no longer named is read again, and its events count twice",
+CONSEQUENCES = {
+    "results": "results: readers see the change at once, but result_changes does not have it. A late event or a rerun"
+    " computes these windows again from their events",
+    "open_windows": "open_windows: removed rows never fire, and their events are counted nowhere else",
+    "source_files": "source_files: a file without a row is read again, and its events count twice",
     "watermarks": "watermarks: the watermark of the newest batch stays; an idle source uses the newest row",
-    "seen_ids": "seen_ids: an event whose id is gone counts again if it comes again",
+    "seen_ids": "seen_ids: an event whose id was removed counts again if it arrives again",
 }
 
 
@@ -30,7 +30,7 @@ def forecast_adopt(definition: Definition, clock: Clock = wall_clock_ms) -> Deci
 
 def _forecast(ledger: Ledger, state: LedgerState) -> DecisionForecast:
     changes, target = changed(ledger, state), _target(ledger, state)
-    notes = [note for change in changes for note in (*change.in_words, MEANS.get(change.name, ""))]
+    notes = [note for change in changes for note in (*change.in_words, CONSEQUENCES.get(change.name, ""))]
     return forecast_target(ledger, state, Decision("adopt", "", ""), target, [note for note in notes if note])
 
 

@@ -1,6 +1,6 @@
-"""The watermark moved by an operator: where a source is silent for good and no idle timeout says so.
+"""Operation `advance-watermark`: for a source that stays silent for good and has no idle timeout.
 
-The batch is planned at once and computed by the next run, like any other: windows that end by then fire, checks judge.
+The batch is planned at once. The next run computes it like any other: it fires windows, and checks judge it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from windowlib.publication.readers import snapshot
 
 
 def forecast_advance(definition: Definition, to_ms: int, clock: Clock = wall_clock_ms) -> DecisionForecast:
-    """What a watermark at `to_ms` does. Raises as `advance_watermark` does."""
+    """Effect of a watermark at `to_ms`. Raises as `advance_watermark` does."""
     ledger = ledger_of(definition, clock)
     state = ledger.state()
     _check(definition.file, state, to_ms, clock)
@@ -35,19 +35,19 @@ def forecast_advance(definition: Definition, to_ms: int, clock: Clock = wall_clo
 
 
 def advance_watermark(definition: Definition, to_ms: int, who: str, reason: str, clock: Clock = wall_clock_ms) -> int:
-    """Plans a batch that moves the watermark to `to_ms` and reads no file; the next run does it. Returns its id.
+    """Plans a batch that moves the watermark to `to_ms` and reads no file. Returns its id; the next run computes it.
 
-    From then on nothing at or below `to_ms` is expected. Raises `InvalidSpec` for a time in the future, `NothingToDo`
-    where the watermark is there already, nothing was run yet, or another batch is not finished.
+    Events at or below `to_ms` are no longer expected then. Raises `InvalidSpec` for a time in the future. Raises
+    `NothingToDo` if the watermark is there already, nothing was run yet, or another batch is not finished.
     """
     ledger, decision = ledger_of(definition, clock), Decision("advance_watermark", who, reason, to_ms=to_ms)
 
-    def make(state: LedgerState) -> Plan:
+    def plan_advance(state: LedgerState) -> Plan:
         _check(definition.file, state, to_ms, clock)
         return decided_plan(definition, state, decision, clock)
 
     _check(definition.file, ledger.state(), to_ms, clock)
-    _, plan = ledger.freeze(make)
+    _, plan = ledger.freeze(plan_advance)
     if plan is None or plan.decision != decision:
         raise NothingToDo("another batch was planned meanwhile: look again")
     return plan.batch_id
@@ -62,7 +62,9 @@ def _check(file: Path, state: LedgerState, to_ms: int, clock: Clock) -> None:
         first = to_paste("run", file)
         raise NothingToDo(f"nothing has been run yet: there is no watermark; {first}")
     if state.plan is not None:
-        raise NothingToDo(f"batch {state.plan.batch_id} is planned and not finished: first: {to_paste('run', file)}")
+        raise NothingToDo(
+            f"batch {state.plan.batch_id} is planned and not finished: run it first: {to_paste('run', file)}"
+        )
     if to_ms <= state.commit.watermark_out_ms:
         raise NothingToDo(f"the watermark is {instant(state.commit.watermark_out_ms)} already, and it never falls")
 
@@ -77,6 +79,6 @@ def _notes(ledger: Ledger, state: LedgerState, to_ms: int) -> Iterator[str]:
         if "window_end_ms" in rows.column_names:
             ends = (end for end in rows["window_end_ms"].to_pylist() if end is not None)
             due = sum(now_ms < end - 1 <= to_ms for end in ends)
-            what, end = counted(rows.num_rows, "window in flight"), "ends" if due == 1 else "end"
-            yield f"{due:,} of {what} {end} between the two"
+            windows, end = counted(rows.num_rows, "window in flight"), "ends" if due == 1 else "end"
+            yield f"{due:,} of {windows} {end} between the two"
     yield "the next run fires the windows that end by then; an event that comes later than they allow is late"

@@ -1,7 +1,7 @@
 """Batches that compute nothing: the outcome of a decision, of maintenance, a migration or an erasure.
 
-The plan and the prepared publication are written to the ledger together. A process that dies before has done nothing.
-After the death of one that dies later, the next run publishes the batch.
+The plan and the prepared publication are written to the ledger together. If the process dies before that write, nothing
+has changed. If it dies later, the next run publishes the batch.
 """
 
 from __future__ import annotations
@@ -33,10 +33,13 @@ NOTHING_READ = ("rows_read", "rows_admitted", "rows_late", "windows_fired_on_tim
 class DecisionBatch:
     """Changes of the tables, in commit order, that a decision makes the newest batch.
 
-    The pipeline gets the definition, the watermark and the position in the source of the commit `target`. `counts` are
-    figures of the rows left. `plan_time_ms` None stands for the time of the newest batch, `batch_id` None for the next.
-    `written` says that the files to add were written for this batch alone, and go when it is given up; where no change
-    is `of_rows`, they always were.
+    target:       the pipeline gets the definition, the watermark and the source position of this commit
+    counts:       figures of the rows that are left
+    of_rows:      some change adds or removes rows
+    written:      the files to add were written for this batch alone, and are deleted when it is abandoned; always so
+                  unless `of_rows`
+    plan_time_ms: None: the time of the newest batch
+    batch_id:     None: the next one
     """
 
     decision: Decision
@@ -52,8 +55,8 @@ class DecisionBatch:
 def publish_decision(pipeline: HeldPipeline, batch: DecisionBatch) -> int:
     """Publishes a decision as the newest batch, and returns its id. An unfinished batch is abandoned.
 
-    Raises `DecidedMeanwhile` where the pipeline was planned or decided about since it was held, and as
-    `HeldPipeline.publish` does.
+    Raises `DecidedMeanwhile` if a plan or a decision was written since the pipeline was held, and errors as
+    `HeldPipeline.publish`.
     """
     ledger, state, decision = pipeline.ledger, pipeline.state, batch.decision
     plan = _plan(state, batch)
@@ -70,7 +73,7 @@ def publish_decision(pipeline: HeldPipeline, batch: DecisionBatch) -> int:
 
 @contextmanager
 def discarded_unless_fixed(pipeline: HeldPipeline, batch_id: int, discard: Callable[[], None]) -> Iterator[None]:
-    """Calls `discard`, which deletes the files of a batch, where the block fails before the ledger has fixed it."""
+    """Calls `discard`, which deletes the files of a batch, if the block fails before the ledger contains the batch."""
     try:
         yield
     except FAILED:

@@ -10,7 +10,7 @@ from windowlib.publication.foreign_changes import RowChange
 
 
 class NothingToDo(WindowError):
-    """No table was changed by another program, or the tables are as the batch left them."""
+    """The operation would change nothing, or its batch does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,5 +26,5 @@ class DecisionForecast:
     notes: tuple[str, ...]
 
     def json_fields(self) -> dict[str, Any]:
-        """Keys and values of its JSON: `forecast` tells it from the report of the decision itself."""
+        """Keys and values of its JSON. The key `forecast` distinguishes it from the report of the decision itself."""
         return {"forecast": asdict(self)}

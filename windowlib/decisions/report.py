@@ -12,7 +12,7 @@ from windowlib.definition.instants import iso_instant, time_of
 
 @dataclass(frozen=True, slots=True)
 class DecisionReport:
-    """A decision that an operator has made. `about` names its subject: a batch, tables, a file, a time.
+    """Decision of an operator. `about` names its subject: a batch, tables, a file or a time.
 
     >>> DecisionReport("approve", "ann", "the shops were closed", {"batch_id": 6}).json_fields()
     {'batch_id': 6, 'decision': 'approve', 'who': 'ann', 'reason': 'the shops were closed'}

@@ -1,6 +1,6 @@
 """Operation `restore`: undoes the changes of another program in a pipeline's tables, table by table.
 
-An operator repeats a `restore` that was killed.
+If `restore` is killed, the operator runs it again.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def _forecast_restore(ledger: Ledger, state: LedgerState) -> DecisionForecast:
 def restore(definition: Definition, who: str, reason: str, clock: Clock = wall_clock_ms) -> list[str]:
     """Undoes the changes of other programs, and returns the names of the changed tables.
 
-    A batch that waits keeps waiting, but for an adoption of just these changes that was not finished: it is abandoned.
-    Raises `NothingToDo`, `CannotUndo` before any table is touched, `Superseded` while a run is in progress.
+    A waiting batch keeps waiting. Only an unfinished adoption of these changes is abandoned. Raises `NothingToDo` or
+    `CannotUndo` before any table is touched, and `Superseded` while a run is in progress.
     """
     ledger = ledger_of(definition, clock)
     ledger.settled(lambda state: changed(ledger, state))
@@ -57,7 +57,7 @@ def restore(definition: Definition, who: str, reason: str, clock: Clock = wall_c
 
 
 def _adoption_given_up(state: LedgerState, who: str, reason: str) -> Iterator[dict[str, object]]:
-    """Row that abandons an adoption which was prepared and not finished, since its rows are undone."""
+    """Row that abandons an unfinished adoption, because its changes are undone."""
     if state.plan and state.plan.decision and state.plan.decision.kind == "adopt":
         yield abandon_row(state.plan.batch_id, who, f"restore: {reason}")
 

@@ -1,6 +1,4 @@
-"""Operation `rollback`: the tables, the watermark and the position in the source are again as an earlier batch left
-them.
-"""
+"""Operation `rollback`: returns the tables, the watermark and the source position to an earlier batch."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ from windowlib.publication.foreign_changes import CannotUndo, check_files_exist
 
 
 def forecast_rollback(definition: Definition, to_batch_id: int, clock: Clock = wall_clock_ms) -> DecisionForecast:
-    """Effect of `rollback`. Raises as it does."""
+    """Effect of `rollback`. Raises the same errors."""
     ledger = usable_ledger(definition, clock)
     state, decision = ledger.state(), Decision("rollback", "", "", to_batch_id=to_batch_id)
     target = _target(to_batch_id, ledger, state)
@@ -32,16 +30,16 @@ def forecast_rollback(definition: Definition, to_batch_id: int, clock: Clock = w
     notes = [
         f"undone: {'batch' if len(undone) == 1 else 'batches'} {', '.join(map(str, undone))}",
         f"{max(again, 0)} source file{'' if again == 1 else 's'} will be read again by the next run",
-        "who follows result_changes by batch_id must start again: its rows of undone batches are gone",
+        "consumers that read result_changes by batch_id must resync: it has no rows of undone batches any more",
     ]
     return forecast_target(ledger, state, decision, target, notes)
 
 
 def rollback(definition: Definition, to_batch_id: int, who: str, reason: str, clock: Clock = wall_clock_ms) -> int:
-    """Brings every table back to what batch `to_batch_id` left, as a new batch. Returns its id.
+    """Publishes the tables of batch `to_batch_id` again, as a new batch. Returns its id.
 
-    The next run reads the files of the undone batches again. A batch that is planned or waits is abandoned. Raises
-    `NothingToDo`, `CannotUndo` where files are deleted, `CutExpired`, `ForeignChange`, `Superseded`.
+    The next run reads the files of the undone batches again. A planned or waiting batch is abandoned. Raises
+    `NothingToDo`, `CannotUndo` if files are deleted, `CutExpired`, `ForeignChange`, `Superseded`.
     """
     decision = Decision("rollback", who, reason, to_batch_id=to_batch_id)
     return publish_target(usable_ledger(definition, clock), decision, partial(_target, to_batch_id))
@@ -66,20 +64,20 @@ def _target(to_batch_id: int, ledger: Ledger, state: LedgerState) -> TableTarget
 
 
 def _check_between(ledger: Ledger, to_batch_id: int, commits: Mapping[int, Commit]) -> None:
-    """Raises `CannotUndo` where a migration or an erasure lies between a batch and now."""
-    for number in sorted((number for number in commits if number > to_batch_id), reverse=True):
-        decision = commits[number].decision
+    """Raises `CannotUndo` if a later batch than `to_batch_id` is a migration or an erasure."""
+    for batch_id in sorted((batch_id for batch_id in commits if batch_id > to_batch_id), reverse=True):
+        decision = commits[batch_id].decision
         if decision is None or not (decision.switches or decision.kind == "forget"):
             continue
-        back = f" `{to_paste('rollback', THIS, '--to-batch', str(number), *WHY)}` goes back to it."
-        back = "" if number == max(commits) else back
+        back = f" `{to_paste('rollback', THIS, '--to-batch', str(batch_id), *WHY)}` goes back to it."
+        back = "" if batch_id == max(commits) else back
         if decision.switches:
-            undo = f" `{to_paste('migrate', THIS, '--undo', *WHY)}` takes the newest migration back."
+            undo = f" `{to_paste('migrate', THIS, '--undo', *WHY)}` undoes the newest migration."
             raise CannotUndo(
-                f"batch {number} lies between, a migration ({decision.title}): a rollback does not go across it."
+                f"batch {batch_id} is a migration ({decision.title}), and a rollback cannot cross it."
                 f"{undo if switched(ledger) else ''}{back}"
             )
         raise CannotUndo(
-            f"batch {number} lies between, by which a key was erased: a rollback does not go across it, as the key"
-            f" would be back.{back} A rerun recomputes a range of time before it"
+            f"batch {batch_id} erased a key, and a rollback cannot cross it: the key would be back.{back}"
+            " A rerun recomputes a range of time before it"
         )

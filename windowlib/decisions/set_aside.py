@@ -1,4 +1,4 @@
-"""An operator sets a source file aside, so that runs go on without it, and takes it back once it can be read."""
+"""Operation `set-aside`: runs continue without a source file, until an operator takes the file back."""
 
 from __future__ import annotations
 
@@ -21,24 +21,25 @@ from windowlib.source.read_before import known_files
 
 
 def set_aside(definition: Definition, file: str, who: str, reason: str, clock: Clock = wall_clock_ms) -> str:
-    """Leaves a file out of every plan from now on; a planned batch is planned again without it. Gives its path.
+    """Leaves a file out of every plan from now on, and returns its path. A planned batch is planned again without it.
 
-    `file` is a path relative to the source folder, or one that leads there. Raises `SourceError` where there is no such
-    file or it has been read already, `Rejected` where a prepared batch holds its rows, `Superseded` where a run is at
-    work, `NothingToDecide` where it is set aside already.
+    file: path relative to the source folder, or a path into that folder
+
+    Raises `SourceError` if the file does not exist or has been read, `Rejected` if a prepared batch holds its rows,
+    `Superseded` while a run is in progress, and `NothingToDecide` if the file is set aside already.
     """
     path, ledger = path_in(definition, file), ledger_of(definition, clock)
     with held(ledger) as pipeline:
         if path in files_set_aside(definition.root):
             raise NothingToDecide(f"{path} is set aside already")
-        known = known_files(ledger.tables, pipeline.state.pinned("source_files"))
-        _check_not_read(definition.file, pipeline.state, path, known)
+        files_read = known_files(ledger.tables, pipeline.state.pinned("source_files"))
+        _check_not_read(definition.file, pipeline.state, path, files_read)
         decide(definition.root, SetAsideDecision(path, utc(clock()), who, reason))
     return path
 
 
 def take_back(definition: Definition, file: str, who: str, reason: str, clock: Clock = wall_clock_ms) -> str:
-    """Lets the next run read a file that was set aside. Gives its path; raises `NothingToDecide` where it was not."""
+    """Lets the next run read a file that was set aside, and returns its path. Raises `NothingToDecide` otherwise."""
     aside = files_set_aside(definition.root)
     path = file if file in aside else path_in(definition, file)
     if path not in aside:
@@ -48,11 +49,13 @@ def take_back(definition: Definition, file: str, who: str, reason: str, clock: C
 
 
 def path_in(definition: Definition, file: str) -> str:
-    """A file's path relative to the source folder, of a link its own. Raises `SourceError` where there is none, and
-    no Delta log that names it."""
+    """Path of a file relative to the source folder; a symbolic link keeps its own path.
+
+    Raises `SourceError` if the file does not exist and no Delta log names it.
+    """
     folder = definition.source.path
     for path in (folder / file, Path(file).absolute()):
-        own = path.parent.resolve() / path.name  # a run knows a link by its name, wherever it leads
+        own = path.parent.resolve() / path.name  # a run lists a symbolic link by its own name
         if path.is_file() and own.is_relative_to(folder.resolve()):
             return str(own.relative_to(folder.resolve()))
     if file in _lost(definition):
@@ -61,23 +64,23 @@ def path_in(definition: Definition, file: str) -> str:
 
 
 def _lost(definition: Definition) -> tuple[str, ...]:
-    """The files of a Delta table that were deleted before they were read, of which an operator must decide."""
+    """Files of a Delta table that were deleted before they were read, so that an operator must decide."""
     ledger = ledger_of(definition)
     commit = ledger.state().commit
     if (cursor := cursor_of(definition.source, commit)) is None:
         return ()
-    found = arrivals(definition.source, ledger.tables, commit, found_files(definition.source, cursor))
-    return (*(found.removal.lost if found.removal else ()), *(file.path for file in found.files))
+    arrived = arrivals(definition.source, ledger.tables, commit, found_files(definition.source, cursor))
+    return (*(arrived.removal.lost if arrived.removal else ()), *(file.path for file in arrived.files))
 
 
-def _check_not_read(file: Path, state: LedgerState, path: str, known: Mapping[str, FileState]) -> None:
-    if path in known:
+def _check_not_read(file: Path, state: LedgerState, path: str, files_read: Mapping[str, FileState]) -> None:
+    if path in files_read:
         raise SourceError(
             f"{path} has been read already, and its rows are in the tables. Remove or repair it, then rerun its time"
             f" range: {to_paste('rerun', file, '--from', OPEN, '--to', OPEN)}"
         )
-    if state.plan and state.prepared and any(one.path == path for one in state.plan.files):
+    if state.plan and state.prepared and any(planned.path == path for planned in state.plan.files):
         raise Rejected(
-            f"batch {state.plan.batch_id} has read {path} and is prepared: {way_on(file, state)};"
-            f" to leave the file out, first drop the batch: {to_paste('abandon', file, *WHY)}"
+            f"batch {state.plan.batch_id} has read {path} and is prepared: {way_on(file, state)}."
+            f" To leave the file out, first drop the batch: {to_paste('abandon', file, *WHY)}"
         )

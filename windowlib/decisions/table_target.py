@@ -1,6 +1,6 @@
-"""Files that an operator's decision makes those of every table: those of now, or of an earlier batch.
+"""Files of every table after a decision: the current files, or those of an earlier batch.
 
-`adopt` and `rollback` differ in the target alone. The files are there already, so nothing is computed.
+`adopt` and `rollback` differ only in the target. The files exist already, so nothing is computed.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class TableTarget:
 
 
 def usable_ledger(definition: Definition, clock: Clock) -> Ledger:
-    """The ledger; raises `StateMismatch` where its tables were written by another definition."""
+    """Ledger of a pipeline. Raises `StateMismatch` if another definition wrote its tables."""
     ledger = ledger_of(definition, clock)
     check_fingerprint(definition, ledger.state().commit)
     return ledger
 
 
 def own_files(ledger: Ledger, name: str, pinned: int | None) -> list[DataFile]:
-    """The files of a table without those of an unfinished batch. Raises `ForeignChange`."""
+    """Files of a table without those of an unfinished batch. Raises `ForeignChange`."""
     table = ledger.tables[name]
     newest = table.version()
     if newest is None:
@@ -58,7 +58,7 @@ def own_files(ledger: Ledger, name: str, pinned: int | None) -> list[DataFile]:
 def forecast_target(
     ledger: Ledger, state: LedgerState, decision: Decision, target: TableTarget, notes: list[str]
 ) -> DecisionForecast:
-    """The rows of each table that come and go when its files become those of the target."""
+    """Rows that each table gains and loses when its files become those of the target."""
     rows = []
     for name in COMMIT_ORDER:
         table, before = ledger.tables[name], state.pinned(name)
@@ -72,9 +72,9 @@ def forecast_target(
 
 
 def publish_target(ledger: Ledger, decision: Decision, find: Callable[[Ledger, LedgerState], TableTarget]) -> int:
-    """Publishes the target that `find` gives as the newest batch, and returns its id.
+    """Publishes the target that `find` returns as the newest batch, and returns its id.
 
-    An unfinished batch is abandoned. `find` raises before the claim where there is nothing to do.
+    An unfinished batch is abandoned. `find` raises before the claim if there is nothing to do.
     """
     ledger.settled(lambda state: find(ledger, state))
     with held(ledger, settlement=Settlement.GIVE_UP) as pipeline:
@@ -97,7 +97,7 @@ def _batch(ledger: Ledger, decision: Decision, target: TableTarget) -> DecisionB
 
 
 def _files_of_others(ledger: Ledger, state: LedgerState, target: TableTarget) -> Iterator[Path]:
-    """Files and log entries since the newest batch that are kept. Other programs may not have synced them."""
+    """Kept files and log entries since the newest batch, which other programs may not have synced to disk."""
     for name in COMMIT_ORDER:
         table, pinned = ledger.tables[name], state.pinned(name)
         newest = table.version()
@@ -108,7 +108,7 @@ def _files_of_others(ledger: Ledger, state: LedgerState, target: TableTarget) ->
 
 
 def _table_change(ledger: Ledger, name: str, wanted: list[DataFile], at: int | None) -> TableChange:
-    """Change that makes `wanted` the files of a table. With a version `at`, the table gets its columns of then."""
+    """Change that makes `wanted` the files of a table; with a version `at`, it also restores the columns of then."""
     table = ledger.tables[name]
     newest = table.version()
     columns = None if at is None else table.schema(at)

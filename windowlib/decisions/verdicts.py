@@ -1,4 +1,4 @@
-"""What an operator says: publish a batch in spite of its checks; give it up; this machine's clock is right."""
+"""Operations `approve` and `abandon` for a refused batch, and `accept-clock` for the clock of the machine."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def approve(
 ) -> int:
     """Lets the refused batch be published by the next run, in spite of its checks. Returns its id.
 
-    With `batch_id` only that batch. Raises `NothingToDecide` where none waits, or another one.
+    With `batch_id` only that batch. Raises `NothingToDecide` if no batch waits, or a batch with another id.
     """
     approved: list[int] = []
 
     def row(state: LedgerState) -> dict[str, object]:
-        plan = _meant(state, batch_id, "waits for approval", waits=bool(state.rejection))
+        plan = _expected_batch(state, batch_id, "waits for approval", waits=bool(state.rejection))
         approved[:] = [plan.batch_id]
         return {"kind": "approve", "batch_id": plan.batch_id, "who": who, "reason": reason}
 
@@ -36,57 +36,66 @@ def approve(
 def abandon(
     definition: Definition, who: str, reason: str, clock: Clock = wall_clock_ms, *, batch_id: int | None = None
 ) -> int:
-    """Abandons the frozen batch: tables go back to the newest commit, the next run makes a new plan. Returns its id.
+    """Abandons the planned batch and returns its id. Tables return to the newest commit; the next run plans again.
 
-    With `batch_id` only that batch. Raises `NothingToDecide` where none is planned, or another one; `Superseded` while
-    a run is at work; `ForeignChange` where another program has changed a table that would have to go back, `LostFiles`
-    where it has deleted what would have to come back, `StateMismatch` where a newer release has prepared the batch.
+    With `batch_id` only that batch. Raises:
+
+    * `NothingToDecide` if no batch is planned, or a batch with another id;
+    * `Superseded` while a run is in progress;
+    * `ForeignChange` if another program has changed a table that must return;
+    * `LostFiles` if another program has deleted files that must come back;
+    * `StateMismatch` if a newer release has prepared the batch.
     """
     ledger = ledger_of(definition, clock)
-    _meant(ledger.state(), batch_id, "is planned")
+    _expected_batch(ledger.state(), batch_id, "is planned")
     with held(ledger) as pipeline:
         state = pipeline.state
-        frozen = _meant(state, batch_id, "is planned")
-        made = _readable(ledger, state)
+        frozen = _expected_batch(state, batch_id, "is planned")
+        publication = _prepared_publication(ledger, state)
         if state.prepared:
             check_own(ledger.tables, state.versions)
         ledger.write(abandon_row(frozen.batch_id, who, reason), pipeline.claim.epoch)
-        # Should this process die here, the next run does it: `windowlib.publication.start_versions`.
+        # If this process dies here, the next run continues: `windowlib.publication.start_versions`.
         if state.prepared:
-            give_up(ledger.tables, state.versions, made, pipeline.check)
-        if made:
-            prepare.drop(ledger.root, made)
+            give_up(ledger.tables, state.versions, publication, pipeline.check)
+        if publication:
+            prepare.drop(ledger.root, publication)
     for folder in staging_folder(definition.root).glob(f"{frozen.batch_id}-*"):
         shutil.rmtree(folder, ignore_errors=True)
     return frozen.batch_id
 
 
-def _readable(ledger: Ledger, state: LedgerState) -> Publication | None:
-    """The prepared publication that is given up; None without one, and where its file is damaged or gone."""
+def _prepared_publication(ledger: Ledger, state: LedgerState) -> Publication | None:
+    """Prepared publication that is abandoned; None if there is none, or its file is damaged or missing."""
     try:
         return prepare.read(ledger.root, state.prepared) if state.prepared else None
     except prepare.Unreadable:
         return None
 
 
-def _meant(state: LedgerState, batch_id: int | None, how: str, *, waits: bool = True) -> Plan:
-    """The batch that there is, if it is the one that is meant."""
+def _expected_batch(state: LedgerState, batch_id: int | None, condition: str, *, waits: bool = True) -> Plan:
+    """The planned batch, if it has the id `batch_id` (None: any). `waits` False stands for no such batch.
+
+    Raises `NothingToDecide`; `condition` completes its sentence.
+    """
     plan, newest = state.plan if waits else None, state.last_batch_id
     if plan is None:
         if batch_id is None:
-            raise NothingToDecide(f"no batch of this pipeline {how}")
-        was = "is done or given up" if batch_id <= newest else f"was never planned, the newest is {newest}"
-        raise NothingToDecide(f"batch {batch_id} {was}: none {how}")
+            raise NothingToDecide(f"no batch of this pipeline {condition}")
+        outcome = (
+            "is already committed or abandoned" if batch_id <= newest else f"was never planned, the newest is {newest}"
+        )
+        raise NothingToDecide(f"batch {batch_id} {outcome}; no batch {condition}")
     if batch_id not in (None, plan.batch_id):
         raise NothingToDecide(
-            f"batch {plan.batch_id} {how}, not batch {batch_id}: look at its status, then say --batch"
-            f" {plan.batch_id} if you mean it"
+            f"batch {plan.batch_id} {condition}, not batch {batch_id}: look at its status, then give --batch"
+            f" {plan.batch_id} if you mean that batch"
         )
     return plan
 
 
 def accept_clock(definition: Definition, who: str, reason: str, clock: Clock = wall_clock_ms) -> int:
-    """Lets batches be planned by this machine's clock, however far it is from the newest one. Gives its time, in ms."""
+    """Lets runs plan by this machine's clock, however far it is from the newest batch. Returns its time in ms."""
     ledger, now_ms = ledger_of(definition, clock), clock()
     ledger.write({"kind": "clock", "plan_time_ms": now_ms, "who": who, "reason": reason})
     return now_ms

@@ -40,7 +40,7 @@ def figures_of(inputs: Inputs, findings: Findings, published: RerunPublication) 
         "files_replaced": len(inputs.plan.replaces),
         "bytes_read": findings.read.bytes_read,
         **{f"windows_{kind}": findings.differing.get(kind, 0) for kind in (ADDED, CHANGED, REMOVED)},
-        **figures.of_windows(inputs, findings.step, changes),
+        **figures.window_figures(inputs, findings.step, changes),
         "windows_open_before": inputs.tables.count("open_windows"),
         "late_rows_before": inputs.tables.count("late_events"),
         "late_rows_after": figures.rows_after(inputs.tables, changes, "late_events"),

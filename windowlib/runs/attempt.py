@@ -18,12 +18,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from windowlib.batches import batch
-from windowlib.batches import removed_files as taking
+from windowlib.batches import batch, removed_files
 from windowlib.batches.finished import late_after_finish
 from windowlib.batches.inputs import ComputedBatch, Inputs, SharedInputs
 from windowlib.batches.may_run import columns_added, columns_to_add, lateness_changed, why_it_waits
-from windowlib.batches.result_figures import made_by
+from windowlib.batches.result_figures import files_written
 from windowlib.contract.result_tables import RESULT_CHANGES
 from windowlib.definition.instants import iso_instant
 from windowlib.definition.plurals import counted
@@ -206,7 +205,7 @@ def _computed(attempt: Attempt, shared: SharedInputs | None) -> ComputedBatch:
     except Exception as error:
         if disk.refusal_of(error, run.ledger.root) is None:
             run.ledger.write(abandon_row(inputs.plan.batch_id, BY_ITSELF, str(error)), attempt.claim.epoch)
-        mine = taking.is_by_itself(inputs.plan) or (run.rerun and run.rerun.is_same_as(inputs.plan.rerun))
+        mine = removed_files.is_automatic(inputs.plan) or (run.rerun and run.rerun.is_same_as(inputs.plan.rerun))
         if isinstance(error, RerunRefused) and not mine:
             note = (
                 f"{run.definition.name}: batch {inputs.plan.batch_id}, a rerun that an earlier run left, is abandoned"
@@ -219,7 +218,7 @@ def _computed(attempt: Attempt, shared: SharedInputs | None) -> ComputedBatch:
 def _judged(attempt: Attempt, outcome: ComputedBatch) -> list[CheckResult]:
     """Outcome of every check."""
     definition, ledger, state = attempt.run.definition, attempt.run.ledger, attempt.due.state
-    rows = [definition.root / RESULT_CHANGES.name / file.path for file in made_by(outcome.changes)]
+    rows = [definition.root / RESULT_CHANGES.name / file.path for file in files_written(outcome.changes)]
     earlier = history(ledger.tables, state, attempt.due.plan.plan_time_ms)
     return check.check(Terms.of(definition), definition.root, dict(outcome.figures), earlier, rows)
 

@@ -201,7 +201,7 @@ class Sharing:
             return None
         if shared is not None and not_worth_sharing(shared):
             self.unprofitable.add(names)
-            width, slices, events = format_duration(shared.slicing.width_ms), shared.slice_rows, shared.seen.admitted
+            width, slices, events = format_duration(shared.slicing.width_ms), shared.slice_rows, shared.intake.admitted
             self.on_note(
                 f"{', '.join(names)} share slices of {width}, {slices:,} of {events:,} events: too many"
                 " for sharing to pay, so further batches run alone. Run definitions together whose sizes, slides,"

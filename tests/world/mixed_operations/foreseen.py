@@ -27,7 +27,7 @@ FORESEEN: dict[str, tuple[str, ...]] = {
     "plan": ("is not a readable Parquet file",),
     "rerun": (IN_PART, "what it would change is different now"),
     "late readmit": (IN_PART, "no such late event is without a window"),
-    "rollback": ("is the newest", "lies between"),
+    "rollback": ("is the newest", "cannot cross it"),
     "advance-watermark": ("it never falls", "is in the future"),
     "maintain": (),
     "forget": ("can still be undone", "neither the tables nor the source hold"),
