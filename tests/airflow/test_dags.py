@@ -585,7 +585,7 @@ def test_no_pipeline_is_chosen_in_the_form(pipelines: Path) -> None:
     assert params.get_param("pipeline").resolve("one") == "one"
 
 
-@pytest.mark.fault("a rerun meets a scheduled run", "the task is tried again")
+@pytest.mark.fault("a rerun meets a scheduled run", "Airflow tries the task again")
 def test_a_rerun_that_meets_another_run_is_tried_again(pipelines: Path) -> None:
     """A skipped task would look as if there had been nothing to do."""
     from airflow.sdk.exceptions import AirflowException, AirflowSkipException
@@ -669,7 +669,7 @@ def test_without_a_schedule_a_pipeline_runs_by_hand(pipelines: Path) -> None:
         ('[airflow]\nschedule = "61 * * * *"', 'broken.toml: airflow.schedule: given "61 * * * *"'),
     ],
 )
-@pytest.mark.fault("a definition is broken", "its own DAG fails and says why; the others run")
+@pytest.mark.fault("a definition is broken", "its own DAG fails with the reason; other DAGs run")
 def test_a_broken_definition_fails_alone_and_says_why(pipelines: Path, mistake: str, message: str) -> None:
     from airflow.sdk.exceptions import AirflowFailException
 
@@ -986,7 +986,7 @@ def test_a_signal_is_named(number: int, name: str) -> None:
     assert "memory" not in str(raised.value)
 
 
-@pytest.mark.fault("the command of a task is killed", "the task is tried again")
+@pytest.mark.fault("a signal kills the command of a task", "Airflow tries the task again")
 def test_a_command_killed_by_a_signal_is_tried_again(tmp_path: Path) -> None:
     from airflow.sdk import exceptions
 
@@ -1021,8 +1021,8 @@ def outcomes(*records: dict[str, Any]) -> str:
     )
 
 
-@pytest.mark.fault("Spark or the author's code prints JSON", "a line of the log, not an outcome")
-def test_outcomes_are_returned_and_what_is_printed_is_not(tmp_path: Path) -> None:
+@pytest.mark.fault("Spark or the author's code prints JSON", "it is a line of the log, not an outcome")
+def test_a_task_returns_outcomes_and_no_other_printed_json(tmp_path: Path) -> None:
     """A line of JSON, which Spark's log or an author's own code may print, is a line."""
     program = f"""print('{{"batch_id": 3}}')\n{outcomes({"batch_id": 1}, {"batch_id": 2})}print("[1]")"""
     records, lines, code = job(tmp_path, program).run_command()
@@ -1209,8 +1209,8 @@ def test_what_ran_together_is_reported_by_the_task_of_each(tmp_path: Path) -> No
         each["four"].execute(context)
 
 
-@pytest.mark.fault("the task of several pipelines breaks", "each runs alone")
-def test_when_the_common_run_breaks_each_runs_alone(tmp_path: Path) -> None:
+@pytest.mark.fault("the task of several pipelines breaks", "each pipeline runs alone")
+def test_pipelines_run_alone_after_the_shared_task_failed(tmp_path: Path) -> None:
     from airflow.sdk.exceptions import AirflowException
 
     with pytest.raises(AirflowException, match="killed by SIGKILL"):

@@ -142,8 +142,10 @@ def test_left_waiting(refused: Definition) -> None:
     assert [one[:2] for one in decisions(refused)] == [("abandon", 1)]
 
 
-@pytest.mark.fault("a batch is decided in the shell while Airflow asks", "the first decision counts; it says whose")
-def test_what_the_shell_has_decided_first_counts(refused: Definition, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.fault(
+    "a batch is decided in the shell while Airflow asks", "the first decision counts; the task names who made it"
+)
+def test_the_first_decision_counts(refused: Definition, capfd: pytest.CaptureFixture[str]) -> None:
     from airflow.sdk.exceptions import AirflowSkipException
 
     approve(refused, "bob", "first")
@@ -177,8 +179,8 @@ def asking(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(HITLOperator, "execute", ask)
 
 
-@pytest.mark.fault("a batch is decided in the shell, and no one answers in Airflow", "the task ends within minutes")
-def test_what_the_shell_has_decided_ends_the_question(refused: Definition, asking: None) -> None:
+@pytest.mark.fault("a batch is decided in the shell, and nobody answers in Airflow", "the task ends within minutes")
+def test_a_decision_in_the_shell_ends_the_question(refused: Definition, asking: None) -> None:
     """The task waited for an answer for ever, and no later run began."""
     from airflow.sdk.exceptions import AirflowSkipException
 
@@ -277,8 +279,8 @@ def test_a_question_leads_to_the_page(
     assert f"[The page of the pipeline]({under}/windowlib/clicks/)" in str(asked.value)
 
 
-@pytest.mark.fault("an answer comes when another batch waits", "that batch still waits")
-def test_an_answer_concerns_the_batch_that_was_asked_about(refused: Definition) -> None:
+@pytest.mark.fault("an answer arrives after another batch started to wait", "that batch still waits")
+def test_an_answer_applies_only_to_its_own_batch(refused: Definition) -> None:
     from airflow.sdk.exceptions import AirflowSkipException
 
     for choice in ("approve", "abandon"):
@@ -316,8 +318,10 @@ def test_a_cleared_task_says_who_has_decided(refused: Definition) -> None:
         task(refused).execute(later)
 
 
-@pytest.mark.fault("a refused batch waits when the next run begins", "plan says so and is green; decide asks")
-def test_a_later_run_says_that_the_batch_waits(refused: Definition, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.fault(
+    "a refused batch still waits when the next run begins", "`plan` reports it and succeeds; `decide` asks"
+)
+def test_a_later_run_reports_the_waiting_batch(refused: Definition, capfd: pytest.CaptureFixture[str]) -> None:
     """The real command; the run is not red for it, and neither does it look as if all were well."""
     from airflow.sdk.exceptions import DownstreamTasksSkipped
 

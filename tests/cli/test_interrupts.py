@@ -52,10 +52,8 @@ ROWS = 600_000
 
 @pytest.mark.slow
 @pytest.mark.embedded
-@pytest.mark.fault(
-    "Ctrl-C in a terminal whose run was started to ignore it, as by nohup", "the run goes on, and so does its engine"
-)
-def test_a_run_that_ignores_interruptions_goes_on(tmp_path: Path) -> None:
+@pytest.mark.fault("Ctrl-C reaches a run that ignores it, as under `nohup`", "the run and its engine continue")
+def test_a_run_that_ignores_interrupts_continues(tmp_path: Path) -> None:
     """Sail takes the signal for its own, and would end."""
     code = """
 import os, signal
@@ -74,10 +72,10 @@ print(spark.range(3).count(), spark.range(4).count())
 @pytest.mark.slow
 @pytest.mark.embedded
 @pytest.mark.fault(
-    "Ctrl-C while the engine is too busy to let go of the process",
-    "it ends within seconds, and says what it has left; the next run finishes the batch at once",
+    "Ctrl-C while the engine keeps the process busy",
+    "the run ends within seconds and names its unfinished batch; the next run finishes it at once",
 )
-def test_a_run_that_is_interrupted_while_an_engine_computes_ends(tmp_path: Path) -> None:
+def test_an_interrupted_run_ends_while_the_engine_computes(tmp_path: Path) -> None:
     (tmp_path / "incoming").mkdir()
     (tmp_path / "small.toml").write_text(f'engine = "sail"\n{SESSIONS}')
     rows = {"user": [f"u{n % 100_000}" for n in range(ROWS)], "ts": [START_MS + 7 * n for n in range(ROWS)]}

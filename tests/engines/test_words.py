@@ -35,8 +35,8 @@ def test_what_is_kept_comes_out_first_and_the_rest_as_it_is_said(monkeypatch: py
 
 
 @pytest.mark.parametrize("place", ["full", "closed"])
-@pytest.mark.fault("a JVM says something, and the error output is full, closed or not read", "the run goes on")
-def test_where_nothing_can_be_said_the_process_goes_on(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+@pytest.mark.fault("the JVM writes to an error output that is full, closed or not read", "the run continues")
+def test_a_full_or_closed_stderr_stops_no_run(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
     monkeypatch.setattr(words, "STDERR", os.open("/dev/full", os.O_WRONLY) if place == "full" else -1)
     made = ProcessStderr()
     os.write(made.given, b"kept")

@@ -156,9 +156,11 @@ def test_an_error_is_reported_until_another_comes_or_a_run_ends_well(clicks, ser
     assert server.said[2:] == [("failure", "over")]
 
 
-@pytest.mark.fault("a webhook does not answer, or with an error", "a note, kept, and sent again by the next run")
+@pytest.mark.fault(
+    "a webhook does not answer, or answers with an error", "a note is printed; the next run sends the notice again"
+)
 @pytest.mark.parametrize(("answer", "waits_s"), [(500, 0), (302, 0), (200, 5)])
-def test_what_cannot_be_delivered_is_kept_and_sent_again(clicks, server, answer, waits_s):
+def test_a_failed_delivery_is_kept_and_repeated(clicks, server, answer, waits_s):
     quick = clicks.model_copy(update={"notify": clicks.notify.model_copy(update={"timeout_ms": 300})})
     server.answer, server.waits_s = answer, waits_s
     began = time.monotonic()
@@ -207,8 +209,8 @@ def test_of_several_at_once_one_sends(clicks, server):
     assert not add(clicks.root, before, list(before.newest.values()))
 
 
-@pytest.mark.fault("a process dies while it sends a notice", "it is sent again: once, or at worst twice")
-def test_what_a_dead_process_was_sending_is_sent_again(clicks, server):
+@pytest.mark.fault("a process dies while it sends a notice", "the notice is sent again: once, at worst twice")
+def test_a_notice_of_a_dead_process_is_sent_again(clicks, server):
     refused(clicks)
     notes_of(clicks)
     before = reported(clicks.root)

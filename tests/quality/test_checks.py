@@ -195,7 +195,7 @@ def test_the_watermark_of_a_finished_source_is_allowed(clicks, tmp_path):
 
 
 @pytest.mark.fault("the watermark is lost", "a check fails")
-def test_a_watermark_that_is_lost_has_fallen(clicks):
+def test_a_lost_watermark_fails_a_check(clicks):
     figures = {**FIGURES, "watermark_out_ms": None}
     assert [judged(result) for result in failed(check(clicks, figures))] == [
         "watermark_fell_by_ms",
@@ -394,8 +394,8 @@ def test_a_suite_that_cannot_be_read_is_named(tmp_path, contents, problem):
         check(clicks, FIGURES)
 
 
-@pytest.mark.fault("a suite's file is missing", "an error that names it")
-def test_a_suite_file_must_be_there(tmp_path):
+@pytest.mark.fault("the file of a suite is missing", "the error names it")
+def test_a_missing_suite_file_is_named(tmp_path):
     with pytest.raises(InvalidSpec, match=r'checks\.results_suite: no such file, given "gone\.json"'):
         definition(tmp_path, checks='results_suite = "gone.json"')
 

@@ -65,8 +65,8 @@ def test_it_judges_as_this_process_does(tmp_path: Path) -> None:
         samples.check(definition(tmp_path), {**FIGURES, "rows_admitted": None})
 
 
-@pytest.mark.fault("the process that judges is killed", "the run judges itself")
-def test_where_it_has_ended_this_process_judges(tmp_path: Path) -> None:
+@pytest.mark.fault("the process that runs the checks is killed", "the run does its checks itself")
+def test_the_run_judges_itself_if_its_judge_has_ended(tmp_path: Path) -> None:
     judge.start_judge()
     own_judge().kill()
     with pytest.warns(UserWarning, match="the process that judges batches does not answer"):

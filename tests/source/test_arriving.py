@@ -96,10 +96,10 @@ def test_only_what_is_left_of_the_age_is_waited_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault(
-    "a file is still being written when a run looks (`min_file_age`)",
-    "it is left for the next run, which reads all of it",
+    "a file is still being written when a run lists it",
+    "`min_file_age` leaves it for the next run, which reads all of it",
 )
-def test_a_file_that_grows_meanwhile_is_not_taken(tmp_path: Path) -> None:
+def test_a_growing_file_is_left_for_the_next_run(tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, JSON.replace("[source.schema]", 'min_file_age = "1s"\n[source.schema]'))
     file, done = tmp_path / "incoming" / "1.json", threading.Event()
 
@@ -122,10 +122,12 @@ def test_a_file_that_grows_meanwhile_is_not_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault(
-    "a file is still being written by a host whose clock is seconds ahead",
-    "it is read once it has kept its size and time for `min_file_age` by the reader's own clock",
+    "a host whose clock is seconds ahead still writes a file",
+    "it is read once it is unchanged for `min_file_age` by the reader's own clock",
 )
-def test_a_file_that_grows_under_a_clock_ahead_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_growing_under_a_clock_ahead_is_left_for_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     definition = clicks(tmp_path, 0, JSON.replace("[source.schema]", 'min_file_age = "300ms"\n[source.schema]'))
     file, ahead = tmp_path / "incoming" / "1.json", time.time() + 5
     file.write_text(LINE)
@@ -289,10 +291,10 @@ def broken(folder: Path) -> tuple[Definition, Path]:
 
 
 @pytest.mark.fault(
-    "a file of the source cannot be read",
-    "the run names it and the command that sets it aside; runs go on without it, and read it once it is taken back",
+    "a source file is unreadable",
+    "the run names it and the command that sets it aside; runs continue without it until it is taken back",
 )
-def test_runs_go_on_without_a_file_that_is_set_aside(tmp_path: Path) -> None:
+def test_runs_continue_without_a_file_that_is_set_aside(tmp_path: Path) -> None:
     definition, path = broken(tmp_path)
     with pytest.raises(SourceError, match=r"windowlib set-aside .*clicks\.toml 2\.parquet --reason"):
         plan(definition, clock)
@@ -305,7 +307,7 @@ def test_runs_go_on_without_a_file_that_is_set_aside(tmp_path: Path) -> None:
     assert [row["back"] for row in read_table(definition, "set_aside").to_pylist()] == [False]
 
 
-@pytest.mark.fault("a file that cannot be read is a link", "it is set aside by its own name, wherever it leads")
+@pytest.mark.fault("an unreadable file is a link", "it is set aside under its own name")
 @pytest.mark.parametrize("leads", ["out of the folder", "to the next file"])
 def test_a_link_is_set_aside_by_its_own_name(tmp_path: Path, leads: str) -> None:
     definition, link = broken(tmp_path)

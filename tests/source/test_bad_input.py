@@ -83,8 +83,8 @@ GOOD = {
 # -- what a plan refuses, without Spark -----------------------------------------------------------------------------
 
 
-@pytest.mark.fault("the source folder is not there", "an error that names it; nothing is planned")
-def test_a_missing_folder(tmp_path: Path) -> None:
+@pytest.mark.fault("the source folder is missing", "the error names it; nothing is planned")
+def test_a_missing_source_folder_is_named(tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0)
     (tmp_path / "incoming").rmdir()
     with refused(SourceError, f"the source folder {tmp_path / 'incoming'} does not exist", "clicks.toml"):
@@ -137,7 +137,7 @@ def test_a_key_of_parts_where_the_operator_is_needed(tmp_path: Path) -> None:
         ),
     ],
 )
-@pytest.mark.fault("the time column has another type", "an error that names file, column and type")
+@pytest.mark.fault("the time column has another type", "the error names file, column and type")
 def test_a_timestamp_of_the_wrong_type(tmp_path: Path, given: pa.Array, unit: str | None, says: str) -> None:
     text = PLAIN.replace('timestamp_unit = "ms"\n', f'timestamp_unit = "{unit}"\n' if unit else "")
     definition, _ = with_file(tmp_path, {**GOOD, "at_ms": given}, text)
@@ -229,8 +229,8 @@ def test_nanoseconds_of_a_key(tmp_path: Path) -> None:
         plan(definition, clock)
 
 
-@pytest.mark.fault("a column is missing", "an error that names it and what there is")
-def test_a_column_that_is_not_there(tmp_path: Path) -> None:
+@pytest.mark.fault("a column is missing", "the error names it and the existing ones")
+def test_a_missing_column_is_named(tmp_path: Path) -> None:
     definition, path = with_file(tmp_path, GOOD, PLAIN.replace("sum(value)", "sum(valeu)"))
     said = f"aggregates.total in {definition.file} names the column 'valeu', which {path} does not have"
     with refused(StateMismatch, f"{said}; did you mean value? It has at_ms, user, value. Correct the definition"):
@@ -285,8 +285,10 @@ def test_two_files_that_disagree(tmp_path: Path) -> None:
         plan(definition, clock)
 
 
-@pytest.mark.fault("a file changes after it was planned", "it is not read as if it had not")
-def test_a_planned_file_that_changes(tmp_path: Path) -> None:
+@pytest.mark.fault(
+    "a file changes or disappears after it was planned", "the batch is planned again, or abandoned if no file is left"
+)
+def test_a_file_that_changes_after_its_plan_is_planned_again(tmp_path: Path) -> None:
     """It is planned again by itself, under the same batch id; a batch of which nothing is left is abandoned."""
     definition, notes = clicks(tmp_path, 1), list[str]()
     stale = plan(definition, clock)
@@ -396,11 +398,11 @@ def test_a_batch_that_cannot_be_computed_is_dropped_and_planned_again(spark: Spa
 @pytest.mark.spark
 @pytest.mark.both
 @pytest.mark.fault(
-    "a Parquet file of the source is damaged: its footer is whole, its rows are not",
-    "the run names it and how to continue without it; nothing of the batch is committed; repaired, it is read",
+    "a Parquet file is damaged behind an intact footer",
+    "the run names it and how to continue without it; nothing is committed",
 )
 @pytest.mark.parametrize("text", [CLICKS, PLAIN], ids=["with ids", "by footers"])
-def test_rows_that_cannot_be_read(spark: SparkSession, tmp_path: Path, text: str) -> None:
+def test_a_file_with_unreadable_rows_is_named(spark: SparkSession, tmp_path: Path, text: str) -> None:
     """By the engine, or by the look for the newest event where footers have all the others."""
     definition = clicks(tmp_path, 1, text)
     run(definition, spark)
@@ -445,7 +447,7 @@ def test_rows_of_another_type_that_cannot_be_read(spark: SparkSession, tmp_path:
 @pytest.mark.slow
 @pytest.mark.embedded
 @pytest.mark.fault("a file changes while Spark reads it", "the batch is not published")
-def test_what_changes_after_it_was_read(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_file_that_changes_while_it_is_read_stops_the_batch(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 1)
     run(definition, spark)
     before = tables(definition)
@@ -504,8 +506,8 @@ LINES = {
 @pytest.mark.parametrize(
     "kind", ["json", pytest.param("csv", marks=pytest.mark.long("test_text refuses such lines of CSV, in make test"))]
 )
-@pytest.mark.fault("lines of JSON or CSV cannot be parsed", "they are in `quarantine`, as they are")
-def test_lines_that_cannot_be_parsed_are_kept_as_they_are(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+@pytest.mark.fault("lines of JSON or CSV are malformed", "they are in `quarantine`, unchanged")
+def test_malformed_lines_are_quarantined_unchanged(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     definition = clicks(tmp_path, 0, TEXT.replace("{kind}", kind))
     (tmp_path / "incoming" / f"1.{kind}").write_text("\n".join(LINES[kind]) + "\n")
     [report] = run(definition, spark)
@@ -647,11 +649,11 @@ def test_a_refused_batch_waits_until_it_is_approved_or_abandoned(spark: SparkSes
 @pytest.mark.spark
 @pytest.mark.both
 @pytest.mark.fault(
-    "a text of a Parquet file is not UTF-8",
-    "the file is named before anything of it is in a table; repaired, it is read",
+    "a text in a Parquet file is not UTF-8",
+    "the run names the file before any table has rows of it; once repaired, it is read",
 )
 @pytest.mark.parametrize("column", ["user", "id"])
-def test_texts_that_are_not_utf8(spark: SparkSession, tmp_path: Path, column: str) -> None:
+def test_a_file_with_text_that_is_not_utf8_is_named(spark: SparkSession, tmp_path: Path, column: str) -> None:
     """In a table they would stop every later run, and who reads it."""
     definition = clicks(tmp_path, 1)
     run(definition, spark)

@@ -61,8 +61,8 @@ def read(definition: Definition) -> set[str]:
 
 
 @pytest.mark.fault(
-    "OPTIMIZE and VACUUM delete files of a Delta source before they were read, and none that was",
-    "a run reads the files in their place, whatever `source.removals` says",
+    "OPTIMIZE and VACUUM delete unread files of a Delta source",
+    "a run reads the files that replaced them, for any `source.removals`",
 )
 @pytest.mark.parametrize(
     "text",
@@ -71,9 +71,7 @@ def read(definition: Definition) -> set[str]:
         *(pytest.param(t, marks=pytest.mark.long("which names are read is alike")) for t in (SKIPPING, BY_ITSELF)),
     ],
 )
-def test_files_that_were_compacted_and_deleted_before_they_were_read(
-    spark: SparkSession, tmp_path: Path, text: str
-) -> None:
+def test_files_compacted_before_they_were_read(spark: SparkSession, tmp_path: Path, text: str) -> None:
     """First by a new pipeline; then in a partition of which it has read nothing."""
     definition = clicks(tmp_path, 0, text)
     for part, numbers in enumerate(((1, 2), (3, 4))):
@@ -139,14 +137,14 @@ def mixed(folder: Path, text: str, spark: SparkSession) -> Definition:
 
 
 @pytest.mark.fault(
-    "OPTIMIZE puts rows that were read and rows that were not into one file, and VACUUM deletes the latter's own",
-    'the run stops and gives the rerun that reads them, which is one batch; with `removals = "rerun"` the run does it',
+    "OPTIMIZE joins read and unread rows in one file, and VACUUM deletes the unread file",
+    'the run stops and gives the rerun that reads them; with `removals = "rerun"` the run does it',
 )
 @pytest.mark.parametrize(
     "text",
     [IN_TIME, pytest.param(SKIPPING, marks=pytest.mark.long("it stops as one that does not skip, in make test"))],
 )
-def test_an_operator_has_rows_read_that_no_file_holds_alone(spark: SparkSession, tmp_path: Path, text: str) -> None:
+def test_a_rerun_reads_rows_compacted_with_read_ones(spark: SparkSession, tmp_path: Path, text: str) -> None:
     definition = mixed(tmp_path, text, spark)
     append(tmp_path, 3)
     run(definition, spark, max_batches=1)  # what came after is read, since nothing was removed
@@ -213,10 +211,10 @@ def test_a_rerun_needs_files_that_were_compacted_with_others_that_are_to_be_read
 
 
 @pytest.mark.fault(
-    "rows of a Delta source are deleted, and what is in their place is compacted and deleted before it was read",
-    "the rerun that is asked for takes up all of it",
+    "rows of a Delta source are deleted, and their new files compacted and deleted before a run read them",
+    "the requested rerun covers all of it",
 )
-def test_a_removal_whose_files_were_compacted_and_deleted(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_removal_followed_by_a_compaction(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, BY_ITSELF)
     append(tmp_path, 1)
     run(definition, spark)
@@ -230,10 +228,10 @@ def test_a_removal_whose_files_were_compacted_and_deleted(spark: SparkSession, t
 
 
 @pytest.mark.fault(
-    'rows of a Delta source are updated, and their files deleted, before they were read, with `removals = "skip"`',
-    "nothing is passed over: what the table holds in their place is read",
+    'unread rows of a Delta source are updated and their files deleted, with `removals = "skip"`',
+    "nothing is skipped: the run reads the updated rows",
 )
-def test_files_that_were_updated_before_they_were_read_are_not_skipped(spark: SparkSession, tmp_path: Path) -> None:
+def test_files_updated_before_they_were_read_are_not_skipped(spark: SparkSession, tmp_path: Path) -> None:
     definition, changes = clicks(tmp_path, 0, SKIPPING), Changes(tmp_path, 1)
     append(tmp_path, 1)
     table_of(tmp_path).update(updates={"value": "value + 1"}, predicate="user = 'u1'")

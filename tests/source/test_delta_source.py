@@ -62,7 +62,7 @@ def rows(*numbers: int) -> int:
     return sum(len(events(number)) for number in numbers)
 
 
-@pytest.mark.fault("the log of a Delta source is cleaned up", "runs and reruns go on from what was read")
+@pytest.mark.fault("the log of a Delta source is cleaned up", "runs and reruns continue after the last version read")
 def test_the_log_before_the_cursor_may_be_cleaned_up(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, ALL_AT_ONCE)
     append(tmp_path, 1)
@@ -99,8 +99,8 @@ def test_a_pipeline_begins_with_what_a_table_holds_whose_log_was_cleaned_up(
     assert len(read) == 4
 
 
-@pytest.mark.fault("the log of a Delta source is cleaned up before it was read", "the run names the gap")
-def test_a_gap_is_named(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.fault("the log of a Delta source is cleaned up before a run read it", "the run names the gap")
+def test_a_gap_in_the_log_is_named(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, ALL_AT_ONCE)
     append(tmp_path, 1)
     assert run(definition, spark) == rows(1)
@@ -114,7 +114,7 @@ def test_a_gap_is_named(spark: SparkSession, tmp_path: Path) -> None:
 
 
 @pytest.mark.fault("a Delta source is deleted and created again", "the run says so; nothing is read")
-def test_a_table_that_was_created_again_is_another(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_recreated_table_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     """With fewer versions than were read, and with more."""
     definition = clicks(tmp_path, 0, ALL_AT_ONCE)
     for number in (1, 2, 3):
@@ -189,7 +189,7 @@ def test_a_column_that_has_another_name_in_the_files_is_refused(spark: SparkSess
 
 
 @pytest.mark.fault(
-    "the checkpoints of a Delta source are V2, with sidecars, and its log is cleaned up", "each file is read once"
+    "a Delta source has V2 checkpoints with sidecars, and its log is cleaned up", "each file is read once"
 )
 @pytest.mark.parametrize(
     "read_before",
@@ -223,10 +223,9 @@ def test_files_of_the_log_that_are_not_entries_are_left_to_the_library(spark: Sp
 
 @pytest.mark.parametrize("kind", ["DELETE", *(pytest.param(kind, marks=AS_DELETED) for kind in ("UPDATE", "WRITE"))])
 @pytest.mark.fault(
-    "rows of a Delta source are removed which should stay in windows",
-    'with `removals = "skip"` that version is passed over',
+    "rows of a Delta source are removed that should stay in windows", 'with `removals = "skip"` this version is skipped'
 )
-def test_a_version_that_removes_rows(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+def test_a_version_that_removes_rows_is_skipped_if_asked(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     definition = clicks(tmp_path, 0, ALL_AT_ONCE)
     append(tmp_path, 1)
     assert run(definition, spark) == rows(1)
@@ -248,7 +247,7 @@ def test_a_version_that_removes_rows(spark: SparkSession, tmp_path: Path, kind: 
     assert run(definition, spark) == rows(3)  # what was passed over is behind the cursor
 
 
-@pytest.mark.fault("a version of a Delta source that was deleted is restored", "each of its files is read once")
+@pytest.mark.fault("a deleted version of a Delta source is restored", "each of its files is read once")
 def test_a_file_that_is_added_again_is_read_once(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, ALL_AT_ONCE)
     append(tmp_path, 1)
@@ -271,7 +270,7 @@ def append_files(folder: Path, *numbers: int) -> None:
     table.create_write_transaction(adds, mode="append", schema=table.schema())
 
 
-@pytest.mark.fault("a version of a Delta source adds more files than a batch may read", "each is read, once")
+@pytest.mark.fault("a version of a Delta source adds more files than a batch may read", "each file is read once")
 def test_a_version_of_several_files_is_read_file_by_file(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, DELTA)
     append(tmp_path, 1)

@@ -149,15 +149,14 @@ def test_a_schema_that_is_widened_later_widens_what_was_recorded(spark: SparkSes
 @pytest.mark.spark
 @pytest.mark.embedded
 @pytest.mark.fault(
-    "a Delta table's column is widened, and a result has the type that it had", "values that fit are read, others stop"
+    "a column of a Delta source is widened after its type is in results",
+    "values that fit are read; others stop the run",
 )
 @pytest.mark.parametrize(
     ("sql", "beyond"),
     [("max(whole)", "5000000000"), ("sum(real)", "0.5"), ("sum(price)", "1.3333"), ("min(day)", "another meaning")],
 )
-def test_a_type_that_results_have_stays_and_what_it_does_not_hold_stops(
-    spark: SparkSession, tmp_path: Path, sql: str, beyond: str
-) -> None:
+def test_a_widened_column_keeps_the_type_of_results(spark: SparkSession, tmp_path: Path, sql: str, beyond: str) -> None:
     """The message says what to do, and that is what helps."""
     table = Table(tmp_path / "incoming")
     table.add(NARROW, FIRST)

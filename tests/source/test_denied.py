@@ -71,10 +71,10 @@ def said(files: list[Path], denied: list[tuple[Path, int]], less: list[str]) -> 
 
 
 @pytest.mark.fault(
-    "the user who runs a pipeline may not read its source: the folder, one below it, a file, a Delta log",
-    "the run names what may not be read and says to give the right; no file is called damaged",
+    "the user may not read the source: a folder, a file or a Delta log",
+    "the run names it and the missing permission; no file counts as damaged",
 )
-def test_a_source_of_another_user(less: list[str], tmp_path: Path) -> None:
+def test_a_source_without_read_permission_is_named(less: list[str], tmp_path: Path) -> None:
     places = [
         ("parquet", ".", 0o000),
         ("parquet", ".", 0o444),  # listed, and no file in it may be looked at
@@ -119,10 +119,10 @@ def test_a_folder_above_the_source_of_another_user(less: list[str], tmp_path: Pa
 
 
 @pytest.mark.fault(
-    "the user who runs a pipeline may not read the log of one of its tables",
-    "the run names it and says to give the right; no table is called lost",
+    "the user may not read the log of one of the pipeline's tables",
+    "the run names it and the missing permission; no table counts as lost",
 )
-def test_a_log_of_another_user(less: list[str], tmp_path: Path) -> None:
+def test_a_log_without_read_permission_is_named(less: list[str], tmp_path: Path) -> None:
     """Its folder lets this user list it, or only open a file whose name is known, or neither."""
     modes = (0o444, 0o111, 0o000)
     definitions = [pipeline(tmp_path / str(number)) for number, _ in enumerate(modes)]

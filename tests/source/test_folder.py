@@ -66,8 +66,8 @@ def test_patterns(include: tuple[str, ...], exclude: tuple[str, ...], name: str,
     assert is_chosen(source, name) == chosen
 
 
-@pytest.mark.fault("a file that holds no events lies in the source", "left out by a pattern, and named")
-def test_what_is_left_out_is_said(tmp_path: Path) -> None:
+@pytest.mark.fault("a file without events is in the source", "a pattern leaves it out, and the run names it")
+def test_files_left_out_are_reported(tmp_path: Path) -> None:
     definition = clicks(tmp_path, 1, with_lines(PATTERNS))
     touched(tmp_path, "README.txt", "old/1.parquet", "sub/2-test.parquet", "_tmp/x", ".hidden", "sub/_x.parquet")
     assert names(definition) == {"1.parquet"}
@@ -117,8 +117,8 @@ def test_a_file_in_the_place_of_the_source_folder(tmp_path: Path) -> None:
 # -- links ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.fault("a link to a folder lies in the source", "refused by name; never skipped, never read twice")
-def test_links(tmp_path: Path) -> None:
+@pytest.mark.fault("a link to a folder is in the source", "refused by name; never skipped, never read twice")
+def test_a_link_to_a_folder_is_refused(tmp_path: Path) -> None:
     definition = clicks(tmp_path, 1)
     incoming, elsewhere = tmp_path / "incoming", tmp_path / "elsewhere"
     shutil.copytree(incoming, elsewhere)
@@ -194,8 +194,8 @@ def test_a_table_is_not_a_folder_of_the_files_that_a_pattern_chooses(tmp_path: P
 
 
 @pytest.mark.fault(
-    "the warehouse lies in the folder of the source",
-    "refused before the first batch; or left out of the source where `source.exclude` names it",
+    "the warehouse is inside the source folder",
+    "refused before the first batch, or left out if `source.exclude` names it",
 )
 def test_a_source_does_not_read_the_tables_of_its_own_pipeline(tmp_path: Path) -> None:
     file = clicks(tmp_path, 1, with_lines("").replace('path = "incoming"', 'path = "."\ninclude = ["*.parquet"]')).file
@@ -209,8 +209,8 @@ def test_a_source_does_not_read_the_tables_of_its_own_pipeline(tmp_path: Path) -
 @pytest.mark.parametrize("log", ["_delta_log", ".hoodie", "_spark_metadata", "metadata/v1.metadata.json"])
 @pytest.mark.parametrize("above", ["", "warehouse/clicks/results/"])
 @pytest.mark.fault(
-    "the source folder, or a folder in it, is a table of which only a log says which files count",
-    "refused, since rows that were deleted from it would be read; or left out where `source.exclude` names it",
+    "the source, or a folder in it, is a table whose log decides which files count",
+    "refused, because deleted rows would be read; or left out if `source.exclude` names it",
 )
 def test_a_table_is_not_a_folder_of_files(tmp_path: Path, log: str, above: str) -> None:
     definition = clicks(tmp_path, 1)
@@ -257,7 +257,7 @@ def test_the_tables_of_another_pipeline_are_left_out_together(tmp_path: Path) ->
     assert [file.path for file in folder_files(without)] == ["1.parquet"]
 
 
-@pytest.mark.fault("the definition names another source folder", "refused, unless it says that the files were moved")
+@pytest.mark.fault("the definition names another source folder", "refused, unless it states that the files were moved")
 def test_another_folder_is_refused_unless_the_files_were_moved(tmp_path: Path) -> None:
     definition = clicks(tmp_path, 1)
     commit = commit_of(definition)

@@ -188,7 +188,7 @@ def test_a_file_that_changed_where_a_run_looks_stops_it_at_once(source: Source) 
         source.run()
 
 
-@pytest.mark.fault("a file that was read is renamed", "it is not read again; a copy of it next to it is new")
+@pytest.mark.fault("a file is renamed after it was read", "it is not read again; a copy of it is new")
 def test_a_renamed_file_is_not_new_and_a_copy_is(source: Source) -> None:
     source.put("1/a", "1/b", "2/a")
     source.run()

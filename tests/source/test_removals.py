@@ -66,10 +66,10 @@ OVERWRITTEN, EMPTIED = (pytest.param(kind, marks=AS_DELETED) for kind in ("WRITE
 
 @pytest.mark.fault(
     "rows of a Delta source are deleted, updated or overwritten",
-    "the run stops and gives the rerun that recomputes their windows, at once and once; runs then go on",
+    "the run stops and gives the rerun that recomputes their windows; then runs continue",
 )
 @pytest.mark.parametrize("kind", ["DELETE", OVERWRITTEN, EMPTIED])
-def test_an_operator_takes_a_removal(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+def test_a_rerun_recomputes_removed_rows(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     definition = clicks(tmp_path, 0, IN_TIME)
     for number in (1, 2):
         append(tmp_path, number)
@@ -108,10 +108,10 @@ def test_an_operator_takes_a_removal(spark: SparkSession, tmp_path: Path, kind: 
 
 
 @pytest.mark.fault(
-    "rows of a Delta source are deleted whose times are more than the 400 days of one rerun apart",
-    'the error names the alternative, `source.removals = "rerun"`, by which a run recomputes all of it',
+    "rows of a Delta source are deleted over a range longer than the 400 days of a rerun",
+    'the error names the alternative, `source.removals = "rerun"`',
 )
-def test_a_removal_that_is_longer_than_a_rerun_can_be(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_removal_longer_than_a_rerun_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, IN_TIME)
     before = [{**row, "id": f"then {row['id']}", "at_ms": row["at_ms"] - 500 * DAY_MS} for row in events(1)]
     write_deltalake(tmp_path / "incoming", pa.Table.from_pylist([*before, *events(1)], schema=SCHEMA))
@@ -191,9 +191,9 @@ def test_deletion_vectors_are_refused(spark: SparkSession, tmp_path: Path) -> No
 
 @pytest.mark.fault(
     "OPTIMIZE and VACUUM delete files of a Delta source that were read",
-    "a rerun that covers their events reads the files in their place; a smaller one is refused with that range",
+    "a rerun of all their events reads the new files; a smaller range is refused",
 )
-def test_files_that_were_compacted_and_deleted(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_rerun_reads_compacted_files(spark: SparkSession, tmp_path: Path) -> None:
     definition, changes = clicks(tmp_path, 0, BY_ITSELF), Changes(tmp_path, 1)
     append(tmp_path, 1)
     append(tmp_path, 2)

@@ -300,7 +300,7 @@ OPEN_QUOTES = {
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.classic
-@pytest.mark.fault("a quote of a CSV file is never closed", "the run names file and line; nothing is committed")
+@pytest.mark.fault("a quote in a CSV file is never closed", "the run names file and line; nothing is committed")
 def test_an_open_quote_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     dialect, content, says = OPEN_QUOTES["two"]
     definition = pipeline(tmp_path, {"1.csv": content.encode(), "2.csv": f'{HEADER}u,{AT},5",1\n'.encode()}, dialect)

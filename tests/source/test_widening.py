@@ -202,8 +202,8 @@ def test_files_of_every_type_that_widens(spark: SparkSession, tmp_path: Path, fi
         ),
     ],
 )
-@pytest.mark.fault("a column's type is another one in a later file", "an error that names both types, unless all fits")
-def test_what_does_not_fit_is_refused_before_anything_is_read(
+@pytest.mark.fault("a column has another type in a later file", "the error names both types, unless all values fit")
+def test_a_type_that_does_not_fit_is_refused(
     tmp_path: Path, first: tuple[pa.DataType, Any], then: tuple[pa.DataType, Any], says: str
 ) -> None:
     definition = pipeline(tmp_path, {"most": "max(whole)"})
