@@ -9,25 +9,27 @@ from windowlib.cli.exits import ENDS
 
 HEAD = """# Exit codes
 
-Every command ends with one sentence on stderr, if anything is wrong, and one of these codes. Of several pipelines in
-one command, the code is the one that needs attention first: 1, then 2, 3, 5, 4, 0.
+Every command ends with one of these codes, and with one sentence on stderr if something is wrong. A command for several
+pipelines returns the code that needs attention first: 1, then 2, 3, 5, 4, 0.
 """
 TAIL = """
-A command that a signal ended (130 by Ctrl-C, 137 and the like) is treated as 1. So is one whose output goes to a full
-disk, which says so, or to a pipe that nothing reads any more, which says nothing: what it had done before stays done.
-An error output that is full or not read changes nothing: what it would have said is lost, and the code is the same.
+* In cron, act on all codes but 0 and 4.
+* Treat the end by a signal (130 for Ctrl-C, 137 and others) like 1.
+* Treat output to a full disk or a closed pipe like 1, too. Work done before stays done.
+* A full or closed error output loses messages but does not change the code.
 
-A task of Airflow is *skipped* in three cases only: another run of its pipeline is in progress; there is nothing to do
-(nothing was planned, nothing can be reported or verified); or a batch waits for a decision about which a user has been
-asked in Required Actions, in this run or in another that is still open. The task says which, or `plan` does. A run
-that cannot be seen, on another machine or in another container, counts as in progress once a heartbeat of it has come
-in; the task waits for one, at most `lease_timeout`.
+Airflow skips a task in three cases only:
 
-In cron, act on all but 0 and 4. With `--json` a run of several pipelines prints one line for each of them that has
-`exit_code`, with `pipeline` and `batches`; of a definition that cannot be used `pipeline` is null, and `file` and
-`error` say which and why.
-"""
-COLUMNS = ("exit code", "situation", "state of Airflow's task", "who learns what")
+* Another run of its pipeline is in progress.
+* Nothing is to do: nothing was planned, or nothing can be reported or verified.
+* A batch waits for a decision, and a question about it is open in Required Actions, in this run or in another.
+
+The task or `plan` names the case. A run on another machine or in another container counts as in progress once its
+heartbeat arrives. The task waits at most `lease_timeout` for it.
+
+With `--json`, a run of several pipelines prints one line for each of them, with `pipeline`, `batches` and `exit_code`.
+For an unusable definition `pipeline` is null; `file` and `error` name the file and the reason."""
+COLUMNS = ("exit code", "situation", "state of Airflow's task", "informed")
 
 
 def rows() -> Iterator[tuple[str, ...]]:

@@ -13,15 +13,15 @@ HEAD = """# Tables
 All tables of a pipeline lie in `<warehouse>/<name>/<table>/`. They are ordinary Delta tables: read them with Spark,
 DuckDB, Polars or anything else that reads Delta. Let only windowlib write to them.
 
-Tables belong together at the versions that the newest commit row of `ledger` names. `windowlib read` and
-`windowlib.read_table` read them so; [How a reader finds them](../how-it-works/protocol.md#reading).
+The newest commit row of `ledger` names the versions of the tables that belong together. `windowlib read` and
+`windowlib.read_table` read these versions: [How a reader finds them](../how-it-works/protocol.md#reading).
 
-Give no `filters=` to deltalake's `to_pyarrow_table` and `to_pandas`, and do not filter its `to_pyarrow_dataset`: they
-leave out files that hold such rows where the log has no bounds of a column, as of doubles, booleans, decimals, bytes.
-Filter the rows that were read, or use `windowlib.duckdb_views`.
+Do not pass `filters=` to deltalake's `to_pyarrow_table` or `to_pandas`, and do not filter its `to_pyarrow_dataset`.
+They skip files with matching rows if the log has no bounds of the column, as for doubles, booleans, decimals and
+bytes. Filter the rows after reading, or use `windowlib.duckdb_views`.
 
-Columns named `*_ms` are whole milliseconds since 1970-01-01 UTC. Timestamps are in UTC, to the microsecond. What is in
-columns of JSON, and in the files next to the tables: [JSON on disk](json.md).
+Columns named `*_ms` are whole milliseconds since 1970-01-01 UTC. Timestamps are in UTC, to the microsecond.
+[JSON on disk](json.md) describes columns with JSON, and the files next to the tables.
 """
 
 

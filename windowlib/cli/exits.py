@@ -67,47 +67,47 @@ ENDS = (
         DONE,
         "done, or nothing is new",
         TaskState.SUCCESS,
-        "those who follow the asset of the results, by its event; the operator, by the report",
+        "consumers of the results' asset, by its event; the operator, by the report",
     ),
     End(
         UNEXPECTED,
-        "anything else, and trying again may help: storage or the engine failed, a batch took longer than"
-        " `batch_timeout`, files kept changing, another program kept changing a table, an unforeseen error",
+        "another error, and a retry may help: failed storage or engine, `batch_timeout` exceeded, files or tables"
+        " that kept changing, an unforeseen error",
         TaskState.RETRY,
-        "the next try, which finishes the batch; after the last one the operator, by the sentence, which names the file"
-        " with the full traceback if there is one",
+        "the next try, which finishes the batch. After the last try the operator, by the sentence, which names"
+        " the file with the traceback",
     ),
     End(
         USER,
-        "the user's mistake: the definition, the source, an argument",
+        "a mistake of the user in the definition, the source or an argument",
         TaskState.FAILED,
-        "the operator, by the sentence: it names the file and the key, what was expected, what to do",
+        "the operator, by the sentence: it names the file and the key, what was expected, and what to do",
     ),
     End(
         REJECTED,
-        "refused by its checks: waits for `windowlib approve` or `windowlib abandon`",
+        "refused by the checks of the batch, which waits for `windowlib approve` or `windowlib abandon`",
         TaskState.FAILED,
-        "the operator, by the sentence, the report and in Airflow the task `decide`, which asks in Required Actions",
+        "the operator, by the sentence and the report; in Airflow the task `decide` asks in Required Actions",
     ),
     End(
         REJECTED,
-        "a batch that an earlier run refused still waits: nothing was done",
+        "nothing done: a batch refused in an earlier run still waits",
         TaskState.WAITS,
-        "the operator, by the sentence: which batch, who may decide, and where. `decide` asks again where no question"
-        " about the batch is open; else it is skipped, and names the run that asks",
+        "the operator, by the sentence: it names the batch, and who may decide where. `decide` asks unless a"
+        " question is open; then it is skipped and names the run that asks",
     ),
     End(
         SUPERSEDED,
         "superseded: another run of this pipeline is in progress",
         TaskState.SKIPPED,
-        "no one yet: that run reports what it does. On a retry that run may be what an earlier try has left behind: the"
-        " task waits for it, then finishes and reports its batches itself",
+        "nobody yet: the other run reports its work. A retry may meet the command of an earlier try. It waits for"
+        " this command, then finishes and reports its batches",
         on_retry=TaskState.RETRY,
     ),
     End(
         DIFFERS,
-        "differs: `windowlib verify` found windows that are not what the source says, or `windowlib test` a scenario"
-        " that gave something else",
+        "differs: `windowlib verify` found windows that differ from the source, or `windowlib test` a scenario"
+        " with another outcome",
         TaskState.FAILED,
         "the operator, by the sentence and the table of differences",
     ),

@@ -32,7 +32,7 @@ SETTINGS: Mapping[str, Any] = {
 }
 """Of every `typer.Typer` of ours."""
 
-WHY = f"Why; recorded in the ledger: a line of at most {reasons.LONGEST:,} characters."
+WHY = f"Reason, recorded in the ledger: a line of at most {reasons.LONGEST:,} characters."
 
 
 def _this_user() -> str:
@@ -68,11 +68,9 @@ Pipeline = Annotated[
 ]
 Pipelines = Annotated[
     list[Path],
-    typer.Argument(
-        metavar="PIPELINE.toml...", help="The pipeline's definition; of several, each one.", show_default=False
-    ),
+    typer.Argument(metavar="PIPELINE.toml...", help="The definition of each pipeline.", show_default=False),
 ]
-Json = Annotated[bool, typer.Option("--json", help="For programs: print one JSON object per line, and nothing else.")]
+Json = Annotated[bool, typer.Option("--json", help="For programs: print one JSON object per line and nothing else.")]
 From = Annotated[
     str | None,
     typer.Option(
@@ -89,36 +87,37 @@ OnEngine = Annotated[
     EngineChoice | None,
     typer.Option(
         "--engine",
-        help="Compute this with [b]spark[/b], or in this process without Java with [b]sail[/b];"
-        " otherwise as the definition says.",
+        help="Use [b]spark[/b], or [b]sail[/b] in this process without Java. Default: the engine of the definition.",
         show_default=False,
     ),
 ]
-Keys = Annotated[list[str] | None, key_option("Only this key (for several key columns: once for each, in order).")]
+Keys = Annotated[list[str] | None, key_option("Only this key. Repeat for several key columns, in order.")]
 KeyOfAWindow = Annotated[
     list[str] | None,
-    key_option("The key of the windows, needed where there are key columns: once for each key column, in order."),
+    key_option("The key of the windows, required with key columns. Repeat for several key columns, in order."),
 ]
 Reason = Annotated[str, typer.Option("--reason", help=WHY, show_default=False, callback=_reason)]
 OptionalReason = Annotated[str, typer.Option("--reason", help=WHY, callback=_reason)]
-Who = Annotated[str, typer.Option("--who", help="Who decides; recorded in the ledger.", default_factory=_this_user)]
-Batch = Annotated[
-    int | None, typer.Option("--batch", metavar="N", help="Only if it is this batch that waits.", show_default=False)
+Who = Annotated[
+    str, typer.Option("--who", help="Name of the operator, recorded in the ledger.", default_factory=_this_user)
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change, and keep it under an id.")]
+Batch = Annotated[
+    int | None, typer.Option("--batch", metavar="N", help="Only if this batch waits.", show_default=False)
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change, and store it under an id.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Apply it without asking.")]
 Since = Annotated[
     str | None,
     typer.Option(
         "--since",
         metavar="TIME",
-        help="Also report the batches that other runs have committed since then.",
+        help="Also report batches that other runs have committed since this time.",
         show_default=False,
     ),
 ]
 ShowOnly = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
 Decide = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
-Wait = Annotated[str, typer.Option("--wait", help="How long to wait for a run that is in progress.")]
+Wait = Annotated[str, typer.Option("--wait", help="Time to wait for a run in progress.")]
 
 
 def check_can_ask(dry_run: bool, yes: bool) -> None:

@@ -8,35 +8,35 @@ from __future__ import annotations
 from windowlib.contract.table import Column, TableSpec
 from windowlib.contract.types import long, text, timestamp
 
-SOURCE_ROW = Column("source_row", long, "its row there, from 0; of JSON and CSV in the order of event times")
+SOURCE_ROW = Column("source_row", long, "its row in this file, from 0; in JSON and CSV ordered by event time")
 LATE_EVENTS = TableSpec(
     "late_events",
-    "the late side output: events whose every window was past its cleanup time, and late ones that had none",
+    "the late side output: events whose windows were all past their cleanup time, and late events without a window",
     (
         "every late event was written to `late_events`: one row each",
         "no late event was lost: those that a rerun readmitted are still listed, with its batch",
-        "every late event missed a window that was past its cleanup time: window_end - 1 ms <= late_in_ms, which the"
-        " ledger has of its batch; or lay in a hole between windows, both bounds null: event_time <= late_in_ms",
-        "readmitted_by is the batch of the rerun since which the event is in a window, null while it is in none",
+        "every late event missed a window that was past its cleanup time: window_end - 1 ms <= late_in_ms of its"
+        " batch in the ledger. In a hole between windows both bounds are null, and event_time <= late_in_ms",
+        "readmitted_by is the batch of the rerun that put the event into a window, or null",
     ),
     described=(
-        Column("<key>", None, "the key: one column for each of source.key, under its name"),
+        Column("<key>", None, "the key: a column for each name in source.key"),
         Column("event_time", timestamp, "when the event happened"),
-        Column("event_id", text, "null where the event has none"),
-        Column("raw", text, "the source row as JSON; a time without a zone is written without one"),
-        Column("window_start", timestamp, "the window that it missed, the last of several; null in a hole"),
-        Column("window_end", timestamp, "the same"),
+        Column("event_id", text, "null if the event has none"),
+        Column("raw", text, "the source row as JSON; a time without a zone stays without one"),
+        Column("window_start", timestamp, "start of the window that it missed, of several the last; null in a hole"),
+        Column("window_end", timestamp, "end of this window"),
         Column("watermark", timestamp, "the watermark that made it late; after --finish 9998-12-31 23:59:59.999"),
         Column(
             "late_by_ms",
             long,
-            "how far the watermark was past the cleanup time: late_in_ms (at most 9998-12-31 23:59:59.999)"
-            " - (window_end - 1 ms), in a hole - event_time",
+            "distance of the watermark past the cleanup time: late_in_ms (at most 9998-12-31 23:59:59.999) -"
+            " (window_end - 1 ms); in a hole late_in_ms - event_time",
         ),
         Column("batch_id", long, "the batch that wrote the row"),
         Column("source_file", text, "the file that held it"),
         SOURCE_ROW,
-        Column("readmitted_by", long, "the rerun since which it is in a window; null while it is in none"),
+        Column("readmitted_by", long, "the batch of the rerun that put it into a window, or null"),
     ),
 )
 
@@ -52,10 +52,11 @@ QUARANTINE = TableSpec(
         Column(
             "reason",
             text,
-            "one of windowlib.plans.admission.REASONS; `malformed: …` with the value of a folder that does not fit",
+            "one of windowlib.plans.admission.REASONS; `malformed: …` names the value of a folder that does not"
+            " fit its type",
         ),
-        Column("raw", text, "the row as JSON, as in late_events, or the line itself where it could not be parsed"),
-        Column("event_time", timestamp, "null where there is none"),
+        Column("raw", text, "the row as JSON, as in late_events; a malformed line unchanged"),
+        Column("event_time", timestamp, "null if there is none"),
         Column("source_file", text, "the file that held it"),
         SOURCE_ROW,
         Column("batch_id", long, "the batch that wrote the row"),
@@ -64,11 +65,11 @@ QUARANTINE = TableSpec(
 
 SEEN_IDS = TableSpec(
     "seen_ids",
-    "event ids that would make a duplicate: admitted, and not older than the horizon",
+    "ids of admitted events that are not older than the horizon: another event with such an id is a duplicate",
     (
         "no event id was admitted twice, as far back as a million ids",
-        "files whose newest event is older than dedup_horizon behind the watermark, by default behind the first session"
-        " in flight too, are dropped whole",
+        "a file is dropped once its newest event is more than dedup_horizon behind the watermark, and by default"
+        " also behind the first session in flight",
     ),
-    described=(Column("event_id", text, "as text"), Column("timestamp_ms", long, "when the event happened")),
+    described=(Column("event_id", text, "the id as text"), Column("timestamp_ms", long, "when the event happened")),
 )

@@ -27,26 +27,30 @@ class ResultColumn(Column):
 
 
 RESULT_COLUMNS = (
-    ResultColumn("<key>", None, "the key: one column for each of source.key, under its name"),
+    ResultColumn("<key>", None, "the key: a column for each name in source.key"),
     ResultColumn("window_start", timestamp, "inclusive; null for the global window"),
     ResultColumn("window_end", timestamp, "exclusive; null for the global window"),
     ResultColumn(
         "last_event_time", timestamp, "the newest event time in the window", "timestamp_millis(last_event_ms)"
     ),
-    ResultColumn("<aggregates>", None, "a column for each aggregate; with window.function, each of window.output"),
+    ResultColumn(
+        "<aggregates>", None, "a column for each aggregate, or with window.function for each name in window.output"
+    ),
     ResultColumn(
         FILLED,
         text,
-        "once columns were added: those that the row has, such as `p95, slowest`; null: none, as in rows from before",
+        "names of added columns that the row has, such as `p95, slowest`; null: none",
     ),
-    ResultColumn("firing", integer, "counts the firings of a result from 1", compared=False),
-    ResultColumn("result_number", integer, "only with window.function: counts the rows of one firing", compared=False),
+    ResultColumn("firing", integer, "number of the firing of this result, from 1", compared=False),
+    ResultColumn(
+        "result_number", integer, "only with window.function: number of the row in its firing", compared=False
+    ),
     ResultColumn("timing", text, "early, on_time or late", compared=False),
     ResultColumn("batch_id", long, "the batch that wrote the row", compared=False),
     ResultColumn(
         "window_day",
         date,
-        "the day of the window's last millisecond; the global window's: of the firing",
+        "day of the window's last millisecond; for the global window, day of the firing",
         compared=False,
     ),
 )
@@ -59,20 +63,21 @@ RESULTS = TableSpec(
     "the current row per key and window",
     (
         "a key has one result per window, or per firing where each is a result of its own: one row per key,"
-        " window_start and window_end, firing for triggers that fire repeatedly and count windows, result_number where"
-        " a function gives several",
+        " window_start and window_end. Repeated triggers and count windows add firing, a function with several"
+        " results adds result_number",
         "every result has the bounds of a window that holds its newest event: it ends after it starts",
         "no window fired before the watermark reached its last millisecond: where windows fire at their end only",
         "no window fired past its cleanup time",
-        "a result is late where the watermark had passed its window before the batch, else on time: by a rerun late",
+        "a result is late where the watermark had passed its window before the batch, else on time: a rerun"
+        " writes late",
         "every window that must fire has fired, with all its events",
         "no window fires again without a new event",
         "`results` has grown by the results that were added less those removed: by each batch",
-        "firing counts the firings of a result from 1, over the results it replaced; what a rerun adds, from 1 again",
+        "firing counts the firings of a result from 1, including replaced ones; results added by a rerun start at 1",
         "timing is on_time (the watermark passed the end), late (a late event changed it) or early",
         "window_start and window_end are null for the global window",
-        "window_day is the day of the window's last millisecond; the global window's, that of its newest event or of"
-        " the run",
+        "window_day is the day of the window's last millisecond; for the global window, the day of its newest"
+        " event or of the run",
     ),
     partition_by=("window_day",),
     described=RESULT_COLUMNS,
@@ -83,16 +88,17 @@ FORGET = "forget"
 
 RESULT_CHANGES = TableSpec(
     "result_changes",
-    "every row of `results` that was added, changed or removed, by batch: the feed to follow",
+    "feed of changes: every row of `results` that a batch added, changed or removed",
     (
         "`result_changes` has one row for each firing and for each result removed",
         "of a rerun, `result_changes` has one row for each result that was added, changed or removed",
         "change is added, changed (same window, new values) or removed (the row as it was)",
         "cause is firing, late, merge, rerun, migrate or forget",
-        "applied in the order of batch_id to an empty table, the changes give `results`, its batch_id, firing and"
-        " timing aside once there was a migrate or migrate_undo, and without what adopt kept; a removal by forget may"
-        " be of a row that is not there: those before it are erased, and so is it once no cut before it is kept",
-        "a rollback takes the changes of the batches that it undoes out: who has followed one of these begins again",
+        "the changes, applied in the order of batch_id to an empty table, give `results`, except for changes that"
+        " adopt kept. After migrate or migrate_undo, batch_id, firing and timing may differ. A removal by forget"
+        " may concern a row that is missing, because earlier changes of the key are erased. The removal itself is"
+        " erased once no earlier cut is kept",
+        "a rollback removes the changes of the undone batches. Consumers that have read any of them must resync",
     ),
     partition_by=("change", "cause", "window_day"),
     described=(

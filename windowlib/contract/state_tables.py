@@ -44,7 +44,7 @@ def _later(first: int | None, second: int | None) -> int | None:
 ELEMENTS = EventTimePartial(
     "elements",
     long,
-    "how many events are in the row",
+    "number of events in the row",
     "count(1)",
     "sum(elements)",
     0,
@@ -68,9 +68,10 @@ PARTIAL_NAMES = [partial.name for partial in PARTIALS]
 
 OPEN_WINDOWS = TableSpec(
     "open_windows",
-    "the windows in flight. Sessions: one row per key and window, with its state window, its partial aggregates and the"
-    " published windows it will replace. Aligned windows and count windows: one row per key and slice, shared by the"
-    " windows over it. General plan: one row per key and window, with trigger and function state as JSON and timers",
+    "the windows in flight. Sessions: one row per key and window, with state window, partial aggregates, and the"
+    " published windows to replace. Aligned windows and count windows: one row per key and slice, shared by its"
+    " windows. General plan: one row per key and window, with timers, and the state of trigger and function as"
+    " JSON",
     (
         "every event that was in state or was admitted is in state, was late, or left with its window",
         "every event of the state that the batch reached was read",
@@ -78,17 +79,17 @@ OPEN_WINDOWS = TableSpec(
         "every window that stays in flight was written",
         "the count of a window is the number of its events: where an aggregate is count(*)",
         "no window that was due, or that an event may touch, was left as it is",
-        "windows of a key never touch: of those in flight, and of sessions that the same batch fired",
+        "windows of a key never touch: windows in flight, and sessions that the same batch fired",
         "no window in flight is past its cleanup time: max_timestamp_ms > late_out_ms of the batch, in the ledger",
         "state windows of a key are distinct and lie inside their windows",
-        "end_partition = floor(end / state_partition), end being the window's, or of the last window over the slice",
+        "end_partition = floor(end / state_partition); end is that of the window, or of the last window over the slice",
     ),
     partition_by=("end_partition",),
     may_be_added=("published",),  # where sessions are allowed a lateness that had none
     described=(
-        Column("<key>", None, "the key: one column for each of source.key, under its name"),
-        Column("window_start_ms", long, "sessions and general plan: inclusive"),
-        Column("window_end_ms", long, "the same: exclusive"),
+        Column("<key>", None, "the key: a column for each name in source.key"),
+        Column("window_start_ms", long, "sessions and general plan: start of the window, inclusive"),
+        Column("window_end_ms", long, "sessions and general plan: its end, exclusive"),
         Column("state_window_start_ms", long, "start of the state window, or of the slice"),
         Column("state_window_end_ms", long, "its end, exclusive"),
         Column("slice_index", long, "count windows: the slice's number in its key, from 0"),
@@ -96,33 +97,33 @@ OPEN_WINDOWS = TableSpec(
         Column(
             "p<i>_<part>",
             None,
-            "partial aggregates: part of the i-th aggregate, from 0; null in rows from before it was added",
+            "part of the partial aggregate i, from 0; null in rows older than the aggregate",
         ),
-        Column("published", None, "sessions that have, or had, an allowed lateness: published windows to be replaced"),
-        Column("contents_from", long, "general plan: rows of state_windows count from this batch on"),
-        Column("state", text, "general plan: JSON of the state of trigger and function, and of timers"),
+        Column("published", None, "sessions with an allowed lateness, now or earlier: published windows to replace"),
+        Column("contents_from", long, "general plan: first batch whose rows of state_windows count"),
+        Column("state", text, "general plan: state of trigger and function, and timers, as JSON"),
         Column("fired", None, "general plan: the firings so far, by window"),
-        Column("next_event_ms", long, "general plan: the watermark at which the row is needed next"),
-        Column("next_processing_ms", long, "general plan: the plan time at which it is"),
+        Column("next_event_ms", long, "general plan: next watermark that needs the row"),
+        Column("next_processing_ms", long, "general plan: next plan time that needs the row"),
         Column("end_partition", long, "floor(end / state_partition), end in ms"),
     ),
 )
 
 STATE_WINDOWS = TableSpec(
     "state_windows",
-    "the elements that windows in flight keep, under their state window: rows of up to some thousand, appended by the"
-    " batch that brought them. Only where an evictor, or a function over all elements, needs them",
+    "the elements of windows in flight, by state window, if an evictor or a function over all elements needs"
+    " them. Each batch appends rows of up to some thousand elements",
     (
         "a row counts if open_windows has its key and state window with contents_from <= batch_id",
-        "end_partition is that of the row of open_windows, which holds the state window's end",
+        "end_partition equals that of the row of open_windows with this state window",
     ),
     partition_by=("end_partition",),
     described=(
-        Column("<key>", None, "the key: one column for each of source.key, under its name"),
+        Column("<key>", None, "the key: a column for each name in source.key"),
         Column("state_window_start_ms", long, "start of the state window, or of the slice"),
         Column("state_window_end_ms", long, "its end, exclusive"),
         Column("batch_id", long, "the batch that wrote the row"),
-        Column("contents", None, "a list of elements: event time, arrival, the columns that are read"),
+        Column("contents", None, "list of elements: event time, arrival, the columns in use"),
         Column("end_partition", long, "floor(end / state_partition), end in ms"),
     ),
 )

@@ -21,21 +21,21 @@ from windowlib.contract.types import boolean, list_of, long, numbers, struct_of,
 
 _FILE = (
     Column("path", text, "relative to the source folder"),
-    Column("size_bytes", long, "its size when it was planned"),
-    Column("modified_ns", long, "its modification time, in ns since the epoch"),
+    Column("size_bytes", long, "size at the time of the plan"),
+    Column("modified_ns", long, "modification time, in ns since the epoch"),
     Column("sequence", long, "position in the source: 1, 2, 3, … in arrival order"),
-    Column("partition_values", text, "JSON: the values of a Delta source's partition, by its log; else null"),
+    Column("partition_values", text, "JSON: partition values from the log of a Delta source; else null"),
 )
 SOURCE_FILE = struct_of([(column.name, column.arrow) for column in _FILE if column.arrow])
 
 LEDGER = TableSpec(
     "ledger",
-    "claims, plans, prepared publications, commits, approvals and abandonments, in the order they happened",
+    "claims, plans, prepared publications, commits, and decisions, in order",
     (
         "sequence counts 1, 2, 3, … without a hole",
-        "a commit row is the last thing a run writes: the run exists from then on",
-        "epoch never falls: a row is written only by the newest claim, or by an operator",
-        "a batch id is committed at most once; of several plans with one batch id the newest counts",
+        "a batch exists once its commit row is written, which is the last write of a run",
+        "epoch never falls: only the newest claim or an operator writes a row",
+        "a batch id is committed at most once; its newest plan counts",
     ),
     described=(
         Column("sequence", long, "position in the ledger: 1, 2, 3, …"),
@@ -47,63 +47,66 @@ LEDGER = TableSpec(
         ),
         Column("epoch", long, "the number of the newest claim"),
         Column("batch_id", long, "null for claim, heartbeat, release"),
-        Column("at", timestamp, "when the row was written; no result depends on it"),
+        Column("at", timestamp, "time of writing; no result depends on it"),
         Column(
-            "owner", text, "who claimed: JSON of host, boot, pid, started, boot_id, namespace, ticks, lease_timeout_ms"
+            "owner",
+            text,
+            "the claiming process as JSON: host, boot, pid, started, boot_id, namespace, ticks, lease_timeout_ms",
         ),
         Column(
             "plan_time_ms",
             long,
-            "when the batch was planned: the only clock that a run knows; only a rollback takes it back. Of clock:"
-            " what is right",
+            "time of the plan, which is the only clock of a run; only a rollback lowers it. In clock rows: the"
+            " accepted time",
         ),
         Column("watermark_in_ms", long, "the watermark before the batch; null before the first event"),
-        Column("watermark_out_ms", long, "of a commit: the watermark after the batch; 2^63 - 1 after --finish"),
+        Column("watermark_out_ms", long, "commit: the watermark after the batch; 2^63 - 1 after --finish"),
         Column(
             "late_in_ms",
             long,
-            "of a plan and a commit: windows whose last ms (end - 1) is not above it were late when the batch began;"
-            " -2^63 before the first event",
+            "plan and commit: windows whose last ms (end - 1) is at or below it were late before the batch; -2^63"
+            " before the first event",
         ),
         Column(
             "late_out_ms",
             long,
-            "of a commit: the same when it ended; 2^63 - 1 after --finish. It falls with rollback, migrate and"
-            " migrate_undo alone",
+            "commit: the same after the batch; 2^63 - 1 after --finish. Only rollback, migrate and migrate_undo"
+            " lower it",
         ),
-        Column("from_sequence", long, "the source range (from, to] of the batch: exclusive"),
-        Column("to_sequence", long, "the same: inclusive"),
-        Column("files", list_of(SOURCE_FILE), "of a plan: what it reads"),
-        Column("replaces", list_of(text), "of a plan: the files in whose place they are, in a Delta source"),
-        Column("finished", boolean, "the operator said that no more events will come"),
-        Column("rerun", text, "of a rerun: JSON of its range, reason, who (windowlib.ledger.rerun_request)"),
+        Column("from_sequence", long, "start of the batch's range in the source, exclusive"),
+        Column("to_sequence", long, "end of the range, inclusive"),
+        Column("files", list_of(SOURCE_FILE), "plan: the files to read"),
+        Column("replaces", list_of(text), "plan: files of a Delta source that these files replace"),
+        Column("finished", boolean, "the input is complete"),
+        Column("rerun", text, "rerun: its request as JSON: range, reason, who (windowlib.ledger.rerun_request)"),
         Column(
             "decision",
             text,
-            "of adopt, rollback, migrate, …: JSON of it (windowlib.ledger.decision); of acknowledge: what, until when;"
-            " of migrate_finish: the id of the migration",
+            "adopt, rollback, migrate, …: the decision as JSON (windowlib.ledger.decision). acknowledge:"
+            " situation and end. migrate_finish: the id of the migration",
         ),
         Column("fingerprint", text, "hash of `definition`"),
-        Column("definition", text, "JSON of what the state depends on"),
-        Column("terms", text, "of a plan: JSON of what else decides the outcome; of a commit: that of its plan"),
-        Column("versions", numbers, "of a commit: table → version"),
-        Column("counts", numbers, "of a commit: figure → value"),
-        Column("who", text, "the operator of approve, abandon, clock, restore, acknowledge, migrate_finish"),
+        Column("definition", text, "settings that stored state depends on, as JSON"),
+        Column("terms", text, "plan and commit: other settings that the outcome depends on, as JSON"),
+        Column("versions", numbers, "commit: table → version"),
+        Column("counts", numbers, "commit: figure → value"),
+        Column(
+            "who", text, "the operator of a decision: approve, abandon, clock, restore, acknowledge, migrate_finish"
+        ),
         Column(
             "reason",
             text,
-            "of approve, abandon, clock, restore, acknowledge, migrate_finish; of prepare: why the checks refuse the"
-            " batch, else null",
+            "decision: its reason. prepare: why the checks refuse the batch, or null",
         ),
-        Column("prepared", text, "of prepare: the file that lists all that the batch publishes"),
-        Column("sha256", text, "of prepare: the checksum of that file"),
-        Column("format", long, "of plan, prepare, commit: the format of the warehouse"),
+        Column("prepared", text, "prepare: the file that lists everything that the batch publishes"),
+        Column("sha256", text, "prepare: the checksum of this file"),
+        Column("format", long, "plan, prepare and commit: the format of the warehouse"),
     ),
 )
 
 WATERMARKS = TableSpec(
     "watermarks",
-    "how each batch moved time: the candidate, what was applied, and the event that set it",
+    "the watermark of each batch: candidate, applied value, and the event that set it",
     (
         "the watermark never falls: applied_ms is at least that of the batch before",
         "the watermark follows the newest event",
@@ -116,55 +119,55 @@ WATERMARKS = TableSpec(
         Column("source", text, "the name of the source"),
         Column("plan_time", timestamp, "when the batch was planned"),
         Column("state", text, "active, idle or finished"),
-        Column("candidate_ms", long, "max_event_time_ms - out_of_orderness - 1, or what an operator said"),
+        Column("candidate_ms", long, "max_event_time_ms - out_of_orderness - 1, or the operator's value"),
         Column("applied_ms", long, "the watermark after the batch"),
-        Column("clamped", boolean, "the candidate would have moved time back"),
-        Column("max_event_time_ms", long, "the largest event time of the batch, of rows admitted or in a hole"),
-        Column("source_file", text, "the file with that event"),
+        Column("clamped", boolean, "true if the candidate was below the watermark"),
+        Column("max_event_time_ms", long, "largest event time of the batch, among rows admitted or in a hole"),
+        Column("source_file", text, "the file with this event"),
         SOURCE_ROW,
-        Column("active_at_ms", long, "plan time of the last batch that had such an event"),
+        Column("active_at_ms", long, "plan time of the last batch with such an event"),
     ),
 )
 
 SOURCE_FILES = TableSpec(
     "source_files",
-    "the files that were read, once each; without those in whose place a Delta source has put others since",
+    "the files that were read, once each; without files that a Delta source has replaced since",
     ("path is unique", "sequence is unique and follows arrival order", "every row of the batch's files was read"),
     described=(
         *_FILE,
         Column("batch_id", long, "the batch that read the file"),
-        Column("sha256", text, "of its content; null of a Delta source's files, and of those above 1 GiB"),
-        Column("rows", long, "how many rows it had"),
-        Column("min_timestamp_ms", long, "of the admitted events; null when none was"),
-        Column("max_timestamp_ms", long, "the same"),
-        Column("read_as", text, "JSON: how its rows were read (source.dialect, nested)"),
+        Column("sha256", text, "checksum of its content; null for files of a Delta source and files above 1 GiB"),
+        Column("rows", long, "number of its rows"),
+        Column("min_timestamp_ms", long, "least event time of admitted rows, or null"),
+        Column("max_timestamp_ms", long, "greatest event time of admitted rows, or null"),
+        Column("read_as", text, "settings by which its rows were read, as JSON (source.dialect, nested)"),
     ),
 )
 
 RUN_METRICS = TableSpec(
     "run_metrics",
-    "the figures of every batch, one row per figure",
+    "the figures of each batch, one row per figure",
     described=(
         Column("batch_id", long, "the batch that wrote the row"),
         Column("plan_time", timestamp, "when the batch was planned"),
         Column("figure", text, "its name"),
-        Column("value", long, "null where there is none yet"),
+        Column("value", long, "null if there is none yet"),
     ),
 )
 
 DQ_RESULTS = TableSpec(
     "dq_results",
-    "the outcome of every check of every batch",
+    "the outcome of each check of each batch",
     described=(
         Column("batch_id", long, "the batch that wrote the row"),
         Column("plan_time", timestamp, "when the batch was planned"),
-        Column("suite", text, "events, state, results, usual, rerun or the name of a team's own"),
+        Column("suite", text, "events, state, results, usual, rerun, or the name of your own suite"),
         Column("expectation", text, "its type in Great Expectations"),
         Column("severity", text, "critical or warning"),
-        Column("sentence", text, "what must hold, in words"),
-        Column("success", boolean, "whether it held"),
-        Column("observed", text, "what was found"),
-        Column("expected", text, "what is allowed"),
+        Column("sentence", text, "the checked rule"),
+        Column("success", boolean, "true if the rule held"),
+        Column("observed", text, "the observed value"),
+        Column("expected", text, "the allowed value"),
     ),
 )
 

@@ -26,13 +26,16 @@ def acknowledge(
         ),
     ],
     until: Annotated[
-        str, typer.Option("--until", metavar="DURATION", help="For how long from now: 2d, 12h.", show_default=False)
+        str,
+        typer.Option(
+            "--until", metavar="DURATION", help="Length of the quiet time from now: 2d, 12h.", show_default=False
+        ),
     ],
     reason: Reason,
     who: Who,
     as_json: Json = False,
 ) -> None:
-    """Keep one situation quiet for a while: no notice about it is sent. Runs, checks and tables are as they were.
+    """Send no notice about a situation for a while. Runs, checks and tables do not change.
 
     [dim]windowlib acknowledge clicks.toml silence --until 2d --reason "the shop is closed" --who ann[/dim]
     """

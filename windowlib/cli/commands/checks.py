@@ -31,9 +31,9 @@ def checks(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List what must hold of each batch: the bound now, who looks when it fails, what the newest batch had.
+    """List the checks of each batch: current bound, owner, and value of the newest batch.
 
-    With --explain: what a check observes, what it would take to fail, how to set another bound, its recent values.
+    With --explain: the observed value of a check, its limit, how to set another bound, and recent values.
 
     [dim]windowlib checks clicks.toml[/dim]   or   [dim]windowlib checks clicks.toml --explain events.late_share[/dim]
     """

@@ -11,7 +11,7 @@ from windowlib.cli.options import Batch, Json, Pipeline, Reason, Who
 def approve(pipeline: Pipeline, reason: Reason, who: Who, batch: Batch = None, as_json: Json = False) -> None:
     """Let the next run publish the batch that its checks refused.
 
-    Name the batch that you have looked at: if another one waits by now, nothing is decided.
+    Name the batch that you have checked: if another batch waits by now, nothing is decided.
 
     [dim]windowlib approve clicks.toml --batch 6 --reason "half of the shops were closed"[/dim]
     """
@@ -24,9 +24,9 @@ def approve(pipeline: Pipeline, reason: Reason, who: Who, batch: Batch = None, a
 
 
 def abandon(pipeline: Pipeline, reason: Reason, who: Who, batch: Batch = None, as_json: Json = False) -> None:
-    """Drop the batch that is refused or half committed: the tables go back, and the next run plans a new one.
+    """Drop the refused or half committed batch: the tables go back, and the next run plans a new batch.
 
-    Name the batch that you mean: if another one is planned by now, nothing is done.
+    Name the batch: if another one is planned by now, nothing is done.
 
     [dim]windowlib abandon clicks.toml --batch 7 --reason "a wrong file, since repaired"[/dim]
     """
@@ -39,11 +39,11 @@ def abandon(pipeline: Pipeline, reason: Reason, who: Who, batch: Batch = None, a
 
 
 def accept_clock(pipeline: Pipeline, reason: Reason, who: Who, as_json: Json = False) -> None:
-    """Say that this machine's clock is right, although it is far from the newest batch.
+    """Accept this machine's clock although it is far from the newest batch.
 
-    A run refuses to plan by a clock that is more than 40 days ahead of the newest batch and of the newest file, or as
-    far behind the newest batch, whatever the definition says; no key is erased by one, and maintenance counts ages from
-    the newest batch. Where a wrong clock has moved a batch already, roll back.
+    A run plans nothing if the clock is more than 40 days ahead of the newest batch and the newest file, or 40 days
+    behind the newest batch. With such a clock no key is erased, and maintenance counts ages from the newest batch. If a
+    wrong clock has already moved a batch, roll back.
 
     [dim]windowlib accept-clock clicks.toml --reason "the pipeline was paused over the summer"[/dim]
     """

@@ -36,11 +36,11 @@ def explain(
     ],
     key: KeyOfAWindow = None,
     as_of: Annotated[
-        int | None, typer.Option("--as-of", metavar="BATCH", help="As it was after that batch.", show_default=False)
+        int | None, typer.Option("--as-of", metavar="BATCH", help="The state after this batch.", show_default=False)
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Explain a key's windows around a time: their events, when they fired, each version of their results.
+    """Explain a key's windows around a time: events, firings, and each version of the results.
 
     [dim]windowlib explain clicks.toml --key u42 --at 2026-03-03T10:00Z[/dim]
     """

@@ -37,13 +37,11 @@ if TYPE_CHECKING:
 SHOWN = 10  # files of the source
 Erased = Annotated[
     list[str] | None,
-    key_option("Erase this key (for several key columns: once for each, in order); without it, list what was erased."),
+    key_option("Erase this key. Repeat for several key columns, in order. Without it, list erased keys."),
 ]
 AtOnce = Annotated[
     bool,
-    typer.Option(
-        "--now", help="Give up all older cuts at once, too; followers of result_changes get no rows about it."
-    ),
+    typer.Option("--now", help="Also delete all older cuts at once; consumers of result_changes get no removal rows."),
 ]
 
 
@@ -58,11 +56,11 @@ def forget(
     wait: Wait = "10m",
     as_json: Json = False,
 ) -> None:
-    """Erase a key: from all tables and what lies next to them, and from what any later batch reads of the source.
+    """Erase a key from all tables and the files next to them; later batches skip its erased events.
 
-    Events of the key up to now count no more, later ones do. Followers of result_changes get its results as removed.
-    Old files hold it until windowlib maintain deletes them, as retention.cuts says; --now does so at once. The source
-    is not changed: what it still holds of the key is said.
+    Events of the key up to now no longer count; later ones do. Consumers of result_changes get its results as removed.
+    Old files keep the key until windowlib maintain deletes them after retention.cuts; --now deletes them at once. The
+    command reports the rows of the key in the source, which it does not change.
 
     [dim]windowlib forget clicks.toml --key u42 --dry-run[/dim]
     [dim]windowlib forget clicks.toml --key u42 --reason "request 1021"[/dim]

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 late = typer.Typer(
     **SETTINGS,
     no_args_is_help=True,
-    help="Late events: list them, say what another allowed_lateness would have kept, readmit some.",
+    help="Late events: list them, try another allowed_lateness, readmit some.",
 )
 SPREAD = ("late by, least", "median", "most", "first event (UTC)", "last event (UTC)")
 BAR = 20  # characters
@@ -72,7 +72,7 @@ def readmit(
     wait: Wait = "10m",
     as_json: Json = False,
 ) -> None:
-    """Add late events to their windows after all; each row of late_events then names the batch that did it.
+    """Add late events to their windows; their rows of late_events then name the batch.
 
     [dim]windowlib late readmit clicks.toml --from 2026-03-03T00:00Z --to 2026-03-04T00:00Z --key u42 --dry-run[/dim]
     """
@@ -94,10 +94,12 @@ def late_list(
     by: Annotated[
         LateGrouping | None, typer.Option(help="Count them by reason, key or hour.", show_default=False)
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Include those that a rerun has readmitted since.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Include events that a rerun has readmitted since.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show the events that came too late and are in no window, newest arrival first; or count them.
+    """List late events that are in no window, newest arrival first, or count them.
 
     [dim]windowlib late list clicks.toml --by hour[/dim]
     """
@@ -121,13 +123,13 @@ def late_what_if(
     start: From = None,
     end: To = None,
     picture: Annotated[
-        Path | None, typer.Option(metavar="FILE.svg", help="Draw a picture of it.", show_default=False)
+        Path | None, typer.Option(metavar="FILE.svg", help="Write a picture of the outcome.", show_default=False)
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say how many of the late events a larger allowed_lateness would have kept, and what it would have changed.
+    """Report the late events that a larger allowed_lateness would have kept, and the changed windows.
 
-    Nothing is run and nothing is changed. Without --allow: those of 5m, 1h, 6h, 1d and 7d that are larger.
+    The command runs and changes nothing. Without --allow it tries 5m, 1h, 6h, 1d and 7d, if they are larger.
 
     [dim]windowlib late what-if clicks.toml --allow 2h --allow 6h --picture late.svg[/dim]
     """

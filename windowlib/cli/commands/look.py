@@ -35,7 +35,7 @@ def read(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Read a table as of the newest run. Tables read this way are consistent with one another.
+    """Read a table as of the newest batch. Tables read this way are consistent with each other.
 
     [dim]windowlib read clicks.toml results --out results.csv[/dim]
     """
@@ -59,7 +59,7 @@ def read(
 
 
 def status(pipeline: Pipeline, as_json: Json = False) -> None:
-    """Show a pipeline's status: newest runs, the watermark and what holds it back, what is in flight and what waits.
+    """Show a pipeline's status: newest batches, the watermark and its cause, windows in flight, waiting batches.
 
     [dim]windowlib status clicks.toml[/dim]
     """
@@ -70,7 +70,7 @@ def status(pipeline: Pipeline, as_json: Json = False) -> None:
 
 
 def explain_plan(pipeline: Pipeline, as_json: Json = False) -> None:
-    """Show which plan runs the windows of a pipeline, and why, without starting Spark.
+    """Show the plan for the windows of a pipeline, and the reason, without starting Spark.
 
     [dim]windowlib explain-plan clicks.toml[/dim]
     """
@@ -84,15 +84,15 @@ def report(
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="FOLDER", help="Write a home page, and a page of each pipeline, there.", show_default=False
+            metavar="FOLDER", help="Write a home page and a page of each pipeline into this folder.", show_default=False
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Build the page of a pipeline, or with --out a home page of several: state, results, trends, checks, balances.
+    """Write the page of a pipeline, or with --out a home page of several: state, results, trends, checks, balances.
 
-    Pages are files that open without a server and without a network. Without --out: pages/ next to the tables. What is
-    wrong with one of several does not stop the others, and the exit code is the worst.
+    Pages are files that open without a server or a network. Without --out they are in pages/ next to the tables. An
+    error of one pipeline does not stop the others. The exit code is the worst.
 
     [dim]windowlib report clicks.toml[/dim]
     [dim]windowlib report clicks.toml orders.toml --out site[/dim]

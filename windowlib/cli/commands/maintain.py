@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def maintain(pipeline: Pipeline, who: Who, dry_run: ShowOnly = False, wait: Wait = "0s", as_json: Json = False) -> None:
-    """Keep the tables fast and small: put small files together, delete what no kept batch needs, shorten the logs.
+    """Compact small files, delete files that no kept batch needs, and shorten the logs.
 
-    How long the tables can be read as a batch left them, and rolled back, is said by retention.cuts. No row changes,
-    and who follows result_changes sees nothing. Run it once a day.
+    The setting retention.cuts decides how long tables can be read as of a batch and rolled back. No row changes, and
+    consumers of result_changes get none. Run it once a day.
 
     [dim]windowlib maintain clicks.toml --dry-run[/dim]
     """

@@ -64,11 +64,11 @@ def migrate(
     wait: Wait = "10m",
     as_json: Json = False,
 ) -> None:
-    """Go on under a changed definition: gap, size, slide, key, time column, aggregates and the like.
+    """Move the pipeline to a changed definition: gap, size, slide, key, time column, aggregates and others.
 
-    The tables are built again from the source under the definition as it is now, while runs by the old one go on; then
-    they take the place of the old ones in one batch. For 30 days, or until --finish, --undo goes back. Killed, the same
-    command goes on where it was.
+    The command builds new tables from the source under the new definition, while runs by the old one continue. Then one
+    batch replaces the old tables. For 30 days, or until --finish, --undo goes back. After a kill, the same command
+    continues.
 
     [dim]windowlib migrate clicks.toml --dry-run[/dim]
     [dim]windowlib migrate clicks.toml --reason "sessions were cut too early"[/dim]

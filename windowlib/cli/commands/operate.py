@@ -33,10 +33,10 @@ def restore(
     yes: Decide = False,
     as_json: Json = False,
 ) -> None:
-    """Take back what another program changed in the tables, so that runs go on.
+    """Undo another program's changes of the tables, so that runs continue.
 
-    A run stops where another program has changed a table (a DELETE, an UPDATE, an overwrite). This brings those tables
-    back to what the newest batch left there; a batch that waits is published by the next run as it was prepared.
+    A run stops if another program has changed a table (DELETE, UPDATE, overwrite). This command restores those tables
+    to the state after the newest batch. The next run publishes a waiting batch as prepared.
 
     [dim]windowlib restore clicks.toml --dry-run[/dim]
     """
@@ -57,10 +57,10 @@ def adopt(
     yes: Decide = False,
     as_json: Json = False,
 ) -> None:
-    """Keep what another program changed in the tables, and go on from there.
+    """Keep another program's changes of the tables, and continue from there.
 
-    What the tables hold now becomes a batch of its own. A batch that is not finished is abandoned first, and the next
-    run plans it again. Look at the forecast: windowlib computes from its tables what comes next.
+    The present rows of the tables become a batch. An unfinished batch is abandoned first, and the next run plans it
+    again. Read the forecast: later batches are computed from these rows.
 
     [dim]windowlib adopt clicks.toml --reason "erased on request 4711" --who ann[/dim]
     """
@@ -84,7 +84,7 @@ def rollback(
     yes: Decide = False,
     as_json: Json = False,
 ) -> None:
-    """Undo every batch after one: all tables, the watermark and the position in the source are as that batch left them.
+    """Undo every batch after one: tables, watermark and position in the source go back to it.
 
     The next run reads the files of the undone batches again. To recompute only a range of time, use windowlib rerun.
 
@@ -107,7 +107,7 @@ def advance_watermark(
         typer.Option(
             "--to",
             metavar="TIME",
-            help='No event at or before it is expected any more: "2026-03-03T00:00Z".',
+            help='The new watermark, at or before which no event is expected: "2026-03-03T00:00Z".',
             show_default=False,
         ),
     ],
@@ -116,10 +116,10 @@ def advance_watermark(
     yes: Decide = False,
     as_json: Json = False,
 ) -> None:
-    """Move the watermark by hand, where a source has fallen silent and windows must not wait for it.
+    """Move the watermark by hand if a source is silent and windows must not wait.
 
-    A batch is planned that reads no file; the next run fires the windows that end by then. Events that come for them
-    later are late, as after any watermark. To let every source that falls silent do so, set watermark.idle_timeout.
+    The command plans a batch without files; the next run fires the windows that end by then. Their later events are
+    late, as after any watermark. To do this for every silence, set watermark.idle_timeout.
 
     [dim]windowlib advance-watermark clicks.toml --to 2026-03-03T00:00Z --dry-run[/dim]
     """

@@ -28,7 +28,7 @@ class UndecidedBatch:
 
 
 def plan(pipeline: Pipeline, as_json: Json = False) -> None:
-    """Fix what the next run will read, without running it; or say that there is nothing to do.
+    """Plan the files of the next run without running it, or report that there is nothing to do.
 
     [dim]windowlib plan clicks.toml[/dim]
     """

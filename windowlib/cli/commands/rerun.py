@@ -53,11 +53,11 @@ def rerun(
     wait: Wait = "10m",
     as_json: Json = False,
 ) -> None:
-    """Recompute the windows of a time range from what the source holds now; leave every other row as it is.
+    """Recompute the windows of a time range from the current source; other rows stay.
 
-    Sessions that cross the ends of the range are recomputed whole; late events and changed files count. The rerun is
-    one batch: it is published as a whole, or not at all. Without --dry-run, --yes or --apply it shows what would change
-    and asks. What --apply names is done once: a second time says so and changes nothing.
+    Sessions that cross an end of the range are recomputed whole. Late events and changed files count. The rerun is one
+    batch, published as a whole or not at all. Without --dry-run, --yes or --apply it shows the changes and asks. A
+    second --apply of the same id says so and changes nothing.
 
     [dim]windowlib rerun clicks.toml --from 2026-03-03T00:00Z --to 2026-03-04T00:00Z --dry-run[/dim]
     """

@@ -43,16 +43,16 @@ def run(
     wait: Wait = NO_WAIT,
     since: Since = None,
     report: Annotated[
-        bool, typer.Option("--report", help="Then build the page of the pipeline, too, as windowlib report does.")
+        bool, typer.Option("--report", help="Then also write the page of the pipeline, like windowlib report.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Read everything new, fire the windows that the watermark has passed, check and publish the results.
+    """Read all new files, fire the windows that the watermark has passed, check and publish the results.
 
-    When nothing is new, nothing is done. A run that was killed is finished by the next one.
+    Without new files the command does nothing. It first finishes the batch of a killed run.
 
-    Several pipelines over one source read it once, together; what stops one does not stop the others, and the exit
-    code is the worst.
+    Several pipelines over one source read it once. An error of one pipeline does not stop the others. The exit code is
+    the worst.
 
     [dim]windowlib run clicks.toml[/dim]   or   [dim]windowlib run sessions.toml hours.toml[/dim]
     """

@@ -18,10 +18,10 @@ def set_aside(
     ],
     reason: Reason,
     who: Who,
-    back: Annotated[bool, typer.Option("--back", help="It can be read now: the next run takes it.")] = False,
+    back: Annotated[bool, typer.Option("--back", help="Take the file back: the next run reads it.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Leave a source file out that cannot be read, so that runs go on; `windowlib status` lists what is set aside.
+    """Leave out an unreadable source file, so that runs continue; `windowlib status` lists such files.
 
     [dim]windowlib set-aside clicks.toml 17.parquet --reason "cut off; asked for again"[/dim]
     """

@@ -16,7 +16,7 @@ def setup(
         bool, typer.Option("--check", help="Change nothing: fail if a JAR is missing or is not the locked one.")
     ] = False,
     archive: Annotated[
-        bool, typer.Option("--archive", help="Archive the classes that Spark loads, too: half a minute or more.")
+        bool, typer.Option("--archive", help="Also archive the classes that Spark loads; takes half a minute or more.")
     ] = False,
     ivy_settings: Annotated[
         Path | None,
@@ -25,17 +25,16 @@ def setup(
             exists=True,
             dir_okay=False,
             envvar="WINDOWLIB_IVY_SETTINGS",
-            help="Ivy settings that name a repository other than the public Maven one.",
+            help="Ivy settings that name another repository than the public Maven one.",
             show_default=False,
         ),
     ] = None,
 ) -> None:
-    """Look for Java and fetch JARs for Spark; with --archive also archive the classes that Spark loads.
+    """Find Java and fetch JARs for Spark; with --archive also archive the classes that Spark loads.
 
-    With the JARs Spark writes files faster on this machine and reads Delta tables itself. The archive saves each
-    run some seconds; make it on a machine that runs often. Running the command again does nothing. All of it goes
-    into the cache folder: the user's, or the one that [b]WINDOWLIB_CACHE[/b] names. Runs work without it, but more
-    slowly.
+    With the JARs Spark writes files faster and reads Delta tables itself. The archive saves each run some seconds. Both
+    go into the user's cache folder, or into [b]WINDOWLIB_CACHE[/b]. Running the command again does nothing. Runs work
+    without it, but more slowly.
 
     [dim]windowlib setup[/dim]   or   [dim]windowlib setup --archive[/dim]
     """

@@ -28,23 +28,25 @@ def test(
         list[Path] | None,
         typer.Argument(
             metavar="[SCENARIO.toml...]",
-            help="The scenarios; without any, those of the folder PIPELINE.scenarios next to the definition.",
+            help="The scenarios. Default: the folder PIPELINE.scenarios next to the definition.",
             show_default=False,
         ),
     ] = None,
-    show: Annotated[bool, typer.Option("--show", help="Print what each step gave, as it is written there.")] = False,
+    show: Annotated[
+        bool, typer.Option("--show", help="Print the outcome of each step in the format of a scenario.")
+    ] = False,
     engine: Annotated[
         EngineChoice | None,
         typer.Option(
-            help="What computes them; without it [b]sail[/b] in this process, where it can, else [b]spark[/b].",
+            help="The engine. Default: [b]sail[/b] in this process if possible, else [b]spark[/b].",
             show_default=False,
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Try the definition on scenarios: events step by step, and what must fire, be late and stay in flight.
+    """Test the definition on scenarios: steps of events, with the windows that must fire, be late, or stay in flight.
 
-    Each runs the pipeline as it is, in a temporary folder: its own tables and files are not touched.
+    Each scenario runs the unchanged pipeline in a temporary folder. Its own tables and files stay as they are.
 
     [dim]windowlib test clicks.toml[/dim]   or   [dim]windowlib test clicks.toml --show one.toml[/dim]
     """

@@ -27,7 +27,7 @@ def demo(
         Path | None,
         typer.Argument(metavar="[FOLDER]", help="Your own files instead of generated ones.", show_default=False),
     ] = None,
-    folder: Annotated[Path, typer.Option(help="Where everything is put.")] = Path("demo"),
+    folder: Annotated[Path, typer.Option(help="The folder for all files.")] = Path("demo"),
     key: Annotated[str | None, typer.Option(help="Own files: the key's column.", show_default=False)] = None,
     timestamp: Annotated[
         str | None, typer.Option(help="Own files: the event time's column.", show_default=False)
@@ -35,8 +35,8 @@ def demo(
     engine: Annotated[
         EngineChoice | None,
         typer.Option(
-            help="The engine of both pipelines. Without it sessions run on [b]spark[/b] and sliding windows on"
-            " [b]sail[/b], which needs no Java; own files on [b]spark[/b].",
+            help="The engine of both pipelines. Default: sessions and own files on [b]spark[/b], sliding windows"
+            " on [b]sail[/b], which needs no Java.",
             show_default=False,
         ),
     ] = None,
@@ -64,9 +64,9 @@ def replay(
         Path, typer.Argument(metavar="FILE.json", help="Scenarios, or with --batches a recording.", show_default=False)
     ],
     batches: Annotated[bool, typer.Option("--batches", help="The file is a recording of batches.")] = False,
-    engine: Annotated[Replayer, typer.Option(help="What computes it.")] = Replayer.REFERENCE,
+    engine: Annotated[Replayer, typer.Option(help="The engine.")] = Replayer.REFERENCE,
 ) -> None:
-    """Say what would happen: run scenarios, or batches of events; print what fires, is late, and stays in flight.
+    """Run scenarios or batches of events, and print what fires, is late, or stays in flight.
 
     [dim]windowlib replay --batches --engine spark recording.json[/dim]
     """

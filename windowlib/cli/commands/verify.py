@@ -34,10 +34,10 @@ Last = Annotated[
         metavar="DURATION", help='Only windows that end in the "1d" before the watermark, or later.', show_default=False
     ),
 ]
-Sample = Annotated[float, typer.Option(metavar="SHARE", help="Of so many keys: 0.01 for one in a hundred.")]
+Sample = Annotated[float, typer.Option(metavar="SHARE", help="Share of keys: 0.01 for one in a hundred.")]
 Seed = Annotated[
     int | None,
-    typer.Option(help="Which keys are in the sample; otherwise others after each batch.", show_default=False),
+    typer.Option(help="Seed of the sample. Default: other keys after each batch.", show_default=False),
 ]
 
 
@@ -51,11 +51,11 @@ def verify(
     engine: OnEngine = None,
     as_json: Json = False,
 ) -> None:
-    """Recompute the windows from the source, in plain batch, and compare them with the tables, as of the newest run.
+    """Recompute the windows from the source and compare them with the tables as of the newest batch.
 
-    Rows of results and open_windows that are missing, unexpected or different are listed, and events that late_events
-    lacks. None of them is changed; the outcome is kept for windowlib status. What cannot be compared is said; where
-    nothing can be, the command fails.
+    The command lists missing, unexpected and different rows of results and open_windows, and events that late_events
+    lacks. It changes none of them, and keeps the outcome for windowlib status. It names rows that it cannot compare,
+    and fails if it can compare none.
 
     [dim]windowlib verify clicks.toml[/dim]   or   [dim]windowlib verify clicks.toml --last 1d --sample 0.01[/dim]
     """

@@ -43,8 +43,8 @@ SQLGLOTS: Mapping[str, str] = {
 }
 # What is written out in others before it is looked at, and what it gives.
 WRITTEN_OUT: Mapping[str, str] = {
-    "histogram": "how many values are below the first of the bounds `y`, such as `array(1, 10)`, from each to the"
-    " next, and from the last on: exact counts"
+    "histogram": "exact counts of values below, between and above the bounds `y`, such as `array(1, 10)`; a bound"
+    " counts to the part above it"
 }
 # All that an author may call.
 NAMES: tuple[str, ...] = (*CALLABLE, *ALIASES, *WRITTEN_OUT)

@@ -158,7 +158,7 @@ def _averaged(kinds: Sequence[str]) -> str:
 
 
 BASIC = {
-    "count": Function((COUNT,), "{count}", "how many values there are, null aside", _counted, result="bigint"),
+    "count": Function((COUNT,), "{count}", "number of values, without nulls", _counted, result="bigint"),
     "sum": Function((SUM,), "{sum}", "the sum", summed, takes=NUMBER, rounds=True, typed_by="sum({x})"),
     "avg": Function(
         (SUM, COUNT),
@@ -187,7 +187,7 @@ BASIC = {
     "first": Function(
         (PartialColumn("first", f"min(named_struct({ARRIVED})){{filter}}", "min({p})", _EARLIEST),),
         "{first}.value",
-        "the first value by event time, then by arrival, null or not: `ignore nulls` leaves nulls out",
+        "the first value by event time, then by arrival; may be null without `ignore nulls`",
         same,
         chosen,
         by_arrival=True,
@@ -198,7 +198,7 @@ BASIC = {
     "last": Function(
         (PartialColumn("last", f"max(named_struct({ARRIVED})){{filter}}", "max({p})", _LATEST),),
         "{last}.value",
-        "the last value by event time, then by arrival, null or not",
+        "the last value by event time, then by arrival; may be null",
         same,
         chosen,
         by_arrival=True,
@@ -209,7 +209,7 @@ BASIC = {
     "hll_sketch_agg": Function(
         (SKETCH,),
         "hll_union({sketch}, {sketch})",
-        "a sketch of the different values, for `hll_union_agg` and `hll_sketch_estimate` over several windows",
+        "a sketch of the distinct values, for `hll_union_agg` and `hll_sketch_estimate` over several windows",
         _sketch,
         result="binary",
     ),
@@ -217,7 +217,7 @@ BASIC = {
     "approx_count_distinct": Function(
         (SKETCH,),
         "hll_sketch_estimate(hll_union({sketch}, {sketch}))",
-        "about how many different values there are",
+        "approximate number of distinct values",
         distinct_texts,
         result="bigint",
     ),

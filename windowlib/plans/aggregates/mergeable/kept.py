@@ -127,7 +127,7 @@ KEPT = {
     "count_distinct": Function(
         (_SET,),
         "cast(size({kept}) as bigint)",
-        "how many different values there are: `count(distinct x)`",
+        "number of distinct values: `count(distinct x)`",
         _equal,
         len,
         result="bigint",
@@ -138,7 +138,7 @@ KEPT = {
     "collect_set": Function(
         (_SET,),
         "array_sort({kept})",
-        "the different values, in ascending order",
+        "the distinct values, in ascending order",
         _array,
         lambda held: sorted(held, key=rank),
         normal=True,
@@ -159,7 +159,7 @@ KEPT = {
     "mode": Function(
         (_VALUES,),
         f"aggregate(array_sort({{kept}}), {_NONE_YET}, (a, x) -> {_ONE_MORE}).mode",
-        "the most frequent value; of several the least",
+        "the most frequent value; of equally frequent values the least",
         _one,
         _mode,
         normal=True,
@@ -169,7 +169,7 @@ KEPT = {
     "median": Function(
         (_NUMBERS,),
         _at("0.5D"),
-        "the value in the middle, or between the two that are",
+        "the middle value, interpolated between two",
         _numbers,
         lambda held: _percentile(held, 0.5),
         takes=NUMBER,
@@ -180,7 +180,7 @@ KEPT = {
     "percentile": Function(
         (_NUMBERS,),
         _at("cast({y} as double)"),
-        "the value at `y`, 0 to 1, of the way through the sorted values, or between the two that are",
+        "the value at the share `y`, 0 to 1, of the sorted values, interpolated between two",
         lambda kinds: _numbers(kinds[:1]),
         lambda held, at: _percentile(held, float(at)),
         arguments=2,

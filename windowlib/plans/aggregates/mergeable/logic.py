@@ -60,8 +60,8 @@ def _next_to(extreme: str, combine: Callable[[Any, Any], Any], which: str) -> Fu
     return Function(
         (PartialColumn("held", f"{extreme}({held})", f"{extreme}({{p}})", fold),),
         "{held}.value",
-        f"`x` where `y` is {'least' if extreme == 'min' else 'greatest'}, null or not; of several the {which} by event"
-        " time, then by arrival; null in `y` is left out",
+        f"`x` of the row with the {'least' if extreme == 'min' else 'greatest'} `y`, even if null; of equal ones the"
+        f" {which} by event time, then by arrival; rows with null in `y` are left out",
         _ordered_by,
         chosen,
         arguments=2,
@@ -77,7 +77,7 @@ LOGIC = {
     "bool_and": Function(
         (_native("bool_and", "all", and_),),
         "{all}",
-        "whether all are true",
+        "true if all values are true",
         _conditions,
         takes=CONDITION,
         result=BOOLEAN,
@@ -85,7 +85,7 @@ LOGIC = {
     "bool_or": Function(
         (_native("bool_or", "some", or_),),
         "{some}",
-        "whether any is true",
+        "true if any value is true",
         _conditions,
         takes=CONDITION,
         result=BOOLEAN,
@@ -94,15 +94,15 @@ LOGIC = {
         name: Function(
             (_native(name, "bits", combine),),
             "{bits}",
-            f"{says} of whole numbers",
+            says,
             _bits,
             takes=BITS,
             typed_by=f"{name}({{x}})",
         )
         for name, says, combine in (
-            ("bit_and", "the bits that all have", and_),
-            ("bit_or", "the bits that any has", or_),
-            ("bit_xor", "the bits that an odd number has", xor),
+            ("bit_and", "bitwise and of whole numbers", and_),
+            ("bit_or", "bitwise or of whole numbers", or_),
+            ("bit_xor", "bitwise exclusive or of whole numbers", xor),
         )
     },
     "min_by": _next_to("min", _lower, "first"),

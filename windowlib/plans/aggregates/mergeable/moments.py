@@ -157,21 +157,21 @@ def _correlation(held: Moments) -> float | None:
 
 
 MOMENTS = {
-    "var_pop": _of_one(0, root=False, says="the variance of all"),
-    "var_samp": _of_one(1, root=False, says="the variance that a sample lets expect; null of one value"),
-    "stddev_pop": _of_one(0, root=True, says="the standard deviation of all"),
-    "stddev_samp": _of_one(1, root=True, says="the standard deviation that a sample lets expect; null of one value"),
+    "var_pop": _of_one(0, root=False, says="population variance"),
+    "var_samp": _of_one(1, root=False, says="sample variance (n − 1); null for one value"),
+    "stddev_pop": _of_one(0, root=True, says="population standard deviation"),
+    "stddev_samp": _of_one(1, root=True, says="sample standard deviation (n − 1); null for one value"),
     "covar_pop": _of_two(
-        f"({{moments}}.xy / {_POPULATION})", "the covariance of pairs", lambda held: _part(held, "xy", 0)
+        f"({{moments}}.xy / {_POPULATION})", "population covariance", lambda held: _part(held, "xy", 0)
     ),
     "covar_samp": _of_two(
         f"({{moments}}.xy / {_SAMPLE})",
-        "the covariance that a sample of pairs lets expect; null of one pair",
+        "sample covariance (n − 1); null for one pair",
         lambda held: _part(held, "xy", 1),
     ),
     "corr": _of_two(
         "({moments}.xy / nullif(sqrt({moments}.xx) * sqrt({moments}.yy), 0D))",
-        "the correlation of pairs; null where one of them is always the same",
+        "correlation; null if `x` or `y` is constant",
         _correlation,
     ),
 }

@@ -96,7 +96,7 @@ TOTALS = {
             ),
         ),
         "try_cast({sum} as {type})",
-        "the sum; null of whole numbers where it is beyond 64 bits",
+        "the sum; null if a sum of whole numbers exceeds 64 bits",
         summed,
         _fitting,
         takes=NUMBER,
