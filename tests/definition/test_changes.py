@@ -1,4 +1,4 @@
-"""What may change on a live pipeline: every key that counts is in one row of the table, and the guide has the table."""
+"""Changes of a live pipeline: every key is in one row of the table, and the guide has the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that are shown run when they are pasted: one function makes them, and nothing else does."""
+"""Commands in messages run when pasted. One function builds them all."""
 
 import ast
 import re

@@ -130,7 +130,7 @@ def test_mistakes_are_reported_as_those_of_a_file(tmp_path: Path) -> None:
 
 
 class Doubled(CountTrigger):
-    """Keeps something else than it is made with."""
+    """Stores another value than its argument."""
 
     def __init__(self, n: int) -> None:
         object.__setattr__(self, "n", 2 * n)

@@ -1,4 +1,4 @@
-"""Definitions: what is read, and that every mistake is reported, all at once, in the author's own words."""
+"""Definitions: values read, and all mistakes reported at once in the author's terms."""
 
 from __future__ import annotations
 
@@ -402,7 +402,7 @@ def test_what_is_not_a_duration(text: object) -> None:
     st.dictionaries(st.text(max_size=5), st.one_of(st.integers(), st.text(max_size=5), st.lists(st.text(max_size=3))))
 )
 def test_no_content_makes_it_crash(keys: dict[str, Any]) -> None:
-    """Whatever stands under any key, the answer is a list of mistakes."""
+    """Any value under any key gives a list of mistakes."""
     for section in ("", "source", "window", "watermark", "aggregates", "airflow"):
         raw = {section: keys} if section else keys
         with pytest.raises(ValidationError) as caught:

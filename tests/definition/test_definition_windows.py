@@ -1,4 +1,4 @@
-"""`[window]` and its sections: what each stands for in the window model, and what they are to the state."""
+"""`[window]` and its sections: their meaning in the window model, and for state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of the wrong type in an expression are said without an engine; what is not certain is left to it."""
+"""Values of a wrong type in an expression are reported without an engine; uncertain cases are left to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mistakes about functions of ones own, aggregates and the columns of results: each by its key, and what is allowed."""
+"""Mistakes in functions, aggregates and result columns: each names its key and the allowed values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Classes of the user's own: found next to the definition, refused with a reason, shipped to where they are not."""
+"""Classes of the user: found next to the definition, refused with a reason, shipped to other machines."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 def refused(found: Definition) -> str:
-    """Why the code of a definition cannot be used, without the file's name."""
+    """Reason why the code of a definition cannot be used, without the file name."""
     with pytest.raises(InvalidDefinition) as caught:
         _ = found.spec
     return str(caught.value).removeprefix(f"{found.file}: ")

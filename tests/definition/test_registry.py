@@ -1,4 +1,4 @@
-"""The registry alone says what there is: every class of the model has its entry, and every place reads it."""
+"""Every class of the model has an entry in the registry, and every place reads the registry."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_every_class_is_in_the_public_names() -> None:
 
 
 def does_not_fit(row: Row) -> bool:
-    """Whether a trigger is not for such windows."""
+    """Tests if a trigger is unsuitable for these windows."""
     merge, endless = row.window["type"] == "session", row.window["type"] == "global"
     return (
         (row.name in ("never", "end_of_stream") and not endless)
@@ -95,7 +95,7 @@ def test_what_toml_makes_python_writes_back(row: Row, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What a process says in which a trigger is registered that has a class and an entry, and nothing else."""
+    """Output of a process that registers a trigger by a class and an entry only."""
     command = [sys.executable, "-m", "tests.definition.toy_trigger", str(tmp_path_factory.mktemp("toy"))]
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr

@@ -1,4 +1,4 @@
-"""Mistakes in `[window]` and its sections: each is named by its key, with what was given and what is allowed."""
+"""Mistakes in `[window]` and its sections: each names its key, the value, and the allowed values."""
 
 from __future__ import annotations
 
@@ -387,7 +387,7 @@ SECTIONS = st.recursive(
     ),
 )
 def test_no_window_makes_it_crash(window: dict[str, Any], aggregates: dict[str, str]) -> None:
-    """Whatever stands in [window], it is a definition or a list of mistakes."""
+    """Any [window] gives a definition or a list of mistakes."""
     raw = tomllib.loads(SOURCE) | {"window": window, "aggregates": aggregates}
     with patch.object(definition, "_read", lambda file: raw):
         found: Definition | InvalidDefinition

@@ -1,4 +1,4 @@
-"""A row that several add at once is added once by each, under a number of its own."""
+"""Rows added by several processes at once: each is added once, under its own number."""
 
 from __future__ import annotations
 

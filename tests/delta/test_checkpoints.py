@@ -1,4 +1,4 @@
-"""A table's log is short wherever it is opened: a checkpoint every ten entries, without files that are deleted."""
+"""Logs stay short: a checkpoint every ten entries, without deleted files."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def replaced_often(folder: Path, commits: int) -> Table:
 
 
 def entries_to_read(folder: Path) -> int:
-    """How many entries a process reads that opens a table: those after its newest checkpoint."""
+    """Number of entries that a process reads to open a table: those after its newest checkpoint."""
     names = [path.name for path in (folder / "_delta_log").iterdir() if path.name[0].isdigit()]
     last = max((int(name[:20]) for name in names if ".checkpoint." in name), default=-1)
     return sum(name.endswith(".json") and int(name[:20]) > last for name in names)
 
 
 def removals_repeated(folder: Path) -> list[str]:
-    """The removed files that the newest checkpoint names."""
+    """Removed files in the newest checkpoint."""
     newest = max((folder / "_delta_log").glob("*.checkpoint.parquet"))
     return [one["path"] for one in pq.read_table(newest)["remove"].to_pylist() if one and one["path"]]
 
@@ -111,7 +111,7 @@ def test_the_first_checkpoint_of_another_process_is_not_named_yet(tmp_path: Path
 
 @pytest.mark.parametrize("hint", ["", "{}", "[]", '{"version": 7}', None])
 def test_deleted_files_are_left_out_of_a_checkpoint_that_is_not_named(tmp_path: Path, hint: str | None) -> None:
-    """The file that names it was cut off by the power, says another one, or is gone."""
+    """The hint file is cut, names another checkpoint, or is missing."""
     table, named = replaced_often(tmp_path, 12), tmp_path / "_delta_log" / HINT
     if hint is None:
         named.unlink()
@@ -163,7 +163,7 @@ def test_tables_of_before_get_the_settings_of_new_ones_by_maintenance(
 
 
 def test_a_checkpoint_counts_only_where_it_is_there(tmp_path: Path) -> None:
-    """The file that names the newest may have come alone; then the log is listed."""
+    """The hint may name a checkpoint that is missing; then the log is listed."""
     replaced_often(tmp_path, 12)
     log = tmp_path / "_delta_log"
     [checkpoint] = log.glob("*.checkpoint.parquet")

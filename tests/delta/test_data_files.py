@@ -1,4 +1,4 @@
-"""Files that are written without an engine hold what they were given, whatever columns are called, and are small."""
+"""Files written without an engine are small and hold the given values, for any column names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables that stay open show what others commit, and every run opens its own."""
+"""Open tables show commits of others, and every run opens its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The statistics of a file say of its rows what plain Python says; what they cannot say they leave out."""
+"""Statistics of a file agree with plain Python, or are left out."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def of_another_writer(*groups: dict[str, Any]) -> Any:
 
 
 class Known(SimpleNamespace):
-    """Of a row group: its nulls, least and greatest value, as far as they are given."""
+    """Known statistics of a row group: nulls, least and greatest value."""
 
     null_count, min, max = None, None, None
 

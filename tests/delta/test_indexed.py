@@ -1,4 +1,4 @@
-"""Tables with more columns than a log gives statistics of: files are looked for by those it names, or by footers."""
+"""Tables with more columns than a log has statistics for: files are found by the indexed columns or by footers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Situations are reported once until they change, and when they are over, to a real server; none of it fails a run."""
+"""Situations are reported once per change and at their end, to a real server; a failure stops no run."""
 
 from __future__ import annotations
 

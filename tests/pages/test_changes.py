@@ -1,4 +1,4 @@
-"""What changed since yesterday: where a day has more batches than are counted, the page says since when it is."""
+"""Changes since yesterday: with too many batches the page names the start of the count."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_day_of_more_commits_than_are_read_says_since_when_it_is(
 
 
 def test_a_ledger_that_is_not_read_back_for_a_day_says_so_too(fed: tuple[Tables, list[RecentRun]]) -> None:
-    """What the oldest batch found there was is not known, so it is not counted."""
+    """The state before the oldest batch is unknown, so this batch is not counted."""
     tables, runs = fed
     found = changes(tables, runs[:4], NOW_MS, is_whole=False)
     assert found is not None

@@ -1,4 +1,4 @@
-"""The history of checks: the values of all runs that are kept, with their bounds, and the way to the rows."""
+"""History of checks: values and bounds of all kept runs, with links to the rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Templates are compiled once; what is kept of them is never in the way."""
+"""Templates are compiled once, and a damaged cache does no harm."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from windowlib.pages.compiled import TemplateCache
 
 
 def rendered(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, int]:
-    """What a template says, and how often it was compiled."""
+    """Output of a template, and the number of its compilations."""
     made = jinja2.Environment(
         loader=jinja2.DictLoader({"one": text}), bytecode_cache=TemplateCache(folder), autoescape=True
     )

@@ -1,4 +1,4 @@
-"""What pages cost does not grow with the history."""
+"""Cost of pages: it does not grow with the history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of a pipeline whose definition was edited and not migrated: it is built, by the columns that tables have."""
+"""Page of a pipeline with an edited, unmigrated definition: it shows the columns of the tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `[pages] hide` names is on no page: no key in what was rerun, no value in what verify found."""
+"""Columns in `[pages] hide` are on no page: neither keys of reruns nor values of verify."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def test_a_day_without_a_result_is_one_gap(tmp_path: Path) -> None:
 def test_the_newest_hours_are_not_gaps_where_events_in_flight_are_not_known(
     tmp_path: Path, window: str, aggregates: str
 ) -> None:
-    """Nothing is said of what is in flight; what the watermark has not passed cannot have fired."""
+    """Windows in flight are unknown, and windows beyond the watermark cannot have fired."""
     made = definition(tmp_path, window, aggregates)
     size_ms = 2 * HOUR_MS if window == SLIDING else HOUR_MS
     results = [(hour * HOUR_MS, hour * HOUR_MS + size_ms) for hour in range(40, 46) if hour != 43]

@@ -1,4 +1,4 @@
-"""Keys on a page stand as they are looked for, whatever their type; each row has the command that explains it."""
+"""Keys on a page have the form in which users search for them; each row has the command that explains it."""
 
 from __future__ import annotations
 

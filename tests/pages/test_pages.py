@@ -1,4 +1,4 @@
-"""The pages of four small pipelines that ran on Sail: what they say is what the tables hold; what a browser sees."""
+"""Pages of four small pipelines on Sail: their contents equal the tables, and a browser shows them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ AS_OF_MS = NOW_MS + 10 * 60_000
 
 
 def has_sail(request: pytest.FixtureRequest) -> bool:
-    """Whether this process may run Sail: one that may have a JVM needs another process for it."""
+    """Tests if this process may run Sail: a process with a JVM needs another one for it."""
     return bool(request.config.getoption("--engine") == "sail")
 
 

@@ -1,4 +1,4 @@
-"""The state of a pipeline, as the home page and its own page say it: also where its runs end with errors."""
+"""State of a pipeline on the home page and on its own page, also after errors."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def state_and_why(definition: Definition, now_ms: int | None = None) -> tuple[St
 
 
 def said(definition: Definition) -> str:
-    """What `windowlib status` prints."""
+    """Output of `windowlib status`."""
     ended = CliRunner().invoke(app, ["status", str(definition.file)], env={"COLUMNS": "1000"})
     assert ended.exit_code == 0, ended.output
     return ended.output

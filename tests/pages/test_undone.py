@@ -1,4 +1,4 @@
-"""What an operator has moved or undone: the page says what the tables hold, and what became of results."""
+"""Decisions of operators: the page equals the tables and reports the changed results."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_an_adoption_of_other_tables_changes_no_result(folder: Path) -> None:
 
 
 def test_a_decision_that_reads_nothing_has_no_account_of_rows(moved: Definition) -> None:
-    """It said that no event was in flight, whatever there was."""
+    """The page must not report that no event is in flight."""
     rollback(moved, 2, "ann", "a wrong file", clock)
     found = facts(moved)
     assert found.in_flight_count > 0
@@ -143,7 +143,7 @@ def test_the_end_of_the_input_explains_the_watermark(folder: Path, spark: SparkS
 
 
 def gauges(definition: Definition) -> dict[str, float]:
-    """What the newest batch did."""
+    """Gauges of the newest batch."""
     kinds = ("fired", "read", "late", "quarantined", "run_seconds")
     return {one.gauge: one.value for one in samples(definition, NOW_MS) if one.gauge in kinds}
 

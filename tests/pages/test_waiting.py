@@ -1,4 +1,4 @@
-"""Which rows of a batch that waits for a decision are shown to the one who decides."""
+"""Rows of a waiting batch that the page shows to the operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A results suite judges the rows that a batch adds or changes: rows that an earlier batch published stay approved."""
+"""Results suites judge rows that a batch adds or changes; rows published earlier stay approved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every check passes on a sound batch, and fails, alone, when the one thing it watches over is wrong."""
+"""Every check passes on a sound batch, and fails alone for its own fault."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from windowlib.quality.validations import KEPT_BATCHES, stored_outcomes
 
 
 def after(events: int) -> dict[str, int | None]:
-    """So many events stay in state."""
+    """Figures of a batch with this number of events in state."""
     return {"events_in_state_after": events, "events_in_state_written": events}
 
 
@@ -109,7 +109,7 @@ def test_a_sound_batch_passes_every_check(clicks, tmp_path):
 
 
 def test_every_check_can_fail(clicks, tmp_path):
-    """A new check without a way to spoil it fails here."""
+    """Each new check needs a figure that makes it fail."""
     results = check(clicks, FIGURES, HISTORY, [results_file(tmp_path, SOUND_RESULTS)])
     of_hours = [result for result in results if result.suite == "usual"]
     assert {judged(one) for one in results if one not in of_hours} == set(SPOILED)
@@ -216,7 +216,7 @@ def test_silence_moves_time_only_where_the_definition_says_so(clicks, tmp_path):
 
 
 def test_the_newest_event_says_how_far_the_watermark_may_go(clicks):
-    """Not what the batch says that it makes of it."""
+    """The check does not trust the candidate that the batch states."""
     newest = FIGURES["watermark_out_ms"] + 5 * 60_000 + 1  # out_of_orderness is five minutes
     assert failed(check(clicks, {**FIGURES, "newest_event_ms": newest})) == []
     too_far = check(clicks, {**FIGURES, "newest_event_ms": newest - 1})
@@ -225,7 +225,7 @@ def test_the_newest_event_says_how_far_the_watermark_may_go(clicks):
 
 @pytest.mark.parametrize("columns", [["user_id"], ["user_id", "events"], ["window_start_ms"], []])
 def test_an_own_suite_judges_every_row(tmp_path, columns):
-    """The wrong row is the last of ten thousand; of the columns those are read that the suite names."""
+    """The wrong row is the last of ten thousand. Only the columns of the suite are read."""
     named = [{"type": "expect_column_values_to_not_be_null", "kwargs": {"column": name}} for name in columns]
     of_all = {"type": "expect_table_row_count_to_equal", "kwargs": {"value": 9_999}}
     clicks = own(tmp_path, "results_suite", *named, of_all)

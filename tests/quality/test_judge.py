@@ -1,4 +1,4 @@
-"""Batches are judged in another process, and just as they would be in this one."""
+"""Checks in another process give the same outcomes as in this one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OF_THE_MOMENT = {"batch_id", "id", "run_id", "validation_time", "active_batch_de
 
 @pytest.fixture(autouse=True)
 def no_judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """None is there at first; the one that a test gets ends with it."""
+    """No judge process at first; the test's own judge ends with it."""
     monkeypatch.setattr(judge, "_judge", None)
     yield
     if judge._judge:
@@ -39,7 +39,7 @@ def own_judge() -> subprocess.Popen[bytes]:
 
 
 def lasting(found: Any) -> Any:
-    """An outcome without what differs each time."""
+    """An outcome without values that differ between runs."""
     if isinstance(found, dict):
         return {name: lasting(value) for name, value in found.items() if name not in OF_THE_MOMENT}
     return [lasting(one) for one in found] if isinstance(found, list) else found

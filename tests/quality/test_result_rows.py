@@ -23,7 +23,7 @@ LARGE = 2**53
 
 
 def outcome(folder: Path, kind: str, arguments: dict[str, Any], **columns: pa.Array) -> CheckResult:
-    """What a suite of one expectation finds in results with these columns."""
+    """Outcome of a suite with one expectation on results with these columns."""
     count = len(next(iter(columns.values())))
     table = pq.read_table(results_file(folder, [(f"u{row}", 0, 60_000) for row in range(count)]))
     for name, values in columns.items():

@@ -1,4 +1,4 @@
-"""The suites: files that Great Expectations itself loads and stores, filled in for a pipeline, and their mistakes."""
+"""Suites: loaded and stored by Great Expectations itself, filled in for a pipeline, and their mistakes."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_every_expectation_has_a_sentence_a_severity_and_an_owner(one: dict[str,
 
 
 def is_stated(sentence: str, invariant: str) -> bool:
-    """Whether an invariant is the sentence, perhaps with details after a colon."""
+    """Tests if an invariant is the sentence, with optional details after a colon."""
     sentence, invariant = sentence.lower().removesuffix("."), invariant.lower()
     return invariant == sentence or invariant.startswith(f"{sentence}: ")
 

@@ -1,4 +1,4 @@
-"""What is kept of a batch's checks, where it is not as it was written."""
+"""Stored outcomes of a batch's checks that differ from the written ones."""
 
 from __future__ import annotations
 

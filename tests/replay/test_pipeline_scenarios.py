@@ -1,4 +1,4 @@
-"""`windowlib test`: scenarios that hold pass, and whatever a pipeline does otherwise is said."""
+"""`windowlib test`: correct scenarios pass, and every difference is reported."""
 
 from __future__ import annotations
 

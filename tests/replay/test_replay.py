@@ -1,4 +1,4 @@
-"""What `replay` says beyond the recordings: refusals are messages, and any engine takes a recording of batches."""
+"""`replay` beyond the recordings: refusals are messages, and any engine takes a recording of batches."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""The columns of a scenario's events: what no event has is null, numbers in texts and misspelt names are said."""
+"""Columns of a scenario's events: missing values are null; numbers in texts and misspelt names are reported."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_types_of_parts_are_those_of_the_schema(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("values", [('"3.50"',), ('"3.50"', "3.5"), ("3", '"12345678901.125"')])
 def test_numbers_in_texts_need_a_type(values: tuple[str, ...], tmp_path: Path) -> None:
-    """Followed, the advice works."""
+    """The advice of the message works."""
     definition = payments(tmp_path)
     file = scenario(tmp_path, ", ".join(f"{{ {AT}, amount = {value} }}" for value in values))
     with pytest.raises(InvalidSpec, match=r"column 'amount' has numbers as texts: .* source.schema = (.*)$") as error:

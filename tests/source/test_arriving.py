@@ -1,4 +1,4 @@
-"""Files as they come in: still being written, changed on the way, renamed, unpacked again, set aside, taken back."""
+"""Files that are still being written, changed, renamed, unpacked again, set aside or taken back."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_file_from_the_future_is_not_young_for_ever(tmp_path: Path, monkeypatc
 
 
 def test_a_short_age_is_waited_for(tmp_path: Path) -> None:
-    """So a file that has just been put there is read by the run that is started next."""
+    """A run started right after a file arrived reads this file."""
     definition = clicks(tmp_path, 1, aged("300ms"))
     began = time.monotonic()
     os.utime(tmp_path / "incoming" / "1.parquet")
@@ -152,7 +152,7 @@ def test_a_file_growing_under_a_clock_ahead_is_left_for_the_next_run(
 
 
 def changing(monkeypatch: pytest.MonkeyPatch, change: Callable[[int], Any]) -> list[int]:
-    """Calls `change` with 1, 2, … whenever a batch begins to read; gives the numbers of the calls so far."""
+    """Calls `change` with 1, 2, … whenever a batch begins to read; returns the numbers of the calls."""
     calls: list[int] = []
     read = reading.read
 
@@ -391,7 +391,7 @@ def test_of_several_decisions_the_newest_counts(tmp_path: Path) -> None:
 
 @pytest.fixture
 def due_files() -> Callable[[Definition], list[str]]:
-    """What the batch that is due reads, once a run has claimed the pipeline."""
+    """Files of the due batch, after a run has claimed the pipeline."""
     from windowlib.runs.operation import held
     from windowlib.runs.run import RunRequest, next_due
 

@@ -1,4 +1,4 @@
-"""Bad input ends as one clear sentence that names the thing; nothing is lost; once corrected, the next run works."""
+"""Bad input ends with one clear sentence. Nothing is lost, and the next run works after the correction."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def no_spark() -> NoReturn:
 
 @contextmanager
 def refused(kind: type[WindowError], *says: str, code: int = USER) -> Iterator[None]:
-    """The block raises `kind`, whose message says all this, briefly, and ends a command with `code`."""
+    """Checks that the block raises `kind`, with a short message that contains these texts and exit code `code`."""
     with pytest.raises(kind) as caught:
         yield
     message = str(caught.value)
@@ -252,7 +252,7 @@ def without_unit(text: str) -> str:
 
 
 def test_columns_of_parquet_are_renamed_next_to_a_schema_of_others(tmp_path: Path) -> None:
-    """Which names some of them alone; a key that no table can have is given a name that one can."""
+    """The schema names some columns only. A key that no table can have gets a name that a table can have."""
     text = PLAIN.replace("[watermark]", '[source.schema]\nvalue = "bigint"\n[watermark]')
     with pytest.raises(InvalidDefinition, match=r"source.key.*: source.rename = \{ \"the user\" = \"the_user\" \} and"):
         clicks(tmp_path, 0, text.replace('"user"', '"the user"'))
@@ -289,7 +289,7 @@ def test_two_files_that_disagree(tmp_path: Path) -> None:
     "a file changes or disappears after it was planned", "the batch is planned again, or abandoned if no file is left"
 )
 def test_a_file_that_changes_after_its_plan_is_planned_again(tmp_path: Path) -> None:
-    """It is planned again by itself, under the same batch id; a batch of which nothing is left is abandoned."""
+    """The run plans the batch again under the same id. A batch without files is abandoned."""
     definition, notes = clicks(tmp_path, 1), list[str]()
     stale = plan(definition, clock)
     path = arrive(tmp_path, 1, [ROW])
@@ -403,7 +403,7 @@ def test_a_batch_that_cannot_be_computed_is_dropped_and_planned_again(spark: Spa
 )
 @pytest.mark.parametrize("text", [CLICKS, PLAIN], ids=["with ids", "by footers"])
 def test_a_file_with_unreadable_rows_is_named(spark: SparkSession, tmp_path: Path, text: str) -> None:
-    """By the engine, or by the look for the newest event where footers have all the others."""
+    """The engine finds the damage, or the search for the newest event does."""
     definition = clicks(tmp_path, 1, text)
     run(definition, spark)
     before, broken = tables(definition), arrive(tmp_path, 2, events(2))
@@ -433,7 +433,7 @@ def test_a_file_with_unreadable_rows_is_named(spark: SparkSession, tmp_path: Pat
 @pytest.mark.spark
 @pytest.mark.embedded
 def test_rows_of_another_type_that_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None:
-    """Values that are to fit the type that is recorded are looked at when a batch is planned."""
+    """The plan checks values that must fit the recorded type."""
     definition = clicks(tmp_path, 0)
     arrive(tmp_path, 1, events(1), SCHEMA.set(SCHEMA.get_field_index("value"), pa.field("value", pa.int32())))
     run(definition, spark)
@@ -538,7 +538,7 @@ def test_times_at_the_ends_of_the_calendar(spark: SparkSession, tmp_path: Path) 
 @pytest.mark.spark
 @pytest.mark.embedded
 def test_how_late_an_event_before_1970_is_after_the_end(spark: SparkSession, tmp_path: Path) -> None:
-    """The watermark is then the greatest 64-bit number, from which nothing below 0 can be subtracted."""
+    """The watermark is the greatest 64-bit number, from which no negative number can be subtracted."""
     definition = clicks(tmp_path, 0, PLAIN.replace('type = "session"\ngap = "10m"', 'type = "tumbling"\nsize = "10s"'))
     arrive(tmp_path, 1, [ROW])
     advance(definition, lambda: spark, clock=clock, finish=True)
@@ -567,7 +567,7 @@ BEGINS_LATER = pytest.mark.long("no session begins before its event; windows tha
 def test_windows_of_a_century_near_the_first_year(
     window: str, whole: bool, spark: SparkSession, tmp_path: Path
 ) -> None:
-    """One that would begin before the year 1 could not be read, nor what is next to it: its event is malformed."""
+    """A window that would begin before the year 1 is unreadable, so its event is malformed."""
     text = PLAIN.replace('type = "session"\ngap = "10m"', window)
     definition = clicks(tmp_path, 0, text)
     times = (MIN_TIMESTAMP_MS, MIN_TIMESTAMP_MS + 36_500 * 86_400_000, 0)
@@ -654,7 +654,7 @@ def test_a_refused_batch_waits_until_it_is_approved_or_abandoned(spark: SparkSes
 )
 @pytest.mark.parametrize("column", ["user", "id"])
 def test_a_file_with_text_that_is_not_utf8_is_named(spark: SparkSession, tmp_path: Path, column: str) -> None:
-    """In a table they would stop every later run, and who reads it."""
+    """In a table such texts would stop every later run and every reader."""
     definition = clicks(tmp_path, 1)
     run(definition, spark)
     before = tables(definition)

@@ -1,4 +1,4 @@
-"""A source may call its columns what it likes: every name in every role, and what is refused says what to do.
+"""Any column name works in every role, or is refused with advice. Every file has a column of each name.
 
 Every file here has a column of each of the names, so a name is not only tried in its role: it is also there when the
 others are.
@@ -170,7 +170,7 @@ def key_and_gap(spark: SparkSession, folder: Path, key: str, gap: str) -> None:
 
 
 def compared_by_trigger_and_evictor(spark: SparkSession, folder: Path, name: str, summed: str) -> None:
-    """One column that a trigger and an evictor look into, and another that is summed, by the operator."""
+    """One column for trigger and evictor, and another that the operator sums."""
     window = {
         "type": "global",
         "trigger": {"type": "delta", "of": name, "threshold": 3},
@@ -252,7 +252,7 @@ def test_names_on_spark(spark: SparkSession, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.embedded
 def test_every_name_in_one_pipeline(spark: SparkSession, tmp_path: Path) -> None:
-    """All of them summed, filtered by and, where they can be, outputs; of count windows in `make test-all`."""
+    """Every name is summed, filtered by and, if possible, an output; with count windows in `make test-all`."""
     refused = {*RESERVED_OUTPUTS, "p0_sum"}
     outputs = {name: name for name in NAMES if name.isidentifier() and name not in refused}
     whole, some = dict[str, tuple[str, int]](), dict[str, tuple[str, int]]()  # output → its SQL, and what it comes to

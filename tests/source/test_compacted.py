@@ -1,4 +1,4 @@
-"""A Delta source that OPTIMIZE and VACUUM have gone over before it was read: no event is lost and none counts twice."""
+"""OPTIMIZE and VACUUM on a Delta source before it was read: no event is lost, and none counts twice."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def held(folder: Path) -> set[str]:
 
 
 def compact(folder: Path) -> set[str]:
-    """OPTIMIZE, and VACUUM of all that the table holds no more; gives the files that are gone."""
+    """Runs OPTIMIZE and VACUUM; returns the deleted files."""
     before, changes = held(folder), Changes(folder, 1)
     changes.compact()
     changes.vacuum()
@@ -72,7 +72,7 @@ def read(definition: Definition) -> set[str]:
     ],
 )
 def test_files_compacted_before_they_were_read(spark: SparkSession, tmp_path: Path, text: str) -> None:
-    """First by a new pipeline; then in a partition of which it has read nothing."""
+    """For a new pipeline, and for one that has read other partitions."""
     definition = clicks(tmp_path, 0, text)
     for part, numbers in enumerate(((1, 2), (3, 4))):
         for number in numbers:
@@ -90,7 +90,7 @@ def test_files_compacted_before_they_were_read(spark: SparkSession, tmp_path: Pa
     "OPTIMIZE and VACUUM delete files of a Delta source between a plan and its batch", "the batch is planned again"
 )
 def test_a_batch_whose_files_were_compacted_is_planned_again(spark: SparkSession, tmp_path: Path) -> None:
-    """The files that arrived, and then those in their place; the first of several, and all."""
+    """Both the original files and their replacements change: the first of several, and all."""
     definition = clicks(tmp_path, 0, ONE_BY_ONE)
     append(tmp_path, 1)
     append(tmp_path, 2)
@@ -127,7 +127,7 @@ def test_files_that_were_compacted_with_some_that_were_read_are_read_as_they_wer
 
 
 def mixed(folder: Path, text: str, spark: SparkSession) -> Definition:
-    """A pipeline of whose table a file was compacted with one that it has read, and is gone."""
+    """A pipeline whose table had an unread file compacted with a file that was read."""
     definition = clicks(folder, 0, text)
     append(folder, 1)
     run(definition, spark)
@@ -173,7 +173,7 @@ def test_a_run_reads_rows_by_itself_that_no_file_holds_alone(spark: SparkSession
 
 
 def test_rows_that_no_file_holds_alone_are_set_aside(spark: SparkSession, tmp_path: Path) -> None:
-    """And taken back: then they are asked for again."""
+    """After the file is taken back, the rows are requested again."""
     definition = mixed(tmp_path, IN_TIME, spark)
     with pytest.raises(SourceError, match=r"until a rerun needs a file that has them: ") as stopped:
         run(definition, spark)
@@ -247,7 +247,7 @@ def test_files_updated_before_they_were_read_are_not_skipped(spark: SparkSession
 def test_rows_that_are_marked_as_deleted_are_settled_once_the_files_are_written_again(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Though others have arrived in between. Of a file that was set aside nothing can be rerun yet."""
+    """Other files arrive in between. A file that was set aside cannot be rerun yet."""
     definition = clicks(tmp_path, 0, BY_ITSELF)
     append(tmp_path, 1)
     [path] = held(tmp_path)

@@ -102,7 +102,7 @@ def test_what_an_author_says_counts(tmp_path: Path) -> None:
 
 
 def again(definition: Definition, spark: SparkSession, minutes: int, step: int) -> int:
-    """Counts the events of one key that come every `step` minutes for so long, of which the first comes again, last."""
+    """Counts events of one key every `step` minutes for a period; the first event is repeated at the end."""
     rows = [(str(minute), minute * MINUTE_MS) for minute in range(0, minutes, step)]
     half = len(rows) // 2
     events(definition, spark, rows[:half], rows[half:], [rows[0], ("z", minutes * MINUTE_MS)])
@@ -166,7 +166,7 @@ def test_ids_are_remembered_where_no_event_is_late(spark: SparkSession, tmp_path
 def test_a_late_event_that_came_twice_is_readmitted_once(
     spark: SparkSession, tmp_path: Path, window: str, late_only: bool
 ) -> None:
-    """Its id was forgotten when it came again; so was that of one that was counted in time."""
+    """The ids of the late event and of an event in time were forgotten before the repetition."""
     text = CLICKS.replace(WINDOW, window).replace('event_id = "id"', 'event_id = "id"\ndedup_horizon = "1h"')
     definition = clicks(tmp_path, 0, text)
     late, counted, hours = ("late", MINUTE_MS), ("counted", 0), [(str(n), n * HOUR_MS) for n in range(0, 30, 10)]

@@ -1,4 +1,4 @@
-"""A Delta table as a source: each event once, whatever is done to the table and its log."""
+"""A Delta table as a source: each event counts once, despite changes of the table and its log."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def table_of(folder: Path) -> DeltaTable:
 
 
 def clean_up(folder: Path) -> int:
-    """A checkpoint, and the log before it is gone, as after `delta.logRetentionDuration`. Gives its version."""
+    """Writes a checkpoint and deletes the log before it, as after `delta.logRetentionDuration`. Returns its version."""
     table = table_of(folder)
     table.create_checkpoint()
     for version in range(table.version()):
@@ -54,7 +54,7 @@ def clean_up(folder: Path) -> int:
 
 
 def run(definition: Definition, spark: SparkSession, **how: Any) -> int:
-    """Advances; gives how many rows were read."""
+    """Advances and returns the number of rows read."""
     return sum(report.figures["rows_read"] or 0 for report in advance(definition, lambda: spark, clock=clock, **how))
 
 
@@ -81,7 +81,7 @@ def test_the_log_before_the_cursor_may_be_cleaned_up(spark: SparkSession, tmp_pa
 def test_a_pipeline_begins_with_what_a_table_holds_whose_log_was_cleaned_up(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """File by file, while others are appended, the table is compacted and its log cleaned up again."""
+    """The pipeline reads file by file while others are appended, compacted and cleaned up."""
     definition = clicks(tmp_path, 0, DELTA)
     append(tmp_path, 1)
     append(tmp_path, 2)
@@ -115,7 +115,7 @@ def test_a_gap_in_the_log_is_named(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.fault("a Delta source is deleted and created again", "the run says so; nothing is read")
 def test_a_recreated_table_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    """With fewer versions than were read, and with more."""
+    """The new table has fewer versions than were read, or more."""
     definition = clicks(tmp_path, 0, ALL_AT_ONCE)
     for number in (1, 2, 3):
         append(tmp_path, number)
@@ -144,7 +144,7 @@ def test_a_table_that_was_created_again_after_a_removal_is_another(spark: SparkS
 
 
 def test_texts_that_hold_ends_of_lines(spark: SparkSession, tmp_path: Path) -> None:
-    """Each in the log, too, which has the least and the greatest text of a file."""
+    """The log also has them, as the least and greatest text of a file."""
     definition = clicks(tmp_path, 0, ALL_AT_ONCE)
     users = ("a\u2028b", "a\x85b", "a\x0bb\x1cc", "a\r\nb")
     for number, user in enumerate(users):
@@ -280,7 +280,7 @@ def test_a_version_of_several_files_is_read_file_by_file(spark: SparkSession, tm
 
 
 def test_a_file_that_was_set_aside_is_read_once_it_is_taken_back(spark: SparkSession, tmp_path: Path) -> None:
-    """Runs have gone past its version, and their log may be gone."""
+    """Later runs have passed its version, and the log may be gone."""
     definition = clicks(tmp_path, 0, ALL_AT_ONCE)
     append(tmp_path, 1)
     before = {path.name for path in (tmp_path / "incoming").glob("*.parquet")}
@@ -309,7 +309,7 @@ def stored(number: int, *values: str) -> pa.Table:
 
 
 def test_a_partition_is_of_the_type_that_the_table_says(spark: SparkSession, tmp_path: Path) -> None:
-    """Texts that look like numbers, though no other value would say that they are texts."""
+    """The values are texts that look like numbers."""
     definition = clicks(tmp_path, 0, ALL_AT_ONCE)
     rows = stored(1, "1", "01", "007").filter(pa.array([True, True, True, False]))
     write_deltalake(tmp_path / "incoming", rows, mode="append", partition_by=["user"])
@@ -330,7 +330,7 @@ def test_a_folder_s_column_stays_a_text_where_its_values_look_like_numbers(spark
 
 @pytest.mark.parametrize("cleaned_up", [False, True], ids=["its log", "a checkpoint"])
 def test_a_shallow_clone_is_refused(tmp_path: Path, cleaned_up: bool) -> None:
-    """Its log, made by hand as Delta makes it, names the files of the table that it is a clone of."""
+    """The log, written by hand as Delta writes it, names files of the cloned table."""
     definition, of = clicks(tmp_path, 0, DELTA), tmp_path / "cloned"
     write_deltalake(of, pa.Table.from_pylist(events(1), schema=SCHEMA))
     actions = log.actions(of, 0)

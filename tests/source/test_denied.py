@@ -1,4 +1,4 @@
-"""A source, or a table, that this user may not read: the place is named, and nothing is taken for damaged or lost."""
+"""Sources and tables without read permission: the message names the place, and nothing counts as damaged or lost."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def pipeline(folder: Path, kind: str = "parquet") -> Definition:
 
 
 def said(files: list[Path], denied: list[tuple[Path, int]], less: list[str]) -> list[tuple[str, int]]:
-    """What plans of definitions say, and their exit codes, while places have these modes."""
+    """Messages and exit codes of plans while places have these modes."""
     for place, mode in denied:
         place.chmod(mode)
     try:
@@ -123,7 +123,7 @@ def test_a_folder_above_the_source_of_another_user(less: list[str], tmp_path: Pa
     "the run names it and the missing permission; no table counts as lost",
 )
 def test_a_log_without_read_permission_is_named(less: list[str], tmp_path: Path) -> None:
-    """Its folder lets this user list it, or only open a file whose name is known, or neither."""
+    """The folder allows listing only, opening known names only, or neither."""
     modes = (0o444, 0o111, 0o000)
     definitions = [pipeline(tmp_path / str(number)) for number, _ in enumerate(modes)]
     for one in definitions:

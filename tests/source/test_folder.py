@@ -1,4 +1,4 @@
-"""What of a source folder is looked at: patterns, links, and a folder that is another one than before."""
+"""Files of a source folder: patterns, links, and a change of the folder."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_no_pattern_leads_out_of_the_folder(pattern: str, tmp_path: Path) -> Non
 
 
 def test_a_name_that_is_not_utf8(tmp_path: Path) -> None:
-    """An archive of another system may leave one; Python has its bytes, and nothing that keeps names takes them."""
+    """Archives of other systems may contain such names. Storage formats cannot keep them."""
     definition = clicks(tmp_path, 1)
     os.rename(tmp_path / "incoming" / "1.parquet", os.fsencode(tmp_path / "incoming") + b"/caf\xe9.parquet")
     ended = CliRunner().invoke(app, ["plan", str(definition.file)])
@@ -141,7 +141,7 @@ def test_a_link_to_a_folder_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_pipe_is_passed_over(tmp_path: Path) -> None:
-    """Nor is a link to one, whatever they are called: none is opened, which would wait for its writer."""
+    """A link to a pipe is skipped too. Opening either would wait for its writer."""
     definition = clicks(tmp_path, 1)
     os.mkfifo(tmp_path / "incoming" / "2.parquet")
     (tmp_path / "incoming" / "3.parquet").symlink_to("2.parquet")
@@ -149,7 +149,7 @@ def test_a_pipe_is_passed_over(tmp_path: Path) -> None:
 
 
 def commit_of(definition: Definition) -> Commit:
-    """What a batch of this definition leaves in the ledger, as far as a plan looks at it."""
+    """Commit of a batch of this definition, as far as a plan reads it."""
     frozen = plan(definition)
     assert frozen is not None
     assert frozen.stored[PLACE]["path"] == str(definition.source.path)
@@ -183,7 +183,7 @@ def test_a_file_that_is_there_by_two_names(tmp_path: Path) -> None:
 
 
 def test_a_table_is_not_a_folder_of_the_files_that_a_pattern_chooses(tmp_path: Path) -> None:
-    """Its partitions are not, either; one of which no file is chosen may be there."""
+    """Its partitions are no folders of files either. A partition without chosen files may be there."""
     source = clicks(tmp_path, 1).source.model_copy(update={"include": ("1.parquet", "part-*")})
     (source.path / "old/_delta_log").mkdir(parents=True)
     touched(tmp_path, "old/x.parquet", "old/day=1/y.parquet")

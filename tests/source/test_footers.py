@@ -1,4 +1,4 @@
-"""What the footers of Parquet files say is what the rows say; where a row may be refused, they are not used."""
+"""Parquet footers agree with the rows. They are not used if a row may be refused."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_they_say_what_the_rows_say(tmp_path_factory: pytest.TempPathFactory, fi
 
 
 def test_the_first_nanosecond_there_is(tmp_path: Path) -> None:
-    """pandas takes it for no time: the rows themselves say when it was."""
+    """pandas reads it as no time; the rows have the right value."""
     written(tmp_path, "a.parquet", pa.array([-(2**63), 0], pa.int64()).cast(pa.timestamp("ns")))
     assert look(tmp_path, "a.parquet") is None
     assert footers.span(tmp_path / "a.parquet", "ts", None) is None

@@ -1,4 +1,4 @@
-"""The definitions of the page about other people's files, over files written as theirs are, against plain Python."""
+"""Definitions of the page about other data, compared with plain Python over files of the same form."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def trips(chance: random.Random, first: datetime, count: int) -> list[dict[str, 
 
 
 def month(rows: Sequence[Mapping[str, Any]], places: pa.DataType, passengers: pa.DataType, fee: str) -> pa.Table:
-    """As they are published: times as clocks there show them, and types and spellings that differ from year to year."""
+    """Files in the published form: local times, with types and spellings that differ by year."""
     kinds = {
         "VendorID": places,
         "tpep_pickup_datetime": pa.timestamp("us"),

@@ -82,7 +82,7 @@ def test_a_file_in_a_folder_of_another_key_is_another_input(spark: SparkSession,
 @pytest.mark.embedded
 @LISTINGS
 def test_equal_files_in_folders_of_several_days_are_all_read(spark: SparkSession, tmp_path: Path, listing: str) -> None:
-    """As of a sensor that sends the same states every day, of which old days are deleted."""
+    """For example a sensor that repeats its states every day while old days are deleted."""
     pipeline = Arriving(tmp_path / "p", BY_DAY + listing)
     for day in range(2, 5):
         pipeline.put(f"day=2026-03-0{day}/a.parquet", {"user": ["ann", "bob"], "state": ["ok", "ok"]})
@@ -135,7 +135,7 @@ def test_a_moved_source_keeps_the_identity_of_its_files(spark: SparkSession, tmp
 @pytest.mark.spark
 @pytest.mark.embedded
 def test_a_delta_file_is_known_by_its_name_alone(spark: SparkSession, tmp_path: Path) -> None:
-    """Equal rows in another partition are new; a file that is deleted is a gap, whatever else holds its bytes."""
+    """Equal rows in another partition are new. A deleted file is a gap, even if another file has the same bytes."""
     pipeline = Arriving(tmp_path / "p", BY_STORE, "delta")
     for store in (1, 2):
         rows = pa.table({"store": pa.array([store, store], pa.int32()), "at": seconds(1, 2)})
@@ -153,7 +153,7 @@ def test_a_delta_file_is_known_by_its_name_alone(spark: SparkSession, tmp_path: 
 def test_a_file_without_a_checksum_is_another_input_under_another_name(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a file above 1 GiB: no rerun takes another file for it, and none removes its events by itself."""
+    """For example a file above 1 GiB. No rerun matches another file with it, or removes its events."""
     monkeypatch.setattr(contents, "LARGEST_BYTES", 100)
     pipeline = Arriving(tmp_path / "p", BY_STORE)
     pipeline.put("store=1/a.parquet", {"at": seconds(1, 2)})

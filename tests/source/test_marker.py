@@ -1,4 +1,4 @@
-"""Names that sort by time: a run looks at what is new, and a full listing finds what came otherwise."""
+"""Names sorted by time: a run lists new names only, and a full listing finds the others."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Source:
         return self.now_ms
 
     def put(self, *names: str) -> None:
-        """Files with a value of their own each, whatever lay under their names."""
+        """Writes files with a different value each, over any earlier content."""
         for name in names:
             path = self.folder / "incoming" / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -64,20 +64,20 @@ class Source:
             os.utime(path, ns=(self.now_ms * 1_000_000 + self.values,) * 2)
 
     def run(self, days: float = 0) -> list[str]:
-        """The files that are read so many days later, by name."""
+        """Files read that many days later, by name."""
         self.now_ms += int(days * DAY_MS)
         before = self.read()
         advance(self.definition, no_spark, clock=self.clock)
         return sorted(set(self.read()) - set(before))
 
     def read(self) -> list[str]:
-        """The files that were read, each as often as it was."""
+        """Files read so far, each as often as it was read."""
         if ledger_of(self.definition).state().commit is None:
             return []
         return [row["path"] for row in read_table(self.definition, "source_files").to_pylist()]
 
     def listed(self) -> list[str]:
-        """The files that the next run looks at."""
+        """Files that the next run lists."""
         commit = ledger_of(self.definition).state().commit
         of, root = self.definition.source, self.definition.root
         since = marker.due_from(marker_of(of, root, commit), of.full_listing_every_ms, self.now_ms)
@@ -85,7 +85,7 @@ class Source:
 
 
 def with_contents(inputs: Inputs) -> ComputedBatch:
-    """As real batches, which keep the checksum of what they read."""
+    """Batches keep the checksums of their files, as real ones do."""
     outcome = computed(inputs)
     rows = outcome.changes["source_files"].rows or ()
     kept = [{**row, "sha256": checksum(inputs.definition.source.path / row["path"])} for row in rows]
@@ -284,7 +284,7 @@ def test_files_next_to_folders_and_links_are_as_without_a_marker(source: Source)
 @pytest.mark.parametrize("by", [pytest.param("names", marks=FOLDERS_DO), "folders"])
 @pytest.mark.parametrize("seed", range(5 if ALL else 1))
 def test_whatever_the_names_each_file_is_read_once(source: Source, by: str, seed: int) -> None:
-    """Hours that do not sort, names that come late, runs that read two files at most: a full listing finds the rest."""
+    """Hours that do not sort, late names, and runs of at most two files: a full listing finds the rest."""
     chance = random.Random(seed)
     source.sorted_by(by, max_files_per_run=2)
     hours = (8, 9, 10, 11) if ALL else (9, 10)

@@ -1,4 +1,4 @@
-"""Files without a column that the definition reads: null where the author or a Delta table says so, else a stop."""
+"""Files without a column of the definition: null if the author or a Delta table allows it, else a stop."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_a_column_that_no_file_has_is_a_mistake_of_the_definition(tmp_path: Path
 @pytest.mark.spark
 @pytest.mark.embedded
 def test_a_column_of_a_file_that_was_read_before_is_no_mistake(spark: SparkSession, tmp_path: Path) -> None:
-    """Where an aggregate is added later, only earlier files may have its column."""
+    """An aggregate added later may use a column of earlier files only."""
     definition = clicks(tmp_path, 0, AS_NULL.replace('paid = "sum(price)"\n', ""))
     arrive(tmp_path, NEW)
     advance(definition, lambda: spark, clock=clock)

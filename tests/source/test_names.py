@@ -1,4 +1,4 @@
-"""Files and folders may be called anything: each file is read once, by its own name, on both engines."""
+"""Files and folders with any name: each file is read once under its own name, on both engines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words that windowlib's own plans use, as the names of keys and of outputs: none of them changes a number.
+"""Names of keys and outputs that windowlib's plans use internally: no number changes.
 
 The words are all that stand in the code of the plans, of batches and of reruns as the name of a column might. What a
 definition may not be called with them is refused by name, and left out here.
@@ -23,7 +23,7 @@ NAMED = re.compile(r"\bas ([a-z_][a-z0-9_]*)", re.IGNORECASE)
 
 
 def own_words() -> list[str]:
-    """Every word in the code that may name a column."""
+    """Words in the code that may name a column."""
     files = [file for folder in FOLDERS for file in (Path(windowlib.__file__).parent / folder).rglob("*.py")]
     return sorted({word for file in files for word in _words(ast.parse(file.read_text(encoding="utf-8")))})
 

@@ -66,7 +66,7 @@ WELL_FORMED = re.compile(r'(?:(?:"(?:[^"]|"")*+"|[^",\r\n]*+)[,\r\n])*+')
 
 
 def written(record: Sequence[str], quoting: Literal[0, 1]) -> list[str]:
-    """The values of a record, as they are written."""
+    """Text of a record's values."""
     lines = [io.StringIO() for _ in record]
     for value, line in zip(record, lines, strict=True):
         csv.writer(line, quoting=quoting).writerow([value])
@@ -74,7 +74,7 @@ def written(record: Sequence[str], quoting: Literal[0, 1]) -> list[str]:
 
 
 def damaged(values: Sequence[str], column: int) -> list[str]:
-    """A record of which one value has a quote that opens it, and none that closes it."""
+    """A record with an open quote in one value."""
     value = values[column]
     return [*values[:column], value[:-1] if value.startswith('"') else f'"{value}', *values[column + 1 :]]
 

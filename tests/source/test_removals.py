@@ -1,4 +1,4 @@
-"""A Delta source of which rows are removed: by a rerun its windows become those of the rows that it holds."""
+"""Removed rows of a Delta source: a rerun recomputes their windows."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_deleted_events_may_come_again(spark: SparkSession, tmp_path: Path) -> N
 def test_a_removal_that_was_passed_over_is_made_good_by_the_next_that_is_taken(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """What the table holds in the place of files that were passed over counts no event twice."""
+    """The rerun counts no event twice although the table replaced the skipped files."""
     definition = clicks(tmp_path, 0, BY_ITSELF)
     skipping = definition.model_copy(update={"source": definition.source.model_copy(update={"removals": "skip"})})
     append(tmp_path, 1)

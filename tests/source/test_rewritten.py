@@ -118,7 +118,7 @@ class Table:
 
 @dataclass
 class Reader:
-    """What a pipeline has read of a table, as its `source_files` and its cursor say."""
+    """Files of a table that a pipeline has read, according to `source_files` and its cursor."""
 
     source: Source
     table: Table
@@ -153,7 +153,7 @@ class Reader:
         self.aside.clear()
 
     def batch(self) -> bool:
-        """Reads some files, or does what a rerun would; says whether there was anything to do."""
+        """Reads some files, or does the required rerun; returns true if there was work."""
         look = self.look()
         new = sorted((file for file in look.files if file.path not in {*self.read, *self.aside}), key=lambda f: f.order)
         if new:

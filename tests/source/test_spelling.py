@@ -1,4 +1,4 @@
-"""Values in text are what they say, or malformed: none is taken for another number, or another day."""
+"""Values in text are exact or malformed: none becomes another number or day."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CSV and JSON as the world writes them: every row of such a file counts, or is kept as malformed."""
+"""CSV and JSON files from practice: every row counts, or is quarantined as malformed."""
 
 from __future__ import annotations
 
@@ -312,7 +312,7 @@ def test_an_open_quote_is_refused(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("case", OPEN_QUOTES)
 def test_an_open_quote_is_found(tmp_path: Path, case: str) -> None:
-    """By the look at a file that comes before an engine reads it."""
+    """The check of a file before an engine reads it finds the quote."""
     dialect, content, says = OPEN_QUOTES[case]
     definition = pipeline(tmp_path, {"1.csv": content.encode(), "2.csv": f'{HEADER}u,{AT},5",1\n'.encode()}, dialect)
     folder = definition.source.path

@@ -1,4 +1,4 @@
-"""Event times as clocks of a zone show them: which instant each is, by footers and by rows, on both engines."""
+"""Event times in a local zone: footers, rows and both engines agree on the instant."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_an_instant_is_that_of_the_calendar(local: datetime, zone: str) -> None:
 
 @pytest.mark.parametrize("times", [[datetime(2026, 7, 1), datetime(2026, 9, 1)], [FORWARD, BACK], [BACK, BACK]])
 def test_footers_leave_a_day_more_at_both_ends(times: Sequence[datetime], tmp_path: Path) -> None:
-    """Which instants they are is for the engine to say: Python may know other changes of clocks."""
+    """The engine decides the instants, because Python may know other clock changes."""
     path = arrive(made(tmp_path), "1.parquet", times, pa.timestamp("us"))
     instants = [time_of(by_hand(time)) for time in times]
     low_ms, high_ms = footers.span(path, "at", None, BERLIN) or (0, 0)

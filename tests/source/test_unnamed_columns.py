@@ -154,7 +154,7 @@ def test_of_very_many_types_the_first_are_read(tmp_path: Path) -> None:
 @pytest.mark.spark
 @pytest.mark.both
 def test_an_erased_key_is_recognised_in_each_of_its_types(spark: SparkSession) -> None:
-    """Where it was a key before a migration, so that the definition no longer names it."""
+    """The column was a key before a migration, so the definition no longer names it."""
     secret, another = "00ff", names.of_another_type("user", 1)
     rows = spark.createDataFrame([(7, None), (None, "ann"), (None, None)], f"user int, {another} string")
     found = rows.select(erased.digest_of(rows, ["user"], secret)).collect()

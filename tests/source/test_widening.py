@@ -341,7 +341,7 @@ def test_a_column_that_no_engine_reads_is_refused_in_use(tmp_path: Path, column:
 
 
 def test_files_of_one_schema_share_it_in_memory(tmp_path: Path) -> None:
-    """With what the file itself says of it, by which one that Spark wrote is known."""
+    """Together with the file's own metadata, which marks files written by Spark."""
     plain, by_spark = pa.schema([("a", pa.int64())]), pa.schema([("a", pa.int64())], {"org.apache.spark.version": "4"})
     for file, schema in {"1": plain, "2": by_spark, "3": plain, "4": plain.append(pa.field("b", pa.int8()))}.items():
         pq.write_table(schema.empty_table(), tmp_path / file)

@@ -1,4 +1,4 @@
-"""A real browser without a window: what a page asks for, what it complains of, how wide it is, what it looks like."""
+"""A real browser without a window: its requests, messages, width and pictures of a page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def installed() -> str | None:
 
 @dataclass
 class Seen:
-    """What a browser saw of a page: every request, what the console complained of, how wide it is, a picture."""
+    """Observations of a page: requests, console messages, width, a picture."""
 
     requests: list[str] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)

@@ -55,7 +55,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a command ended."""
+    """End of a command."""
 
     command: Command
     exit_code: int
@@ -92,7 +92,7 @@ class Page:
 
     @cached_property
     def anchors(self) -> set[str]:
-        """What a link may name in this page: its headings, and targets of its own."""
+        """Targets for links in this page: its headings, and its own targets."""
         bare = re.sub(r"^ *```.*?^ *```$", "", self.text, flags=re.MULTILINE | re.DOTALL)
         headings = re.findall(r"^#+ (.*)$", bare, re.MULTILINE)
         return {_slug(one) for one in headings} | set(re.findall(r"^\((\S+)\)=$", self.text, re.MULTILINE))
@@ -228,7 +228,7 @@ get_parser().parse_args(sys.argv[1:])
 
 
 def parsed(name: str, arguments: list[str]) -> str:
-    """What the command line makes of arguments; raises click's error where it cannot."""
+    """Parsed arguments; raises click's error for wrong ones."""
     group: Any = typer.main.get_command(app)
     command, left = group.commands[name], list(arguments)
     while hasattr(command, "commands"):  # `windowlib late list`
@@ -250,7 +250,7 @@ def installable(what: str) -> str:
 
 
 def _helped(command: Command, module: str, arguments: list[str]) -> Ended:
-    """How a program of the project that is not installed explains itself; code 2 where it lacks an option."""
+    """Help of a program of the project that is not installed; code 2 if it lacks an option."""
     printed = io.StringIO()
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(), contextlib.redirect_stdout(printed):
         warnings.simplefilter("ignore", RuntimeWarning)  # a test may have imported it

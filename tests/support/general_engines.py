@@ -1,4 +1,4 @@
-"""What runs a spec batch by batch as the general plan does: its worker alone, over Arrow, or the whole plan in Spark.
+"""Engines that run a spec like the general plan: its worker alone, over Arrow, or the whole plan in Spark.
 
 Both give what the operator gives, as plain values, and their state after each batch, so that a test can compare.
 """
@@ -82,7 +82,8 @@ class Fired(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What one batch came to; ``replaced`` are the windows that results took the place of.
+    """Outcome of one batch; ``replaced`` are the windows that results replace. ``numbers`` are (key, start_ms, end_ms,
+    firing) of the results, in their order within a key.
 
     ``numbers`` are (key, start_ms, end_ms, firing) of the results, in their order within a key.
     """

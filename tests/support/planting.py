@@ -28,7 +28,7 @@ class Fault:
 
 @contextmanager
 def planted(fault: Fault) -> Iterator[None]:
-    """The fault is there while the block runs."""
+    """Plants the fault within the block."""
     function, wrong = _function_with(fault)
     right, function.__code__ = function.__code__, wrong
     try:

@@ -47,7 +47,7 @@ def definition(folder: Path, window: str, aggregates: str = AGGREGATES, source: 
 
 
 def mistakes(folder: Path, window: str, aggregates: str = AGGREGATES) -> list[str]:
-    """What is wrong with such a definition, one line each, without the file's name."""
+    """Mistakes of such a definition, one line each, without the file name."""
     file = written(folder, window, aggregates)
     with pytest.raises(InvalidDefinition) as caught:
         load_definition(file)

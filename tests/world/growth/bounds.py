@@ -1,4 +1,4 @@
-"""What a pipeline that has grown old must hold to, compared with what it was at its hundredth batch."""
+"""Bounds that an old pipeline must keep, relative to its hundredth batch."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _files(growth: Growth) -> Iterator[str]:
 
 
 def _memory(rows: Sequence[Measured]) -> Iterator[str]:
-    """Of the processes that were measured at least twice since their own batch `SETTLED`."""
+    """Memory of processes that were measured at least twice after their own batch `SETTLED`."""
     for sitting in dict.fromkeys(one.sitting for one in rows):
         flat = [one for one in rows if one.sitting == sitting and one.batch - one.since >= SETTLED]
         first, most = (flat[0], max(flat, key=lambda one: one.memory_mb)) if flat else (None, None)

@@ -1,4 +1,4 @@
-"""The judges of `python -m tests.world.minutes` find what they are there for."""
+"""The judges of `python -m tests.world.minutes` find each kind of fault."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a seed decides of a pipeline: its definition, as text that its author edits, and the rows of its files.
+"""Random definition, as a text that its author edits, and random rows of files.
 
 The values of rows are all different, and `which` of a result lists those in it: so each row can be found.
 """
@@ -61,12 +61,12 @@ class Drawn:
 
     @property
     def each_firing(self) -> bool:
-        """Whether each firing is a result of its own, in the place of one for each window."""
+        """Tests if each firing is a result of its own, instead of one per window."""
         return self.kind == "counts" or "trigger = " in self.text
 
     @property
     def in_time(self) -> bool:
-        """Whether a range of time can be rerun."""
+        """Tests if a range of time can be rerun."""
         return self.rules is not None and self.kind != "counts"
 
 

@@ -1,4 +1,4 @@
-"""What happens to the files of the source: they come, whole or cut off; are renamed, rewritten, lost, and come back."""
+"""Changes of source files: they arrive whole or cut, are renamed, rewritten, lost, and come back."""
 
 from __future__ import annotations
 

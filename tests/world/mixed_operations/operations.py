@@ -1,5 +1,6 @@
-"""What can be done with a pipeline, each by the command line, and how often: files that come, runs, corrections of the
-past, decisions, edits of the definition, changes by another program."""
+"""Operations on a pipeline by the command line, with their frequency: files, runs, corrections, decisions, edits, and
+changes by another program.
+"""
 
 from __future__ import annotations
 
@@ -145,7 +146,7 @@ def edit_lateness(world: World) -> None:
 
 
 def add_column(world: World) -> None:
-    """Of windows whose elements are kept, another column takes a migration, as these lack what it is computed of."""
+    """Adding a column. For windows that keep their elements it takes a migration."""
     free = [name for name in ADDED if f"\n{name} = " not in world.drawn.text]
     if free and "[aggregates]" in world.drawn.text and world.drawn.kind != "evictor":
         name = world.chance.choice(free)

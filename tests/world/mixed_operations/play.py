@@ -1,4 +1,4 @@
-"""Plays a seed: an operation, what must hold, the next; then all that was begun is ended, and compared once more."""
+"""Plays a seed: operations with their invariants, then the end of all unfinished work and a last comparison."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _play(worlds: list[World], steps: int) -> None:
 
 
 def verify(world: World) -> None:
-    """Nothing differs from what the reference makes of the source."""
+    """Checks that the tables equal the reference."""
     if world.drawn.rules is not None:
         assert world.command("verify") != DIFFERS, world.moves[-1]
 

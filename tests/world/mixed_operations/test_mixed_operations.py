@@ -23,7 +23,7 @@ WRONG = {
 
 @pytest.fixture
 def engine(spark: Any, request: pytest.FixtureRequest) -> str:
-    """What computes, of which the session is there already."""
+    """The engine, with its session started."""
     return str(request.config.getoption("--engine"))
 
 

@@ -1,4 +1,4 @@
-"""The planted faults: each is still where it was, a few of them are noticed, and a pipeline without one is not."""
+"""Planted faults: each has its place in the code, a sample is noticed, and a clean pipeline is not."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def of_code() -> str:
 
 
 def played(seed: int, size: Size, engines: Engines) -> list[str]:
-    """What a case shows otherwise than it must, or how it failed."""
+    """Difference of a case, or its error."""
     with tempfile.TemporaryDirectory(prefix="random-pipeline-") as folder:
         try:
             return differences(case(seed, size), Path(folder) / "pipeline", engines)

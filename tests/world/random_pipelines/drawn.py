@@ -1,4 +1,4 @@
-"""What a seed decides: one or two definitions over one source, and what happens to them batch after batch."""
+"""Random case: one or two definitions over one source, and the events of each batch."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much happens in a case."""
+    """Size of a case."""
 
     batches: tuple[int, ...]  # one of them
     rows: int  # of a file, at most

@@ -42,7 +42,7 @@ class Log:
         return added
 
     def has_next(self) -> bool:
-        """Whether there is a version that was not read."""
+        """Tests if there is an unread version."""
         return (self.folder / "_delta_log" / f"{len(self.versions):020}.json").exists()
 
     def at(self, version: int | None) -> frozenset[str]:

@@ -106,7 +106,7 @@ def begin(folder: Path) -> None:
 def explore(
     begun: Path, seed: int, group: Sequence[str], *, start: str | None = None, kills: int = 0, power_cut: bool = False
 ) -> None:
-    """One schedule of a group, and what ends it. AssertionError, with the last moves, where something is wrong."""
+    """Plays one schedule of a group to its end. Raises AssertionError with the last moves for a fault."""
     chance = random.Random(f"{seed} {group} {kills} {power_cut}")
     starts = (BEGUN, MIGRATED) if any(name.startswith("migrate") for name in group) else (BEGUN, REFUSED, CHANGED)
     start = start or chance.choice((BEGUN, *starts))
@@ -139,7 +139,7 @@ def explore(
 
 
 def of_others(folder: Path) -> set[Path]:
-    """What another program has written to `results` and nothing is built on yet: that program answers for it."""
+    """Values of `results` written by another program on which nothing is built yet."""
     table = Tables(root_of(folder))["results"]
     newest, commit = table.version(), ledger_of(pipeline(folder)).state().commit
     after = commit.versions.get("results", -1) if commit else -1
@@ -152,7 +152,7 @@ def of_others(folder: Path) -> set[Path]:
 
 
 def settle(folder: Path, chance: random.Random) -> None:
-    """Decides what waits, goes the ways back that errors name, and runs all that is left."""
+    """Decides on waiting batches, follows the advice of errors, and runs the rest."""
     decide: Callable[..., object] | None = None
     for _ in range(DECISIONS):
         try:
@@ -218,7 +218,7 @@ def check_is_gone(folder: Path, reader: Reader) -> None:
 
 
 def tidy(folder: Path) -> None:
-    """The next run that claims the pipeline leaves nothing of those that died: all there is now is committed."""
+    """Checks that the next run leaves nothing of dead runs: all present files are committed."""
     ledger = ledger_of(pipeline(folder))
     with held(ledger):
         left = [path for name in ("_prepared", "_staging") for path in (ledger.root / name).glob("*")]
@@ -226,7 +226,7 @@ def tidy(folder: Path) -> None:
 
 
 def repair(error: DamagedLog) -> None:
-    """The way back that an error about a damaged log names."""
+    """Follows the advice of an error about a damaged log."""
     damaged = Path(str(error).split(" is ")[0])
     if damaged.name == "_last_checkpoint":
         assert "delete it" in str(error)
@@ -246,8 +246,8 @@ def repair(error: DamagedLog) -> None:
 
 
 def check_all_is_there(reader: Reader, *, changed: bool = False) -> None:
-    """Every value is in one place, but for one that was deleted where the operator has adopted that; and `results` by
-    itself holds what it does by the ledger's cut.
+    """Checks that every value is in one place, unless its deletion was adopted, and that `results` equals the ledger's
+    cut.
 
     `changed`: another program may have deleted one since the newest batch.
     """

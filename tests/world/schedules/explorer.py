@@ -85,7 +85,7 @@ class Explorer:
         self.actors.append(Actor(name, act, self.random.random(), refuses=name == REFUSING))
 
     def judged(self) -> list[CheckResult]:
-        """What the checks of the actor that moves say."""
+        """Outcome of the checks of the moving actor."""
         actor = self._by_thread.get(threading.get_ident())
         return [REFUSAL] if actor and actor.refuses else []
 
@@ -95,7 +95,7 @@ class Explorer:
             actor.epoch = epoch
 
     def is_alone(self, epoch: int) -> bool:
-        """Whether no other that acts on the ledger lived while the actor that moves did, and took over from it.
+        """Tests if the moving actor was alone on the ledger: no other actor lived at the same time and took over.
 
         `epoch` is that of the newest claim. One that was killed does not count, unless the claim is its.
         """
@@ -172,14 +172,14 @@ class Explorer:
 
 @dataclass(slots=True)
 class Disk:
-    """What of a folder would survive a power cut: the contents of files, and the names in folders."""
+    """Contents of a folder that survive a power cut: contents of files, and names in folders."""
 
     root: Path
     synced: set[Path] = field(default_factory=set)
     named: dict[Path, int] = field(default_factory=dict)  # which file, by its number, has the name
 
     def keep(self) -> None:
-        """All that is there is safe: it was written long ago."""
+        """Marks all present files as durable."""
         found = [self.root, *self.root.rglob("*")]
         self.synced = {file for file in found if file.is_file()}
         self.named = {path: path.stat().st_ino for path in found}
@@ -208,7 +208,7 @@ class Disk:
 
 
 def _number(path: Path) -> int | None:
-    """What distinguishes a file from another of its name; None where it has gone meanwhile."""
+    """Identity of a file among files of its name; None if it has gone."""
     try:
         return path.stat().st_ino
     except FileNotFoundError:
@@ -217,7 +217,7 @@ def _number(path: Path) -> int | None:
 
 @contextmanager
 def explored(explorer: Explorer, safe: Disk, patch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Inside, steps wait for the schedule, batches are computed simply, and no claim protects."""
+    """Within the block, steps wait for the schedule, batches need no engine, and no claim protects."""
     before_each_step(explorer.step, patch)
 
     def is_free(ledger: Ledger, claim: Claim, *_: Any) -> bool:

@@ -1,4 +1,4 @@
-"""What schedules have found, one by one."""
+"""Faults that schedules have found."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ PLANNED: dict[str, tuple[str, str, Callable[[Definition], object]]] = {  # where
 
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
-    """Pipelines that have run; what computes in the test's process does it simply."""
+    """Pipelines that have run. Batches in the test's process need no engine."""
     with fast_folder() as begun, pytest.MonkeyPatch.context() as patch:
         begin(begun)
         for name in (QUIET, READ_TOO, GIVEN_UP, LOST, BUILT_AGAIN, LEAVES_NOTHING, TWICE, FIRST):
@@ -242,7 +242,7 @@ def test_a_migration_that_is_given_up_while_it_builds_says_so(folder: Path, monk
 def test_a_migration_whose_log_is_given_up_and_begun_again_says_so(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another `migrate` builds the same tables by then, in the same folder."""
+    """Another `migrate` builds the same tables in the same folder by then."""
     definition = of(folder / BUILT_AGAIN, NEW)
     commit = delta_commits.commit_logged
 

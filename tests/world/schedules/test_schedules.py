@@ -1,4 +1,4 @@
-"""Whatever the order in which actors take their steps: nothing lost, nothing twice, nothing published in secret."""
+"""Actors in any order of steps: nothing is lost, counted twice, or published unseen."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def begun() -> Iterator[Path]:
 
 
 def assert_right(schedules: Iterable[Exception | None]) -> None:
-    """Raises what the first of some schedules has found, if one has."""
+    """Raises the first fault of some schedules."""
     for error in filter(None, schedules):
         raise error
 
@@ -79,7 +79,7 @@ def assert_right(schedules: Iterable[Exception | None]) -> None:
     "each event is in one place of the cut; nothing refused or abandoned is published",
 )
 def test_every_pair_of_actors_leaves_every_value_in_one_place(begun: Path) -> None:
-    """Ten of them in `make test`, in which each actor is."""
+    """Ten schedules in `make test`, with each actor in one of them."""
     groups = PAIRS if ALL else random.Random(120).sample(PAIRS, 10)
     assert {*ACTORS} <= {actor for pair in groups for actor in pair}
     assert_right(explore_many(begun, 0, groups))
@@ -159,7 +159,7 @@ def without_sync(patch: pytest.MonkeyPatch) -> None:
 
 
 def without_sync_of(module: Any) -> Callable[[pytest.MonkeyPatch], None]:
-    """What one module makes last is not made to."""
+    """Switches off the syncs of one module."""
 
     def switch_off(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(module, "disk", SimpleNamespace(sync=lambda files, root: None))
@@ -168,12 +168,12 @@ def without_sync_of(module: Any) -> Callable[[pytest.MonkeyPatch], None]:
 
 
 def without_sync_of_others(patch: pytest.MonkeyPatch) -> None:
-    """What another program committed is accepted as it is."""
+    """Accepts commits of another program without a check."""
     patch.setattr(delta_commits, "sync_commits", lambda *_: None)
 
 
 def with_late_sync_of(module: Any, other: Any) -> Callable[[pytest.MonkeyPatch], None]:
-    """What one module makes last is made to only after what another does, the next time."""
+    """Delays the syncs of one module until after the next action of another."""
 
     def postpone(patch: pytest.MonkeyPatch) -> None:
         waiting: list[Path] = []
@@ -220,38 +220,38 @@ def without_row_before(patch: pytest.MonkeyPatch) -> None:
 
 
 def without_end_of_builds(patch: pytest.MonkeyPatch) -> None:
-    """What a migration has built before an erasure is switched after it."""
+    """Lets a migration switch tables that were built before an erasure."""
     patch.setattr(forget.migration, "migrations", lambda root: [])
 
 
 def without_bar_to_rollback(patch: pytest.MonkeyPatch) -> None:
-    """Rollbacks go across erasures."""
+    """Lets rollbacks cross erasures."""
     patch.setattr(rollback, "_check_between", lambda *_: None)
 
 
 def without_spared_cut(patch: pytest.MonkeyPatch) -> None:
-    """Maintenance deletes what undoing a migration goes back to."""
+    """Lets maintenance delete files that the undo of a migration needs."""
     patch.setattr(kept, "undone_to", lambda *_: None)
 
 
 def without_finish_before_erasure(patch: pytest.MonkeyPatch) -> None:
-    """A key is erased although a migration can be undone."""
+    """Erases a key although a migration can be undone."""
     patch.setattr(forget.migration, "switched", lambda ledger: None)
 
 
 def without_look_at_the_build(patch: pytest.MonkeyPatch) -> None:
-    """A switch takes no notice of it that another command has given its tables up."""
+    """Lets a switch ignore that another command has abandoned its tables."""
     patch.setattr(switch, "still_there", lambda shadow: nullcontext())
 
 
 def without_claim_in_abandon(patch: pytest.MonkeyPatch) -> None:
-    """`abandon` takes back whatever is newest when it comes to it."""
+    """Lets `abandon` undo whatever is newest."""
     give_up = verdicts.give_up
     patch.setattr(verdicts, "give_up", lambda tables, pinned, made, _: give_up(tables, pinned, made, lambda: None))
 
 
 def without_second_look(patch: pytest.MonkeyPatch) -> None:
-    """Any conflict is taken for another run at work."""
+    """Treats any conflict as another run at work."""
     patch.setattr(lease, "TRIES", 1)
     patch.setattr(lease, "Overtaken", Superseded)
 

@@ -1,4 +1,4 @@
-"""Commands and runs that slept, and wake when others have gone on; programs that are faster with one table."""
+"""Commands and runs that wake after others have continued, and programs that commit to a table first."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from windowlib.source.listed import SourceError
 
 @pytest.fixture(scope="module")
 def begun() -> Iterator[Path]:
-    """Pipelines that have run; what computes in the test's process does it simply."""
+    """Pipelines that have run. Batches in the test's process need no engine."""
     with fast_folder() as folder, pytest.MonkeyPatch.context() as patch:
         begin(folder)
         with explored(Explorer(0, lambda: None), Disk(folder), patch):
@@ -259,7 +259,7 @@ def before_the_commit(table: str, act: Callable[[], object], patch: pytest.Monke
 
 
 def move_on(folder: Path) -> None:
-    """What another program does that changes no row."""
+    """A foreign commit that changes no row."""
     results = Tables(root_of(folder))["results"]
     newest = results.version()
     assert newest is not None

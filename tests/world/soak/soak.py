@@ -74,7 +74,7 @@ class Soak:
 
     @property
     def rules(self) -> Rules:
-        """Which gap is in force, by the ledger. Raises AssertionError where it has what must not be."""
+        """Gap in force by the ledger. Raises AssertionError for forbidden rows."""
         return rules_of(ledger_rows(self.tables))
 
     @property
@@ -145,7 +145,7 @@ class Soak:
             check_erased(self.tables, FORGOTTEN)
 
     def migrations_end(self) -> None:
-        """What is left of migrations is given up, undone or kept."""
+        """Abandons, undoes or keeps unfinished migrations."""
         for _ in range(20):
             self.follow()
             if self.rules.migration:
@@ -285,7 +285,7 @@ class Soak:
                 self.follow_up(one)
 
     def follow_up(self, one: Started) -> None:
-        """Decides what waits for an operator, and what the author does about a definition that is not in force."""
+        """Decides on waiting batches, and on a definition that is not in force."""
         said = one.said()
         if one.command.startswith("migrate"):
             if one.code == REJECTED:

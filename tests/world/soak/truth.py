@@ -1,4 +1,4 @@
-"""What the tables of a soak must hold at the end, by plain Python over every row that ever arrived."""
+"""Expected tables at the end of a soak, by plain Python over every row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pipelines that were stopped in the middle of a longer life go on: reruns, abandoned batches, older formats."""
+"""Stopped pipelines with a longer life continue: reruns, abandoned batches, older formats."""
 
 from __future__ import annotations
 
