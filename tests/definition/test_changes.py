@@ -25,7 +25,7 @@ def test_no_key_is_in_two_rows() -> None:
     assert sorted(named) == sorted({*named})
 
 
-def test_what_is_in_the_fingerprint_is_migrated_and_what_is_in_the_terms_is_at_once(tmp_path: Path) -> None:
+def test_fingerprint_keys_are_migrated_and_terms_apply_at_once(tmp_path: Path) -> None:
     file = tmp_path / "clicks.toml"
     file.write_text(CLICKS + '[storage]\nstate_partition = "2h"\n[source.rename]\nuser = "who"\n')
     definition = load_definition(file)

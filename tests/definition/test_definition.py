@@ -387,12 +387,12 @@ def test_the_fingerprint_follows_what_the_state_depends_on(tmp_path: Path) -> No
 
 
 @given(st.integers(-LONGEST_MS, LONGEST_MS))
-def test_durations_are_read_as_they_are_written(duration_ms: int) -> None:
+def test_durations_keep_their_written_form(duration_ms: int) -> None:
     assert parse_duration(format_duration(duration_ms)) == duration_ms
 
 
 @pytest.mark.parametrize("text", ["", " ", "-", "5", 5, None, "5 minutes", "1.5h", "30m 1h", "1h 1h", "1h -5m", "٣s"])
-def test_what_is_not_a_duration(text: object) -> None:
+def test_texts_that_are_no_durations_are_refused(text: object) -> None:
     with pytest.raises(ValueError, match="not a duration"):
         parse_duration(text)
 

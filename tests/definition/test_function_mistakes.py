@@ -149,7 +149,7 @@ KEPT = SESSION + 'allowed_lateness = "1h"\n'
         ("slice_index", (COUNTED,), (TUMBLING, SESSION, GENERAL)),
     ],
 )
-def test_results_have_no_column_that_their_plan_needs(
+def test_results_avoid_columns_of_their_plan(
     tmp_path: Path, name: str, refused: tuple[str, ...], taken: tuple[str, ...]
 ) -> None:
     aggregates = f'[aggregates]\n{name} = "count(*)"\n'

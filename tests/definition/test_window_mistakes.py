@@ -311,7 +311,7 @@ def test_triggers_that_cannot_watch_these_windows(tmp_path: Path, window: str, t
     assert mistakes(tmp_path, f"{window}trigger = {trigger}") == [message]
 
 
-def test_all_of_it_at_once(tmp_path: Path) -> None:
+def test_mistakes_in_all_sections_at_once(tmp_path: Path) -> None:
     window = f'{SESSION}reads = ["vlue"]\ntrigger = {{type = "delta", of = "pric", threshold = 1}}\n'
     evictor = 'evictor = {type = "count", n = 3}\n'
     aggregates = AGGREGATES + 'pages = "approx_count_distinct(page)"\nstate = "last(page)"\n'
@@ -327,7 +327,7 @@ def test_all_of_it_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("trigger", ['{type = "custom", class = "own:Spike"}', COUNT_OF_3])
-def test_no_message_shows_what_python_calls_it(tmp_path: Path, trigger: str) -> None:
+def test_no_message_shows_a_python_type_name(tmp_path: Path, trigger: str) -> None:
     wrong = f'{{type = "purging", of = {{type = "processing_timeout", timeout = "1m", of = {trigger}}}}}'
     for line in mistakes(tmp_path, f"{SESSION}trigger = {wrong}\nunknown = {wrong}"):
         assert not re.search(r"\w\(\w+=|Trigger|object at|\{'", line)

@@ -58,7 +58,7 @@ def test_a_table_is_opened_with_ten_entries_however_many_there_are(tmp_path: Pat
     assert entries_to_read(tmp_path) <= checkpoints.ENTRIES
 
 
-def test_no_checkpoint_was_worthwhile_so_deleted_files_stayed_in_it(tmp_path: Path) -> None:
+def test_a_checkpoint_omits_deleted_files(tmp_path: Path) -> None:
     table = replaced_often(tmp_path, 28)
     newest = table.version()
     assert newest is not None
@@ -71,7 +71,7 @@ def test_no_checkpoint_was_worthwhile_so_deleted_files_stayed_in_it(tmp_path: Pa
     assert [file.path for file in again.files(again.version())] == held
 
 
-def test_a_long_log_was_listed_for_each_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_does_not_list_a_long_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = replaced_often(tmp_path, 25)
     checkpoints.delete(checkpoints.superfluous(tmp_path, 15))  # as maintenance: the first entry is gone
     looked_at: list[Path] = []
@@ -89,7 +89,7 @@ def test_a_long_log_was_listed_for_each_commit(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("hint", ["", "{}", '{"version": 7}', "[]"])
-def test_a_log_is_listed_where_its_last_checkpoint_is_not_named(tmp_path: Path, hint: str) -> None:
+def test_a_log_without_a_checkpoint_hint_is_listed(tmp_path: Path, hint: str) -> None:
     replaced_often(tmp_path, 28)
     checkpoints.delete(checkpoints.superfluous(tmp_path, 15))
     (tmp_path / "_delta_log" / "_last_checkpoint").write_text(hint)
@@ -99,7 +99,7 @@ def test_a_log_is_listed_where_its_last_checkpoint_is_not_named(tmp_path: Path, 
         check_can_open(tmp_path, 8)
 
 
-def test_the_first_checkpoint_of_another_process_is_not_named_yet(tmp_path: Path) -> None:
+def test_a_new_checkpoint_of_another_process_has_no_hint_yet(tmp_path: Path) -> None:
     table = replaced_often(tmp_path, 10)
     assert last_checkpoint(tmp_path) == 9
     (tmp_path / "_delta_log" / HINT).unlink()
@@ -110,7 +110,7 @@ def test_the_first_checkpoint_of_another_process_is_not_named_yet(tmp_path: Path
 
 
 @pytest.mark.parametrize("hint", ["", "{}", "[]", '{"version": 7}', None])
-def test_deleted_files_are_left_out_of_a_checkpoint_that_is_not_named(tmp_path: Path, hint: str | None) -> None:
+def test_a_checkpoint_without_a_hint_omits_deleted_files(tmp_path: Path, hint: str | None) -> None:
     """The hint file is cut, names another checkpoint, or is missing."""
     table, named = replaced_often(tmp_path, 12), tmp_path / "_delta_log" / HINT
     if hint is None:
@@ -122,9 +122,7 @@ def test_deleted_files_are_left_out_of_a_checkpoint_that_is_not_named(tmp_path: 
     assert (named.read_text() if named.exists() else None) == hint
 
 
-def test_no_writer_removes_entries_of_cuts_that_are_kept_for_years(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_writer_removes_entries_of_long_kept_cuts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(delta_commits.CONFIGURATION, "delta.logRetentionDuration", "interval 0 days")
     table = replaced_often(tmp_path, 12)  # as if a year had passed
     assert entries_to_read(tmp_path) < 12
@@ -132,9 +130,7 @@ def test_no_writer_removes_entries_of_cuts_that_are_kept_for_years(
     assert table.files(0) == []
 
 
-def test_tables_of_before_get_the_settings_of_new_ones_by_maintenance(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_maintenance_gives_old_tables_the_settings_of_new_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compute_simply(monkeypatch)
     monkeypatch.setattr(disk, "_flush", Path.stat)  # no power fails here
     definition = pipeline(tmp_path)
@@ -162,7 +158,7 @@ def test_tables_of_before_get_the_settings_of_new_ones_by_maintenance(
     assert {name: DeltaTable(root / name).version() for name in versions} == versions
 
 
-def test_a_checkpoint_counts_only_where_it_is_there(tmp_path: Path) -> None:
+def test_a_hint_to_a_missing_checkpoint_is_ignored(tmp_path: Path) -> None:
     """The hint may name a checkpoint that is missing; then the log is listed."""
     replaced_often(tmp_path, 12)
     log = tmp_path / "_delta_log"

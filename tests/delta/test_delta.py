@@ -56,7 +56,7 @@ def test_a_refused_commit_is_not_a_conflict(table: Table) -> None:
     assert table.version() == before
 
 
-def test_tries_end() -> None:
+def test_commit_attempts_end() -> None:
     tried = list[int]()
 
     def is_slower() -> None:
@@ -68,7 +68,7 @@ def test_tries_end() -> None:
     assert len(tried) == 2
 
 
-def test_a_table_that_was_made_again_is_another_table(table: Table) -> None:
+def test_a_recreated_table_is_another_table(table: Table) -> None:
     small.append_rows(table, 0, [{"number": 1}])
     assert table.version() == 1
     shutil.rmtree(table.folder)

@@ -100,7 +100,7 @@ def test_the_log_never_says_a_tighter_bound_than_the_file(value: Any, low: Any, 
 
 
 @given(st.text(min_size=LONGEST_TEXT + 1))
-def test_the_bound_of_a_long_text_is_short_and_above_it_by_bytes_and_by_utf_16(value: str) -> None:
+def test_the_upper_bound_of_a_long_text_is_short_in_bytes_and_utf_16(value: str) -> None:
     high = json.loads(log_statistics(1, {}, {"a": value}, {}))["maxValues"].get("a")
     if high is None:
         assert min(value[:LONGEST_TEXT]) >= "\ud7ff"
@@ -109,7 +109,7 @@ def test_the_bound_of_a_long_text_is_short_and_above_it_by_bytes_and_by_utf_16(v
         assert all(high.encode(order) > value.encode(order) for order in ("utf-8", "utf-16-be"))
 
 
-def test_texts_are_cut_as_other_writers_cut_them() -> None:
+def test_texts_are_cut_like_other_writers_do() -> None:
     said = json.loads(log_statistics(1, {"a": "x" * 40}, {"a": "x" * 32}, {}))
     assert (said["minValues"], said["maxValues"]) == ({"a": "x" * 32}, {"a": "x" * 32})
 
@@ -152,5 +152,5 @@ COUNTED = {"null_count": 1, "min": 3, "max": 3}
         ([COUNTED, {"null_count": 1}], ({}, {}, {"a": 2})),
     ],
 )
-def test_what_one_row_group_leaves_open_the_file_leaves_open(groups: list[dict[str, Any]], found: Any) -> None:
+def test_a_bound_unknown_in_a_row_group_is_unknown_for_the_file(groups: list[dict[str, Any]], found: Any) -> None:
     assert bounds_of(of_another_writer(*groups)) == found

@@ -130,7 +130,7 @@ def committed(clicks: Definition, watermark_ms: int, batch_id: int = 1, **versio
     ledger_of(clicks, lambda: NOW_MS).write({**row, "definition": stored})
 
 
-def test_a_batch_that_waits_is_reported_once_and_when_it_no_longer_waits(clicks, server):
+def test_a_waiting_batch_is_reported_once_and_at_its_end(clicks, server):
     batch_id = refused(clicks)
     assert notes_of(clicks) == notes_of(clicks) == []
     [notice] = server.got
@@ -147,7 +147,7 @@ def test_a_batch_that_waits_is_reported_once_and_when_it_no_longer_waits(clicks,
     assert server.said == [("decision", "began"), ("decision", "over")]
 
 
-def test_an_error_is_reported_until_another_comes_or_a_run_ends_well(clicks, server):
+def test_an_error_lasts_until_another_error_or_a_success(clicks, server):
     for sentence in ("file 17 is cut off", "file 18 is cut off", "the disk is full"):
         notes_of(clicks, CommandOutcome(sentence))
     notes_of(clicks, UNKNOWN)
@@ -190,7 +190,7 @@ def test_no_secret_is_written_or_said(clicks, server, monkeypatch):
     assert not any(TOKEN.encode() in file.read_bytes() for file in written)
 
 
-def test_of_several_at_once_one_sends(clicks, server):
+def test_one_of_several_processes_sends_a_notice(clicks, server):
     refused(clicks)
     together = threading.Barrier(4)
 
@@ -221,7 +221,7 @@ def test_a_notice_of_a_dead_process_is_sent_again(clicks, server):
     assert server.said == [("decision", "began")] * 2
 
 
-def test_what_is_acknowledged_is_quiet_until_then_and_a_plan_goes_on(clicks, server):
+def test_an_acknowledged_situation_is_quiet_until_its_end(clicks, server):
     refused(clicks)
     ledger = ledger_of(clicks, lambda: NOW_MS)
     before = ledger.state()
@@ -249,7 +249,7 @@ def test_an_acknowledgement_is_found_behind_many_rows(clicks):
     assert set(acknowledged(Tables(clicks.root), NOW_MS + 1)) == {"warning"}
 
 
-def test_a_watermark_too_far_behind_the_clock_is_reported_and_when_it_is_not(clicks, server):
+def test_a_lagging_watermark_is_reported_with_its_end(clicks, server):
     committed(clicks, NOW_MS - 2 * HOUR_MS)
     notes_of(clicks)
     assert server.got == []
@@ -326,7 +326,7 @@ def silences(of: Definition, now_ms: int) -> list[str]:
 @pytest.mark.parametrize(
     "why", ["no run has read it", "it is planned", "it is too young to be read", "it is set aside"]
 )
-def test_a_source_is_not_silent_while_a_file_waits_that_came_since(silent: Definition, why: str) -> None:
+def test_a_source_with_a_waiting_file_is_not_silent(silent: Definition, why: str) -> None:
     later_ms = NOW_MS + 7 * HOUR_MS
     assert silences(silent, later_ms) != []
     wait(silent, "new.parquet", later_ms - HOUR_MS)
@@ -383,7 +383,7 @@ def test_a_batch_without_files_does_not_end_a_silence(clicks, server, spark):
     assert server.said[1:] == [("silence", "over")]
 
 
-def test_all_files_that_were_ever_read_were_looked_at_for_a_silence(clicks, monkeypatch: pytest.MonkeyPatch):
+def test_a_silence_check_reads_few_files(clicks, monkeypatch: pytest.MonkeyPatch):
     table = Tables(clicks.root)[SOURCE_FILES.name]
     version = delta_commits.create(table, SOURCE_FILES.schema())
     times_ms = [NOW_MS + minutes * 60_000 for minutes in range(0, 400 * 24 * 60, 60)]  # an hour apart, for 400 days
@@ -411,7 +411,7 @@ def judged(clicks: Definition, *batches: int) -> int:
     return small.append_rows(table, version, [{"batch_id": number, "success": True} for number in batches])
 
 
-def test_what_a_batch_found_that_was_abandoned_or_undone_does_not_warn(clicks):
+def test_abandoned_and_undone_batches_do_not_warn(clicks):
     check(clicks, {**FIGURES, "batch_id": 7}, HISTORY)
     check(clicks, {**MANY_LATE, "batch_id": 8}, HISTORY)
     version = judged(clicks, 7)
@@ -422,7 +422,7 @@ def test_what_a_batch_found_that_was_abandoned_or_undone_does_not_warn(clicks):
     assert [one.key for one in situations(clicks, NOW_MS)] == ["warning.events.late_share"]
 
 
-def test_a_warning_is_reported_by_its_check_and_only_what_was_asked_for(clicks, server):
+def test_a_warning_names_its_check_and_only_chosen_ones_are_sent(clicks, server):
     committed(clicks, NOW_MS, batch_id=7, dq_results=judged(clicks, 7))
     check(clicks, MANY_LATE, HISTORY)
     fewer = clicks.model_copy(update={"notify": clicks.notify.model_copy(update={"about": ("failure",)})})
@@ -542,7 +542,7 @@ def test_a_verify_after_an_edit_is_reported(folder, server, monkeypatch):
     assert 'window.gap was "10m", is "20m"' in server.got[0]["sentence"]
 
 
-def test_a_run_that_is_not_over_in_time_reports_what_is_not_fresh(clicks, server):
+def test_a_run_over_its_time_reports_freshness(clicks, server):
     from windowlib.airflow.late_runs import judge
 
     committed(clicks, NOW_MS)
@@ -576,7 +576,7 @@ def test_mistakes_are_named(tmp_path, line, mistake):
     assert mistake in str(error.value)
 
 
-def test_since_is_when_it_began(clicks, server):
+def test_since_is_the_begin_of_the_situation(clicks, server):
     notes_of(clicks, CommandOutcome("the disk is full"))
     notes_of(clicks, CommandOutcome("no such column"), now_ms=NOW_MS + HOUR_MS)
     assert [one["since"] for one in server.got] == ["2025-11-21T04:40:00Z"] * 2

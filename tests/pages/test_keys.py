@@ -62,7 +62,7 @@ def test_a_key_that_is_copied_from_a_page_is_found(tmp_path: Path, kind: pa.Data
     assert shlex.split(command)[1:] == ["explain", str(made.file), "--key", text, "--at", "1970-01-01T00:00:00Z"]
 
 
-def test_a_text_that_is_not_such_a_key_is_refused_with_a_sentence(tmp_path: Path) -> None:
+def test_a_text_that_is_no_key_is_refused(tmp_path: Path) -> None:
     made = clicks(tmp_path, files=0)
     tables, versions = with_results(made, pa.int64(), [1])
     with pytest.raises(CannotLook, match="column user is int64, which this value is not"):

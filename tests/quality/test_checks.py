@@ -167,7 +167,7 @@ def same_hour(weeks: int) -> list[dict[str, int | None]]:
 
 
 @pytest.mark.parametrize("column", UNUSUAL)
-def test_what_is_not_usual_at_this_hour_of_the_week_is_a_warning(clicks, column):
+def test_an_unusual_value_for_the_hour_of_the_week_is_a_warning(clicks, column):
     spoiled = {**FIGURES, **UNUSUAL[column]}
     [found] = failed(check(clicks, spoiled, [*same_hour(4), *HISTORY]))
     assert (found.suite, judged(found), found.severity) == ("usual", column, "warning")
@@ -203,7 +203,7 @@ def test_a_lost_watermark_fails_a_check(clicks):
     ]
 
 
-def test_silence_moves_time_only_where_the_definition_says_so(clicks, tmp_path):
+def test_silence_moves_the_watermark_only_with_idle_timeout(clicks, tmp_path):
     moved = FIGURES["plan_time_ms"] - 3_600_000 - 300_000 - 1
     quiet = {**FIGURES, "watermark_candidate_ms": None, "watermark_out_ms": moved}
     assert [judged(result) for result in failed(check(clicks, quiet))] == ["watermark_ahead_by_ms"]
@@ -215,7 +215,7 @@ def test_silence_moves_time_only_where_the_definition_says_so(clicks, tmp_path):
     assert [judged(result) for result in failed(check(patient, loud))] == ["watermark_ahead_by_ms"]
 
 
-def test_the_newest_event_says_how_far_the_watermark_may_go(clicks):
+def test_the_newest_event_limits_the_watermark(clicks):
     """The check does not trust the candidate that the batch states."""
     newest = FIGURES["watermark_out_ms"] + 5 * 60_000 + 1  # out_of_orderness is five minutes
     assert failed(check(clicks, {**FIGURES, "newest_event_ms": newest})) == []
@@ -271,7 +271,7 @@ def test_a_missing_figure_is_named(clicks):
         check(clicks, {**FIGURES, "rows_admitted": None})
 
 
-def test_explain_says_what_was_expected_and_seen(clicks):
+def test_explain_shows_expected_and_observed_values(clicks):
     results = check(clicks, {**FIGURES, "rows_read": 1001, "rows_in_files": 1001})
     assert explain(critical_failures(results)) == (
         "- Every row read was either admitted or quarantined. Expected 0, observed 1 (rows_read 1001,"
@@ -367,7 +367,7 @@ def test_own_checks_of_results_see_the_rows(tmp_path):
     assert failed(check(clicks, FIGURES, HISTORY, [results_file(tmp_path, [])])) == []
 
 
-def test_a_check_that_cannot_be_judged_fails(tmp_path):
+def test_a_check_that_cannot_be_evaluated_fails(tmp_path):
     clicks = own(
         tmp_path,
         "figures_suite",

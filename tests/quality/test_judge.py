@@ -45,7 +45,7 @@ def lasting(found: Any) -> Any:
     return [lasting(one) for one in found] if isinstance(found, list) else found
 
 
-def test_it_judges_as_this_process_does(tmp_path: Path) -> None:
+def test_the_judge_gives_the_outcomes_of_this_process(tmp_path: Path) -> None:
     suite = {"type": "expect_column_values_to_be_in_set", "kwargs": {"column": "user_id", "value_set": ["a"]}}
     clicks = own(tmp_path, "results_suite", suite)
     request = (Terms.of(clicks), FIGURES, HISTORY, [results_file(tmp_path, [*SOUND_RESULTS, ("a", 0, 10)])])
@@ -85,7 +85,7 @@ SUITE = [
 ]
 
 
-def test_an_outcome_is_what_great_expectations_makes_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_outcome_equals_that_of_great_expectations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from great_expectations.validator.v1_validator import Validator
 
     from windowlib.quality import verdict

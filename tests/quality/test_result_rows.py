@@ -88,7 +88,7 @@ PAGE = "two\nlines"
 
 
 @pytest.mark.parametrize(("kind", "arguments", "said"), OBSERVING)
-def test_values_that_a_check_has_met_are_hidden_and_erased(
+def test_values_in_check_outcomes_are_hidden_and_erased(
     tmp_path: Path, kind: str, arguments: dict[str, Any], said: str | None
 ) -> None:
     columns = {"page": pa.array([PAGE, PAGE]), "secret": pa.array([4711, 4711])}

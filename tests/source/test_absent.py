@@ -60,7 +60,7 @@ def test_a_misspelt_column(tmp_path: Path, of: str, written: str, key: str, colu
     assert said(definition) == f"{names} It has at_ms, user, value. Correct the definition{DONE}"
 
 
-def test_a_column_that_is_like_none(tmp_path: Path) -> None:
+def test_a_missing_column_without_similar_names(tmp_path: Path) -> None:
     """Either the definition or the file may be right."""
     definition = pipeline(tmp_path, CLICKS.replace("sum(value)", "sum(q)"), FILE)
     names = f"aggregates.total in {definition.file} names the column 'q', which it has not."
@@ -88,7 +88,7 @@ def test_a_column_that_the_first_file_of_a_batch_has(tmp_path: Path) -> None:
     assert "or write the file with 'value', or set it aside: `" in said(definition, 2)
 
 
-def test_a_rename_the_wrong_way_round(tmp_path: Path) -> None:
+def test_a_reversed_rename(tmp_path: Path) -> None:
     text = CLICKS.replace("[watermark]", '[source.rename]\n"user" = "who"\n[watermark]').replace('["user"]', '["who"]')
     renamed = {"who" if name == "user" else name: column for name, column in FILE.items()}
     definition = pipeline(tmp_path, text, renamed)

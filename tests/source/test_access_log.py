@@ -147,7 +147,7 @@ def test_oracle_and_duckdb_agree(pieces: list[list[Request]], case: Case) -> Non
 @pytest.mark.spark
 @pytest.mark.long("in make test test_foreign_data reads sessions in JSON, next to plain Python")
 @CASES
-def test_a_log_where_nothing_is_late(
+def test_a_log_without_late_requests(
     pieces: list[list[Request]], case: Case, tmp_path: Path, spark: SparkSession
 ) -> None:
     write_json(pieces, tmp_path / "incoming")

@@ -50,7 +50,7 @@ def paths(found: Plan | None) -> list[str]:
 # -- still being written --------------------------------------------------------------------------------------------
 
 
-def test_a_young_file_is_left_for_later(tmp_path: Path) -> None:
+def test_a_young_file_waits_for_a_later_run(tmp_path: Path) -> None:
     definition = clicks(tmp_path, 2, aged("1h"))
     os.utime(tmp_path / "incoming" / "2.parquet")
     assert paths(plan(definition)) == ["1.parquet"]
@@ -87,7 +87,7 @@ def test_a_short_age_is_waited_for(tmp_path: Path) -> None:
     assert time.monotonic() - began >= 0.3
 
 
-def test_only_what_is_left_of_the_age_is_waited_for(tmp_path: Path) -> None:
+def test_a_run_waits_only_for_the_rest_of_the_age(tmp_path: Path) -> None:
     definition = clicks(tmp_path, 1, aged("5s"))
     os.utime(tmp_path / "incoming" / "1.parquet", (time.time() - 4.8,) * 2)
     began = time.monotonic()
@@ -194,7 +194,7 @@ def test_a_file_that_changes_while_it_is_read_is_planned_again(
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.embedded
-def test_one_that_never_stops_changing_is_tried_again_later(
+def test_a_file_that_keeps_changing_is_tried_again_later(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     definition = clicks(tmp_path, 1, EVERYTHING)
@@ -226,9 +226,7 @@ def new(definition: Definition) -> list[str]:
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.embedded
-def test_the_content_says_whether_a_file_is_the_same(
-    after_a_batch: Definition, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_is_identified_by_its_content(after_a_batch: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
     definition = after_a_batch
     folder = definition.source.path
     kept = {row["path"]: row["sha256"] for row in read_table(definition, "source_files").to_pylist()}
@@ -320,7 +318,7 @@ def test_a_link_is_set_aside_by_its_own_name(tmp_path: Path, leads: str) -> None
         assert take_back(definition, given, "ann", "repaired") == "2.parquet"
 
 
-def test_a_planned_batch_is_planned_again_without_it(
+def test_a_planned_batch_is_replanned_without_a_set_aside_file(
     due_files: Callable[[Definition], list[str]], tmp_path: Path
 ) -> None:
     definition = clicks(tmp_path, 2, EVERYTHING)
@@ -336,7 +334,7 @@ def test_a_planned_batch_is_planned_again_without_it(
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.embedded
-def test_what_is_taken_back_is_read_and_nothing_is_lost(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_file_taken_back_is_read_without_loss(spark: SparkSession, tmp_path: Path) -> None:
     definition, path = broken(tmp_path)
     set_aside(definition, "2.parquet", "ann", "cut off")
     assert [one.figures["rows_read"] for one in advance(definition, lambda: spark, clock=clock)] == [len(events(1))]
@@ -378,7 +376,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
             set_aside(definition, file, "ann", "wrong")
 
 
-def test_of_several_decisions_the_newest_counts(tmp_path: Path) -> None:
+def test_the_newest_set_aside_decision_counts(tmp_path: Path) -> None:
     from datetime import UTC, datetime
 
     for back in (False, True, False):  # whatever their clocks say

@@ -114,7 +114,7 @@ def test_an_expression_over_the_event_time_of_text(tmp_path: Path, kind: str) ->
     assert plan(definition, clock)
 
 
-def test_a_key_of_parts_where_the_operator_is_needed(tmp_path: Path) -> None:
+def test_a_struct_key_with_the_operator_is_refused(tmp_path: Path) -> None:
     trigger = '[window.trigger]\ntype = "count"\nn = 2\n'
     users = pa.array([{"a": 1}])
     definition, _ = with_file(
@@ -153,7 +153,7 @@ def test_a_timestamp_of_the_wrong_type(tmp_path: Path, given: pa.Array, unit: st
     ],
     ids=lambda given: str(given.type),
 )
-def test_an_event_id_whose_values_have_no_text_of_their_own(tmp_path: Path, given: pa.Array) -> None:
+def test_an_event_id_of_a_type_without_text_is_refused(tmp_path: Path, given: pa.Array) -> None:
     text = PLAIN.replace("[source]", '[source]\nevent_id = "id"')
     definition, _ = with_file(tmp_path, {**GOOD, "id": given}, text)
     with refused(SourceError, "source.event_id = 'id' is ", "in the files; need a string, a whole number, a decimal"):
@@ -202,7 +202,7 @@ def test_a_map_that_an_aggregate_would_hold(tmp_path: Path) -> None:
     assert plan(definition, clock)
 
 
-def test_nanoseconds_inside_of_a_column(tmp_path: Path) -> None:
+def test_nanoseconds_inside_a_column(tmp_path: Path) -> None:
     nested = pa.array([[1]], pa.list_(pa.timestamp("ns")))
     definition, path = with_file(tmp_path, {**GOOD, "seen": nested}, PLAIN.replace("count(*)", "count(seen)", 1))
     with refused(SourceError, f"{path}: 'seen' is list<element: timestamp[ns]>", 'coerce_timestamps="us"'):
@@ -213,7 +213,7 @@ def test_nanoseconds_inside_of_a_column(tmp_path: Path) -> None:
     assert plan(definition, clock)
 
 
-def test_decimals_that_spark_does_not_have(tmp_path: Path) -> None:
+def test_decimals_beyond_sparks_precision(tmp_path: Path) -> None:
     long = pa.array([Decimal(1)], pa.decimal256(60, 0))
     unnamed, _ = with_file(tmp_path / "unnamed", {**GOOD, "price": long})
     assert plan(unnamed, clock)
@@ -237,7 +237,7 @@ def test_a_missing_column_is_named(tmp_path: Path) -> None:
         plan(definition, clock)
 
 
-def test_a_time_that_is_a_text_in_parquet(tmp_path: Path) -> None:
+def test_a_text_time_in_parquet(tmp_path: Path) -> None:
     definition, _path = with_file(tmp_path, {**GOOD, "at_ms": pa.array(["2026-03-02T00:00:00Z"])}, without_unit(PLAIN))
     said = f"source.timestamp in {definition.file}: 'at_ms' is string in the files; need a timestamp, or numbers"
     with refused(SourceError, said, "Times as text are read only from JSON and CSV"):
@@ -311,7 +311,7 @@ def test_a_file_that_changes_after_its_plan_is_planned_again(tmp_path: Path) -> 
     assert ledger_of(definition).state().plan is None
 
 
-def test_a_definition_that_changes_after_the_plan_finds_the_plan_until_a_run_replaces_it(tmp_path: Path) -> None:
+def test_an_edited_definition_keeps_its_plan_until_a_run_replaces_it(tmp_path: Path) -> None:
     frozen = plan(clicks(tmp_path, 1), clock)
     other = clicks(tmp_path, 0, CLICKS.replace("10m", "20m"))
     assert plan(other, clock) == frozen
@@ -537,7 +537,7 @@ def test_times_at_the_ends_of_the_calendar(spark: SparkSession, tmp_path: Path) 
 
 @pytest.mark.spark
 @pytest.mark.embedded
-def test_how_late_an_event_before_1970_is_after_the_end(spark: SparkSession, tmp_path: Path) -> None:
+def test_lateness_of_an_event_before_1970_after_the_end(spark: SparkSession, tmp_path: Path) -> None:
     """The watermark is the greatest 64-bit number, from which no negative number can be subtracted."""
     definition = clicks(tmp_path, 0, PLAIN.replace('type = "session"\ngap = "10m"', 'type = "tumbling"\nsize = "10s"'))
     arrive(tmp_path, 1, [ROW])

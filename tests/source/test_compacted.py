@@ -106,9 +106,7 @@ def test_a_batch_whose_files_were_compacted_is_planned_again(spark: SparkSession
 
 
 @pytest.mark.long("what was read and not is mixed, and read as it was, in make test, by tables drawn by chance")
-def test_files_that_were_compacted_with_some_that_were_read_are_read_as_they_were(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_originals_of_files_compacted_with_read_ones_are_read(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, ONE_BY_ONE)
     for number in (1, 2, 3):
         append(tmp_path, number)
@@ -165,14 +163,14 @@ def test_a_rerun_reads_rows_compacted_with_read_ones(spark: SparkSession, tmp_pa
     ended(definition, spark, sessions(tmp_path))
 
 
-def test_a_run_reads_rows_by_itself_that_no_file_holds_alone(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_run_reruns_rows_compacted_with_read_ones(spark: SparkSession, tmp_path: Path) -> None:
     definition = mixed(tmp_path, BY_ITSELF, spark)
     assert [rerun is not None for rerun in run(definition, spark)] == [True]
     assert read(definition) == held(tmp_path)
     ended(definition, spark, sessions(tmp_path))
 
 
-def test_rows_that_no_file_holds_alone_are_set_aside(spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_compacted_with_read_ones_can_be_set_aside(spark: SparkSession, tmp_path: Path) -> None:
     """After the file is taken back, the rows are requested again."""
     definition = mixed(tmp_path, IN_TIME, spark)
     with pytest.raises(SourceError, match=r"until a rerun needs a file that has them: ") as stopped:
@@ -190,9 +188,7 @@ def test_rows_that_no_file_holds_alone_are_set_aside(spark: SparkSession, tmp_pa
     ended(definition, spark, sessions(tmp_path))
 
 
-def test_a_rerun_needs_files_that_were_compacted_with_others_that_are_to_be_read(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_rerun_requires_compacted_files_to_be_read_first(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, IN_TIME)
     append(tmp_path, 1)
     append(tmp_path, 2)
@@ -244,9 +240,7 @@ def test_files_updated_before_they_were_read_are_not_skipped(spark: SparkSession
     assert published(definition) == before
 
 
-def test_rows_that_are_marked_as_deleted_are_settled_once_the_files_are_written_again(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_deletion_vectors_are_settled_after_a_rewrite(spark: SparkSession, tmp_path: Path) -> None:
     """Other files arrive in between. A file that was set aside cannot be rerun yet."""
     definition = clicks(tmp_path, 0, BY_ITSELF)
     append(tmp_path, 1)

@@ -78,9 +78,7 @@ def test_the_log_before_the_cursor_may_be_cleaned_up(spark: SparkSession, tmp_pa
     assert verify(definition, VerifyRequest(), spark, clock).differences == []
 
 
-def test_a_pipeline_begins_with_what_a_table_holds_whose_log_was_cleaned_up(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_pipeline_starts_on_a_table_with_a_cleaned_log(spark: SparkSession, tmp_path: Path) -> None:
     """The pipeline reads file by file while others are appended, compacted and cleaned up."""
     definition = clicks(tmp_path, 0, DELTA)
     append(tmp_path, 1)
@@ -130,7 +128,7 @@ def test_a_recreated_table_is_refused(spark: SparkSession, tmp_path: Path) -> No
 
 
 @pytest.mark.long("without a removal before, in make test, it is another by the same id")
-def test_a_table_that_was_created_again_after_a_removal_is_another(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_table_recreated_after_a_removal_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, ALL_AT_ONCE.replace("[source]", '[source]\nremovals = "rerun"'))
     append(tmp_path, 1)
     run(definition, spark)
@@ -143,7 +141,7 @@ def test_a_table_that_was_created_again_after_a_removal_is_another(spark: SparkS
         plan(definition, clock)
 
 
-def test_texts_that_hold_ends_of_lines(spark: SparkSession, tmp_path: Path) -> None:
+def test_texts_with_line_ends(spark: SparkSession, tmp_path: Path) -> None:
     """The log also has them, as the least and greatest text of a file."""
     definition = clicks(tmp_path, 0, ALL_AT_ONCE)
     users = ("a\u2028b", "a\x85b", "a\x0bb\x1cc", "a\r\nb")
@@ -156,7 +154,7 @@ def test_texts_that_hold_ends_of_lines(spark: SparkSession, tmp_path: Path) -> N
 
 
 @pytest.mark.long("a version that removes rows, in make test, is passed over by the same setting")
-def test_a_table_that_is_replaced_in_its_own_log_is_read_on(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_table_replaced_in_its_own_log_is_read_further(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, ALL_AT_ONCE.replace("[source]", '[source]\nremovals = "skip"'))
     append(tmp_path, 1)
     assert run(definition, spark) == rows(1)
@@ -167,7 +165,7 @@ def test_a_table_that_is_replaced_in_its_own_log_is_read_on(spark: SparkSession,
     assert run(definition, spark) == rows(3)
 
 
-def test_a_column_that_has_another_name_in_the_files_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_column_mapping_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, ALL_AT_ONCE)
     append(tmp_path, 1)
     assert run(definition, spark) == rows(1)
@@ -211,7 +209,7 @@ def test_checkpoints_v2_are_read(spark: SparkSession, tmp_path: Path, read_befor
     assert verify(definition, VerifyRequest(), spark, clock).differences == []
 
 
-def test_files_of_the_log_that_are_not_entries_are_left_to_the_library(spark: SparkSession, tmp_path: Path) -> None:
+def test_other_files_of_a_log_are_left_to_the_library(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, ALL_AT_ONCE)
     append(tmp_path, 1)
     append(tmp_path, 2)
@@ -308,7 +306,7 @@ def stored(number: int, *values: str) -> pa.Table:
     return pa.Table.from_pylist([*rows, end], schema=SCHEMA)
 
 
-def test_a_partition_is_of_the_type_that_the_table_says(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_partition_has_the_type_of_the_schema(spark: SparkSession, tmp_path: Path) -> None:
     """The values are texts that look like numbers."""
     definition = clicks(tmp_path, 0, ALL_AT_ONCE)
     rows = stored(1, "1", "01", "007").filter(pa.array([True, True, True, False]))

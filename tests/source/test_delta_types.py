@@ -175,7 +175,7 @@ def test_a_widened_column_keeps_the_type_of_results(spark: SparkSession, tmp_pat
     assert "windowlib migrate" in said or "migrate " in said
 
 
-def test_another_type_of_the_table_is_another_meaning(tmp_path: Path) -> None:
+def test_another_type_in_the_table_is_refused(tmp_path: Path) -> None:
     table = Table(tmp_path / "incoming")
     table.add(NARROW, FIRST)
     definition = pipeline(tmp_path, n="count(whole)")

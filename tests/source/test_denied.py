@@ -100,7 +100,7 @@ def test_a_source_without_read_permission_is_named(less: list[str], tmp_path: Pa
         assert code == USER
 
 
-def test_what_looks_at_a_file_alone_names_it(less: list[str], tmp_path: Path) -> None:
+def test_a_permission_error_names_the_single_file(less: list[str], tmp_path: Path) -> None:
     definition = pipeline(tmp_path)
     looked_at = definition.file.rename(definition.file.with_name("looked_at.toml"))
     [(sentence, code)] = said([looked_at], [(definition.source.path / "1.parquet", 0o000)], less)

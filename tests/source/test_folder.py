@@ -83,7 +83,7 @@ def test_files_left_out_are_reported(tmp_path: Path) -> None:
     assert left_out(clicks(tmp_path / "all", 1).source) == []
 
 
-def test_a_plan_under_other_patterns_is_made_again(tmp_path: Path) -> None:
+def test_a_plan_is_replaced_after_a_change_of_patterns(tmp_path: Path) -> None:
     frozen = plan(clicks(tmp_path, 2))
     assert frozen is not None
     edited = clicks(tmp_path, 0, with_lines('\nexclude = ["1.*"]'))
@@ -91,7 +91,7 @@ def test_a_plan_under_other_patterns_is_made_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("pattern", ['""', '"/in/*"', '"../*"'])
-def test_no_pattern_leads_out_of_the_folder(pattern: str, tmp_path: Path) -> None:
+def test_no_pattern_leaves_the_folder(pattern: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidDefinition, match=r"source\.exclude.*must be a pattern of names below source\.path"):
         clicks(tmp_path, 0, with_lines(f"\nexclude = [{pattern}]"))
 
@@ -108,7 +108,7 @@ def test_a_name_that_is_not_utf8(tmp_path: Path) -> None:
     assert names(clicks(tmp_path, 0, with_lines(f"\n{leave_out}"))) == set()
 
 
-def test_a_file_in_the_place_of_the_source_folder(tmp_path: Path) -> None:
+def test_a_file_instead_of_the_source_folder(tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, CLICKS.replace('"incoming"', '"clicks.toml"'))
     with pytest.raises(SourceError, match=r"clicks\.toml is a file, not a folder; correct source\.path"):
         plan(definition)
@@ -162,7 +162,7 @@ def planned(definition: Definition, commit: Commit) -> None:
     rerun_plan(definition, ledger.tables, state, Rerun(0, 1, "again", "ann"), lambda: 0)
 
 
-def test_a_file_that_is_there_by_two_names(tmp_path: Path) -> None:
+def test_a_file_with_two_names(tmp_path: Path) -> None:
     folder, definition = tmp_path / "incoming", clicks(tmp_path, 2)
     outside = tmp_path / "outside.parquet"
     shutil.copy(folder / "1.parquet", outside)
@@ -182,7 +182,7 @@ def test_a_file_that_is_there_by_two_names(tmp_path: Path) -> None:
     assert len(folder_files(definition.source.model_copy(update={"exclude": ("latest.*",)}))) == 4
 
 
-def test_a_table_is_not_a_folder_of_the_files_that_a_pattern_chooses(tmp_path: Path) -> None:
+def test_a_table_is_no_source_even_with_a_pattern(tmp_path: Path) -> None:
     """Its partitions are no folders of files either. A partition without chosen files may be there."""
     source = clicks(tmp_path, 1).source.model_copy(update={"include": ("1.parquet", "part-*")})
     (source.path / "old/_delta_log").mkdir(parents=True)

@@ -51,7 +51,7 @@ TEXTS: dict[str, tuple[FileDialect, str, Fault | None]] = {
 
 
 @pytest.mark.parametrize("case", TEXTS)
-def test_where_records_may_be_parts_of_a_value(case: str) -> None:
+def test_a_quote_that_may_hide_records_is_found(case: str) -> None:
     dialect, text, expected = TEXTS[case]
     for size in range(1, len(text) + 2):
         pieces = [text[at : at + size] for at in range(0, len(text), size)]

@@ -49,7 +49,7 @@ HOURLY = BY_ITSELF.replace('type = "session"\ngap = "10m"', 'type = "tumbling"\n
         (HOURLY, hours, 6),
     ],
 )
-def test_whatever_is_done_to_a_table_its_windows_are_those_of_its_rows(
+def test_after_any_table_change_windows_equal_its_rows(
     spark: SparkSession, tmp_path: Path, text: str, truth: Callable[[Path], list[Window]], seed: int
 ) -> None:
     definition, changes = clicks(tmp_path, 0, text), Changes(tmp_path, seed)
@@ -135,7 +135,7 @@ def _watermark_ms(definition: Definition) -> int | None:
 
 
 @pytest.mark.long("an UPDATE, drawn by chance in make test, removes events and adds them again")
-def test_deleted_events_may_come_again(spark: SparkSession, tmp_path: Path) -> None:
+def test_deleted_events_may_return(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, BY_ITSELF)
     append(tmp_path, 1)
     run(definition, spark)
@@ -148,9 +148,7 @@ def test_deleted_events_may_come_again(spark: SparkSession, tmp_path: Path) -> N
 
 
 @pytest.mark.long("removals that are passed over, and removals that are made good, are in make test")
-def test_a_removal_that_was_passed_over_is_made_good_by_the_next_that_is_taken(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_later_rerun_also_covers_a_skipped_removal(spark: SparkSession, tmp_path: Path) -> None:
     """The rerun counts no event twice although the table replaced the skipped files."""
     definition = clicks(tmp_path, 0, BY_ITSELF)
     skipping = definition.model_copy(update={"source": definition.source.model_copy(update={"removals": "skip"})})
@@ -231,7 +229,7 @@ def test_rows_that_are_deleted_after_files_were_compacted(spark: SparkSession, t
 
 
 @pytest.mark.long("files compacted and deleted are followed, and a restored version is read once, in make test")
-def test_a_compaction_that_was_restored_is_followed_to_its_beginning(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_restored_compaction_is_traced_to_its_first_files(spark: SparkSession, tmp_path: Path) -> None:
     definition, changes = clicks(tmp_path, 0, BY_ITSELF), Changes(tmp_path, 1)
     append(tmp_path, 1)
     append(tmp_path, 2)

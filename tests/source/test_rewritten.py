@@ -219,15 +219,15 @@ def check(folder: Path, removals: str, kinds: Kinds) -> None:
 
 
 @pytest.mark.parametrize("removals", ["rerun", "skip"])
-def test_compactions_and_vacuum_hide_no_row_and_repeat_none(tmp_path: Path, removals: str) -> None:
+def test_compactions_and_vacuum_neither_hide_nor_repeat_rows(tmp_path: Path, removals: str) -> None:
     check(tmp_path, removals, MOVING)
 
 
-def test_whatever_removes_rows_what_was_read_is_what_the_table_holds_in_the_end(tmp_path: Path) -> None:
+def test_after_any_removal_the_rows_read_equal_the_table(tmp_path: Path) -> None:
     check(tmp_path, "rerun", (*MOVING, *REMOVING))
 
 
-def test_a_file_that_was_set_aside_is_read_once_it_is_taken_back_whatever_has_become_of_it(tmp_path: Path) -> None:
+def test_a_file_taken_back_is_read_after_any_change(tmp_path: Path) -> None:
     check(tmp_path, "rerun", (*MOVING, *ASIDE))
 
 
@@ -235,6 +235,6 @@ def test_the_log_may_be_cleaned_up_behind_the_cursor(tmp_path: Path) -> None:
     check(tmp_path, "rerun", (*MOVING, *REMOVING, "clean_log"))
 
 
-def test_no_row_is_read_twice_where_removals_are_passed_over(tmp_path: Path) -> None:
+def test_no_row_is_read_twice_if_removals_are_skipped(tmp_path: Path) -> None:
     for seed in range(SEEDS):
         changed_and_read(reader(tmp_path / str(seed), seed, "skip"), (*MOVING, *REMOVING))

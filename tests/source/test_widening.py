@@ -239,7 +239,7 @@ def test_a_column_without_a_type_waits_for_one(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.embedded
 @pytest.mark.long("a folder's text that looks like a number, in make test, is a key that stays a text")
-def test_values_in_folders_names_are_of_the_recorded_type(spark: SparkSession, tmp_path: Path) -> None:
+def test_folder_values_have_the_recorded_type(spark: SparkSession, tmp_path: Path) -> None:
     """`part=1` is a whole number where nothing else is there; where texts were recorded, it is a text."""
     definition = pipeline(tmp_path, {"most": "max(part)"})
     for number, folder in enumerate(("part=a", "part=1"), 1):
@@ -259,7 +259,7 @@ def test_values_in_folders_names_are_of_the_recorded_type(spark: SparkSession, t
         ("double", pa.array([None, 2**53, -(2**60)]), None),
     ],
 )
-def test_a_declared_type_that_does_not_hold_a_value(
+def test_a_declared_type_too_small_for_a_value(
     tmp_path: Path, declared: str, given: pa.Array, lost: str | None
 ) -> None:
     definition = pipeline(tmp_path, {"most": "max(whole)"})
@@ -281,7 +281,7 @@ def test_a_declared_type_that_does_not_hold_a_value(
 @pytest.mark.parametrize(
     "unit", [pytest.param("ms", marks=pytest.mark.long("microseconds, in make test, are durations too")), "us"]
 )
-def test_durations_and_times_of_96_bits_are_what_parquet_has(unit: str, spark: SparkSession, tmp_path: Path) -> None:
+def test_durations_and_int96_times_keep_their_values(unit: str, spark: SparkSession, tmp_path: Path) -> None:
     """Durations are whole numbers, in an aggregate and in what is kept of a row that reaches no window; so are those
     inside of a column. Times of 96 bits reach beyond those of 64 in nanoseconds, to which the year 1000 is one of the
     18th century.
@@ -314,7 +314,7 @@ UNREAD = {
 
 @pytest.mark.spark
 @pytest.mark.both
-def test_a_column_that_no_engine_reads_may_be_there(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_unreadable_column_may_exist(spark: SparkSession, tmp_path: Path) -> None:
     """On Spark next to numbers without a sign too, which Sail refuses."""
     signless = {} if is_sail(spark) else {"a": pa.uint8(), "b": pa.uint16(), "c": pa.uint32(), "d": pa.uint64()}
     definition = pipeline(tmp_path, {"total": "sum(whole)", **{f"most_{name}": f"max({name})" for name in signless}})
@@ -332,7 +332,7 @@ def test_a_column_that_no_engine_reads_may_be_there(spark: SparkSession, tmp_pat
 
 
 @pytest.mark.parametrize("column", UNREAD)
-def test_a_column_that_no_engine_reads_is_refused_in_use(tmp_path: Path, column: str) -> None:
+def test_an_unreadable_column_is_refused_in_use(tmp_path: Path, column: str) -> None:
     definition = pipeline(tmp_path, {"most": f"count({column})"})
     at = pa.array([START_MS, START_MS]).cast(pa.timestamp("ms", "UTC"))
     pq.write_table(pa.table({"user": [1, 2], "at": at, **UNREAD}), tmp_path / "incoming" / "1.parquet")

@@ -117,7 +117,7 @@ def folds_counted(grown: Grown, patch: pytest.MonkeyPatch) -> Iterator[Counter[i
 
 @pytest.mark.slow
 @pytest.mark.embedded
-def test_what_a_batch_looks_at_grew_with_the_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_of_an_old_pipeline_opens_no_more_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A long run reads no more of the ledger for its last batch either, although its claim is many rows back."""
     compute_simply(monkeypatch)
     monkeypatch.setattr(disk, "_flush", Path.stat)  # no power fails here

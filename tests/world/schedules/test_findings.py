@@ -201,9 +201,7 @@ def test_a_migration_abandoned_as_it_begins_says_so(folder: Path, monkeypatch: p
         build(definition, no_spark, MigrationRequest(*BY))
 
 
-def test_a_migration_that_was_given_up_leaves_nothing_that_it_has_written(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_abandoned_migration_leaves_no_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     definition = of(folder / LEAVES_NOTHING, NEW)
     commit, done = delta_commits.commit_logged, list[str]()
 
@@ -223,7 +221,7 @@ def test_a_migration_that_was_given_up_leaves_nothing_that_it_has_written(
     assert not list(definition.root.glob("_migration/*"))
 
 
-def test_a_migration_that_is_given_up_while_it_builds_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_migration_abandoned_while_it_builds_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     definition = of(folder / GIVEN_UP, NEW)
     synced = disk.sync
 
@@ -239,9 +237,7 @@ def test_a_migration_that_is_given_up_while_it_builds_says_so(folder: Path, monk
         build(definition, no_spark, MigrationRequest(*BY))
 
 
-def test_a_migration_whose_log_is_given_up_and_begun_again_says_so(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_migration_restarted_by_another_command_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another `migrate` builds the same tables in the same folder by then."""
     definition = of(folder / BUILT_AGAIN, NEW)
     commit = delta_commits.commit_logged
@@ -284,7 +280,7 @@ def test_a_killed_finish_leaves_nothing_behind(folder: Path) -> None:
         finish(definition, MigrationRequest(*BY))
 
 
-def test_maintenance_deletes_what_is_left_of_a_migration_that_was_kept(folder: Path) -> None:
+def test_maintenance_deletes_leftovers_of_a_kept_migration(folder: Path) -> None:
     place = folder / KEPT_TOO
     definition = of(place, NEW)
     killed_as_it_finishes(definition)

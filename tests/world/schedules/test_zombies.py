@@ -95,7 +95,7 @@ def test_an_abandon_that_slept_keeps_the_batch_of_another_run(
     check_at_rest(reader)
 
 
-def test_an_abandon_that_slept_does_not_disturb_a_batch_that_is_prepared(
+def test_an_abandon_that_slept_keeps_a_prepared_batch(
     place: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = place(REFUSED)
@@ -114,7 +114,7 @@ def test_an_abandon_that_slept_does_not_disturb_a_batch_that_is_prepared(
     assert "rerun" in reader.decided
 
 
-def test_an_abandon_that_is_overtaken_between_two_tables_stops(
+def test_an_abandon_superseded_between_two_tables_stops(
     place: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, commit = place(REFUSED), delta_commits.commit

@@ -74,6 +74,6 @@ def test_a_migration_and_its_undo_change_the_gap() -> None:
         (commit(3, 4, kind="migrate_undo", migration="m", to_batch_id=1), "brings another gap back"),
     ],
 )
-def test_nothing_else_may_change_it_or_come_between(wrong: dict[str, Any], message: str) -> None:
+def test_only_a_migration_changes_the_gap(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(AssertionError, match=message):
         rules_of([*MIGRATED, wrong])
