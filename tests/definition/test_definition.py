@@ -238,7 +238,7 @@ def test_a_field_of_an_object_is_a_column_where_the_advice_is_followed(tmp_path:
         ({**TUMBLING, "window.size": '"99999d"'}, 'window.size: longer than 36500d, given "99999d"'),
         ({**TUMBLING, "window.offset": '"1h"'}, "window.offset: 1h is not inside size (1h)"),
         ({**TUMBLING, "window.slide": '"1h"'}, "window.slide: unknown key"),
-        ({**SLIDING, "window.slide": None}, "window.slide: missing; allowed: how often a window starts"),
+        ({**SLIDING, "window.slide": None}, "window.slide: missing; allowed: time between starts of windows"),
         ({**SLIDING, "window.offset": '"-5m"'}, "window.offset: -5m is not inside slide (5m)"),
         (
             {**SLIDING, "window.size": '"1d"', "window.slide": '"1ms"'},

@@ -63,7 +63,7 @@ COUNT_OF_3 = '{type = "count", n = 3}'
         ),
         (
             FUNCTION + 'reads = "page"',
-            'window.reads: must be a list, given "page"; allowed: the columns that Python code sees, as in ["page",'
+            'window.reads: must be a list, given "page"; allowed: columns that Python code sees, as in ["page",'
             ' "price"]',
         ),
         (

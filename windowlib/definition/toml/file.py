@@ -42,12 +42,12 @@ NAME = r"^[a-z][a-z0-9_]{0,62}$"
 class WatermarkSection(Section):
     """`[watermark]`: distance between the watermark and the events."""
 
-    out_of_orderness_ms: NotNegative = duration("out_of_orderness", "how far out of order events usually come")
+    out_of_orderness_ms: NotNegative = duration("out_of_orderness", "usual delay of events behind the newest event")
     idle_timeout_ms: Positive | None = duration(
         "idle_timeout", "time without events after which the watermark follows the clock", None
     )
     max_future_skew_ms: NotNegative = duration(
-        "max_future_skew", "how far ahead of the clock events may be; events further ahead go to quarantine", "1d"
+        "max_future_skew", "greatest distance of events ahead of the clock; events further ahead go to quarantine", "1d"
     )
 
     @property
@@ -66,7 +66,7 @@ class Airflow(Section):
     together: str | None = Field(
         default=None, pattern=NAME, description="a name: definitions with the same one run together, in one DAG"
     )
-    retry_delay_ms: NotNegative = duration("retry_delay", "how long to wait before that", "1m")
+    retry_delay_ms: NotNegative = duration("retry_delay", "time before each retry", "1m")
     approval: Literal["asked", "required", "another user"] = Field(
         default="asked",
         description='approval of reruns: "asked": if the form asks for it; "required": always; "another user":'
