@@ -24,7 +24,7 @@ NEEDS_MORE = re.compile(r"`windowlib (?:abandon|adopt|approve|migrate|restore|ro
 
 
 def texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Each text of a program, what an f-string fills in as {}; docstrings, which are prose about commands, left out."""
+    """Texts of a program without docstrings; values filled into f-strings are {}."""
     nodes = [*ast.walk(tree)]
     inside = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
     prose = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}

@@ -1,4 +1,4 @@
-"""A pipeline defined in Python is the definition that the same TOML gives."""
+"""A pipeline defined in Python equals the definition of the same TOML."""
 
 from __future__ import annotations
 

@@ -221,7 +221,7 @@ def test_a_field_of_an_object_is_a_column_where_the_advice_is_followed(tmp_path:
         ),
         (
             {"watermark.out_of_orderness": "5"},
-            "watermark.out_of_orderness: not a duration, given 5; allowed: how far out",
+            "watermark.out_of_orderness: not a duration, given 5; allowed: usual delay",
         ),
         ({"watermark.out_of_orderness": '"-5m"'}, 'watermark.out_of_orderness: must not be negative, given "-5m"'),
         ({"watermark.out_of_orderness": None}, "watermark: missing; allowed: [watermark] with out_of_orderness"),

@@ -116,7 +116,7 @@ NUMBER = 3
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """The folder of a definition, with `own.py`; what is loaded from it is forgotten afterwards."""
+    """The folder of a definition, with `own.py`; its modules are unloaded afterwards."""
     before = set(sys.modules)
     here = tmp_path / "here"
     here.mkdir()

@@ -1,4 +1,4 @@
-"""A trigger in one class and one entry, registered in this process alone: what every place makes of it, as JSON.
+"""A trigger with one class and one entry, registered in this process only: the output of every place, as JSON.
 
 python -m tests.definition.toy_trigger FOLDER
 """

@@ -115,7 +115,7 @@ def test_texts_are_cut_like_other_writers_do() -> None:
 
 
 def of_another_writer(*groups: dict[str, Any]) -> Any:
-    """A footer with a column `a` whose row groups know different things, as pyarrow cannot write it."""
+    """A footer with a column `a` whose row groups have different statistics; pyarrow cannot write it."""
     columns = [
         SimpleNamespace(path_in_schema="a", num_values=2, statistics=Known(**known) if known else None)
         for known in groups

@@ -34,7 +34,7 @@ def named(definition: Definition) -> dict[str, str | None]:
 
 
 def bounded(definition: Definition, name: str) -> set[str]:
-    """The columns of a table whose bounds are known of each file."""
+    """Columns of a table with known bounds for each file."""
     table = Table(definition.root / name)
     return set.intersection(*({*file.low} for file in table.files(table.version())))
 
@@ -63,7 +63,7 @@ def test_a_user_column_with_an_internal_name_is_indexed_if_its_type_has_bounds()
 def test_an_old_wide_table_is_read_by_footers_until_maintenance_indexes_it(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The log gives no bounds of `batch_id`, which pages of warnings, and maintenance after an erasure, need."""
+    """The log has no bounds of `batch_id`. Pages of warnings, and maintenance after an erasure, need them."""
     definition = clicks(tmp_path, 3, WIDE)
     with monkeypatch.context() as patch:
         patch.setattr(delta_commits, "configuration", lambda *_: {**delta_commits.CONFIGURATION})

@@ -50,7 +50,7 @@ MANY_LATE = {**FIGURES, "rows_late": 98, "late_rows_written": 98, "events_in_sta
 
 @dataclass
 class Server:
-    """A webhook: what it was sent, and how it answers."""
+    """A webhook that records requests and gives prepared answers."""
 
     url: str = ""
     got: list[dict[str, Any]] = field(default_factory=list)
@@ -107,7 +107,7 @@ def clicks(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> D
 
 
 def notes_of(clicks: Definition, ended: CommandOutcome = WELL, now_ms: int = NOW_MS) -> list[str]:
-    """Sends what is due; gives the notes."""
+    """Sends due notices and returns the notes."""
     notes = list[str]()
     notify(clicks, ended, now_ms, None, notes.append)
     return notes
@@ -262,7 +262,7 @@ def test_a_lagging_watermark_is_reported_with_its_end(clicks, server):
 
 
 def arrivals(clicks: Definition, hours: Iterable[int]) -> int:
-    """Files that were read, this many hours after the plan; gives the version of their table."""
+    """Records files read this many hours after the plan; returns the version of their table."""
     table = Tables(clicks.root)[SOURCE_FILES.name]
     version = delta_commits.create(table, SOURCE_FILES.schema())
     for hour in hours:
@@ -309,7 +309,7 @@ def wait(clicks: Definition, path: str, at_ms: int) -> Path:
 
 @pytest.fixture
 def silent(clicks: Definition) -> Definition:
-    """A pipeline that has read a file each hour, and none in the seven hours since; six are allowed."""
+    """A pipeline that read a file each hour until seven hours ago; six hours are allowed."""
     committed(clicks, NOW_MS, source_files=arrivals(clicks, range(-30, 1)))
     about = clicks.notify.model_copy(update={"freshness_ms": None, "silence_ms": 6 * HOUR_MS})
     (clicks.source.path / "1.parquet").unlink()
@@ -405,7 +405,7 @@ def test_a_silence_check_reads_few_files(clicks, monkeypatch: pytest.MonkeyPatch
 
 
 def judged(clicks: Definition, *batches: int) -> int:
-    """These batches were judged and are in force; gives the version of `dq_results`."""
+    """Records that these batches were judged and are in force; returns the version of `dq_results`."""
     table = Tables(clicks.root)[DQ_RESULTS.name]
     version = delta_commits.create(table, DQ_RESULTS.schema())
     return small.append_rows(table, version, [{"batch_id": number, "success": True} for number in batches])
@@ -441,7 +441,7 @@ def test_a_warning_names_its_check_and_only_chosen_ones_are_sent(clicks, server)
 
 
 def test_the_command_of_a_warning_explains_its_check(clicks, server, tmp_path):
-    """Checks of rows are named after what they expect: the command named one that there is not."""
+    """Checks of rows are named after their expectation, and the command must name an existing check."""
     folder = clicks.file.parent
     between = "expect_column_values_to_be_between"
     rows = [

@@ -23,7 +23,7 @@ SCHEMA = pa.schema([("window_day", pa.date32()), ("cause", pa.string()), ("chang
 
 @pytest.fixture
 def fed(tmp_path: Path) -> tuple[Tables, list[RecentRun]]:
-    """Batches a minute apart, newest first, each of which changes as many results as its number says."""
+    """Batches at intervals of a minute, newest first; each changes as many results as its number."""
     tables = Tables(tmp_path)
     table = tables["result_changes"]
     parts = ["window_day", "cause", "change"]

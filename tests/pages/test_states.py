@@ -29,7 +29,7 @@ from windowlib.pages.site import report
 
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Definition:
-    """A pipeline whose warehouse the environment does not choose."""
+    """A pipeline whose warehouse does not come from the environment."""
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
     return load_definition(clicks(tmp_path, files=0).file)
 

@@ -1,4 +1,4 @@
-"""The kept outcomes as Great Expectations' own stores: its tools open them, and find what was judged."""
+"""Stored outcomes as Great Expectations' own stores: its tools open them and find the outcomes."""
 
 from __future__ import annotations
 

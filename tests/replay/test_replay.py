@@ -69,7 +69,7 @@ def test_an_impossible_step_ends_the_scenario_with_the_reason() -> None:
 
 
 class Echo:
-    """An engine that remembers what it was given and finds everything late."""
+    """An engine that records its input and marks everything late."""
 
     def __init__(self, assigner: Assigner, allowed_lateness_ms: int) -> None:
         self.given = (assigner, allowed_lateness_ms)

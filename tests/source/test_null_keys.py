@@ -1,4 +1,4 @@
-"""A row without a key is quarantined, whatever its file's footer says of its keys."""
+"""Rows without a key are quarantined, even if the footer of their file counts no null."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PLAIN = without(CLICKS, "event_id", "max_files_per_run", "first", "allowed_laten
 
 
 def with_wrong_footer(path: Path, table: pa.Table) -> None:
-    """Writes a file whose footer counts no null in `user`, though there is one."""
+    """Writes a file with a null in `user` that its footer does not count."""
     pq.write_table(table, path, compression="none", use_dictionary=False)
     one_null = b"\x36\x02"  # in Thrift's compact protocol: field 3, null_count, is 1; no other column has a null
     before, found, after = path.read_bytes().rpartition(one_null)

@@ -1,4 +1,4 @@
-"""No record of a CSV file disappears in a value of another, whatever quote is missing."""
+"""Records of a CSV file never disappear in a value of another record, for any missing quote."""
 
 from __future__ import annotations
 

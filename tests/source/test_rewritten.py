@@ -44,7 +44,7 @@ CREATED: list[dict[str, Any]] = [
 
 @dataclass
 class Table:
-    """A table whose rows are numbers; `rows` has those of each file that ever was."""
+    """A table of numbers; `rows` has the rows of each file that ever existed."""
 
     folder: Path
     chance: random.Random
@@ -101,7 +101,7 @@ class Table:
             self.commit("MERGE", files, self.cut(rows))
 
     def restore(self) -> None:
-        """Takes back the newest version, if its files are there."""
+        """Restores the version before the newest, if its files exist."""
         if self.versions < 2:
             return
         actions = log.actions(self.folder, self.versions - 1)
@@ -189,7 +189,7 @@ def reader(folder: Path, seed: int, removals: str) -> Reader:
 
 
 def changed_and_read(one: Reader, kinds: Kinds) -> None:
-    """Changes the table some times, and reads it in between; no row is ever read twice."""
+    """Changes and reads the table in turns; no row is read twice."""
     table = one.table
     table.append()
     for _ in range(table.chance.randrange(3, 14)):

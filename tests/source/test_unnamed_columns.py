@@ -80,7 +80,7 @@ def shown(definition: Definition) -> dict[str, object]:
 @pytest.mark.spark
 @pytest.mark.both
 def test_files_of_every_type_in_one_batch(spark: SparkSession, tmp_path: Path) -> None:
-    """A run, a rerun of all files, and verify, which reads them once more."""
+    """A run, a rerun of all files, and verify, which reads them again."""
     definition = clicks(tmp_path, 0, PLAIN)
     for name, (extra, _) in GIVEN.items():
         arrive(tmp_path / "incoming", name, extra)

@@ -1,4 +1,4 @@
-"""Columns whose types differ from file to file: taken where nothing is lost by it, else refused at once."""
+"""Columns with different types in different files: accepted if nothing is lost, else refused at once."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def found(definition: Definition) -> dict[tuple[int, int], tuple[Any, ...]]:
     ],
 )
 def test_files_of_every_type_that_widens(spark: SparkSession, tmp_path: Path, files_per_run: int) -> None:
-    """Several batches, or all in one; refused rows, a rerun of all files, and verify, which reads them once more."""
+    """Several batches, or one; refused rows, a rerun of all files, and verify, which reads them again."""
     definition = pipeline(tmp_path)
     source = definition.source.model_copy(update={"max_files_per_run": files_per_run})
     definition = definition.model_copy(update={"source": source})
@@ -240,7 +240,7 @@ def test_a_column_without_a_type_waits_for_one(tmp_path: Path) -> None:
 @pytest.mark.embedded
 @pytest.mark.long("a folder's text that looks like a number, in make test, is a key that stays a text")
 def test_folder_values_have_the_recorded_type(spark: SparkSession, tmp_path: Path) -> None:
-    """`part=1` is a whole number where nothing else is there; where texts were recorded, it is a text."""
+    """`part=1` is a whole number without other values, and a text if texts were recorded."""
     definition = pipeline(tmp_path, {"most": "max(part)"})
     for number, folder in enumerate(("part=a", "part=1"), 1):
         (tmp_path / "incoming" / folder).mkdir(parents=True)
@@ -282,9 +282,8 @@ def test_a_declared_type_too_small_for_a_value(
     "unit", [pytest.param("ms", marks=pytest.mark.long("microseconds, in make test, are durations too")), "us"]
 )
 def test_durations_and_int96_times_keep_their_values(unit: str, spark: SparkSession, tmp_path: Path) -> None:
-    """Durations are whole numbers, in an aggregate and in what is kept of a row that reaches no window; so are those
-    inside of a column. Times of 96 bits reach beyond those of 64 in nanoseconds, to which the year 1000 is one of the
-    18th century.
+    """Durations are whole numbers in aggregates, in stored rows, and inside columns. Times of 96 bits exceed the range
+    of 64-bit nanoseconds, in which the year 1000 would become one of the 18th century.
     """
     definition = pipeline(tmp_path, {"longest": "max(lasted)"})
     kinds = {**FIRST, "lasted": pa.duration(unit), "laps": pa.list_(pa.duration(unit))}

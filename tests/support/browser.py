@@ -18,7 +18,7 @@ DESKTOP, PHONE = (1280, 800), (390, 844)
 
 
 def installed() -> str | None:
-    """Chromium's program, where there is one: the system's own."""
+    """Path of the system's Chromium, or None."""
     return next((found for name in NAMES if (found := shutil.which(name))), None)
 
 
@@ -94,7 +94,7 @@ class Browser:
 
 @contextmanager
 def browser() -> Iterator[Browser]:
-    """A browser, until the block ends; `installed` says whether there is one."""
+    """Opens a browser for the block; `installed` finds its program."""
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=installed())
         yield Browser(chromium)

@@ -32,7 +32,7 @@ def _made_and_mounted(folder: Path) -> AbstractContextManager[Path]:
 
 
 def shared_memory(free_mb: int) -> Path | None:
-    """The folder in memory that every Linux has; None where it is not there, may not be used, or is too small."""
+    """Folder in memory that every Linux has; None if it is missing, forbidden or too small."""
     folder = Path("/dev/shm")
     if not (folder.is_mount() and os.access(folder, os.W_OK | os.X_OK)):
         return None
@@ -71,7 +71,7 @@ def read_only(folder: Path) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class ImageDisk:
-    """A disk that is a file. What a file system on it has not flushed is not in the file."""
+    """A disk in a file. The file has only data that the file system has flushed."""
 
     image: Path
 

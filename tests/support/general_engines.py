@@ -124,7 +124,7 @@ class WorkerEngine:
         return _outcome(made)
 
     def state(self) -> dict[tuple[Any, ...], Any]:
-        """(key, window) → what is remembered of it, and key → the key's own state."""
+        """Stored state: (key, window) → state of the window, and key → state of the key."""
         return dict(_remembered(row, self.stored) for row in self.rows if not _only_numbers(row))
 
     def _made(
@@ -223,7 +223,7 @@ def _outcome(made: Sequence[dict[str, Any]]) -> Outcome:
 
 
 def _only_numbers(row: dict[str, Any]) -> bool:
-    """A row that is there for the number of firings alone: the operator knows nothing of it."""
+    """Tests if a row only stores the number of firings, which the operator does not know."""
     state = json.loads(row["state"])
     return row["elements"] is None and not state
 

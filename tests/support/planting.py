@@ -17,7 +17,7 @@ PACKAGE = Path(windowlib.__file__).parent
 
 @dataclass(frozen=True)
 class Fault:
-    """A mistake: its name, what it makes of a run, and where it is planted."""
+    """A mistake: its name, its effect on a run, and its place."""
 
     name: str
     sentence: str

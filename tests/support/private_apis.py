@@ -28,7 +28,7 @@ def listed(what: str) -> Iterator[None]:
 
 
 def holds(file: str, *names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """The test below breaks when what `file` uses under these names no longer does what `file` needs."""
+    """Marks a test of the private names that `file` uses: it breaks once they no longer fit the needs of `file`."""
     HELD[f"windowlib/{file}"] |= set(names)
 
     def of(test: Callable[..., None]) -> Callable[..., None]:

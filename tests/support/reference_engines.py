@@ -48,7 +48,7 @@ class SetEngine(OperatorEngine):
 
 
 def restart(engine: OperatorEngine) -> OperatorEngine:
-    """The engine as it goes on from its saved state, and the watermark that a job keeps next to it."""
+    """Restores the engine from its saved state, and from the watermark that a job keeps next to it."""
     resumed = type(engine)(engine.spec)
     resumed.state = restore(json.loads(json.dumps(engine.rows())))
     resumed.state.watermark_ms = engine.state.watermark_ms

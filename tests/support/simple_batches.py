@@ -146,7 +146,7 @@ def _values(file: Path) -> list[int]:
 
 
 def no_spark() -> Any:
-    """The engine of batches that need none."""
+    """Missing engine of these batches."""
     return None
 
 
@@ -216,7 +216,7 @@ def _stepping(step: Callable[[str], None], call: Callable[..., Any], name: str) 
 
 @dataclass(slots=True)
 class Reader:
-    """Watches a pipeline: what a reader by the ledger's cut sees, and one who opens `results` alone."""
+    """Watches a pipeline as a reader by the ledger's cut, and as one of `results` alone."""
 
     folder: Path
     seen: int | None = None  # the ledger's version that was looked at

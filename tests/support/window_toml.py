@@ -35,7 +35,7 @@ FUNCTION = 'function = "own:Top"\noutput = {page = "string", seen = "bigint"}\n'
 
 
 def written(folder: Path, window: str, aggregates: str = AGGREGATES, source: str = SOURCE) -> Path:
-    """The file of a definition whose table [window] is ``window``."""
+    """File of a definition whose table [window] is ``window``."""
     file = folder / "clicks.toml"
     file.write_text(f"{source}[window]\n{window}\n{aggregates}", encoding="utf-8")
     return file

@@ -17,7 +17,7 @@ Oracle = Callable[[Type, Sequence[Any]], Any]
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """SQL of a column `{c}`, the types that have it, what it must come to, whether 1e-9 of that is near enough."""
+    """An aggregate: SQL of a column `{c}`, its types, its expected value, and a tolerance of 1e-9 or none."""
 
     name: str
     sql: str
@@ -52,7 +52,7 @@ def in_time(values: Sequence[Any]) -> list[Any]:
 
 
 def added(of: Type, values: Sequence[Any]) -> Any:
-    """The sum; null of none."""
+    """Sum; null without values."""
     present = known(values)
     if not present:
         return None

@@ -1,4 +1,4 @@
-"""Hostile values of every type, as cases: what one key of one column gets in three batches."""
+"""Hostile values of every type, as cases: the values of one key of one column in three batches."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ each log the entries and checkpoints of twenty kept batches, of which each write
 
 
 def broken(growth: Growth, young: Growth) -> Iterator[str]:
-    """Sentences about what does not hold; call it right after maintenance, with a pipeline of `YOUNG` batches."""
+    """Sentences about broken bounds; call it right after maintenance, with a pipeline of `YOUNG` batches."""
     yield from _files(growth)
     yield from _memory(growth.all_measured())
     for what, (young_ms, old_ms) in growth.in_turns_with(young).items():

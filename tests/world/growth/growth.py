@@ -1,4 +1,4 @@
-"""A pipeline that is given one event for each batch, and what its batches cost.
+"""A pipeline with one event per batch, and the cost of its batches.
 
 What a batch costs is a median of `MEASURED` of them, so that it does not depend on how many entries a log has since its
 last checkpoint. A run that lists the whole source, which happens once a day, is measured apart.
@@ -186,7 +186,7 @@ class Growth:
         return [Measured(**json.loads(line)) for line in lines]
 
     def _run(self, expected: int | None, costs_ms: deque[float]) -> None:
-        """A run, whose cost goes to others of its kind, or, where it lists the whole source, is kept apart."""
+        """Runs a batch and records its cost; runs that list the whole source are recorded separately."""
         commit = ledger_of(self.definition, self.clock).state().commit
         of, left = self.definition.source, marker_of(self.definition.source, self.definition.root, commit)
         lists_all = due_from(left, of.full_listing_every_ms, self.now_ms) is None

@@ -94,7 +94,7 @@ class Looks:
 
 @contextmanager
 def counted(patch: pytest.MonkeyPatch) -> Iterator[Looks]:
-    """Counts what is opened within the block."""
+    """Counts opened files and logs within the block."""
     looks, open_file, check_entries = Looks(), pq.ParquetFile.__init__, delta.check_entries
     with patch.context() as patched:
         patched.setattr(

@@ -68,7 +68,7 @@ def make(folder: Path) -> None:
 
 @dataclass(slots=True)
 class Feed:
-    """Moves one file for each pipeline and minute into place, and remembers what is in them."""
+    """Moves one file per pipeline and minute into place, and remembers its events."""
 
     folder: Path
     minutes: int

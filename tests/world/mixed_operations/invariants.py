@@ -39,7 +39,7 @@ class Follower:
     held: dict[Name, dict[str, Any]] = field(default_factory=dict)
 
     def catch_up(self, world: World) -> None:
-        """Reads what is new; AssertionError where it does not hold then what `results` does."""
+        """Reads the new changes. Raises AssertionError if the rows differ from `results`."""
         commits = world.commits()
         if not commits:
             return
@@ -165,7 +165,7 @@ def _plain(row: Mapping[str, Any]) -> str:
 
 
 def check_explained(world: World) -> None:
-    """`explain` of a random result says what `results` does, or is refused in words."""
+    """Checks that `explain` of a random result equals `results`, or is refused with a message."""
     if not (results := world.rows("results")):
         return
     row = world.chance.choice(results)

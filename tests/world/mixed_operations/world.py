@@ -1,4 +1,4 @@
-"""A pipeline that is played: its folder, what its author and its operators have done so far, and its command line."""
+"""A played pipeline: its folder, the past actions of its author and operators, and its command line."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class World:
         self.recut = "max_files_per_run = 1\n" not in self.drawn.text or "idle_timeout" in self.drawn.text
 
     def next_to_it(self) -> World:
-        """Another pipeline over the same files, which does what is done to this one, too."""
+        """Another pipeline over the same files, which gets the same operations."""
         other = World(self.incoming, self.seed, self.engine, "second", moves=self.moves, outcomes=self.outcomes)
         self.others, other.others = [other], [self]
         return other
@@ -200,7 +200,7 @@ class World:
 
 
 def _die_at(step: int, patch: pytest.MonkeyPatch) -> None:
-    """The command dies when it has come to `MOMENTS` so often, and once more."""
+    """Kills the command at a moment of `MOMENTS`, after `step` earlier ones."""
     left = iter(range(step))
 
     def die() -> None:

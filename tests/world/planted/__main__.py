@@ -36,7 +36,7 @@ def say(name: str, found: Sequence[Compared]) -> bool:
 
 
 def in_processes(processes: int, asked: Sequence[Sequence[object]]) -> Iterator[None]:
-    """Plays what is asked, each in a process of its own: Sail keeps some memory of each batch."""
+    """Plays each request in a process of its own, because Sail keeps some memory of each batch."""
 
     def play(words: Sequence[object]) -> None:
         subprocess.run([sys.executable, "-m", "tests.world.planted.outcomes", *map(str, words)], check=True)

@@ -169,7 +169,7 @@ def _row(identity: str, batch: int, chance: random.Random) -> dict[str, Any]:
 
 
 def _digest(definition: Definition, name: str) -> str:
-    """A checksum of a table's rows; of a table that is not there, of none."""
+    """Checksum of a table's rows; for a missing table, of no rows."""
     try:
         rows = sorted(map(str, read_table(definition, name).to_pylist()))
     except UnknownTable:

@@ -42,7 +42,7 @@ def played(seed: int, size: Size, engines: Engines) -> list[str]:
 
 
 def main() -> int:
-    """Plays what is not known yet, and says what differs."""
+    """Plays the cases without an outcome, and prints differences."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=1000)
     parser.add_argument("--from-seed", type=int, default=1)

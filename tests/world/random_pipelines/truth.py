@@ -244,7 +244,7 @@ class Truth:
         return None
 
     def _sessions(self, events: Sequence[Row]) -> set[Bounds]:
-        """Joins what touches; gives the windows with new events. Late ones are gone."""
+        """Joins sessions that touch; returns the windows with new events, without late ones."""
         touched = set()
         for key in {str(row.user) for row in events}:
             own = [bounds for bounds in self.in_flight if bounds[0] == key]
@@ -278,7 +278,7 @@ class Truth:
         return touched
 
     def _count(self, events: Sequence[Row], size: int, slide: int) -> None:
-        """Every `slide` events of a key publish the last `size`. In flight: what a later one will hold, by slices."""
+        """Publishes the last `size` events of a key after every `slide` events. In flight: slices of later windows."""
         width = gcd(size, slide)
         for key in {str(row.user) for row in events}:
             own = sorted((row for row in self.admitted if row.user == key), key=lambda row: row.order)
@@ -332,7 +332,7 @@ class Truth:
         self.feed.append((self.batch, change, cause, bounds, values))
 
     def _windows(self) -> dict[Bounds, list[Row]]:
-        """The windows over what is in flight that are not late, with their events."""
+        """Windows over the state that are not late, with their events."""
         if self.rules.windows.merge:
             return self.in_flight
         found: dict[Bounds, list[Row]] = {}
@@ -356,7 +356,7 @@ class Truth:
     # -- a rerun ------------------------------------------------------------------------------------------------------
 
     def rerun(self, wanted: Correction) -> None:
-        """Computes again what meets the range, from all events; of late ones only, the windows that they join."""
+        """Recomputes the windows in the range from all events, or the windows that its late events join."""
         self.batch += 1
         self._replace(wanted)
         self._clean_up()
@@ -378,7 +378,7 @@ class Truth:
                 self._add_change("removed", "rerun", bounds, old.values)
 
     def _replace(self, wanted: Correction) -> None:
-        """A rewritten file is read as it is now: none of its rows is a late event any more."""
+        """Reads a rewritten file anew: none of its rows is a late event any more."""
         if not wanted.repaired and not wanted.lost:
             return
         files = {wanted.lost, *(row.place[0] for row in wanted.repaired)}

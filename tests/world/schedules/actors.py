@@ -204,7 +204,7 @@ TRIPLES_OF_KINDS = list(combinations_with_replacement(KINDS, 3))
 
 
 def act(name: str, folder: Path) -> None:
-    """One actor's command, whose foreseen outcomes are not raised."""
+    """Gives an actor's command, and does not raise its allowed outcomes."""
     with suppress(*OUTCOMES):
         given(name, folder)
 

@@ -54,7 +54,7 @@ class Log:
         return self.versions[version]
 
     def newest(self) -> frozenset[str]:
-        """The files that a reader sees who knows nothing of the ledger."""
+        """Files seen by a reader without the ledger."""
         while self.has_next():
             self.added(len(self.versions))
         return self.versions[-1] if self.versions else frozenset()

@@ -174,7 +174,7 @@ def settle(folder: Path, chance: random.Random) -> None:
 
 
 def gap_in_force(folder: Path) -> str:
-    """The gap of the definition that runs go on under."""
+    """Gap of the definition in force."""
     state = ledger_of(pipeline(folder)).state()
     switching = state.plan and state.plan.decision and state.plan.decision.switches
     found = state.plan if switching else state.commit
@@ -183,7 +183,7 @@ def gap_in_force(folder: Path) -> str:
 
 
 def erase_again(folder: Path, reader: Reader) -> None:
-    """Gives each command to erase again that was killed before its batch, as its certificate says.
+    """Repeats each erasure that was killed before its batch, as its certificate says.
 
     Where a migration can still be undone, that is kept first, as the refusal says.
     """
@@ -204,7 +204,7 @@ def _newest_of(reader: Reader, value: int) -> Erased:
 
 
 def check_is_gone(folder: Path, reader: Reader) -> None:
-    """Once maintenance has deleted what old cuts needed, no file holds a value that was erased."""
+    """Checks that no file holds an erased value after maintenance has deleted old cuts."""
     gone = {one.value for one in reader.erased}
     if not gone:
         return
@@ -266,7 +266,7 @@ def check_all_is_there(reader: Reader, *, changed: bool = False) -> None:
 
 
 def check_kept_cuts(reader: Reader) -> None:
-    """Every cut that maintenance has not given up holds what its batch left there."""
+    """Checks that every kept cut holds the rows of its batch."""
     made, tables = maintained.last(reader.root), Tables(reader.root)
     for commit in commits_of(Ledger(reader.root, wall_clock_ms).tables):
         if made is None or commit.batch_id >= made.kept_from:
@@ -280,13 +280,13 @@ def check_kept_cuts(reader: Reader) -> None:
 
 
 def explore_many(begun: Path, seed: int, groups: Iterable[Sequence[str]]) -> Iterator[Exception | None]:
-    """A schedule of each group, and what failed; in half of them an actor is killed, or two are."""
+    """Plays a schedule of each group and returns the failed ones; in half of them one or two actors are killed."""
     for number, group in enumerate(groups, seed):
         yield _failed(begun, number, group, kills=random.Random(number).choice((0, 0, 1, 2)))
 
 
 def power_cuts(begun: Path, seed: int, schedules: int) -> Iterator[Exception | None]:
-    """Schedules of two actors, of which one is another program's now and then, in which the power fails."""
+    """Plays schedules of two actors, sometimes with another program, in which the power fails."""
     for number in range(seed, seed + schedules):
         chance = random.Random(number)
         group = [chance.choice(OWN), chance.choice([*OWN, *FOREIGN, *FOREIGN])]

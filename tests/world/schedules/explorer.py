@@ -44,7 +44,7 @@ REFUSAL = CheckResult("events", "rows", "critical", "Every row is liked.", False
 
 
 class Killed(BaseException):
-    """The end of an actor that none of its handlers sees."""
+    """Error that ends an actor past all its handlers."""
 
 
 @dataclass(slots=True)
@@ -193,7 +193,7 @@ class Disk:
             self.synced.add(path)
 
     def cut(self, chance: random.Random, spared: Collection[Path] = ()) -> None:
-        """The power fails: of what was not made to last, some files are empty and some gone; none `spared`."""
+        """Cuts the power: some files that were not synced are empty, some are gone; none of `spared`."""
         files = (file for file in self.root.rglob("*") if file.is_file() and file not in spared)
         gone: dict[Path, bool] = {}
         for file in sorted(files, key=lambda file: file.stat().st_mtime_ns):  # names are not the same each time

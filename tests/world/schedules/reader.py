@@ -43,7 +43,7 @@ class Truth:
         return Truth(*kept, self.files, self.watermark_ms)
 
     def later(self, batches: int) -> Truth:
-        """The same, each row by a batch whose number is that much higher."""
+        """The same values, with higher batch numbers."""
         moved = ({one: batch + batches for one, batch in rows.items()} for rows in (self.results, self.waiting))
         return Truth(*moved, self.files, self.watermark_ms)
 
@@ -140,7 +140,7 @@ class Reader:
         return self.truths[self.newest]
 
     def results_alone(self) -> list[int]:
-        """The values that a reader sees who opens the newest version of `results`."""
+        """Values of the newest version of `results`."""
         log = self._log("results")
         return sorted(value for path in log.newest() for value in rows_of(log.folder / path))
 

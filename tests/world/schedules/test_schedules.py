@@ -140,7 +140,7 @@ def without_compare_and_set(patch: pytest.MonkeyPatch) -> None:
 
 
 def without_prepare(patch: pytest.MonkeyPatch) -> None:
-    """Each attempt computes what it publishes, on top of what an earlier one has committed."""
+    """Lets each attempt compute its publication again, on top of earlier commits."""
 
     def as_they_are(tables: Tables, *_: object) -> dict[str, int]:
         found = {name: tables[name].version() for name in COMMIT_ORDER}
@@ -207,7 +207,7 @@ def without_list_of_erased(patch: pytest.MonkeyPatch) -> None:
 
 
 def without_row_before(patch: pytest.MonkeyPatch) -> None:
-    """The list of erased keys gets its row at the end: killed before, nothing says that the key went."""
+    """Writes the row of an erased key last: after a kill no row says that the key is gone."""
     keep, publish, waiting = erasures.keep, forget.publish_decision, list[Any]()
 
     def published(*of: Any) -> int:

@@ -1,4 +1,4 @@
-"""`python -m tests.world.soak.host NAME …`: the command `windowlib …` on what claims take for another machine.
+"""`python -m tests.world.soak.host NAME …`: the command `windowlib …` on a simulated other machine.
 
 Its processes see one another, and no process of this machine; only heartbeats are known of them.
 """
