@@ -28,7 +28,9 @@ Everything else must be equal: sums of whole numbers and decimals (`try_sum` too
 counts and sets. NaN is greater than every other number. Zeros of both signs are equal.
 
 There are {cells:,} cells for each kind of window on Spark, and {on_sail:,} of them on Sail. Sail refuses the others by
-type, when a batch is planned and before anything is read. {often}
+type, when a batch is planned and before anything is read.
+
+{often}
 
 {outcomes}
 

@@ -32,12 +32,23 @@ def page() -> str:
 
 def _table(spec: TableSpec) -> str:
     columns = table(("column", "type", "meaning"), (_column(column) for column in spec.described))
-    invariants = "\n".join(f"* {sentence(one)}" for one in spec.invariants)
+    names = {column.name for column in spec.described}
+    invariants = "\n".join(f"* {_rule(text, names)}" for text in spec.invariants)
     partitions = ", ".join(f"`{name}`" for name in spec.partition_by)
     parts = [f"\n({spec.name})=\n## {spec.name}\n", sentence(spec.holds), "", columns]
     parts += ["", "Always:", "", invariants] if invariants else []
     parts += ["", f"Partitioned by {partitions}."] if partitions else []
     return "\n".join(parts)
+
+
+def _rule(text: str, columns: set[str]) -> str:
+    """Sentence of a rule; a column at its start is code.
+
+    >>> _rule("epoch never falls", {"epoch"}), _rule("no row is lost", set())
+    ('`epoch` never falls.', 'No row is lost.')
+    """
+    first, _, rest = text.partition(" ")
+    return sentence(f"`{first}` {rest}" if first in columns else text)
 
 
 def _column(column: Column) -> tuple[str, str, str]:

@@ -81,7 +81,7 @@ OPEN_WINDOWS = TableSpec(
         "no window that was due, or that an event may touch, was left as it is",
         "windows of a key never touch: windows in flight, and sessions that the same batch fired",
         "no window in flight is past its cleanup time: max_timestamp_ms > late_out_ms of the batch, in the ledger",
-        "state windows of a key are distinct and lie inside their windows",
+        "the state windows of a key are distinct and lie inside their windows",
         "end_partition = floor(end / state_partition); end is that of the window, or of the last window over the slice",
     ),
     partition_by=("end_partition",),

@@ -41,9 +41,9 @@ def abandon(pipeline: Pipeline, reason: Reason, who: Who, batch: Batch = None, a
 def accept_clock(pipeline: Pipeline, reason: Reason, who: Who, as_json: Json = False) -> None:
     """Accept this machine's clock although it is far from the newest batch.
 
-    A run plans nothing if the clock is more than 40 days ahead of the newest batch and the newest file, or 40 days
-    behind the newest batch. With such a clock no key is erased, and maintenance counts ages from the newest batch. If a
-    wrong clock has already moved a batch, roll back.
+    A run plans nothing if the clock is more than 40 days ahead of the newest batch and the newest file. The same holds
+    for a clock that is more than 40 days behind the newest batch. With such a clock no key is erased, and maintenance
+    counts ages from the newest batch. If a wrong clock has already moved a batch, roll back.
 
     [dim]windowlib accept-clock clicks.toml --reason "the pipeline was paused over the summer"[/dim]
     """

@@ -129,7 +129,7 @@ def late_what_if(
 ) -> None:
     """Report the late events that a larger allowed_lateness would have kept, and the changed windows.
 
-    The command runs and changes nothing. Without --allow it tries 5m, 1h, 6h, 1d and 7d, if they are larger.
+    The command changes nothing. Without --allow it tries 5m, 1h, 6h, 1d and 7d, if they are larger.
 
     [dim]windowlib late what-if clicks.toml --allow 2h --allow 6h --picture late.svg[/dim]
     """
