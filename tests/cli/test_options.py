@@ -71,7 +71,7 @@ def test_a_duration_is_not_below_zero(tmp_path: Path, option: list[str]) -> None
 
 
 def test_a_key_is_needed_to_explain_a_window() -> None:
-    """Of other commands it is an option that says less."""
+    """Other commands do not require the key."""
     shown = {name: CliRunner().invoke(app, [*name.split(), "--help"], env={"COLUMNS": "200"}).output for name in KEYS}
-    assert {name for name, text in shown.items() if "needed where there are key columns" in text} == {"explain"}
+    assert {name for name, text in shown.items() if "required with key columns" in text} == {"explain"}
     assert all("--key" in text for text in shown.values())
