@@ -14,8 +14,8 @@ from windowlib.cli.main import app
 
 HEAD = """# Commands
 
-`windowlib COMMAND --help` says the same. Times need a zone: `2026-03-03T00:00Z`, an offset, or a name such as
-`2026-03-03 00:00 Europe/Berlin`. How commands end: [exit codes](exit-codes.md).
+`windowlib COMMAND --help` shows the same. Times need a zone: `2026-03-03T00:00Z`, an offset, or a name such as
+`2026-03-03 00:00 Europe/Berlin`. Commands end with one of these [exit codes](exit-codes.md).
 """
 
 

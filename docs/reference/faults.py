@@ -1,7 +1,6 @@
-"""The page of faults: what goes wrong, what then happens, the test that makes it go wrong, and what came of that.
+"""Page of faults: each fault, its effect, the test that causes it, and the last outcome of this test.
 
-A row for each test marked `fault(what goes wrong, what happens)`; a test that is gone takes its row with it. Outcomes
-are those that `pytest --record-faults` has kept (`OUTCOMES`).
+Each test marked `fault(fault, effect)` gives a row. `pytest --record-faults` records the outcomes in `OUTCOMES`.
 """
 
 from __future__ import annotations
@@ -16,68 +15,83 @@ from docs.reference.markdown import table
 
 TESTS = Path(__file__).parents[2] / "tests"
 OUTCOMES = TESTS / "support" / "fault_outcomes.json"
-ONLY_LONG, SOME_LONG, ALWAYS = "`make test-all`", "`make test`, more in `make test-all`", "`make test`"
+ONLY_LONG, SOME_LONG, ALWAYS = "only", "more", ""
 HEAD = (Path(__file__).parent / "faults-head.txt").read_text(encoding="utf-8")
 PARTS = {
-    "runs": "Runs that die, sleep or meet one another",
-    "decisions": "Decisions of an operator",
+    "runs": "Runs that die, sleep or meet",
+    "batches": "Batches",
+    "cli": "Interrupts",
+    "decisions": "Decisions of operators",
     "maintenance": "Maintenance",
-    "world/schedules": "Runs, reruns, operators and other programs in any order of their steps",
+    "world/schedules": "Runs, reruns, operators and other programs in any order of steps",
     "world/soak": "Everything at once",
     "world/stopped": "Pipelines stopped at a step",
-    "publication": "Publication, and other programs",
-    "delta": "Tables and their logs",
+    "publication": "Publication and other programs",
+    "delta": "Tables and logs",
     "ledger": "The ledger",
     "source": "Input",
     "reruns": "Reruns",
     "engines": "Engines",
     "quality": "Checks",
-    "inspection": "Results that are wrong",
-    "erasure": "A key that is erased",
-    "migrations": "A definition that is changed",
+    "notices": "Notices",
+    "inspection": "Wrong results",
+    "erasure": "Erased keys",
+    "migrations": "Changed definitions",
     "airflow": "Airflow",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault that a test causes: what goes wrong, and what is promised then."""
+    """A fault that a test causes, and its promised effect."""
 
     part: str
     what: str
     promise: str
     test: str
-    tried: str  # the command that causes it
-    outcome: str  # of the last time that it was recorded
+    long: str  # the part that only `make test-all` runs
+    outcome: str  # the last recorded one
 
 
 def faults() -> Iterator[Fault]:
-    """Every fault that a test causes, in the order of files and tests."""
+    """Faults that tests cause, in the order of files and tests."""
     outcomes = recorded()
     for part in PARTS:
         for file in sorted((TESTS / part).glob("test_*.py")):
             body = ast.parse(file.read_text(encoding="utf-8")).body
-            values = {
-                ast.unparse(one.targets[0]): one.value for one in body if isinstance(one, ast.Assign) and one.targets
-            }
+            assignments = (node for node in body if isinstance(node, ast.Assign) and node.targets)
+            values = {ast.unparse(node.targets[0]): node.value for node in assignments}
             for node in body:
                 if isinstance(node, ast.FunctionDef):
                     test = f"{part}/{file.stem}::{node.name}"
-                    tried = _tried(node, values)
-                    yield from (Fault(part, *said, test, tried, outcomes.get(test, "–")) for said in _marks(node))
+                    long, outcome = _long_part(node, values), outcomes.get(test, "–")
+                    yield from (Fault(part, *texts, test, long, outcome) for texts in _marks(node))
 
 
 def recorded() -> dict[str, str]:
-    """What came of each test when it was last recorded, with the number of its variants and the day."""
-    kept: Mapping[str, Mapping[str, str | int]] = json.loads(OUTCOMES.read_text(encoding="utf-8"))
-    return {test: f"{one['outcome']} ({one['variants']}), {one['day']}" for test, one in kept.items()}
+    """Last recorded day of each test, with "failed" and the number of its variants where they say something."""
+    outcomes: Mapping[str, Mapping[str, str | int]] = json.loads(OUTCOMES.read_text(encoding="utf-8"))
+    return {test: _outcome(outcome) for test, outcome in outcomes.items()}
+
+
+def _outcome(recorded: Mapping[str, str | int]) -> str:
+    """Outcome of a test in the page.
+
+    >>> _outcome({"outcome": "passed", "variants": 1, "day": "2026-11-26"})
+    '2026-11-26'
+    >>> _outcome({"outcome": "failed", "variants": 3, "day": "2026-11-26"})
+    'failed 2026-11-26 (3)'
+    """
+    failed = "" if recorded["outcome"] == "passed" else f"{recorded['outcome']} "
+    variants = "" if recorded["variants"] == 1 else f" ({recorded['variants']})"
+    return f"{failed}{recorded['day']}{variants}"
 
 
 Values = Mapping[str, ast.expr]  # of the names that a module sets
 
 
-def _tried(node: ast.FunctionDef, values: Values) -> str:
-    """The command that runs a test, by its marks, those of its module and those of its parameters."""
+def _long_part(node: ast.FunctionDef, values: Values) -> str:
+    """Part of a test that only `make test-all` runs, by the marks of the test, its module and its parameters."""
     if _is_long(values.get("pytestmark"), values) or any(_is_long(mark, values) for mark in _own(node)):
         return ONLY_LONG
     lengths = [
@@ -87,29 +101,29 @@ def _tried(node: ast.FunctionDef, values: Values) -> str:
     ]
     if {True} in lengths:
         return ONLY_LONG
-    return SOME_LONG if any(True in one for one in lengths) else ALWAYS
+    return SOME_LONG if any(True in kinds for kinds in lengths) else ALWAYS
 
 
 def _own(node: ast.FunctionDef) -> Iterator[ast.expr]:
-    """The marks of a test itself, without those of its parameters."""
-    return (one for one in node.decorator_list if "parametrize" not in ast.unparse(one))
+    """Marks of a test itself, without those of its parameters."""
+    return (mark for mark in node.decorator_list if "parametrize" not in ast.unparse(mark))
 
 
 def _is_long(marks: ast.expr | None, values: Values) -> bool:
-    """Whether `long` is among some marks, or the names that stand for them."""
+    """Tests if `long` is among the marks, or among the names that stand for marks."""
     if marks is None:
         return False
     inner = list(ast.walk(marks))
-    if any(isinstance(one, ast.Attribute) and ast.unparse(one) == "pytest.mark.long" for one in inner):
+    if any(isinstance(node, ast.Attribute) and ast.unparse(node) == "pytest.mark.long" for node in inner):
         return True
-    return any(_is_long(values.get(one.id), {}) for one in inner if isinstance(one, ast.Name))
+    return any(_is_long(values.get(node.id), {}) for node in inner if isinstance(node, ast.Name))
 
 
 def _lengths(params: ast.expr, values: Values) -> set[bool]:
-    """Which there are among some parameters: long ones (True), others."""
+    """Kinds of parameters: True for long ones, False for others."""
     match params:
         case ast.List() | ast.Tuple():
-            return set[bool]().union(*(_lengths(one, values) for one in params.elts))
+            return set[bool]().union(*(_lengths(param, values) for param in params.elts))
         case ast.Starred():
             return _lengths(params.value, values)
         case ast.ListComp() | ast.GeneratorExp():
@@ -121,7 +135,7 @@ def _lengths(params: ast.expr, values: Values) -> set[bool]:
         case ast.Name() if params.id in values:
             return _lengths(values[params.id], values)
         case ast.Call() if ast.unparse(params.func) == "pytest.param":
-            marks = next((one.value for one in params.keywords if one.arg == "marks"), None)
+            marks = next((keyword.value for keyword in params.keywords if keyword.arg == "marks"), None)
             if isinstance(marks, ast.IfExp):
                 return {_is_long(marks.body, values), _is_long(marks.orelse, values)}
             by_case = isinstance(marks, ast.Call) and _is_long(marks, values) and "pytest" not in ast.unparse(marks)
@@ -137,10 +151,10 @@ def _marks(node: ast.FunctionDef) -> Iterator[tuple[str, str]]:
 
 
 def page() -> str:
-    """The page, in Markdown."""
-    found = list(faults())
+    """Page in Markdown."""
+    rows = list(faults())
     parts = [HEAD.rstrip()]
     for part, title in PARTS.items():
-        rows = [(one.what, one.promise, f"`{one.test}`", one.outcome, one.tried) for one in found if one.part == part]
-        parts.append(f"## {title}\n\n{table(('Fault', 'What happens', 'Test', 'Outcome', 'Tried in'), rows)}")
+        cells = [(row.what, row.promise, f"`{row.test}`", row.outcome, row.long) for row in rows if row.part == part]
+        parts.append(f"## {title}\n\n{table(('Fault', 'Effect', 'Test', 'Last run', 'Long'), cells)}")
     return "\n\n".join(parts).rstrip() + "\n"

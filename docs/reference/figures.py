@@ -1,4 +1,4 @@
-"""`figures.md`: what is counted of each batch, and what must hold of it."""
+"""`figures.md`: the figures of a batch and its checks."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ HEAD = Path(__file__).with_name("figures-head.txt").read_text(encoding="utf-8")
 CHECKS = """
 ## Checks
 
-A *critical* check that fails stops the batch before anything is committed; a *warning* is printed and kept. Each suite
-is a JSON file in Great Expectations' own format: [how to read, change and add one](suites.md).
+A failed *critical* check stops the batch before anything is committed; a failed *warning* is printed and recorded. Each
+suite is a JSON file in Great Expectations' own format: [read, change and add suites](suites.md).
 """
 
 
 def page() -> str:
-    found = table(("figure", "is"), ((f"`{name}`", text) for name, text in FIGURES.items()))
+    found = table(("figure", "meaning"), ((f"`{name}`", text) for name, text in FIGURES.items()))
     suites = [_suite(file.stem, json.loads(file.read_text())) for file in sorted(EXPECTATIONS.glob("*.json"))]
     return "\n".join([HEAD, found, CHECKS, *suites]) + "\n"
 
 
 def _suite(name: str, suite: Mapping[str, Any]) -> str:
-    """A suite: what it judges, and its sentences with the figures they look at."""
-    head = ("severity", "what must hold", "figures")
-    rows = ((one["severity"], one["description"], _figures(one)) for one in suite["expectations"])
+    """Section of a suite: its subject, and each rule with its figures."""
+    head = ("severity", "rule", "figures")
+    rows = ((check["severity"], check["description"], _figures(check)) for check in suite["expectations"])
     return f"\n### {name}\n\nJudges {suite['meta']['windowlib']['judges']}.\n\n{table(head, rows)}"
 
 

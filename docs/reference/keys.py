@@ -52,13 +52,15 @@ def _head() -> str:
 FUNCTIONS_HEAD = """
 ## Functions of aggregates
 
-Each may have `filter (where …)`, and an expression is whatever SQL computes from them:
-`"round(sum(value) / count(*), 2)"`. They behave as in Spark with ANSI mode on: an overflow is an error, never a wrong
-number. Null is left out, where nothing else is said. Which types each is proved for, on which engine, is said in
-[What is proved](proved.md).
+Each function may have `filter (where …)`. An expression may compute with them in SQL:
+`"round(sum(value) / count(*), 2)"`. Functions behave as in Spark with ANSI mode on: an overflow is an error, never a
+wrong number. They ignore nulls unless the table says otherwise. [What is proved](proved.md) lists types and engines.
 
-Of no values that are not null counts give 0, `collect_list` and `collect_set` give `[]`, `histogram` gives a 0 for each
-of its parts, and `hll_sketch_agg` gives a sketch of nothing. All others give null.
+Without values other than null:
+
+* counts give 0, and `histogram` gives a 0 for each part;
+* `collect_list` and `collect_set` give `[]`, and `hll_sketch_agg` gives an empty sketch;
+* all others give null.
 """
 
 

@@ -1,4 +1,4 @@
-"""`python.md`: what `windowlib` offers to Python code, from the signatures and docstrings of its public names."""
+"""`python.md`: the public names of `windowlib`, from their signatures and docstrings."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ def _module(one: Any) -> str:
 
 
 def _table(found: dict[str, Any]) -> str:
-    return table(("name", "is"), ((f"`{_signature(name, one)}`", _first(one)) for name, one in sorted(found.items())))
+    return table(
+        ("name", "meaning"), ((f"`{_signature(name, one)}`", _first(one)) for name, one in sorted(found.items()))
+    )
 
 
 def _signature(name: str, one: Any) -> str:

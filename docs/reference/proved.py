@@ -1,4 +1,4 @@
-"""The page of what is proved: the matrix of aggregates, types and hostile values that the tests run on both engines."""
+"""`proved.md`: the matrix of aggregates, types and hostile values that the tests run on both engines."""
 
 from __future__ import annotations
 
@@ -13,37 +13,43 @@ from tests.support.matrix.values import BATCHES, TYPES
 CHECKED = BATCHES - 1  # once the windows have fired, and after the late events
 INTRO = """# What is proved
 
-Each cell of this matrix is an aggregate, of a column of one type, over hostile values, through whole pipelines before
-1970: {windows}. There are three batches, the last of them late where windows are of time. What is published after the
-second and the third, and after a rerun, is compared with exact arithmetic in Python, never with another engine.
+Each cell of this matrix computes an aggregate of a column of one type over hostile values. It runs a whole pipeline of
+three batches with times before 1970. The third batch is late in time windows. The test compares the results after the
+second batch, after the third, and after a rerun with exact arithmetic in Python, never with another engine. The
+windows are: {windows}.
 
-What an engine computes in doubles may differ by 1e-9 of its value: sums, averages, products, variances, deviations,
-covariances, correlations, medians and percentiles of floats and doubles, and of whole numbers and decimals those that
-are doubles themselves (averages of whole numbers, quotients, products, variances and what follows them). Everything
-else must be equal: sums of whole numbers and of decimals, with `try_sum` too, averages of decimals, extremes, counts,
-sets. NaN is greater than every other number, and zeros are equal whatever their sign.
+Numbers that an engine computes as doubles may differ by 1e-9 of their value:
 
-There are {cells:,} cells for each kind of window on Spark, {on_sail:,} of them on Sail. What Sail does not compute
-exactly it refuses by type, when a batch is planned and before anything is read. {often}
+* sums, averages, products, variances, deviations, covariances, correlations, medians and percentiles of floats and
+  doubles;
+* for whole numbers and decimals, results of type double, such as averages, quotients, products and variances.
+
+Everything else must be equal: sums of whole numbers and decimals (`try_sum` too), averages of decimals, extremes,
+counts and sets. NaN is greater than every other number. Zeros of both signs are equal.
+
+There are {cells:,} cells for each kind of window on Spark, and {on_sail:,} of them on Sail. Sail refuses the others by
+type, when a batch is planned and before anything is read.
+
+{often}
 
 {outcomes}
 
-No definition reaches the cells of Sail with an evictor: windows that the operator computes are
-[refused there](../guides/cluster.md#without-java). Tests alone let them pass.
+Definitions cannot use the Sail cells with an evictor. The operator computes such windows, and Sail
+[refuses them](../guides/cluster.md#without-java). Only tests let them pass.
 
-This page is made from the matrix (`tests/support/matrix/columns.py`), and from what the last run of all cells came to
+This page is generated from the matrix (`tests/support/matrix/columns.py`) and from the last run of all cells
 (`make matrix`)."""
 KINDS = {
     "tumbling": "tumbling windows",
     "session": "sessions",
-    "count": "windows of a number of events",
-    "evictor": "tumbling windows with an evictor, for which the operator itself runs",
+    "count": "count windows",
+    "evictor": "tumbling windows with an evictor, which the operator computes",
 }
-OFTEN = "`make test` runs some columns of each, in turn; `make test-all` every one. When all were run last:"
+OFTEN = "`make test` runs a rotating part of the columns, `make test-all` runs all. The last full runs:"
 
 
 def page() -> str:
-    """The page, in Markdown."""
+    """Page in Markdown."""
     every = list(columns())
     trusted = [one for one in every if unproved(one) is None]
     windows = "; ".join(KINDS[name] for name in WINDOWS)
@@ -53,18 +59,19 @@ def page() -> str:
     parts = [
         intro,
         "## Aggregates",
-        table(("SQL, of the column `x`", "On both engines", "On Spark alone"), _aggregates()),
+        table(("SQL of the column `x`", "On both engines", "On Spark only"), _aggregates()),
     ]
     parts += ["## Values", table(("Type", "Cases"), _values())]
-    parts += ["## What does not fit", TOO_LARGE_TEXT, table(("What", "SQL", "On Sail"), _too_large())]
+    parts += ["## What does not fit", TOO_LARGE_TEXT, table(("Case", "SQL", "On Sail"), _too_large())]
     refused = {why.partition(" in ")[0]: one for one in every if (why := unproved(one))}
-    parts += ["## What Sail refuses", table(("It says", "For"), [(why, _sql(one)) for why, one in refused.items()])]
+    parts += [
+        "## What Sail refuses",
+        table(("Reason", "Aggregate"), [(why, _sql(one)) for why, one in refused.items()]),
+    ]
     return "\n\n".join(parts) + "\n"
 
 
-TOO_LARGE_TEXT = (
-    "A number that its type cannot hold is an error: the run stops, names the expression, and publishes nothing."
-)
+TOO_LARGE_TEXT = "A number that its type cannot hold stops the run. The run names the expression and publishes nothing."
 
 
 def _cells(found: Sequence[Column]) -> int:
@@ -72,7 +79,7 @@ def _cells(found: Sequence[Column]) -> int:
 
 
 def _outcomes() -> str:
-    """What the last run of all cells came to, as it was written down."""
+    """Table of the last run of all cells."""
     rows, known = [], kept()
     for engine in ("spark", "sail"):
         for window, words in KINDS.items():

@@ -13,15 +13,15 @@ HEAD = """# Tables
 All tables of a pipeline lie in `<warehouse>/<name>/<table>/`. They are ordinary Delta tables: read them with Spark,
 DuckDB, Polars or anything else that reads Delta. Let only windowlib write to them.
 
-Tables belong together at the versions that the newest commit row of `ledger` names. `windowlib read` and
-`windowlib.read_table` read them so; [How a reader finds them](../how-it-works/protocol.md#reading).
+The newest commit row of `ledger` names the versions of the tables that belong together. `windowlib read` and
+`windowlib.read_table` read these versions: [How a reader finds them](../how-it-works/protocol.md#reading).
 
-Give no `filters=` to deltalake's `to_pyarrow_table` and `to_pandas`, and do not filter its `to_pyarrow_dataset`: they
-leave out files that hold such rows where the log has no bounds of a column, as of doubles, booleans, decimals, bytes.
-Filter the rows that were read, or use `windowlib.duckdb_views`.
+Do not pass `filters=` to deltalake's `to_pyarrow_table` or `to_pandas`, and do not filter its `to_pyarrow_dataset`.
+They skip files with matching rows if the log has no bounds of the column, as for doubles, booleans, decimals and
+bytes. Filter the rows after reading, or use `windowlib.duckdb_views`.
 
-Columns named `*_ms` are whole milliseconds since 1970-01-01 UTC. Timestamps are in UTC, to the microsecond. What is in
-columns of JSON, and in the files next to the tables: [JSON on disk](json.md).
+Columns named `*_ms` are whole milliseconds since 1970-01-01 UTC. Timestamps are in UTC, to the microsecond.
+[JSON on disk](json.md) describes columns with JSON, and the files next to the tables.
 """
 
 
@@ -32,12 +32,23 @@ def page() -> str:
 
 def _table(spec: TableSpec) -> str:
     columns = table(("column", "type", "meaning"), (_column(column) for column in spec.described))
-    invariants = "\n".join(f"* {sentence(one)}" for one in spec.invariants)
+    names = {column.name for column in spec.described}
+    invariants = "\n".join(f"* {_rule(text, names)}" for text in spec.invariants)
     partitions = ", ".join(f"`{name}`" for name in spec.partition_by)
     parts = [f"\n({spec.name})=\n## {spec.name}\n", sentence(spec.holds), "", columns]
     parts += ["", "Always:", "", invariants] if invariants else []
     parts += ["", f"Partitioned by {partitions}."] if partitions else []
     return "\n".join(parts)
+
+
+def _rule(text: str, columns: set[str]) -> str:
+    """Sentence of a rule; a column at its start is code.
+
+    >>> _rule("epoch never falls", {"epoch"}), _rule("no row is lost", set())
+    ('`epoch` never falls.', 'No row is lost.')
+    """
+    first, _, rest = text.partition(" ")
+    return sentence(f"`{first}` {rest}" if first in columns else text)
 
 
 def _column(column: Column) -> tuple[str, str, str]:

@@ -589,7 +589,7 @@ def test_no_pipeline_is_chosen_in_the_form(pipelines: Path) -> None:
     assert params.get_param("pipeline").resolve("one") == "one"
 
 
-@pytest.mark.fault("a rerun meets a scheduled run", "the task is tried again")
+@pytest.mark.fault("a rerun meets a scheduled run", "Airflow tries the task again")
 def test_a_rerun_that_meets_another_run_is_tried_again(pipelines: Path) -> None:
     """A skipped task would look as if there had been nothing to do."""
     from airflow.sdk.exceptions import AirflowException, AirflowSkipException
@@ -673,7 +673,7 @@ def test_without_a_schedule_a_pipeline_runs_by_hand(pipelines: Path) -> None:
         ('[airflow]\nschedule = "61 * * * *"', 'broken.toml: airflow.schedule: given "61 * * * *"'),
     ],
 )
-@pytest.mark.fault("a definition is broken", "its own DAG fails and says why; the others run")
+@pytest.mark.fault("a definition is broken", "its own DAG fails with the reason; other DAGs run")
 def test_a_broken_definition_fails_alone_and_says_why(pipelines: Path, mistake: str, message: str) -> None:
     from airflow.sdk.exceptions import AirflowFailException
 
@@ -990,7 +990,7 @@ def test_a_signal_is_named(number: int, name: str) -> None:
     assert "memory" not in str(raised.value)
 
 
-@pytest.mark.fault("the command of a task is killed", "the task is tried again")
+@pytest.mark.fault("a signal kills the command of a task", "Airflow tries the task again")
 def test_a_command_killed_by_a_signal_is_tried_again(tmp_path: Path) -> None:
     from airflow.sdk import exceptions
 
@@ -1213,8 +1213,8 @@ def test_each_task_reports_its_pipeline_of_the_common_run(tmp_path: Path) -> Non
         each["four"].execute(context)
 
 
-@pytest.mark.fault("the task of several pipelines breaks", "each runs alone")
-def test_when_the_common_run_breaks_each_runs_alone(tmp_path: Path) -> None:
+@pytest.mark.fault("the task of several pipelines breaks", "each pipeline runs alone")
+def test_pipelines_run_alone_after_the_shared_task_failed(tmp_path: Path) -> None:
     from airflow.sdk.exceptions import AirflowException
 
     with pytest.raises(AirflowException, match="killed by SIGKILL"):

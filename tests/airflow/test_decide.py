@@ -145,8 +145,10 @@ def test_left_waiting(refused: Definition) -> None:
     assert [one[:2] for one in decisions(refused)] == [("abandon", 1)]
 
 
-@pytest.mark.fault("a batch is decided in the shell while Airflow asks", "the first decision counts; it says whose")
-def test_what_the_shell_has_decided_first_counts(refused: Definition, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.fault(
+    "a batch is decided in the shell while Airflow asks", "the first decision counts; the task names who made it"
+)
+def test_the_first_decision_counts(refused: Definition, capfd: pytest.CaptureFixture[str]) -> None:
     from airflow.sdk.exceptions import AirflowSkipException
 
     approve(refused, "bob", "first")
@@ -278,8 +280,8 @@ def test_a_question_leads_to_the_page(
     assert f"[The page of the pipeline]({under}/windowlib/clicks/)" in str(asked.value)
 
 
-@pytest.mark.fault("an answer comes when another batch waits", "that batch still waits")
-def test_an_answer_concerns_the_batch_that_was_asked_about(refused: Definition) -> None:
+@pytest.mark.fault("an answer arrives after another batch started to wait", "that batch still waits")
+def test_an_answer_applies_only_to_its_own_batch(refused: Definition) -> None:
     from airflow.sdk.exceptions import AirflowSkipException
 
     for choice in ("approve", "abandon"):

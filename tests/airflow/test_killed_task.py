@@ -35,10 +35,9 @@ PATIENCE_S = 240
 
 
 @pytest.mark.fault(
-    "a task of Airflow is ended by SIGKILL, and its command goes on",
-    "the retry waits for it, and reports the figures of its batches",
+    "SIGKILL ends a task, and its command continues", "the retry waits for the command and reports its batches"
 )
-def test_the_retry_reports_what_the_orphan_has_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_retry_reports_the_batches_of_the_orphaned_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from airflow.sdk.exceptions import DownstreamTasksSkipped
 
     monkeypatch.setenv("AIRFLOW_HOME", str(tmp_path / "airflow"))

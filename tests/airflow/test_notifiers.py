@@ -94,8 +94,8 @@ def test_the_plan_task_keeps_its_error_with_the_path_of_the_definition(clicks: D
     assert "1.parquet" in kept.sentence
 
 
-@pytest.mark.fault("a notifier of Airflow fails", "a warning in the task's log; it is sent again by a later run")
-def test_what_a_notifier_fails_at_is_kept_and_tried_again(clicks: Definition, tmp_path: Path) -> None:
+@pytest.mark.fault("a notifier of Airflow fails", "the task's log has a warning; a later run sends the notice again")
+def test_a_failed_notifier_is_tried_again(clicks: Definition, tmp_path: Path) -> None:
     (tmp_path / "notices").mkdir()  # cannot be written to
     with pytest.raises(Exception, match="an error that a retry cannot fix"):
         plan(clicks).execute({"ti": None})

@@ -65,7 +65,7 @@ def dry_run(definition: Definition) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.fault("the task that applies a rerun is killed when that is done", "the retry sends the event")
+@pytest.mark.fault("the task that applies a rerun is killed after it applied it", "the retry sends the asset event")
 def test_an_applied_rerun_updates_the_asset(after_one: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
     definition = made_by_hand(after_one, tmp_path)

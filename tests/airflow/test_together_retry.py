@@ -64,10 +64,10 @@ def definitions(after_one: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.fault(
-    "the task of several pipelines is killed after one of them has committed",
-    "the retry reports that one's batch too: it runs alone, and finds it",
+    "the task of several pipelines is killed after one of them committed",
+    "the retry runs that pipeline alone and reports its batch too",
 )
-def test_a_retry_reports_what_the_try_before_has_committed(
+def test_a_retry_reports_the_commits_of_the_earlier_try(
     after_one: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from airflow.sdk import Asset

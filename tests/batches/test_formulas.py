@@ -51,7 +51,7 @@ CORRECTED = "case when count(*) filter (where value > 0) > 0 then sum(value) / c
 @pytest.mark.slow
 @pytest.mark.embedded
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Sail's own, when a task of it fails
-@pytest.mark.fault("a formula fails when windows fire", "nothing is published; once it is corrected, runs go on")
+@pytest.mark.fault("a formula fails when windows fire", "nothing is published; runs continue once it is corrected")
 def test_a_formula_that_fails_when_windows_fire_is_corrected(spark: SparkSession, tmp_path: Path) -> None:
     """The corrected formula names its aggregates in another order than the stored one."""
     broken = {"n": "count(*)", "mean": SHARE}

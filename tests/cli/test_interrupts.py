@@ -74,10 +74,10 @@ print(spark.range(3).count(), spark.range(4).count())
 @pytest.mark.slow
 @pytest.mark.embedded
 @pytest.mark.fault(
-    "Ctrl-C while the engine is too busy to let go of the process",
-    "it ends within seconds, and says what it has left; the next run finishes the batch at once",
+    "Ctrl-C while the engine keeps the process busy",
+    "the run ends within seconds and names its unfinished batch; the next run finishes it at once",
 )
-def test_a_run_that_is_interrupted_while_an_engine_computes_ends(tmp_path: Path) -> None:
+def test_an_interrupted_run_ends_while_the_engine_computes(tmp_path: Path) -> None:
     (tmp_path / "incoming").mkdir()
     (tmp_path / "small.toml").write_text(f'engine = "sail"\n{SESSIONS}')
     rows = {"user": [f"u{n % 100_000}" for n in range(ROWS)], "ts": [START_MS + 7 * n for n in range(ROWS)]}

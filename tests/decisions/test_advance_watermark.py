@@ -114,8 +114,8 @@ def test_an_idle_source_does_not_move_the_watermark_further(spark: SparkSession,
     assert report.watermark_out_ms == to_ms
 
 
-@pytest.mark.fault("a run that moves the watermark by hand is killed", "the next run finishes that very batch")
-def test_a_killed_one_is_finished_and_an_edited_one_planned_again(spark: SparkSession, definition: Definition) -> None:
+@pytest.mark.fault("a run that moves the watermark by hand is killed", "the next run finishes this batch")
+def test_a_killed_advance_is_finished_and_an_edited_one_replanned(spark: SparkSession, definition: Definition) -> None:
     to_ms = watermark(definition) + 30 * MINUTE_MS
     advance_watermark(definition, to_ms, "ann", "silent", clock)
     with stopped("ledger:prepare"):

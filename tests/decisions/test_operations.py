@@ -97,10 +97,10 @@ def erase(definition: Definition, table: str = "results") -> int:
 
 
 @pytest.mark.fault(
-    "a run publishes a batch while the warehouse is copied, the ledger's log first",
-    "over the copy, the next run takes the batch back and does it again",
+    "the warehouse is copied, log of the ledger first, while a run publishes",
+    "on the copy, the next run undoes the batch and repeats it",
 )
-def test_a_copy_taken_during_a_run_goes_on(
+def test_runs_continue_on_a_copy_taken_during_a_run(
     spark: SparkSession, pipeline: Definition, undisturbed: Definition, tmp_path: Path
 ) -> None:
     backup = tmp_path / "backup"
@@ -138,7 +138,7 @@ def test_what_another_program_deleted_is_taken_back(
 
 @pytest.mark.fault(
     "another program deletes rows while a prepared batch waits",
-    "`restore` takes that back, and the next run publishes the batch as it was prepared",
+    "`restore` undoes the deletion; the next run publishes the batch as prepared",
 )
 def test_a_prepared_batch_is_published_after_a_restore(
     spark: SparkSession, pipeline: Definition, undisturbed: Definition
@@ -168,8 +168,7 @@ def test_a_restore_is_killed_between_two_tables(
 
 
 @pytest.mark.fault(
-    "VACUUM has deleted files that a restore needs",
-    "it is refused and names them; nothing is touched, and `adopt` is possible",
+    "VACUUM has deleted files that a restore needs", "`restore` names them and changes nothing; `adopt` is possible"
 )
 def test_deleted_files_cannot_be_restored(pipeline: Definition) -> None:
     erase(pipeline)
@@ -185,10 +184,9 @@ def test_deleted_files_cannot_be_restored(pipeline: Definition) -> None:
 
 
 @pytest.mark.fault(
-    "another program deletes rows, and means it",
-    "`adopt` keeps it, and the next run goes on from there",
+    "another program deletes rows on purpose", "`adopt` keeps the deletion; the next run continues from there"
 )
-def test_what_another_program_deleted_is_kept(spark: SparkSession, pipeline: Definition) -> None:
+def test_adopt_keeps_the_deletion_of_another_program(spark: SparkSession, pipeline: Definition) -> None:
     rows = {name: erase(pipeline, name) for name in ("open_windows", "results")}
     forecast = forecast_adopt(pipeline, clock)
     assert {one.table: (one.added, one.removed) for one in forecast.rows} == {n: (0, r) for n, r in rows.items()}
@@ -254,12 +252,10 @@ def test_a_change_on_top_of_an_unfinished_batch_is_taken_back_and_the_batch_give
 
 
 @pytest.mark.fault(
-    "another program deletes rows of a table by deletion vectors, under which a file keeps its name",
-    "the run stops, names the version, and says how Spark takes that back; then it goes on",
+    "another program deletes rows by deletion vectors, so file names stay",
+    "the run stops, names the version, and says how Spark undoes it",
 )
-def test_rows_deleted_by_a_vector_do_not_go_unnoticed(
-    spark: SparkSession, pipeline: Definition, undisturbed: Definition
-) -> None:
+def test_a_deletion_vector_stops_the_run(spark: SparkSession, pipeline: Definition, undisturbed: Definition) -> None:
     log, version = pipeline.root / "results" / "_delta_log", DeltaTable(pipeline.root / "results").version()
     actions = map(json.loads, (log / f"{version:020}.json").read_text().splitlines())
     before = next(action["add"] for action in actions if "add" in action)
@@ -315,7 +311,9 @@ def test_a_rollback_is_rolled_back(pipeline: Definition) -> None:
     assert tables(pipeline) == before
 
 
-@pytest.mark.fault("the process that rolls back is killed", "nothing is done, or the next run finishes it")
+@pytest.mark.fault(
+    "the process that rolls back is killed", "nothing has changed, or the next run finishes the rollback"
+)
 @pytest.mark.parametrize(
     "moment",
     [

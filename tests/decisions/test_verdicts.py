@@ -36,10 +36,10 @@ def state(definition: Definition) -> LedgerState:
 
 
 @pytest.mark.parametrize("decide", [approve, abandon])
-@pytest.mark.fault("an operator decides about a batch that no longer waits", "refused; it names the one that waits")
-def test_another_batch_than_the_one_that_waits_is_not_decided_about(
-    refused: Definition, decide: Callable[..., int]
-) -> None:
+@pytest.mark.fault(
+    "an operator decides on a batch that no longer waits", "refused; the message names the batch that waits"
+)
+def test_a_decision_names_the_batch_that_waits(refused: Definition, decide: Callable[..., int]) -> None:
     before = state(refused)
     with pytest.raises(NothingToDecide, match=r"batch 2 .*, not batch 1: .* give --batch 2 if you mean that batch"):
         decide(refused, "ann", "why", clock, batch_id=1)
@@ -55,8 +55,8 @@ def test_the_message_names_a_batch_that_is_committed_or_abandoned(refused: Defin
         abandon(refused, "ann", "why", clock, batch_id=7)
 
 
-@pytest.mark.fault("a batch is abandoned while it is being approved", "the approval is refused")
-def test_an_approval_that_was_overtaken_is_not_written(refused: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.fault("a batch is abandoned while somebody approves it", "the approval is refused")
+def test_an_approval_of_an_abandoned_batch_is_refused(refused: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
     append, overtaken = Ledger._append, iter([True])
 
     def faster(ledger: Ledger, seen: LedgerState, *rows: object) -> None:

@@ -1,4 +1,4 @@
-"""Expressions of `[aggregates]`: which aggregates are found in them, and what is refused, with the reason."""
+"""Expressions of `[aggregates]`: the aggregates in them, and refusals with a reason."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_aggregates_are_found(sql: str, output: str, aggregates: list[str]) -> N
         (f"sum({'abs(' * 150}x{')' * 150})", "nests too many operations"),
     ],
 )
-def test_what_cannot_be_merged_is_refused(sql: str, reason: str) -> None:
+def test_aggregates_that_cannot_be_merged_are_refused(sql: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         check_expression(sql)
 
@@ -193,13 +193,13 @@ def test_what_cannot_be_merged_is_refused(sql: str, reason: str) -> None:
         "'n=' || count(*)",
     ],
 )
-def test_what_gives_the_same_for_the_same_row_is_allowed(sql: str) -> None:
+def test_deterministic_expressions_are_allowed(sql: str) -> None:
     assert check_expression(sql) == sql
 
 
 @pytest.mark.parametrize("name", sorted(SCALAR))
 def test_every_listed_function_can_be_written(name: str) -> None:
-    """As one of these calls; what sqlglot writes in its place is on the list, too."""
+    """Each function in one of these calls; the calls that sqlglot writes instead are listed too."""
     calls = ("", "x", "x, y", "x, y, z", "'a', x, y, z", "x as int", "year from x", "x, 'a'", "'year', x", "year, x, y")
     lambdas = ("array(x), v -> v", "array(x), 0, (a, v) -> a", "x, y, (k, v) -> v")
     longer = ("x placing y from 2", "x, y, z, 1, 2, 3", "x, 2")
@@ -242,8 +242,8 @@ def test_equal_aggregates_are_kept_once() -> None:
         *(one.sql.replace("{c}", "x") for one in matrix.AGGREGATES),
     ],
 )
-def test_what_is_stored_of_it_is_read_as_the_same(sql: str) -> None:
-    """A batch goes on with the aggregates whose texts the last one stored."""
+def test_a_stored_aggregate_is_read_as_the_same(sql: str) -> None:
+    """A batch continues with the aggregates that the last batch stored as text."""
     found = read_aggregates({"n": sql})
     assert read_aggregates({"n": sql}, [str(one) for one in found.aggregates]) == found
 
@@ -289,8 +289,8 @@ def test_any_text_is_read_or_refused(sql: str) -> None:
     assert found.aggregates if found else refusal
 
 
-def test_aggregates_are_numbered_by_what_is_stored_of_them() -> None:
-    """Written as text and read again, an aggregate is the same: else state would have its columns twice."""
+def test_aggregates_are_numbered_by_their_stored_text() -> None:
+    """Text and parsed aggregate are equal; otherwise state would have columns twice."""
     written = [one.sql for one in matrix.columns()][:: 1 if ALL else 5]
     for sql in written:
         found = read_aggregates({"x": sql}).aggregates
@@ -301,7 +301,7 @@ def test_aggregates_are_numbered_by_what_is_stored_of_them() -> None:
         )
 
 
-def test_all_functions_that_there_are_are_listed() -> None:
+def test_every_function_is_listed() -> None:
     with pytest.raises(ValueError, match=r"uses summ\(\), which is not one of") as error:
         check_expression("summ(x)")
     listed = str(error.value).partition("one of ")[2].partition(";")[0].split(", ")

@@ -1,4 +1,4 @@
-"""What may change on a live pipeline: every key that counts is in one row of the table, and the guide has the table."""
+"""Changes of a live pipeline: every key is in one row of the table, and the guide has the table."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_no_key_is_in_two_rows() -> None:
     assert sorted(named) == sorted({*named})
 
 
-def test_what_is_in_the_fingerprint_is_migrated_and_what_is_in_the_terms_is_at_once(tmp_path: Path) -> None:
+def test_fingerprint_keys_are_migrated_and_terms_apply_at_once(tmp_path: Path) -> None:
     file = tmp_path / "clicks.toml"
     file.write_text(CLICKS + '[storage]\nstate_partition = "2h"\n[source.rename]\nuser = "who"\n')
     definition = load_definition(file)

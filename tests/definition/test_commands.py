@@ -1,4 +1,4 @@
-"""Commands that are shown run when they are pasted: one function makes them, and nothing else does."""
+"""Commands in messages run when pasted. One function builds them all."""
 
 import ast
 import re
@@ -24,7 +24,7 @@ NEEDS_MORE = re.compile(r"`windowlib (?:abandon|adopt|approve|migrate|restore|ro
 
 
 def texts(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Each text of a program, what an f-string fills in as {}; docstrings, which are prose about commands, left out."""
+    """Texts of a program without docstrings; values filled into f-strings are {}."""
     nodes = [*ast.walk(tree)]
     inside = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
     prose = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
@@ -49,21 +49,21 @@ def made_by_hand(pattern: re.Pattern[str]) -> list[str]:
     return [f"{place}: {found[0]}" for place, text in texts_of_the_package() if (found := pattern.search(text))]
 
 
-def test_no_command_is_put_together_by_hand() -> None:
+def test_one_function_builds_every_command() -> None:
     """Paths with a space were not quoted, and the program was not on the reader's PATH."""
     tree = ast.parse('''f"`windowlib run {file}` again: windowlib migrate {file}"''')
     assert [bool(BY_HAND.search(text)) for _, text in texts(tree)] == [True]  # the test sees what it looks for
     assert made_by_hand(BY_HAND) == []
 
 
-def test_no_command_lacks_what_it_needs() -> None:
+def test_every_command_has_its_required_arguments() -> None:
     """`abandon` was shown without a file and without the reason that it asks for."""
     allowed = {"cli/exits.py", "definition/changes.py"}  # they say what a command is for, in a table of the reference
     found = [one for one in made_by_hand(NEEDS_MORE) if one.partition(":")[0] not in allowed]
     assert found == []
 
 
-def test_what_is_pasted_reaches_the_program_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pasted_command_reaches_the_program_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hostile = tmp_path / "it's `my` $HOME; clicks.toml"
     said = shlex.split(to_paste("abandon", hostile, *WHY))
     assert said[1:] == ["abandon", str(hostile), "--reason", "…"]
@@ -77,12 +77,12 @@ def test_what_is_pasted_reaches_the_program_as_it_is(tmp_path: Path, monkeypatch
     assert shlex.split(to_paste("status", hostile))[0] == "windowlib"
 
 
-def test_a_sentence_of_the_tables_names_the_definition() -> None:
+def test_a_stored_sentence_names_the_definition() -> None:
     said = naming(f"drop it: {to_paste('abandon', THIS, *WHY)}", Path("/my pipelines/clicks.toml"))
     assert said.endswith("""abandon '/my pipelines/clicks.toml' --reason "…\"""")
 
 
-def test_an_error_names_the_definition_as_it_was_given_and_a_notice_by_its_whole_path(
+def test_errors_name_the_given_path_and_notices_the_absolute_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""A pipeline defined in Python is the definition that the same TOML gives."""
+"""A pipeline defined in Python equals the definition of the same TOML."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_python_and_toml_are_the_same_definition(given: dict[str, Any], toml: st
     assert (made.root, made.source, made.plan) == (written.root, written.source, written.plan)
 
 
-def test_an_own_function_is_made_again_with_its_fields(tmp_path: Path) -> None:
+def test_a_user_function_is_created_again_with_its_fields(tmp_path: Path) -> None:
     made = define(
         "visits",
         source=SOURCE,
@@ -116,7 +116,7 @@ def test_an_own_function_is_made_again_with_its_fields(tmp_path: Path) -> None:
     assert (made.reads, made.own_classes) == (("page",), ("tests.definition.test_define:Longest",))
 
 
-def test_mistakes_are_reported_as_those_of_a_file(tmp_path: Path) -> None:
+def test_mistakes_in_python_are_reported_like_those_in_toml(tmp_path: Path) -> None:
     with pytest.raises(InvalidDefinition, match=r"visits \(in Python\): window.trigger: \"delta\" cannot follow"):
         define(
             "visits",
@@ -130,7 +130,7 @@ def test_mistakes_are_reported_as_those_of_a_file(tmp_path: Path) -> None:
 
 
 class Doubled(CountTrigger):
-    """Keeps something else than it is made with."""
+    """Stores another value than its argument."""
 
     def __init__(self, n: int) -> None:
         object.__setattr__(self, "n", 2 * n)
@@ -157,13 +157,13 @@ def _with(tmp_path: Path, **given: Any) -> Any:
     return define("visits", assigner=Session(gap_ms=1000), **common, **given)  # type: ignore[arg-type]
 
 
-def test_an_object_that_would_be_made_again_as_another_is_refused(tmp_path: Path) -> None:
+def test_an_object_that_cannot_be_created_again_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         InvalidSpec, match=r"Doubled created again from its attributes \{n = 10\} has the attributes \{n = 20\}"
     ):
         _with(tmp_path, trigger=Doubled(5))
 
 
-def test_an_object_with_slots_is_made_again_with_what_is_in_them(tmp_path: Path) -> None:
+def test_an_object_with_slots_is_created_again_with_their_values(tmp_path: Path) -> None:
     evictor = _with(tmp_path, evictor=Slotted(7)).spec.evictor
     assert (type(evictor), evictor.n) == (Slotted, 7)

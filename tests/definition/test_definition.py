@@ -1,4 +1,4 @@
-"""Definitions: what is read, and that every mistake is reported, all at once, in the author's own words."""
+"""Definitions: values read, and all mistakes reported at once in the author's terms."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def test_a_field_of_an_object_is_a_column_where_the_advice_is_followed(tmp_path:
         ),
         (
             {"watermark.out_of_orderness": "5"},
-            "watermark.out_of_orderness: not a duration, given 5; allowed: how far out",
+            "watermark.out_of_orderness: not a duration, given 5; allowed: usual delay",
         ),
         ({"watermark.out_of_orderness": '"-5m"'}, 'watermark.out_of_orderness: must not be negative, given "-5m"'),
         ({"watermark.out_of_orderness": None}, "watermark: missing; allowed: [watermark] with out_of_orderness"),
@@ -238,7 +238,7 @@ def test_a_field_of_an_object_is_a_column_where_the_advice_is_followed(tmp_path:
         ({**TUMBLING, "window.size": '"99999d"'}, 'window.size: longer than 36500d, given "99999d"'),
         ({**TUMBLING, "window.offset": '"1h"'}, "window.offset: 1h is not inside size (1h)"),
         ({**TUMBLING, "window.slide": '"1h"'}, "window.slide: unknown key"),
-        ({**SLIDING, "window.slide": None}, "window.slide: missing; allowed: how often a window starts"),
+        ({**SLIDING, "window.slide": None}, "window.slide: missing; allowed: time between starts of windows"),
         ({**SLIDING, "window.offset": '"-5m"'}, "window.offset: -5m is not inside slide (5m)"),
         (
             {**SLIDING, "window.size": '"1d"', "window.slide": '"1ms"'},
@@ -387,12 +387,12 @@ def test_the_fingerprint_follows_what_the_state_depends_on(tmp_path: Path) -> No
 
 
 @given(st.integers(-LONGEST_MS, LONGEST_MS))
-def test_durations_are_read_as_they_are_written(duration_ms: int) -> None:
+def test_durations_keep_their_written_form(duration_ms: int) -> None:
     assert parse_duration(format_duration(duration_ms)) == duration_ms
 
 
 @pytest.mark.parametrize("text", ["", " ", "-", "5", 5, None, "5 minutes", "1.5h", "30m 1h", "1h 1h", "1h -5m", "٣s"])
-def test_what_is_not_a_duration(text: object) -> None:
+def test_texts_that_are_no_durations_are_refused(text: object) -> None:
     with pytest.raises(ValueError, match="not a duration"):
         parse_duration(text)
 
@@ -402,7 +402,7 @@ def test_what_is_not_a_duration(text: object) -> None:
     st.dictionaries(st.text(max_size=5), st.one_of(st.integers(), st.text(max_size=5), st.lists(st.text(max_size=3))))
 )
 def test_no_content_makes_it_crash(keys: dict[str, Any]) -> None:
-    """Whatever stands under any key, the answer is a list of mistakes."""
+    """Any value under any key gives a list of mistakes."""
     for section in ("", "source", "window", "watermark", "aggregates", "airflow"):
         raw = {section: keys} if section else keys
         with pytest.raises(ValidationError) as caught:

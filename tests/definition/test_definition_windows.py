@@ -1,4 +1,4 @@
-"""`[window]` and its sections: what each stands for in the window model, and what they are to the state."""
+"""`[window]` and its sections: their meaning in the window model, and for state."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_an_evictor(tmp_path: Path, evictor: str, made: Any) -> None:
         ),
     ],
 )
-def test_columns_that_are_read_and_classes_of_ones_own(
+def test_columns_in_use_and_user_classes(
     tmp_path: Path, window: str, reads: tuple[str, ...], classes: tuple[str, ...]
 ) -> None:
     found = definition(tmp_path, window)
@@ -210,9 +210,7 @@ def test_columns_that_are_read_and_classes_of_ones_own(
         (GLOBAL + "end_of_stream = true", "general", True),
     ],
 )
-def test_which_plan_and_whether_each_firing_is_a_result(
-    tmp_path: Path, window: str, plan: str, fires_often: bool
-) -> None:
+def test_the_plan_and_the_results_per_firing(tmp_path: Path, window: str, plan: str, fires_often: bool) -> None:
     found = definition(tmp_path, window)
     assert (found.plan.name, not found.spec.updates_results) == (plan, fires_often)
 
@@ -262,7 +260,7 @@ BEFORE = [
 
 
 @pytest.mark.parametrize(("window", "semantics", "fingerprint"), BEFORE)
-def test_warehouses_from_before_other_triggers_can_be_continued(
+def test_warehouses_older_than_other_triggers_continue(
     tmp_path: Path, window: str, semantics: dict[str, Any], fingerprint: str
 ) -> None:
     found = definition(tmp_path, window)
@@ -271,14 +269,14 @@ def test_warehouses_from_before_other_triggers_can_be_continued(
 
 
 @pytest.mark.parametrize(("window", "semantics", "fingerprint"), BEFORE)
-def test_a_default_that_is_written_down_changes_nothing(
+def test_an_explicit_default_changes_nothing(
     tmp_path: Path, window: str, semantics: dict[str, Any], fingerprint: str
 ) -> None:
     of_grid = "" if "session" in window else "stagger = false\n"
     assert definition(tmp_path, f'{window}\n{of_grid}time = "event"\nreads = []').fingerprint == fingerprint
 
 
-def test_what_is_stored_of_a_window_with_everything(tmp_path: Path) -> None:
+def test_the_stored_form_of_a_window_with_every_key(tmp_path: Path) -> None:
     window = f'{GLOBAL}time = "processing"\nreads = ["page"]\ntrigger = {{type = "purging", of = {COUNT_OF_3}}}\n'
     evictor = 'evictor = {type = "delta", of = "value", threshold = 2}\n'
     assert definition(tmp_path, window + evictor + FUNCTION).semantics()["window"] == {
@@ -319,7 +317,7 @@ def test_every_change_to_the_windows_changes_the_fingerprint(tmp_path: Path) -> 
     assert len({definition(tmp_path, window).fingerprint for window in windows}) == len(windows)
 
 
-def test_parameters_may_be_whatever_toml_knows(tmp_path: Path) -> None:
+def test_parameters_may_have_every_toml_type(tmp_path: Path) -> None:
     parameters = "parameters = {since = 2026-01-01, at = 09:30:00, of = [1.5, {a = true}]}"
     found = definition(tmp_path, GLOBAL + FUNCTION + parameters)
     assert json.loads(json.dumps(found.semantics()["window"]["parameters"])) == {

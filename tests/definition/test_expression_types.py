@@ -1,4 +1,4 @@
-"""Values of the wrong type in an expression are said without an engine; what is not certain is left to it."""
+"""Values of a wrong type in an expression are reported without an engine; uncertain cases are left to it."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ FAMILIES = {
         ("sum(case when s then 1 end)", "takes s, which is string, for a condition"),
     ],
 )
-def test_a_value_of_the_wrong_type_is_said(sql: str, said: str) -> None:
+def test_a_value_of_the_wrong_type_is_reported(sql: str, said: str) -> None:
     [found] = misfits(sql, TYPES)
     assert found.startswith(said)
 
 
 @pytest.mark.parametrize("sql", ["sum(s)", "covar_samp(upper(s), v)", "bit_or(s)", "bool_and(s)"])
-def test_what_is_advised_fits(sql: str) -> None:
+def test_the_advice_on_types_works(sql: str) -> None:
     for declared in (False, True):
         [said] = misfits(sql, TYPES, declared=declared)
         [(text, kind)] = re.findall(r"try_cast\((.*) as ([a-z]+(?:\(18,2\))?)\)", said)
@@ -103,13 +103,13 @@ def test_what_is_advised_fits(sql: str) -> None:
         "sum(",
     ],
 )
-def test_nothing_is_said_of_what_fits_or_is_not_known(sql: str) -> None:
+def test_fitting_and_unknown_types_are_not_reported(sql: str) -> None:
     assert misfits(sql, TYPES) == []
 
 
 @pytest.mark.spark
 @pytest.mark.classic
-def test_each_type_that_is_certain_is_the_one_spark_gives(spark: SparkSession) -> None:
+def test_each_certain_type_equals_sparks(spark: SparkSession) -> None:
     """Calls of every function, drawn from a seed: a type that is certain here is of Spark's family of types."""
     columns = ", ".join(f"cast(null as {kind}) as {name}" for name, kind in TYPES.items())
     spark.sql(f"select {columns}").createOrReplaceTempView("typed")

@@ -1,4 +1,4 @@
-"""Mistakes about functions of ones own, aggregates and the columns of results: each by its key, and what is allowed."""
+"""Mistakes in functions, aggregates and result columns: each names its key and the allowed values."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ COUNT_OF_3 = '{type = "count", n = 3}'
         ),
         (
             FUNCTION + 'reads = "page"',
-            'window.reads: must be a list, given "page"; allowed: the columns that Python code sees, as in ["page",'
+            'window.reads: must be a list, given "page"; allowed: columns that Python code sees, as in ["page",'
             ' "price"]',
         ),
         (
@@ -148,7 +148,7 @@ KEPT = SESSION + 'allowed_lateness = "1h"\n'
         ("slice_index", (COUNTED,), (TUMBLING, SESSION, GENERAL)),
     ],
 )
-def test_results_have_no_column_that_their_plan_needs(
+def test_results_avoid_columns_of_their_plan(
     tmp_path: Path, name: str, refused: tuple[str, ...], taken: tuple[str, ...]
 ) -> None:
     aggregates = f'[aggregates]\n{name} = "count(*)"\n'

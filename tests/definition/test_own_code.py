@@ -1,4 +1,4 @@
-"""Classes of the user's own: found next to the definition, refused with a reason, shipped to where they are not."""
+"""Classes of the user: found next to the definition, refused with a reason, shipped to other machines."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ NUMBER = 3
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """The folder of a definition, with `own.py`; what is loaded from it is forgotten afterwards."""
+    """The folder of a definition, with `own.py`; its modules are unloaded afterwards."""
     before = set(sys.modules)
     here = tmp_path / "here"
     here.mkdir()
@@ -129,7 +129,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 def refused(found: Definition) -> str:
-    """Why the code of a definition cannot be used, without the file's name."""
+    """Reason why the code of a definition cannot be used, without the file name."""
     with pytest.raises(InvalidDefinition) as caught:
         _ = found.spec
     return str(caught.value).removeprefix(f"{found.file}: ")
@@ -242,7 +242,7 @@ def test_two_folders_with_modules_of_the_same_names(folder: Path) -> None:
         ),
     ],
 )
-def test_a_trigger_that_cannot_be_made(folder: Path, named: str, message: str) -> None:
+def test_a_trigger_that_cannot_be_created(folder: Path, named: str, message: str) -> None:
     (folder / "broken.py").write_text("class Spike(\n", encoding="utf-8")
     (folder / "lacking.py").write_text("import not_installed\n", encoding="utf-8")
     (folder / "empty.py").write_text("", encoding="utf-8")
@@ -404,7 +404,7 @@ def test_shipping_leaves_installed_modules_where_they_are(folder: Path) -> None:
     ],
     ids=["of the module", "of the object"],
 )
-def test_what_cannot_be_sent_is_named(folder: Path, own: str) -> None:
+def test_code_that_cannot_be_shipped_is_named(folder: Path, own: str) -> None:
     (folder / "own.py").write_text(own, encoding="utf-8")
     spec = definition(folder, f'{GLOBAL}trigger = {{type = "custom", class = "own:Spike"}}\n', AGGREGATES).spec
     with pytest.raises(
@@ -413,7 +413,7 @@ def test_what_cannot_be_sent_is_named(folder: Path, own: str) -> None:
         own_code.ship(["own:Spike"], spec)
 
 
-def test_what_a_module_prints_goes_to_standard_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_prints_of_a_module_go_to_standard_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "own.py").write_text(
         "print('loaded')\n" + OWN.replace("self.limit = limit", "print('made')"), encoding="utf-8"
     )
@@ -421,7 +421,7 @@ def test_what_a_module_prints_goes_to_standard_error(folder: Path, capsys: pytes
     assert capsys.readouterr() == ("", "loaded\nmade\n")
 
 
-def test_code_of_the_same_name_in_another_folder_is_not_ours(folder: Path) -> None:
+def test_code_of_the_same_name_in_another_folder_is_not_used(folder: Path) -> None:
     other = folder.parent / "other"
     other.mkdir()
     for place in (folder, other):

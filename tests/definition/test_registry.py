@@ -1,4 +1,4 @@
-"""The registry alone says what there is: every class of the model has its entry, and every place reads it."""
+"""Every class of the model has an entry in the registry, and every place reads the registry."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_every_class_is_in_the_public_names() -> None:
 
 
 def does_not_fit(row: Row) -> bool:
-    """Whether a trigger is not for such windows."""
+    """Tests if a trigger is unsuitable for these windows."""
     merge, endless = row.window["type"] == "session", row.window["type"] == "global"
     return (
         (row.name in ("never", "end_of_stream") and not endless)
@@ -68,7 +68,7 @@ def does_not_fit(row: Row) -> bool:
     [row for plate in PLATES for row in plate.rows if row.window["type"] not in ("tumbling_count", "sliding_count")],
     ids=lambda row: f"{row.window['type']}-{row.name}",
 )
-def test_what_toml_makes_python_writes_back(row: Row, tmp_path: Path) -> None:
+def test_define_writes_the_same_toml(row: Row, tmp_path: Path) -> None:
     given = {"name": "gallery", "source": SOURCE, "watermark": WATERMARK, "aggregates": AGGREGATES}
     given["window"] = dict(row.window)
     if does_not_fit(row):
@@ -95,7 +95,7 @@ def test_what_toml_makes_python_writes_back(row: Row, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What a process says in which a trigger is registered that has a class and an entry, and nothing else."""
+    """Output of a process that registers a trigger by a class and an entry only."""
     command = [sys.executable, "-m", "tests.definition.toy_trigger", str(tmp_path_factory.mktemp("toy"))]
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr
@@ -103,7 +103,7 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return places
 
 
-def test_a_class_and_an_entry_are_all_that_a_trigger_needs(toy: dict[str, Any]) -> None:
+def test_a_trigger_needs_only_a_class_and_an_entry(toy: dict[str, Any]) -> None:
     assert toy["toml"] == "ApartTrigger(apart_ms=300000, times=9)"
     assert toy["python"]
     assert toy["replay"] == [1, 0, 1]
@@ -117,7 +117,7 @@ def test_a_class_and_an_entry_are_all_that_a_trigger_needs(toy: dict[str, Any]) 
     assert line.endswith(meaning)
 
 
-def test_its_mistakes_are_named_as_those_of_any_other(toy: dict[str, Any]) -> None:
+def test_mistakes_of_a_registered_trigger_are_named(toy: dict[str, Any]) -> None:
     merging, missing, least, other = toy["mistakes"]
     assert merging.startswith('window.trigger: "apart" cannot follow windows that merge, and windows of type "session"')
     assert missing.startswith("window.trigger.apart: missing; allowed: how far apart firings are, a duration such as")

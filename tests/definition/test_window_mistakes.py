@@ -1,4 +1,4 @@
-"""Mistakes in `[window]` and its sections: each is named by its key, with what was given and what is allowed."""
+"""Mistakes in `[window]` and its sections: each names its key, the value, and the allowed values."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ OF_GRID = "type, size, offset, stagger, allowed_lateness, time, trigger, evictor
         ('size = "1h"', f"window.type: missing; allowed: {ALL_WINDOWS}"),
         (
             'type = "tumbling_count"',
-            "window.size: missing; allowed: a whole number, 1 or more: how many events make a window",
+            "window.size: missing; allowed: a whole number, 1 or more: number of events in a window",
         ),
         (
             'type = "tumbling_count"\nsize = 0',
-            "window.size: must be at least 1, given 0; allowed: a whole number, 1 or more: how many events make"
-            " a window",
+            "window.size: must be at least 1, given 0; allowed: a whole number, 1 or more: number of events in a"
+            " window",
         ),
         (
             'type = "sliding_count"\nsize = "1h"\nslide = 1',
-            'window.size: must be a whole number, given "1h"; allowed: a whole number, 1 or more: how many events a'
-            " window holds",
+            'window.size: must be a whole number, given "1h"; allowed: a whole number, 1 or more: number of'
+            " events in a window",
         ),
         (
             'type = "tumbling_count"\nsize = 3\nslide = 2',
@@ -128,12 +128,12 @@ def test_mistakes_in_the_window(tmp_path: Path, window: str, message: str) -> No
         ),
         (
             '{type = "count"}',
-            "window.trigger.n: missing; allowed: a whole number, 1 or more: at which element the window fires",
+            "window.trigger.n: missing; allowed: a whole number, 1 or more: number of elements between firings",
         ),
         (
             '{type = "count", n = 0}',
-            "window.trigger.n: must be at least 1, given 0; allowed: a whole number, 1 or more: at which element the"
-            " window fires",
+            "window.trigger.n: must be at least 1, given 0; allowed: a whole number, 1 or more: number of"
+            " elements between firings",
         ),
         (
             '{type = "count", n = 3, interval = "1m"}',
@@ -147,9 +147,8 @@ def test_mistakes_in_the_window(tmp_path: Path, window: str, message: str) -> No
         ),
         (
             '{type = "continuous_event_time", interval = "0s"}',
-            'window.trigger.interval: must be greater than 0, given "0s"; allowed: how often the window fires, a'
-            " duration such"
-            ' as "500ms", "10s", "5m", "1h 30m", "1d"',
+            'window.trigger.interval: must be greater than 0, given "0s"; allowed: interval between firings, a'
+            ' duration such as "500ms", "10s", "5m", "1h 30m", "1d"',
         ),
         ('{type = "purging"}', f"window.trigger.of: missing; allowed: a trigger, as in {COUNT_OF_3}"),
         (
@@ -158,9 +157,8 @@ def test_mistakes_in_the_window(tmp_path: Path, window: str, message: str) -> No
         ),
         (
             '{type = "purging", of = {type = "count", n = 0}}',
-            "window.trigger.of.n: must be at least 1, given 0; allowed: a whole number, 1 or more: at which"
-            " element the window"
-            " fires",
+            "window.trigger.of.n: must be at least 1, given 0; allowed: a whole number, 1 or more: number of"
+            " elements between firings",
         ),
         (
             '{type = "purging", of = {type = "purge", n = 0}}',
@@ -173,12 +171,12 @@ def test_mistakes_in_the_window(tmp_path: Path, window: str, message: str) -> No
         ),
         (
             '{type = "delta", of = "value", threshold = "3"}',
-            'window.trigger.threshold: must be a number, given "3"; allowed: a number: by how much it must change',
+            'window.trigger.threshold: must be a number, given "3"; allowed: a number: change that must be exceeded',
         ),
         (
             '{type = "delta", of = "value", threshold = nan}',
-            "window.trigger.threshold: must be a finite number, given nan; allowed: a number: by how much it"
-            " must change",
+            "window.trigger.threshold: must be a finite number, given nan; allowed: a number: change that must be"
+            " exceeded",
         ),
         (
             '{type = "delta", of = "vlue", threshold = 3}',
@@ -223,13 +221,13 @@ def test_mistakes_in_a_trigger(tmp_path: Path, trigger: str, message: str) -> No
         ),
         (
             '{type = "count", n = -1}',
-            "window.evictor.n: must be at least 0, given -1; allowed: a whole number, 0 or more: how many"
-            " elements stay",
+            "window.evictor.n: must be at least 0, given -1; allowed: a whole number, 0 or more: number of"
+            " elements that stay",
         ),
         (
             '{type = "time", keep = 5}',
-            "window.evictor.keep: not a duration, given 5; allowed: how much older than the newest an element may be,"
-            ' a duration such as "500ms", "10s", "5m", "1h 30m", "1d"',
+            "window.evictor.keep: not a duration, given 5; allowed: greatest age of an element, counted from the"
+            ' newest, a duration such as "500ms", "10s", "5m", "1h 30m", "1d"',
         ),
         (
             '{type = "delta", of = "at", threshold = 5}',
@@ -311,7 +309,7 @@ def test_triggers_that_cannot_watch_these_windows(tmp_path: Path, window: str, t
     assert mistakes(tmp_path, f"{window}trigger = {trigger}") == [message]
 
 
-def test_all_of_it_at_once(tmp_path: Path) -> None:
+def test_mistakes_in_all_sections_at_once(tmp_path: Path) -> None:
     window = f'{SESSION}reads = ["vlue"]\ntrigger = {{type = "delta", of = "pric", threshold = 1}}\n'
     evictor = 'evictor = {type = "count", n = 3}\n'
     aggregates = AGGREGATES + 'pages = "approx_count_distinct(page)"\nstate = "last(page)"\n'
@@ -327,7 +325,7 @@ def test_all_of_it_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("trigger", ['{type = "custom", class = "own:Spike"}', COUNT_OF_3])
-def test_no_message_shows_what_python_calls_it(tmp_path: Path, trigger: str) -> None:
+def test_no_message_shows_a_python_type_name(tmp_path: Path, trigger: str) -> None:
     wrong = f'{{type = "purging", of = {{type = "processing_timeout", timeout = "1m", of = {trigger}}}}}'
     for line in mistakes(tmp_path, f"{SESSION}trigger = {wrong}\nunknown = {wrong}"):
         assert not re.search(r"\w\(\w+=|Trigger|object at|\{'", line)
@@ -387,7 +385,7 @@ SECTIONS = st.recursive(
     ),
 )
 def test_no_window_makes_it_crash(window: dict[str, Any], aggregates: dict[str, str]) -> None:
-    """Whatever stands in [window], it is a definition or a list of mistakes."""
+    """Any [window] gives a definition or a list of mistakes."""
     raw = tomllib.loads(SOURCE) | {"window": window, "aggregates": aggregates}
     with patch.object(definition, "_read", lambda file: raw):
         found: Definition | InvalidDefinition

@@ -1,4 +1,4 @@
-"""A trigger in one class and one entry, registered in this process alone: what every place makes of it, as JSON.
+"""A trigger with one class and one entry, registered in this process only: the output of every place, as JSON.
 
 python -m tests.definition.toy_trigger FOLDER
 """
@@ -56,7 +56,7 @@ ENTRY = kind(
 
 
 def places(folder: Path) -> dict[str, Any]:
-    """What comes of the entry; imported after it is registered, as all places read the registry when they are."""
+    """Output of each place for the entry; imported after the registration."""
     from docs.gallery.page import page as gallery
     from windowlib.airflow.dag_docs import page
     from windowlib.definition.define import define

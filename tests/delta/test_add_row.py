@@ -1,4 +1,4 @@
-"""A row that several add at once is added once by each, under a number of its own."""
+"""Rows added by several processes at once: each is added once, under its own number."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_several_at_once(tmp_path: Path) -> None:
     assert len({row["number"] for row in rows}) == len(rows) == len(paths)
 
 
-def test_the_newest_word_about_a_file_counts(tmp_path: Path) -> None:
+def test_the_newest_decision_about_a_file_counts(tmp_path: Path) -> None:
     decide(tmp_path, SetAsideDecision("a", AT, "ann", "broken"))
     decide(tmp_path, SetAsideDecision("a", AT, "bob", "repaired", back=True))
     assert files_set_aside(tmp_path) == {}

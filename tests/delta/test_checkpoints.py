@@ -1,4 +1,4 @@
-"""A table's log is short wherever it is opened: a checkpoint every ten entries, without files that are deleted."""
+"""Logs stay short: a checkpoint every ten entries, without deleted files."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def replaced_often(folder: Path, commits: int) -> Table:
 
 
 def entries_to_read(folder: Path) -> int:
-    """How many entries a process reads that opens a table: those after its newest checkpoint."""
+    """Number of entries that a process reads to open a table: those after its newest checkpoint."""
     names = [path.name for path in (folder / "_delta_log").iterdir() if path.name[0].isdigit()]
     last = max((int(name[:20]) for name in names if ".checkpoint." in name), default=-1)
     return sum(name.endswith(".json") and int(name[:20]) > last for name in names)
 
 
 def removals_repeated(folder: Path) -> list[str]:
-    """The removed files that the newest checkpoint names."""
+    """Removed files in the newest checkpoint."""
     newest = max((folder / "_delta_log").glob("*.checkpoint.parquet"))
     return [one["path"] for one in pq.read_table(newest)["remove"].to_pylist() if one and one["path"]]
 
@@ -60,7 +60,7 @@ def test_a_table_is_opened_with_ten_entries_however_many_there_are(tmp_path: Pat
     assert entries_to_read(tmp_path) <= checkpoints.ENTRIES
 
 
-def test_no_checkpoint_was_worthwhile_so_deleted_files_stayed_in_it(tmp_path: Path) -> None:
+def test_a_checkpoint_omits_deleted_files(tmp_path: Path) -> None:
     table = replaced_often(tmp_path, 28)
     newest = table.version()
     assert newest is not None
@@ -73,7 +73,7 @@ def test_no_checkpoint_was_worthwhile_so_deleted_files_stayed_in_it(tmp_path: Pa
     assert [file.path for file in again.files(again.version())] == held
 
 
-def test_a_long_log_was_listed_for_each_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_does_not_list_a_long_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = replaced_often(tmp_path, 25)
     checkpoints.delete(checkpoints.superfluous(tmp_path, 15))  # as maintenance: the first entry is gone
     looked_at: list[Path] = []
@@ -91,7 +91,7 @@ def test_a_long_log_was_listed_for_each_commit(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("hint", ["", "{}", '{"version": 7}', "[]"])
-def test_a_log_is_listed_where_its_last_checkpoint_is_not_named(tmp_path: Path, hint: str) -> None:
+def test_a_log_without_a_checkpoint_hint_is_listed(tmp_path: Path, hint: str) -> None:
     replaced_often(tmp_path, 28)
     checkpoints.delete(checkpoints.superfluous(tmp_path, 15))
     (tmp_path / "_delta_log" / "_last_checkpoint").write_text(hint)
@@ -101,7 +101,7 @@ def test_a_log_is_listed_where_its_last_checkpoint_is_not_named(tmp_path: Path, 
         check_can_open(tmp_path, 8)
 
 
-def test_the_first_checkpoint_of_another_process_is_not_named_yet(tmp_path: Path) -> None:
+def test_a_new_checkpoint_of_another_process_has_no_hint_yet(tmp_path: Path) -> None:
     table = replaced_often(tmp_path, 10)
     assert last_checkpoint(tmp_path) == 9
     (tmp_path / "_delta_log" / HINT).unlink()
@@ -112,8 +112,8 @@ def test_the_first_checkpoint_of_another_process_is_not_named_yet(tmp_path: Path
 
 
 @pytest.mark.parametrize("hint", ["", "{}", "[]", '{"version": 7}', None])
-def test_deleted_files_are_left_out_of_a_checkpoint_that_is_not_named(tmp_path: Path, hint: str | None) -> None:
-    """The file that names it was cut off by the power, says another one, or is gone."""
+def test_a_checkpoint_without_a_hint_omits_deleted_files(tmp_path: Path, hint: str | None) -> None:
+    """The hint file is cut, names another checkpoint, or is missing."""
     table, named = replaced_often(tmp_path, 12), tmp_path / "_delta_log" / HINT
     if hint is None:
         named.unlink()
@@ -134,9 +134,7 @@ def test_no_writer_removes_entries_of_cuts_that_are_kept_for_years(
     assert table.files(0) == []
 
 
-def test_tables_of_before_get_the_settings_of_new_ones_by_maintenance(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_maintenance_gives_old_tables_the_settings_of_new_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compute_simply(monkeypatch)
     monkeypatch.setattr(storage_disk, "flush", Path.stat)  # no power fails here
     definition = pipeline(tmp_path)
@@ -164,8 +162,8 @@ def test_tables_of_before_get_the_settings_of_new_ones_by_maintenance(
     assert {name: DeltaTable(root / name).version() for name in versions} == versions
 
 
-def test_a_checkpoint_counts_only_where_it_is_there(tmp_path: Path) -> None:
-    """The file that names the newest may have come alone; then the log is listed."""
+def test_a_hint_to_a_missing_checkpoint_is_ignored(tmp_path: Path) -> None:
+    """The hint may name a checkpoint that is missing; then the log is listed."""
     replaced_often(tmp_path, 12)
     log = tmp_path / "_delta_log"
     [checkpoint] = log.glob("*.checkpoint.parquet")

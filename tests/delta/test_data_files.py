@@ -1,4 +1,4 @@
-"""Files that are written without an engine hold what they were given, whatever columns are called, and are small."""
+"""Files written without an engine are small and hold the given values, for any column names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from windowlib.delta.data_files import bulk_write_options
 NAMES = {"at": "a.b", "at_ms": "ends.list.element", "ends": "", "text": 'é `q"', "small": "at", "day": "\U0001f600"}
 
 
-def test_a_file_of_many_rows_is_smaller_and_says_the_same(tmp_path: Path) -> None:
+def test_a_large_file_is_compressed_without_loss(tmp_path: Path) -> None:
     given = every_type().rename_columns(NAMES)
     pq.write_table(given, tmp_path / "by_default.parquet")
     pq.write_table(given, tmp_path / "made.parquet", **bulk_write_options(given.schema))

@@ -1,4 +1,4 @@
-"""Tables that stay open show what others commit, and every run opens its own."""
+"""Open tables show commits of others, and every run opens its own."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_commits_of_others_are_seen(table: Table) -> None:
     assert table.files(0) == []
 
 
-@pytest.mark.fault("a table has moved on since it was read", "the commit is refused")
+@pytest.mark.fault("a table has a newer version than the one read", "the commit is refused")
 def test_a_commit_prepared_on_an_older_version_is_refused(table: Table) -> None:
     small.append_rows(table, 0, [{"number": 1}])
     with pytest.raises(delta_commits.Conflict):
@@ -47,8 +47,8 @@ def test_a_commit_prepared_on_an_older_version_is_refused(table: Table) -> None:
     assert table.version() == 1
 
 
-@pytest.mark.fault("another program has made a table append-only", "the commit is refused with the reason, at once")
-def test_a_commit_that_the_table_refuses_is_not_a_conflict(table: Table) -> None:
+@pytest.mark.fault("another program has made a table append-only", "the commit fails at once with the reason")
+def test_a_refused_commit_is_not_a_conflict(table: Table) -> None:
     small.append_rows(table, 0, [{"number": 1}])
     DeltaTable(table.folder).alter.set_table_properties({"delta.appendOnly": "true"})
     before = table.version()
@@ -58,7 +58,7 @@ def test_a_commit_that_the_table_refuses_is_not_a_conflict(table: Table) -> None
     assert table.version() == before
 
 
-def test_tries_end() -> None:
+def test_commit_attempts_end() -> None:
     tried = list[int]()
 
     def is_slower() -> None:
@@ -70,7 +70,7 @@ def test_tries_end() -> None:
     assert len(tried) == 2
 
 
-def test_a_table_that_was_made_again_is_another_table(table: Table) -> None:
+def test_a_recreated_table_is_another_table(table: Table) -> None:
     small.append_rows(table, 0, [{"number": 1}])
     assert table.version() == 1
     shutil.rmtree(table.folder)
@@ -79,8 +79,8 @@ def test_a_table_that_was_made_again_is_another_table(table: Table) -> None:
     assert table.version() == 0
 
 
-@pytest.mark.fault("the beginning of a table's log was cleaned up", "it is read from its checkpoint")
-def test_a_log_whose_beginning_was_cleaned_up_is_still_read(table: Table) -> None:
+@pytest.mark.fault("the beginning of a table's log was cleaned up", "the table is read from its checkpoint")
+def test_a_log_without_its_beginning_is_read_from_the_checkpoint(table: Table) -> None:
     small.append_rows(table, 0, [{"number": 1}])
     newest = table.newest()
     assert newest is not None
@@ -93,11 +93,9 @@ def test_a_log_whose_beginning_was_cleaned_up_is_still_read(table: Table) -> Non
     assert table.version() == 2
 
 
-@pytest.mark.fault(
-    "maintenance shortens a log while a writer sleeps", "the writer changes nothing, and a sentence says so"
-)
+@pytest.mark.fault("maintenance shortens a log while a writer sleeps", "the writer changes nothing and says so")
 @pytest.mark.parametrize("sleeps", ["before it looks", "when it has looked", "before its entry"])
-def test_who_slept_while_the_log_was_shortened_writes_nothing(
+def test_a_writer_that_slept_while_the_log_was_shortened_writes_nothing(
     table: Table, sleeps: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in (1, 2, 3):
@@ -154,10 +152,10 @@ def test_a_table_is_opened_once(table: Table, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.fault(
-    "a process wakes after another has shortened the log of a table past what it had read",
-    "it looks again; it ends with no error about a file that is not there",
+    "maintenance shortens a log past the version that a sleeping process has read",
+    "the process reads again, without an error about a missing file",
 )
-def test_a_log_that_was_shortened_meanwhile_is_not_a_missing_file(table: Table) -> None:
+def test_a_shortened_log_is_not_a_missing_file(table: Table) -> None:
     for number in range(4):
         small.append_rows(table, number, [{"number": number}])
     checkpoints.checkpoint(Table(table.folder), 4, worth=1)
@@ -174,8 +172,8 @@ def test_a_log_that_was_shortened_meanwhile_is_not_a_missing_file(table: Table) 
 
 
 @pytest.mark.fault(
-    "another program gives a table a format that is not known here, or a schema that cannot be read",
-    "the command ends with the table, the reason, and the way back",
+    "another program gives a table an unknown format or an unreadable schema",
+    "the error names the table, the reason and how to recover",
 )
 @pytest.mark.parametrize(
     ("kind", "name", "value", "reason"),

@@ -1,4 +1,4 @@
-"""The statistics of a file say of its rows what plain Python says; what they cannot say they leave out."""
+"""Statistics of a file agree with plain Python, or are left out."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_the_log_never_says_a_tighter_bound_than_the_file(value: Any, low: Any, 
 
 
 @given(st.text(min_size=LONGEST_TEXT + 1))
-def test_the_bound_of_a_long_text_is_short_and_above_it_by_bytes_and_by_utf_16(value: str) -> None:
+def test_the_upper_bound_of_a_long_text_is_short_in_bytes_and_utf_16(value: str) -> None:
     high = json.loads(log_statistics(1, {}, {"a": value}, {}))["maxValues"].get("a")
     if high is None:
         assert min(value[:LONGEST_TEXT]) >= "\ud7ff"
@@ -109,13 +109,13 @@ def test_the_bound_of_a_long_text_is_short_and_above_it_by_bytes_and_by_utf_16(v
         assert all(high.encode(order) > value.encode(order) for order in ("utf-8", "utf-16-be"))
 
 
-def test_texts_are_cut_as_other_writers_cut_them() -> None:
+def test_texts_are_cut_like_other_writers_do() -> None:
     said = json.loads(log_statistics(1, {"a": "x" * 40}, {"a": "x" * 32}, {}))
     assert (said["minValues"], said["maxValues"]) == ({"a": "x" * 32}, {"a": "x" * 32})
 
 
 def of_another_writer(*groups: dict[str, Any]) -> Any:
-    """A footer with a column `a` whose row groups know different things, as pyarrow cannot write it."""
+    """A footer with a column `a` whose row groups have different statistics; pyarrow cannot write it."""
     columns = [
         SimpleNamespace(path_in_schema="a", num_values=2, statistics=Known(**known) if known else None)
         for known in groups
@@ -125,7 +125,7 @@ def of_another_writer(*groups: dict[str, Any]) -> Any:
 
 
 class Known(SimpleNamespace):
-    """Of a row group: its nulls, least and greatest value, as far as they are given."""
+    """Known statistics of a row group: nulls, least and greatest value."""
 
     null_count, min, max = None, None, None
 
@@ -152,5 +152,5 @@ COUNTED = {"null_count": 1, "min": 3, "max": 3}
         ([COUNTED, {"null_count": 1}], ({}, {}, {"a": 2})),
     ],
 )
-def test_what_one_row_group_leaves_open_the_file_leaves_open(groups: list[dict[str, Any]], found: Any) -> None:
+def test_a_bound_unknown_in_a_row_group_is_unknown_for_the_file(groups: list[dict[str, Any]], found: Any) -> None:
     assert bounds_of(of_another_writer(*groups)) == found

@@ -1,4 +1,4 @@
-"""Tables with more columns than a log gives statistics of: files are looked for by those it names, or by footers."""
+"""Tables with more columns than a log has statistics for: files are found by the indexed columns or by footers."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def named(definition: Definition) -> dict[str, str | None]:
 
 
 def bounded(definition: Definition, name: str) -> set[str]:
-    """The columns of a table whose bounds are known of each file."""
+    """Columns of a table with known bounds for each file."""
     table = Table(definition.root / name)
     return set.intersection(*({*file.low} for file in table.files(table.version())))
 
 
 @pytest.mark.spark
 @pytest.mark.embedded
-def test_a_wide_table_names_the_columns_by_which_its_files_are_looked_for(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_wide_table_indexes_the_columns_of_its_filters(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 4, WIDE)
     advance(definition, lambda: spark, clock=now)
     assert named(definition) == NAMED
@@ -49,7 +49,7 @@ def test_a_wide_table_names_the_columns_by_which_its_files_are_looked_for(spark:
     assert bounded(definition, "open_windows") == {*NAMED["open_windows"].split(",")}
 
 
-def test_a_column_of_the_author_s_that_is_called_as_one_of_ours_is_named_where_its_type_has_bounds() -> None:
+def test_a_user_column_with_an_internal_name_is_indexed_if_its_type_has_bounds() -> None:
     ours = {"window_start_ms": pa.int64(), "elements": pa.int64()}
     authors = {f"sum_{number}": pa.int64() for number in range(40)}
     for kind, is_named in ((pa.bool_(), False), (pa.string(), True)):
@@ -60,10 +60,10 @@ def test_a_column_of_the_author_s_that_is_called_as_one_of_ours_is_named_where_i
 
 @pytest.mark.spark
 @pytest.mark.embedded
-def test_one_of_before_is_read_by_footers_until_maintenance_names_them(
+def test_an_old_wide_table_is_read_by_footers_until_maintenance_indexes_it(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The log gives no bounds of `batch_id`, which pages of warnings, and maintenance after an erasure, need."""
+    """The log has no bounds of `batch_id`. Pages of warnings, and maintenance after an erasure, need them."""
     definition = clicks(tmp_path, 3, WIDE)
     with monkeypatch.context() as patch:
         patch.setattr(log_writing, "configuration", lambda *_: {**log_writing.CONFIGURATION})

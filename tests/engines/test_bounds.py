@@ -82,8 +82,8 @@ def test_a_window_in_flight_that_keeps_too_much_is_named(spark: SparkSession, tm
 @pytest.mark.spark
 @pytest.mark.embedded
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Sail's own, when a task of it fails
-@pytest.mark.fault("a dry run meets a window that keeps too much", "it is named, and nothing is changed")
-def test_a_dry_run_that_keeps_too_much_says_so(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.fault("a dry run meets a window that keeps too many values", "it names the window and changes nothing")
+def test_a_dry_run_names_the_window_that_keeps_too_much(spark: SparkSession, tmp_path: Path) -> None:
     arrive(tmp_path, 0, [("b", 0, "/"), ("b", 1, "/a"), ("b", 36_000_000, "/")])
     advance(definition(tmp_path, spark, most=3), lambda: spark)
     tight, rerun = definition(tmp_path, spark, most=1), Rerun(0, 1_000, "again", "ann")

@@ -101,7 +101,9 @@ def test_the_server_is_for_this_machine_and_keeps_its_token_secret(server: Conne
         pytest.param("2:commit:results", [3], id="between batches"),
     ],
 )
-@pytest.mark.fault("the Spark Connect server dies in a run", "the run ends with one sentence, the next one goes on")
+@pytest.mark.fault(
+    "the Spark Connect server dies during a run", "the run ends with one sentence; the next run continues"
+)
 def test_a_server_that_dies_ends_the_run_with_one_sentence(
     server: ConnectServer, expected: dict[str, list[str]], tmp_path: Path, moment: str, left: list[int]
 ) -> None:
@@ -117,7 +119,7 @@ def test_a_server_that_dies_ends_the_run_with_one_sentence(
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.fault("a run lacks the token of the Spark Connect server", "an error that names the variable")
+@pytest.mark.fault("a run lacks the token of the Spark Connect server", "the error names the variable")
 def test_a_server_refuses_other_tokens(server: ConnectServer, tmp_path: Path) -> None:
     server.start()
     place, advice = server.address, f"set {TOKEN_VARIABLE} to the token that the server was started with\n"
@@ -156,8 +158,8 @@ def test_a_setting_that_only_the_server_can_have_is_refused(server: ConnectServe
 
 
 @pytest.mark.slow
-@pytest.mark.fault("nothing answers at the address of Spark Connect", "an error that names the address")
-def test_nothing_answers(tmp_path: Path) -> None:
+@pytest.mark.fault("nothing answers at the address of Spark Connect", "the error names the address")
+def test_a_missing_spark_connect_server_is_named(tmp_path: Path) -> None:
     port = free_port()
     ended = run_at(tmp_path, f"sc://127.0.0.1:{port}")
     assert ended.returncode == 1

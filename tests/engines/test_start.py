@@ -185,8 +185,8 @@ def test_a_jvm_that_cannot_start(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.fault("Ctrl-C while Spark's JVM starts", "the JVM ends as well")
-def test_a_jvm_that_is_interrupted_as_it_starts_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.fault("Ctrl-C while Spark's JVM starts", "the JVM ends too")
+def test_an_interrupted_jvm_start_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     started = jvm.start(settings_of("local[1]", {}))
 
     def interrupted(seconds: float) -> None:

@@ -184,9 +184,9 @@ def test_verify_leaves_out_a_half_erased_key(spark: SparkSession, folder: Path) 
     assert (after.differing, [one for one in after.not_compared if "erasure" in one]) == ({}, [])
 
 
-@pytest.mark.fault("`windowlib forget` is killed at any step", "the next run, or the same command, finishes it")
+@pytest.mark.fault("`windowlib forget` is killed at any step", "the next run or the same command finishes it")
 @pytest.mark.parametrize("step", [pytest.param(one, marks=[] if one in OFTEN else RARELY) for one in STEPS])
-def test_killed_it_is_finished(spark: SparkSession, folder: Path, step: str) -> None:
+def test_a_killed_forget_is_finished(spark: SparkSession, folder: Path, step: str) -> None:
     definition = clicks(folder, 0)
     before = all_others(definition)
     with stopped(step):

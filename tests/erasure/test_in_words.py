@@ -64,10 +64,10 @@ def test_examples_of_checks_lose_the_key_and_keep_the_rest() -> None:
 
 
 @pytest.mark.fault(
-    "a rerun was given up, and the ledger's reason lists windows of a key; then the key is erased",
-    "the reason lists it no more; what people have typed stays",
+    "a key is erased that the ledger names in the reason of an abandoned rerun",
+    "the reason no longer names it; text typed by people stays",
 )
-def test_the_ledger_does_not_say_the_key_where_a_rerun_was_given_up(tmp_path: Path) -> None:
+def test_forget_removes_the_key_from_an_abandoned_reruns_reason(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path, lambda: 0)
     differs = "what it would change is different now:\n  ann: window 10:00 to 11:00\n  anne: window 9:00 to 9:30"
     by_itself = {"kind": "abandon", "batch_id": 2, "who": "windowlib", "reason": differs}

@@ -60,10 +60,10 @@ def newest(definition: Definition) -> Certificate:
 
 
 @pytest.mark.fault(
-    "a key is erased that only batches had which a rollback has undone",
-    "no rollback brings it back, and the certificate names the older files until maintenance has deleted them",
+    "a key is erased that only batches undone by a rollback had",
+    "no rollback restores it; the certificate names the older files until maintenance deletes them",
 )
-def test_no_rollback_brings_it_back(spark: SparkSession, undone: Definition) -> None:
+def test_no_rollback_restores_an_erased_key(spark: SparkSession, undone: Definition) -> None:
     made = forget(undone, lambda: spark, OF_EVE)
     assert made.erasure.removed == {}
     assert made.is_published
@@ -93,11 +93,11 @@ AS_BEFORE = pytest.mark.long("killed before that, in make test, it is certified 
 
 
 @pytest.mark.fault(
-    "`windowlib forget` is killed once the list of erased keys has one that no table holds",
-    "the certificate says that it is not finished; given again, it is, although the source no longer holds the key",
+    "`windowlib forget` is killed after it listed a key that no table holds",
+    "no certificate is complete; the same command finishes it, even if the source lost the key",
 )
 @pytest.mark.parametrize("step", ["before what lies next to the tables", pytest.param("after it", marks=AS_BEFORE)])
-def test_killed_it_is_not_certified(
+def test_a_killed_forget_has_no_certificate(
     spark: SparkSession, undone: Definition, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if step == "after it":

@@ -19,8 +19,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 
 
 @pytest.mark.fault(
-    "a file of the source that was read can no longer be, and a key is erased",
-    "the file is named; the key goes from everything else",
+    "a key is erased, and a source file that was read is now unreadable",
+    "the file is named; the key is erased everywhere else",
 )
 @pytest.mark.parametrize(
     "how",
@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.embedded]
         ),
     ],
 )
-def test_a_file_that_was_read_and_no_longer_can_be(spark: SparkSession, folder: Path, how: str) -> None:
+def test_forget_names_a_source_file_that_became_unreadable(spark: SparkSession, folder: Path, how: str) -> None:
     definition, path = clicks(folder, 0), folder / "incoming" / "1.parquet"
     size = 0 if how == "rewritten" else path.stat().st_size
     path.write_bytes(bytes(size))

@@ -41,11 +41,10 @@ def test_a_drop_changes_the_mark_before_it_deletes_a_file(tmp_path: Path, monkey
 
 
 @pytest.mark.fault(
-    "two commands drop what was built of a migration at once, or one writes there still", "both are done: it is dropped"
+    "two commands drop the tables of a migration at once, or one still writes there",
+    "both succeed; the tables are gone",
 )
-def test_what_others_delete_or_write_meanwhile_stops_no_dropping(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_commands_drop_a_migration_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begin(tmp_path, BUILT)
     folder, delete = BUILT.folder(tmp_path), shutil.rmtree
     for name in ("ledger", "results", "seen_ids"):

@@ -72,8 +72,8 @@ def test_a_running_process_holds_what_it_claimed(tmp_path: Path) -> None:
         claimed_by(tmp_path)
 
 
-@pytest.mark.fault("a run is stopped (SIGSTOP)", "it holds nothing, and is refused when it wakes")
-def test_a_stopped_process_holds_nothing_and_is_refused_when_it_wakes(tmp_path: Path) -> None:
+@pytest.mark.fault("SIGSTOP stops a run", "it blocks no other run and is refused when it wakes")
+def test_a_stopped_process_is_refused_when_it_wakes(tmp_path: Path) -> None:
     with at_work(tmp_path) as process:
         process.send_signal(signal.SIGSTOP)
         until(psutil.STATUS_STOPPED, process)
@@ -91,16 +91,16 @@ def test_a_defunct_process_holds_nothing(tmp_path: Path) -> None:
         assert claimed_by(tmp_path) == 2
 
 
-@pytest.mark.fault("another process has the number of a dead run", "it holds nothing")
-def test_another_process_of_the_same_number_holds_nothing() -> None:
+@pytest.mark.fault("another process has the number of a dead run", "it holds no claim")
+def test_a_reused_process_number_holds_no_claim() -> None:
     here = this_process()
     assert here.ticks is not None
     assert replace(here, ticks=here.ticks - 1).life() is ProcessState.ENDED
     assert replace(here, ticks=None, started=here.started - 60).life() is ProcessState.ENDED
 
 
-@pytest.mark.fault("the machine's clock is corrected by an hour while a run is at work", "the run keeps its claim")
-def test_a_clock_that_was_corrected_ends_no_process() -> None:
+@pytest.mark.fault("the machine's clock is corrected by an hour during a run", "the run keeps its claim")
+def test_a_corrected_clock_ends_no_claim() -> None:
     here = this_process()
     before = replace(here, started=here.started - 3_600, boot=here.boot - 3_600)
     assert before.life() is ProcessState.AT_WORK
@@ -110,11 +110,10 @@ def test_a_clock_that_was_corrected_ends_no_process() -> None:
 
 
 @pytest.mark.fault(
-    "another user's run is hidden (`/proc` is mounted with hidepid)",
-    "it is judged by its heartbeats, not taken for dead",
+    "`hidepid` hides another user's run in `/proc`", "it is judged by its heartbeats, not considered dead"
 )
 @pytest.mark.parametrize("seen", [psutil.NoSuchProcess(7), psutil.AccessDenied(7)])
-def test_a_process_that_is_hidden_is_out_of_sight(monkeypatch: pytest.MonkeyPatch, seen: psutil.Error) -> None:
+def test_a_hidden_process_is_judged_by_its_heartbeats(monkeypatch: pytest.MonkeyPatch, seen: psutil.Error) -> None:
     owner = replace(this_process(), pid=7)
 
     def refuse(*_: int) -> None:
@@ -130,10 +129,10 @@ def test_a_process_that_is_hidden_is_out_of_sight(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.fault(
-    "two machines run one pipeline, one under a definition with a shorter `lease_timeout`",
-    "it waits for a sign as long as the other has promised to give one",
+    "two machines run a pipeline with different values of `lease_timeout`",
+    "each waits as long as the other machine's own value",
 )
-def test_who_is_waited_for_has_as_long_as_it_promised(tmp_path: Path) -> None:
+def test_a_claim_lasts_as_long_as_its_owner_promised(tmp_path: Path) -> None:
     said: list[str] = []
     with dead_owner("elsewhere"):
         _, claim = Ledger(tmp_path, wall_clock_ms, 3 * SOON_MS).claim()

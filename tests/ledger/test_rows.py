@@ -200,12 +200,12 @@ def test_a_row_of_a_newer_version_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault(
-    "another version of windowlib has written a plan, a prepare or a commit row in another format",
-    "the run stops before it reads the row, and names the row and both formats",
+    "another version of windowlib has written a ledger row in another format",
+    "the run stops before it reads the row and names both formats",
 )
 @pytest.mark.parametrize("written", [FORMAT - 1, FORMAT + 1])
 @pytest.mark.parametrize("row", [plan_row(PLAN), PREPARE, COMMIT], ids=["plan", "prepare", "commit"])
-def test_a_row_of_another_format_is_not_read(
+def test_a_row_of_another_format_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: dict[str, Any], written: int
 ) -> None:
     ledger = Followed(tmp_path).ledger
@@ -246,10 +246,10 @@ def test_a_decision_of_a_newer_version_is_refused(tmp_path: Path, said: dict[str
 
 @pytest.mark.fault(
     "another program deletes a row of the ledger",
-    "every command stops and names it: else the batch before would be the newest, and the files be read twice",
+    "every command stops and names it; otherwise files would be read twice",
 )
 @pytest.mark.parametrize("gone", ["commit", "plan"])
-def test_a_row_that_another_program_deleted_stops_everything(tmp_path: Path, gone: str) -> None:
+def test_a_row_deleted_by_another_program_stops_every_command(tmp_path: Path, gone: str) -> None:
     ledger = Followed(tmp_path).ledger
     _, claim = ledger.claim()
     for row in ({"kind": "commit", **COMMIT, "batch_id": 1}, plan_row(replace(PLAN, batch_id=2))):
@@ -266,10 +266,10 @@ def test_a_row_that_another_program_deleted_stops_everything(tmp_path: Path, gon
 
 
 @pytest.mark.fault(
-    "another program deletes the ledger's first row, before any batch is committed",
-    "every command stops and names it: else the first batch could be planned twice",
+    "another program deletes the first row of the ledger before the first commit",
+    "every command stops and names it; otherwise the first batch could be planned twice",
 )
-def test_the_first_row_that_another_program_deleted_stops_everything(tmp_path: Path) -> None:
+def test_the_first_row_deleted_by_another_program_stops_every_command(tmp_path: Path) -> None:
     ledger = Followed(tmp_path).ledger
     ledger.freeze(lambda state: PLAN)
     ledger.write({"kind": "heartbeat"})

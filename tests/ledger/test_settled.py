@@ -12,10 +12,8 @@ from windowlib.ledger.prepare import Prepared, Unreadable, read
 from windowlib.ledger.rows import LedgerState
 
 
-@pytest.mark.fault(
-    "a command of an operator looks at a prepared batch that a run publishes at that moment", "it looks again"
-)
-def test_what_was_published_meanwhile_is_looked_at_again(tmp_path: Path) -> None:
+@pytest.mark.fault("a run publishes a prepared batch while a command looks at it", "the command looks again")
+def test_a_batch_published_meanwhile_is_read_again(tmp_path: Path) -> None:
     ours, theirs, seen = Ledger(tmp_path, wall_clock_ms), Ledger(tmp_path, wall_clock_ms), list[int]()
     theirs.claim()
 
@@ -30,8 +28,8 @@ def test_what_was_published_meanwhile_is_looked_at_again(tmp_path: Path) -> None
     assert seen == [1, 2]
 
 
-@pytest.mark.fault("maintenance shortens a log that a command of an operator is looking at", "the command looks again")
-def test_a_log_that_was_shortened_meanwhile_is_looked_at_again(tmp_path: Path) -> None:
+@pytest.mark.fault("maintenance shortens a log while a command reads it", "the command looks again")
+def test_a_log_shortened_meanwhile_is_read_again(tmp_path: Path) -> None:
     ours, theirs, seen = Ledger(tmp_path, wall_clock_ms), Ledger(tmp_path, wall_clock_ms), list[int]()
     theirs.claim()
 

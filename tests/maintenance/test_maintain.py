@@ -220,9 +220,9 @@ def test_cuts_are_kept_for_a_retention_period(folder: Path, clock: Clock) -> Non
 
 @pytest.mark.fault(
     "maintenance runs by a clock that is a year ahead",
-    "ages are counted from the newest batch until an operator accepts the clock",
+    "ages count from the newest batch until an operator accepts the clock",
 )
-def test_a_clock_that_is_far_ahead_deletes_nothing(folder: Path, clock: Clock) -> None:
+def test_maintenance_counts_ages_from_the_newest_batch_if_the_clock_is_ahead(folder: Path, clock: Clock) -> None:
     definition = pipeline(folder)
     kept_for = definition.retention.model_copy(update={"cuts": kept.RetentionPeriod(ms=5 * HOUR_MS)})
     definition = definition.model_copy(update={"retention": kept_for})
@@ -308,9 +308,9 @@ def test_maintain_does_not_disturb_a_run_in_progress(folder: Path, clock: Clock)
 
 
 @pytest.mark.fault(
-    "`windowlib maintain` is killed at any step", "no kept cut changes, and the next maintenance finishes it"
+    "`windowlib maintain` is killed at any step", "no kept cut changes; the next maintenance finishes it"
 )
-def test_killed_at_any_step_it_loses_nothing(folder: Path, clock: Clock) -> None:
+def test_a_killed_maintenance_loses_nothing(folder: Path, clock: Clock) -> None:
     definition = runs(folder, clock, range(1, 6))
     clock.later(2)
     before, values = cuts(definition)[5], Reader(folder).all_values()

@@ -13,8 +13,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 
 
 @pytest.mark.fault(
-    "`windowlib migrate`, `--undo` or `--finish` is killed at any step, whatever is changed; files arrive meanwhile",
-    "readers see the tables from before, or those from after; in the end they are as a fresh pipeline makes them",
+    "a migration, `--undo` or `--finish` is killed at any step while files arrive",
+    "readers see the tables before or after; the end equals a fresh pipeline",
 )
 @pytest.mark.parametrize("seed", [51])  # each of its commands is killed
 def test_a_random_migration_ends_as_a_fresh_pipeline(spark: SparkSession, tmp_path: Path, seed: int) -> None:

@@ -244,9 +244,9 @@ if not ALL:
 
 @pytest.mark.fault(
     "a migration is killed while it builds, prepares or switches",
-    "readers see the old tables or the new ones, whole; the same command, or the next run, goes on",
+    "readers see whole old or new tables; the same command or the next run continues",
 )
-def test_killed_it_goes_on(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
+def test_a_killed_migration_continues(spark: SparkSession, folder: Path, tmp_path: Path) -> None:
     old, new = clicks(folder, 0), clicks(folder, 0, KINDS["aggregate"])
     before, after = outcome(old), outcome(fresh(tmp_path / "fresh", KINDS["aggregate"], spark))
     with stopped("write:windows"):
@@ -320,11 +320,8 @@ def test_a_file_repaired_after_a_dry_run_is_read_again(spark: SparkSession, fold
     assert outcome(new) == outcome(run(clicks(folder / "apart", 0, whole), spark))
 
 
-@pytest.mark.fault(
-    "a migration and its dry run, or two of them, compare the same tables at once",
-    "each shows what it would by itself",
-)
-def test_two_that_compare_at_once_show_what_each_would_alone(
+@pytest.mark.fault("a migration and a dry run compare the same tables at once", "each shows the same as alone")
+def test_two_comparisons_at_once_do_not_disturb_each_other(
     spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     new, sums, found = clicks(folder, 0, GAP), migrations_difference._sums, list[MigrationDifference]()

@@ -1,4 +1,4 @@
-"""Situations are reported once until they change, and when they are over, to a real server; none of it fails a run."""
+"""Situations are reported once per change and at their end, to a real server; a failure stops no run."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ MANY_LATE = {**FIGURES, "rows_late": 98, "late_rows_written": 98, "events_in_sta
 
 @dataclass
 class Server:
-    """A webhook: what it was sent, and how it answers."""
+    """A webhook that records requests and gives prepared answers."""
 
     url: str = ""
     got: list[dict[str, Any]] = field(default_factory=list)
@@ -107,7 +107,7 @@ def clicks(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> D
 
 
 def notes_of(clicks: Definition, ended: CommandOutcome = WELL, now_ms: int = NOW_MS) -> list[str]:
-    """Sends what is due; gives the notes."""
+    """Sends due notices and returns the notes."""
     notes = list[str]()
     notify(clicks, ended, now_ms, None, notes.append)
     return notes
@@ -130,7 +130,7 @@ def committed(clicks: Definition, watermark_ms: int, batch_id: int = 1, **versio
     ledger_of(clicks, lambda: NOW_MS).write({**row, "definition": stored})
 
 
-def test_a_batch_that_waits_is_reported_once_and_when_it_no_longer_waits(clicks, server):
+def test_a_waiting_batch_is_reported_once_and_at_its_end(clicks, server):
     batch_id = refused(clicks)
     assert notes_of(clicks) == notes_of(clicks) == []
     [notice] = server.got
@@ -147,7 +147,7 @@ def test_a_batch_that_waits_is_reported_once_and_when_it_no_longer_waits(clicks,
     assert server.said == [("decision", "began"), ("decision", "over")]
 
 
-def test_an_error_is_reported_until_another_comes_or_a_run_ends_well(clicks, server):
+def test_an_error_lasts_until_another_error_or_a_success(clicks, server):
     for sentence in ("file 17 is cut off", "file 18 is cut off", "the disk is full"):
         notes_of(clicks, CommandOutcome(sentence))
     notes_of(clicks, UNKNOWN)
@@ -156,9 +156,11 @@ def test_an_error_is_reported_until_another_comes_or_a_run_ends_well(clicks, ser
     assert server.said[2:] == [("failure", "over")]
 
 
-@pytest.mark.fault("a webhook does not answer, or with an error", "a note, kept, and sent again by the next run")
+@pytest.mark.fault(
+    "a webhook does not answer, or answers with an error", "a note is printed; the next run sends the notice again"
+)
 @pytest.mark.parametrize(("answer", "waits_s"), [(500, 0), (302, 0), (200, 5)])
-def test_what_cannot_be_delivered_is_kept_and_sent_again(clicks, server, answer, waits_s):
+def test_a_failed_delivery_is_kept_and_repeated(clicks, server, answer, waits_s):
     quick = clicks.model_copy(update={"notify": clicks.notify.model_copy(update={"timeout_ms": 300})})
     server.answer, server.waits_s = answer, waits_s
     began = time.monotonic()
@@ -188,7 +190,7 @@ def test_no_secret_is_written_or_said(clicks, server, monkeypatch):
     assert not any(TOKEN.encode() in file.read_bytes() for file in written)
 
 
-def test_of_several_at_once_one_sends(clicks, server):
+def test_one_of_several_processes_sends_a_notice(clicks, server):
     refused(clicks)
     together = threading.Barrier(4)
 
@@ -207,8 +209,8 @@ def test_of_several_at_once_one_sends(clicks, server):
     assert not add(clicks.root, before, list(before.newest.values()))
 
 
-@pytest.mark.fault("a process dies while it sends a notice", "it is sent again: once, or at worst twice")
-def test_what_a_dead_process_was_sending_is_sent_again(clicks, server):
+@pytest.mark.fault("a process dies while it sends a notice", "the notice is sent again: once, at worst twice")
+def test_a_notice_of_a_dead_process_is_sent_again(clicks, server):
     refused(clicks)
     notes_of(clicks)
     before = reported(clicks.root)
@@ -219,7 +221,7 @@ def test_what_a_dead_process_was_sending_is_sent_again(clicks, server):
     assert server.said == [("decision", "began")] * 2
 
 
-def test_what_is_acknowledged_is_quiet_until_then_and_a_plan_goes_on(clicks, server):
+def test_an_acknowledged_situation_is_quiet_until_its_end(clicks, server):
     refused(clicks)
     ledger = ledger_of(clicks, lambda: NOW_MS)
     before = ledger.state()
@@ -247,7 +249,7 @@ def test_an_acknowledgement_is_found_behind_many_rows(clicks):
     assert set(acknowledged(Tables(clicks.root), NOW_MS + 1)) == {"warning"}
 
 
-def test_a_watermark_too_far_behind_the_clock_is_reported_and_when_it_is_not(clicks, server):
+def test_a_lagging_watermark_is_reported_with_its_end(clicks, server):
     committed(clicks, NOW_MS - 2 * HOUR_MS)
     notes_of(clicks)
     assert server.got == []
@@ -260,7 +262,7 @@ def test_a_watermark_too_far_behind_the_clock_is_reported_and_when_it_is_not(cli
 
 
 def arrivals(clicks: Definition, hours: Iterable[int]) -> int:
-    """Files that were read, this many hours after the plan; gives the version of their table."""
+    """Records files read this many hours after the plan; returns the version of their table."""
     table = Tables(clicks.root)[SOURCE_FILES.name]
     version = delta_commits.create(table, SOURCE_FILES.schema())
     for hour in hours:
@@ -307,7 +309,7 @@ def wait(clicks: Definition, path: str, at_ms: int) -> Path:
 
 @pytest.fixture
 def silent(clicks: Definition) -> Definition:
-    """A pipeline that has read a file each hour, and none in the seven hours since; six are allowed."""
+    """A pipeline that read a file each hour until seven hours ago; six hours are allowed."""
     committed(clicks, NOW_MS, source_files=arrivals(clicks, range(-30, 1)))
     about = clicks.notify.model_copy(update={"freshness_ms": None, "silence_ms": 6 * HOUR_MS})
     (clicks.source.path / "1.parquet").unlink()
@@ -324,7 +326,7 @@ def silences(of: Definition, now_ms: int) -> list[str]:
 @pytest.mark.parametrize(
     "why", ["no run has read it", "it is planned", "it is too young to be read", "it is set aside"]
 )
-def test_a_source_is_not_silent_while_a_file_waits_that_came_since(silent: Definition, why: str) -> None:
+def test_a_source_with_a_waiting_file_is_not_silent(silent: Definition, why: str) -> None:
     later_ms = NOW_MS + 7 * HOUR_MS
     assert silences(silent, later_ms) != []
     wait(silent, "new.parquet", later_ms - HOUR_MS)
@@ -381,7 +383,7 @@ def test_a_batch_without_files_does_not_end_a_silence(clicks, server, spark):
     assert server.said[1:] == [("silence", "over")]
 
 
-def test_all_files_that_were_ever_read_were_looked_at_for_a_silence(clicks, monkeypatch: pytest.MonkeyPatch):
+def test_a_silence_check_reads_few_files(clicks, monkeypatch: pytest.MonkeyPatch):
     table = Tables(clicks.root)[SOURCE_FILES.name]
     version = delta_commits.create(table, SOURCE_FILES.schema())
     times_ms = [NOW_MS + minutes * 60_000 for minutes in range(0, 400 * 24 * 60, 60)]  # an hour apart, for 400 days
@@ -403,13 +405,13 @@ def test_all_files_that_were_ever_read_were_looked_at_for_a_silence(clicks, monk
 
 
 def judged(clicks: Definition, *batches: int) -> int:
-    """These batches were judged and are in force; gives the version of `dq_results`."""
+    """Records that these batches were judged and are in force; returns the version of `dq_results`."""
     table = Tables(clicks.root)[DQ_RESULTS.name]
     version = delta_commits.create(table, DQ_RESULTS.schema())
     return small.append_rows(table, version, [{"batch_id": number, "success": True} for number in batches])
 
 
-def test_what_a_batch_found_that_was_abandoned_or_undone_does_not_warn(clicks):
+def test_abandoned_and_undone_batches_do_not_warn(clicks):
     check(clicks, {**FIGURES, "batch_id": 7}, HISTORY)
     check(clicks, {**MANY_LATE, "batch_id": 8}, HISTORY)
     version = judged(clicks, 7)
@@ -420,7 +422,7 @@ def test_what_a_batch_found_that_was_abandoned_or_undone_does_not_warn(clicks):
     assert [one.key for one in situations(clicks, NOW_MS)] == ["warning.events.late_share"]
 
 
-def test_a_warning_is_reported_by_its_check_and_only_what_was_asked_for(clicks, server):
+def test_a_warning_names_its_check_and_only_chosen_ones_are_sent(clicks, server):
     committed(clicks, NOW_MS, batch_id=7, dq_results=judged(clicks, 7))
     check(clicks, MANY_LATE, HISTORY)
     fewer = clicks.model_copy(update={"notify": clicks.notify.model_copy(update={"about": ("failure",)})})
@@ -439,7 +441,7 @@ def test_a_warning_is_reported_by_its_check_and_only_what_was_asked_for(clicks, 
 
 
 def test_the_command_of_a_warning_explains_its_check(clicks, server, tmp_path):
-    """Checks of rows are named after what they expect: the command named one that there is not."""
+    """Checks of rows are named after their expectation, and the command must name an existing check."""
     folder = clicks.file.parent
     between = "expect_column_values_to_be_between"
     rows = [
@@ -540,7 +542,7 @@ def test_a_verify_after_an_edit_is_reported(folder, server, monkeypatch):
     assert 'window.gap was "10m", is "20m"' in server.got[0]["sentence"]
 
 
-def test_a_run_that_is_not_over_in_time_reports_what_is_not_fresh(clicks, server):
+def test_a_run_over_its_time_reports_freshness(clicks, server):
     from windowlib.airflow.late_runs import judge
 
     committed(clicks, NOW_MS)
@@ -574,7 +576,7 @@ def test_mistakes_are_named(tmp_path, line, mistake):
     assert mistake in str(error.value)
 
 
-def test_since_is_when_it_began(clicks, server):
+def test_since_is_the_begin_of_the_situation(clicks, server):
     notes_of(clicks, CommandOutcome("the disk is full"))
     notes_of(clicks, CommandOutcome("no such column"), now_ms=NOW_MS + HOUR_MS)
     assert [one["since"] for one in server.got] == ["2025-11-21T04:40:00Z"] * 2

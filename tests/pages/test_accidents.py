@@ -1,4 +1,4 @@
-"""Accidents that happen to sources: the row of the home page says what happened, since when, and to what."""
+"""Accidents of sources: the row of the home page names the event, its time and its object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changed since yesterday: where a day has more batches than are counted, the page says since when it is."""
+"""Changes since yesterday: with too many batches the page names the start of the count."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SCHEMA = pa.schema([("window_day", pa.date32()), ("cause", pa.string()), ("chang
 
 @pytest.fixture
 def fed(tmp_path: Path) -> tuple[Tables, list[RecentRun]]:
-    """Batches a minute apart, newest first, each of which changes as many results as its number says."""
+    """Batches at intervals of a minute, newest first; each changes as many results as its number."""
     tables = Tables(tmp_path)
     table = tables["result_changes"]
     parts = ["window_day", "cause", "change"]
@@ -53,7 +53,7 @@ def test_all_batches_of_the_day_are_counted(fed: tuple[Tables, list[RecentRun]])
     assert found.since_ms == NOW_MS - module.DAY_MS
 
 
-def test_a_day_of_more_commits_than_are_read_says_since_when_it_is(
+def test_a_day_of_too_many_commits_names_its_start(
     fed: tuple[Tables, list[RecentRun]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "COMMITS_READ", 3)
@@ -63,15 +63,15 @@ def test_a_day_of_more_commits_than_are_read_says_since_when_it_is(
     assert found.since_ms == NOW_MS - 2 * MINUTE_MS
 
 
-def test_a_ledger_that_is_not_read_back_for_a_day_says_so_too(fed: tuple[Tables, list[RecentRun]]) -> None:
-    """What the oldest batch found there was is not known, so it is not counted."""
+def test_a_ledger_not_read_for_a_whole_day_names_its_start(fed: tuple[Tables, list[RecentRun]]) -> None:
+    """The state before the oldest batch is unknown, so this batch is not counted."""
     tables, runs = fed
     found = changes(tables, runs[:4], NOW_MS, is_whole=False)
     assert found is not None
     assert (found.batches, found.total("changed"), found.is_cut) == (3, 6 + 5 + 4, True)
 
 
-def test_what_a_rollback_made_of_results_is_not_known_where_their_old_version_is_gone(
+def test_changes_of_a_rollback_are_unknown_without_the_old_version(
     fed: tuple[Tables, list[RecentRun]],
 ) -> None:
     tables, runs = fed

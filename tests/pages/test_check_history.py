@@ -1,4 +1,4 @@
-"""The history of checks: the values of all runs that are kept, with their bounds, and the way to the rows."""
+"""History of checks: values and bounds of all kept runs, with links to the rows."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_the_values_of_all_runs_are_shown_with_their_bounds(made: Definition) ->
     assert plot.bars[0].y > plot.band.y > plot.bars[29].y == 0
 
 
-def test_another_bound_is_another_line(made: Definition) -> None:
+def test_each_bound_is_its_own_line(made: Definition) -> None:
     [share, _] = sorted(
         histories(made, [batch(2, 0.01, 0.2), batch(1, 0.01)], []), key=lambda one: "max" not in one.sentence
     )
@@ -96,7 +96,7 @@ def test_wrong_results_are_shown_with_key_and_window(made: Definition, tmp_path:
     assert failure.rows.cells[0][:2] == [HIDDEN, "2026-03-05 10:00:00"]
 
 
-def test_a_failed_check_leads_to_the_rows_that_the_page_has(made: Definition) -> None:
+def test_a_failed_check_links_to_its_rows(made: Definition) -> None:
     on_page = ["quarantine-null_key", "quarantine-duplicate", "results"]
     share = next(one for one in histories(made, BATCHES, on_page) if "max" in one.sentence)
     assert [one.anchor for one in share.places] == ["quarantine-null_key"]  # duplicates are not a mistake
@@ -107,7 +107,7 @@ def test_a_failed_check_leads_to_the_rows_that_the_page_has(made: Definition) ->
     assert [one.places for one in late] == [[], []]  # none of these rows is on the page
 
 
-def test_checks_of_one_sentence_or_column_are_each_said(made: Definition) -> None:
+def test_checks_with_equal_sentences_are_each_shown(made: Definition) -> None:
     kinds = ("expect_column_values_to_be_between", "expect_column_values_to_be_in_set")
     checks = [({"type": one, "kwargs": {"column": "total"}}, number) for number, one in enumerate(kinds * 2)]
     results = [
@@ -130,7 +130,7 @@ def test_a_bound_that_moves_is_the_same_check(made: Definition) -> None:
     assert (share.sentence, [one.batch_id for one in share.outcomes]) == ("At most 0.2.", [1, 2])
 
 
-def test_a_day_of_one_event_and_one_more_check_are_said_in_the_singular(made: Definition) -> None:
+def test_one_event_and_one_check_are_singular(made: Definition) -> None:
     [day] = days([Hour(0, 1, 1, 0, 0)])
     assert day.sum == "1 event, 0 late"
     config = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "total"}}

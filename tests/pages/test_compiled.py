@@ -1,4 +1,4 @@
-"""Templates are compiled once; what is kept of them is never in the way."""
+"""Templates are compiled once, and a damaged cache does no harm."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from windowlib.pages.compiled import TemplateCache
 
 
 def rendered(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, int]:
-    """What a template says, and how often it was compiled."""
+    """Output of a template, and the number of its compilations."""
     made = jinja2.Environment(
         loader=jinja2.DictLoader({"one": text}), bytecode_cache=TemplateCache(folder), autoescape=True
     )
@@ -29,15 +29,13 @@ def test_a_template_is_compiled_once_and_again_when_its_text_changes(
 
 
 @pytest.mark.parametrize("cut", [0, 3, 11, 20, 30])
-def test_what_was_kept_and_is_cut_off_is_compiled_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: int
-) -> None:
+def test_a_damaged_cached_template_is_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: int) -> None:
     rendered("a{{ 1 }}", tmp_path, monkeypatch)
     [kept] = tmp_path.iterdir()
     kept.write_bytes(kept.read_bytes()[:cut])
     assert rendered("a{{ 1 }}", tmp_path, monkeypatch) == ("a1", 1)
 
 
-def test_a_folder_that_cannot_be_written_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unwritable_cache_folder_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     assert rendered("a{{ 1 }}", tmp_path / "file" / "folder", monkeypatch) == ("a1", 1)

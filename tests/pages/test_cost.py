@@ -1,4 +1,4 @@
-"""What pages cost does not grow with the history."""
+"""Cost of pages: it does not grow with the history."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_long_history_costs_no_more(tmp_path: Path, monkeypatch: pytest.Monkey
     assert old_bytes < 1.2 * young_bytes
 
 
-def test_six_thousand_rows_of_the_ledger_were_read_for_the_newest_batch(
+def test_the_newest_batch_reads_few_ledger_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built_in: Path
 ) -> None:
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)

@@ -1,4 +1,4 @@
-"""The page of a pipeline whose definition was edited and not migrated: it is built, by the columns that tables have."""
+"""Page of a pipeline with an edited, unmigrated definition: it shows the columns of the tables."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_page_has_the_columns_of_the_tables(folder: Path, tmp_path: Path, ol
         assert EDITED in page.read_text(encoding="utf-8")
 
 
-def test_no_command_is_shown_that_would_be_refused(folder: Path) -> None:
+def test_no_shown_command_would_be_refused(folder: Path) -> None:
     assert facts(edited(folder, "", "")).results.commands
     found = facts(edited(folder, *KEY))
     assert found.results.cells
@@ -53,7 +53,7 @@ def test_no_command_is_shown_that_would_be_refused(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("old", "new", "hide"), [(*KEY, "account"), (*COUNT, "n")], ids=["key", "count"])
-def test_what_was_hidden_under_another_name_stays_hidden(folder: Path, old: str, new: str, hide: str) -> None:
+def test_a_renamed_hidden_column_stays_hidden(folder: Path, old: str, new: str, hide: str) -> None:
     found = facts(edited(folder, old, new, f'[pages]\nhide = ["{hide}"]\n'))
     column = found.results.columns.index("user" if hide == "account" else "clicks")
     assert {row[column] for row in found.results.cells} == {"hidden"}

@@ -1,4 +1,4 @@
-"""What `[pages] hide` names is on no page: no key in what was rerun, no value in what verify found."""
+"""Columns in `[pages] hide` are on no page: neither keys of reruns nor values of verify."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ NOW_MS, DAY_MS = PLAN_TIME_MS + 60_000, 24 * 3_600_000
         ("the user", 'column "the user" is called "user" here, by source.rename'),
     ],
 )
-def test_a_column_that_is_meant_to_be_hidden_and_is_misspelt_is_named(tmp_path: Path, name: str, said: str) -> None:
+def test_a_misspelt_hidden_column_is_named(tmp_path: Path, name: str, said: str) -> None:
     clicks(tmp_path, 0, CLICKS.replace('key = ["user"]', 'key = ["user"]\nrename = { "the user" = "user" }'))
     with pytest.raises(InvalidDefinition, match=re.escape(f"pages.hide: {said}")):
         hiding(tmp_path, name)
 
 
-def test_a_column_that_is_hidden_may_be_one_that_the_definition_does_not_name_unless_all_are_known(
+def test_an_unnamed_column_may_be_hidden_unless_all_are_known(
     tmp_path: Path,
 ) -> None:
     clicks(tmp_path, 0)
@@ -75,7 +75,7 @@ def test_a_key_is_in_no_title(folder: Path, spark: SparkSession) -> None:
 
 @pytest.mark.spark
 @pytest.mark.embedded
-def test_a_key_is_not_in_why_a_rerun_was_given_up(folder: Path, spark: SparkSession) -> None:
+def test_a_hidden_key_is_not_in_the_reason_of_an_abandoned_rerun(folder: Path, spark: SparkSession) -> None:
     rerun = Rerun(START_MS, START_MS + DAY_MS, "slow", "ann", late_only=True, key=("u99",))
     with pytest.raises(RerunRefused, match="key u99: no such late event"):
         advance(hiding(folder), lambda: spark, clock=clock, rerun=rerun)
@@ -100,7 +100,7 @@ def test_aggregates_of_a_hidden_column_are_in_no_result(name: str, folder: Path)
 @pytest.mark.parametrize(
     ("hide", "expected"), [("value", ["value", "top"]), ("other", ["other"]), ("user", ["user", "top"])]
 )
-def test_a_function_of_the_authors_own_may_show_any_column_in_use(
+def test_results_of_user_code_are_hidden_with_any_column_it_reads(
     tmp_path: Path, hide: str, expected: list[str]
 ) -> None:
     (tmp_path / "own.py").write_text("class Top:\n    def process(self, key, window, elements):\n        yield ()\n")

@@ -78,10 +78,8 @@ def test_a_day_without_a_result_is_one_gap(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("window", "aggregates"), [(SLIDING, 'clicks = "count(*)"'), ('type = "tumbling"\nsize = "1h"', 'n = "sum(value)"')]
 )
-def test_the_newest_hours_are_not_gaps_where_events_in_flight_are_not_known(
-    tmp_path: Path, window: str, aggregates: str
-) -> None:
-    """Nothing is said of what is in flight; what the watermark has not passed cannot have fired."""
+def test_the_newest_hours_are_no_gaps_if_state_is_unknown(tmp_path: Path, window: str, aggregates: str) -> None:
+    """Windows in flight are unknown, and windows beyond the watermark cannot have fired."""
     made = definition(tmp_path, window, aggregates)
     size_ms = 2 * HOUR_MS if window == SLIDING else HOUR_MS
     results = [(hour * HOUR_MS, hour * HOUR_MS + size_ms) for hour in range(40, 46) if hour != 43]
@@ -91,7 +89,7 @@ def test_the_newest_hours_are_not_gaps_where_events_in_flight_are_not_known(
     assert shown(other, 46 * HOUR_MS + size_ms - 1, results)[1:] == ["1970-01-02 22:00 to 23:00"]
 
 
-def test_an_hour_that_a_session_has_events_in_is_not_a_gap(tmp_path: Path) -> None:
+def test_an_hour_with_events_of_a_session_is_no_gap(tmp_path: Path) -> None:
     made = definition(tmp_path, SESSION)
     results = [(40 * HOUR_MS, 43 * HOUR_MS + 5 * MINUTE_MS), (45 * HOUR_MS, 46 * HOUR_MS)]
     assert shown(made, 50 * HOUR_MS, results, [(47 * HOUR_MS, 50 * HOUR_MS + 9 * MINUTE_MS)]) == [
@@ -100,7 +98,7 @@ def test_an_hour_that_a_session_has_events_in_is_not_a_gap(tmp_path: Path) -> No
     ]
 
 
-def test_a_gap_is_seen_where_late_events_lie() -> None:
+def test_a_gap_is_shown_despite_late_events() -> None:
     [day] = days([Hour(0, 9, 9, 0, 0), Hour(HOUR_MS, 0, 0, 0, 9, is_gap=True)])
     _, gap, late = day.bars
     assert (gap.kind, late.kind) == ("gap", "late")
@@ -138,7 +136,7 @@ def newest_run(tables: Tables, made: Definition, watermark_ms: int) -> RecentRun
 
 
 @pytest.mark.parametrize("damage", [None, "", "{}", '{"terms": 1}', "[1]"])
-def test_a_file_is_counted_once_and_again_where_the_counts_are_damaged(
+def test_a_file_is_counted_again_if_the_counts_are_damaged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str | None
 ) -> None:
     made = definition(tmp_path, SESSION)
@@ -169,7 +167,7 @@ def test_a_file_is_counted_once_and_again_where_the_counts_are_damaged(
     assert sorted(counted) == ([1] if damage is None else [1, 1, 2])
 
 
-def test_counts_of_other_terms_are_not_taken(tmp_path: Path) -> None:
+def test_counts_of_other_settings_are_ignored(tmp_path: Path) -> None:
     """Those of sessions with another gap reach other hours."""
     made = definition(tmp_path, SESSION)
     shown(made, 47 * HOUR_MS, [(40 * HOUR_MS, 43 * HOUR_MS + 5 * MINUTE_MS)])
@@ -183,7 +181,7 @@ def test_counts_of_other_terms_are_not_taken(tmp_path: Path) -> None:
     assert [hour.is_gap for hour in fresh][:4] == [False] * 3 + [True]
 
 
-def test_windows_in_flight_that_the_watermark_has_passed_since_are_counted_again(tmp_path: Path) -> None:
+def test_windows_in_flight_passed_by_the_watermark_are_counted_again(tmp_path: Path) -> None:
     made = definition(tmp_path, SESSION)
     shown(made, 46 * HOUR_MS, [], [(47 * HOUR_MS, 48 * HOUR_MS), (49 * HOUR_MS, 50 * HOUR_MS)])
     tables = Tables(made.root)
@@ -195,7 +193,7 @@ def test_windows_in_flight_that_the_watermark_has_passed_since_are_counted_again
 
 
 @pytest.mark.parametrize("starts", [range(40, 44), [40, 42, 43]])
-def test_where_results_end_is_read_only_if_they_may_reach_an_hour_without_a_start(
+def test_ends_of_results_are_read_only_if_needed(
     tmp_path: Path, starts: Sequence[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = definition(tmp_path, SESSION)

@@ -1,4 +1,4 @@
-"""Keys on a page stand as they are looked for, whatever their type; each row has the command that explains it."""
+"""Keys on a page have the form in which users search for them; each row has the command that explains it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_key_that_is_copied_from_a_page_is_found(tmp_path: Path, kind: pa.Data
     assert shlex.split(command)[1:] == ["explain", str(made.file), "--key", text, "--at", "1970-01-01T00:00:00Z"]
 
 
-def test_a_text_that_is_not_such_a_key_is_refused_with_a_sentence(tmp_path: Path) -> None:
+def test_a_text_that_is_no_key_is_refused(tmp_path: Path) -> None:
     made = clicks(tmp_path, files=0)
     tables, versions = with_results(made, pa.int64(), [1])
     with pytest.raises(CannotLook, match="is not a value of column user, which is int64"):

@@ -1,4 +1,4 @@
-"""The pages of four small pipelines that ran on Sail: what they say is what the tables hold; what a browser sees."""
+"""Pages of four small pipelines on Sail: their contents equal the tables, and a browser shows them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ AS_OF_MS = NOW_MS + 10 * 60_000
 
 
 def has_sail(request: pytest.FixtureRequest) -> bool:
-    """Whether this process may run Sail: one that may have a JVM needs another process for it."""
+    """Tests if this process may run Sail: a process with a JVM needs another one for it."""
     return bool(request.config.getoption("--engine") == "sail")
 
 
@@ -108,7 +108,7 @@ def test_a_pipeline_that_cannot_be_read_has_its_row(folder: Path, tmp_path: Path
     assert "is empty" in row.why
 
 
-def test_every_account_adds_up_and_is_of_the_tables(folder: Path, trouble: Pipeline) -> None:
+def test_every_balance_adds_up_and_equals_the_tables(folder: Path, trouble: Pipeline) -> None:
     read, late, quarantined = 0, 0, Counter[str]()
     for listed in trouble.runs:
         assert [account.difference for account in listed.accounts] == [0] * len(listed.accounts)
@@ -122,7 +122,7 @@ def test_every_account_adds_up_and_is_of_the_tables(folder: Path, trouble: Pipel
     assert quarantined == Counter(str(row["reason"]) for row in rows(folder, "quarantine"))
 
 
-def test_an_account_that_does_not_add_up_says_so() -> None:
+def test_a_wrong_balance_is_marked() -> None:
     from windowlib.pages.balance import accounts
 
     refused = {"rows_quarantined": 1, "quarantined_future": 1}
@@ -130,7 +130,7 @@ def test_an_account_that_does_not_add_up_says_so() -> None:
     assert read.difference == 1
 
 
-def test_what_changed_since_yesterday_is_what_the_feed_says(folder: Path, trouble: Pipeline) -> None:
+def test_changes_since_yesterday_equal_the_feed(folder: Path, trouble: Pipeline) -> None:
     assert trouble.changes is not None
     feed = Counter((row["cause"], row["change"]) for row in rows(folder, "result_changes"))
     assert trouble.changes.first_firings == feed.pop(("firing", "added"))
@@ -167,7 +167,7 @@ def test_hours_hold_the_events_of_results_and_show_gaps(folder: Path, trouble: P
     assert any(hour.is_gap for hour in trouble.hours)
 
 
-def test_how_late_events_were_is_a_trend_and_is_what_the_table_says(folder: Path, trouble: Pipeline) -> None:
+def test_the_trend_of_lateness_equals_the_table(folder: Path, trouble: Pipeline) -> None:
     late = [row for row in rows(folder, "late_events") if row["batch_id"] in range(1, 7)]
     at_most = {
         one["batch_id"]: max(int(str(row["late_by_ms"])) for row in late if row["batch_id"] == one["batch_id"])
@@ -180,7 +180,7 @@ def test_how_late_events_were_is_a_trend_and_is_what_the_table_says(folder: Path
         assert 0 <= found["How late, median"][batch_id] <= found["How late, 95 %"][batch_id] <= most
 
 
-def test_drilling_down_leads_to_rows_of_files(folder: Path, trouble: Pipeline) -> None:
+def test_links_lead_to_rows_of_files(folder: Path, trouble: Pipeline) -> None:
     future = next(one for one in trouble.refused if one.reason == "future")
     in_table = {
         (row["source_file"], row["source_row"]) for row in rows(folder, "quarantine") if row["reason"] == "future"
@@ -210,7 +210,7 @@ def test_a_rerun_is_listed_with_who_and_why(trouble: Pipeline) -> None:
     assert run.files == run.figures["files_read"] > 0
 
 
-def test_a_batch_that_waits_shows_what_it_would_put_away(folder: Path) -> None:
+def test_a_waiting_batch_shows_its_late_and_quarantined_rows(folder: Path) -> None:
     waiting = facts(folder, WAITING).waiting
     assert waiting is not None
     [refused] = [rows for rows in waiting.in_no_window if "raw" in rows.columns]
@@ -285,7 +285,7 @@ def test_two_pipelines_of_one_name_have_no_common_site(folder: Path, tmp_path: P
         site([one, one], tmp_path, AS_OF_MS)
 
 
-def test_what_verify_found_last_is_shown(
+def test_the_newest_verification_is_shown(
     request: pytest.FixtureRequest, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
@@ -414,7 +414,7 @@ def test_a_key_is_text_and_links_lead_somewhere(pages: Path) -> None:
     assert "&lt;script&gt;" in (pages / TROUBLE / "index.html").read_text(encoding="utf-8")
 
 
-def test_the_as_of_names_its_zone(pages: Path) -> None:
+def test_the_time_of_a_page_names_its_zone(pages: Path) -> None:
     said = re.findall(r"As of (\S+ \S+ \S+)\.", (pages / "index.html").read_text(encoding="utf-8"))
     moment = datetime.fromtimestamp(AS_OF_MS / 1000, UTC)
     assert set(said) == {f"{moment:%Y-%m-%d %H:%M:%S} UTC"}

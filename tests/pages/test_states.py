@@ -1,4 +1,4 @@
-"""The state of a pipeline, as the home page and its own page say it: also where its runs end with errors."""
+"""State of a pipeline on the home page and on its own page, also after errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from windowlib.pages.site import report
 
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Definition:
-    """A pipeline whose warehouse the environment does not choose."""
+    """A pipeline whose warehouse does not come from the environment."""
     monkeypatch.delenv("WINDOWLIB_WAREHOUSE", raising=False)
     return load_definition(clicks(tmp_path, files=0).file)
 
@@ -40,7 +40,7 @@ def state_and_why(definition: Definition, now_ms: int | None = None) -> tuple[St
 
 
 def said(definition: Definition) -> str:
-    """What `windowlib status` prints."""
+    """Output of `windowlib status`."""
     ended = CliRunner().invoke(app, ["status", str(definition.file)], env={"COLUMNS": "1000"})
     assert ended.exit_code == 0, ended.output
     return ended.output
@@ -65,7 +65,7 @@ def without_key(definition: Definition) -> Path:
 
 
 @pytest.mark.parametrize("mistake", [unreadable, without_key])
-def test_a_plan_that_raises_is_shown_as_failing_until_one_succeeds(made: Definition, mistake) -> None:
+def test_a_failed_plan_is_shown_until_one_succeeds(made: Definition, mistake) -> None:
     file = mistake(made)
     assert planned(made.file) != 0
     kept = last_error.last(made.root)
@@ -133,7 +133,7 @@ def test_a_run_that_fails_names_the_definition_that_it_ran(made: Definition, tmp
     assert f"the last run of {copy} ended at " in page
 
 
-def test_an_error_of_a_run_stays_where_a_plan_succeeds(made: Definition) -> None:
+def test_a_successful_plan_keeps_the_error_of_a_run(made: Definition) -> None:
     last_error.keep(
         made.root, last_error.LastError("run", "the engine is gone", wall_clock_ms(), "/pipelines/clicks.toml")
     )
@@ -172,7 +172,7 @@ def test_a_batch_that_was_approved_long_after_its_plan_waits_for_the_next_run(ma
 
 
 @pytest.mark.parametrize("claimed_first", [True, False])
-def test_a_run_that_raised_and_released_its_claim_is_failing_at_once(made: Definition, claimed_first: bool) -> None:
+def test_a_failed_run_without_a_claim_is_shown_at_once(made: Definition, claimed_first: bool) -> None:
     arrive(made.file.parent, 1, events(1))
     ledger = Ledger(made.root, wall_clock_ms, made.lease_timeout_ms)
     if not claimed_first:
@@ -206,7 +206,7 @@ def test_an_error_before_the_newest_batch_is_over(made: Definition) -> None:
         ("run", Rejected("half of it has no key"), False),  # it came as far as its checks
     ],
 )
-def test_how_a_command_ends_decides_what_is_kept_of_earlier_ones(
+def test_the_end_of_a_command_decides_about_earlier_errors(
     made: Definition, command: last_error.Command, error: Exception | None, kept_after: bool
 ) -> None:
     earlier = last_error.LastError("run", "the engine is gone", 5, "/pipelines/clicks.toml")
@@ -224,7 +224,7 @@ def test_how_a_command_ends_decides_what_is_kept_of_earlier_ones(
         assert (kept.command, kept.sentence) == ("plan", "ValueError: not a number")
 
 
-def test_an_error_that_cannot_be_kept_hides_none(made: Definition, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_that_cannot_be_stored_hides_no_other(made: Definition, capsys: pytest.CaptureFixture[str]) -> None:
     (made.root / last_error.FILE).mkdir(parents=True)  # a folder where the file should be
     with pytest.raises(ValueError, match="what went wrong"), notifying(made, command="run"):
         raise ValueError("what went wrong")

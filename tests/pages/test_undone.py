@@ -1,4 +1,4 @@
-"""What an operator has moved or undone: the page says what the tables hold, and what became of results."""
+"""Decisions of operators: the page equals the tables and reports the changed results."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_the_newest_event_is_an_event_though_the_watermark_was_moved(moved: Defi
     assert facts(of(moved.file.parent)).newest_event_ms == newest_of(1, 2, 3)
 
 
-def test_what_was_undone_is_not_counted(moved: Definition) -> None:
+def test_undone_batches_are_not_counted(moved: Definition) -> None:
     first = next(one.run.figures for one in facts(moved).runs if one.run.batch_id == 1)
     rollback(moved, 1, "ann", "a wrong file", clock)
     found = facts(moved)
@@ -88,7 +88,7 @@ def test_what_was_undone_is_not_counted(moved: Definition) -> None:
 @pytest.mark.parametrize(
     "days_later", [pytest.param(0, marks=pytest.mark.long("so it does, in make test, a day later")), 1]
 )
-def test_a_rollback_says_what_it_made_of_results(moved: Definition, days_later: int) -> None:
+def test_a_rollback_shows_its_changes_of_results(moved: Definition, days_later: int) -> None:
     """The batches that it undoes may be of the day before."""
     [forecast] = [one for one in forecast_rollback(moved, 2, clock).rows or () if one.table == "results"]
     assert forecast.removed > 0
@@ -100,7 +100,7 @@ def test_a_rollback_says_what_it_made_of_results(moved: Definition, days_later: 
     assert facts(moved, then_ms + 60_000).overview.changed_ms == then_ms
 
 
-def test_an_adoption_says_what_it_made_of_results(folder: Path) -> None:
+def test_an_adoption_shows_its_changes_of_results(folder: Path) -> None:
     definition = of(folder)
     gone = DeltaTable(definition.root / "results").delete("user = 'u1'")["num_deleted_rows"]
     adopt(definition, "ann", "not wanted", clock)
@@ -118,8 +118,8 @@ def test_an_adoption_of_other_tables_changes_no_result(folder: Path) -> None:
     assert facts(definition).overview.changed_ms == changed_ms
 
 
-def test_a_decision_that_reads_nothing_has_no_account_of_rows(moved: Definition) -> None:
-    """It said that no event was in flight, whatever there was."""
+def test_a_decision_without_files_has_no_balance_of_rows(moved: Definition) -> None:
+    """The page must not report that no event is in flight."""
     rollback(moved, 2, "ann", "a wrong file", clock)
     found = facts(moved)
     assert found.in_flight_count > 0
@@ -143,12 +143,12 @@ def test_the_end_of_the_input_explains_the_watermark(folder: Path, spark: SparkS
 
 
 def gauges(definition: Definition) -> dict[str, float]:
-    """What the newest batch did."""
+    """Gauges of the newest batch."""
     kinds = ("fired", "read", "late", "quarantined", "run_seconds")
     return {one.gauge: one.value for one in samples(definition, NOW_MS) if one.gauge in kinds}
 
 
-def test_metrics_and_checks_are_of_what_was_not_undone(folder: Path, spark: SparkSession) -> None:
+def test_metrics_and_checks_leave_out_undone_batches(folder: Path, spark: SparkSession) -> None:
     """Batch 4 has no event that is usable: its checks warn, until it is rolled back."""
     definition = of(folder)
     before = gauges(definition)

@@ -1,4 +1,4 @@
-"""Which rows of a batch that waits for a decision are shown to the one who decides."""
+"""Rows of a waiting batch that the page shows to the operator."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SUITE = {
 
 
 @pytest.mark.parametrize("severity", ["critical", "warning"])
-def test_results_that_keep_a_batch_from_being_published_are_shown(tmp_path: Path, severity: str) -> None:
+def test_results_that_stop_a_publication_are_shown(tmp_path: Path, severity: str) -> None:
     (tmp_path / "own.json").write_text(json.dumps({"expectations": [{**SUITE, "severity": severity}]}))
     pipeline = definition(tmp_path, checks='results_suite = "own.json"')
     file = results_file(tmp_path, [("a", 10, 20), ("<b>", 20, 30), ("a", 30, 40)])

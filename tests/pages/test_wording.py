@@ -1,4 +1,4 @@
-"""What a page, a picture and commands say: one of a thing is singular, and a duration is all of it."""
+"""Wording of pages, pictures and commands: singular for one, and whole durations."""
 
 from __future__ import annotations
 

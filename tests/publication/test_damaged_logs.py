@@ -80,10 +80,10 @@ def committed(after_two: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.fault(
-    "any entry of a table's log is empty, cut, gone, no entry of Delta's, or exchanged with the next one",
-    "the error names the entry and the way back, or no row is lost",
+    "any log entry of a table is empty, cut, missing, foreign or swapped",
+    "the error names the entry and how to recover, or no row is lost",
 )
-def test_no_damage_goes_unnoticed(committed: Path, tmp_path: Path) -> None:
+def test_all_damage_to_a_log_is_noticed(committed: Path, tmp_path: Path) -> None:
     logs = [sorted((committed / "warehouse" / "values" / name / "_delta_log").glob("*.json")) for name in TABLES]
     entries = [entry.relative_to(committed) for log in logs for entry in log]
     assert len(entries) > 20
@@ -124,10 +124,10 @@ def end(folder: Path, entry: Path, damage: Callable[[Path, Path], None]) -> str:
 
 @pytest.mark.parametrize("name", ["results", "source_files", "open_windows"])
 @pytest.mark.fault(
-    "the newest entry of a table's log is cut off exactly after a line",
-    "it is noticed: a commit says how many files it adds and removes",
+    "the newest log entry of a table is cut exactly after a line",
+    "noticed, because a commit states how many files it adds and removes",
 )
-def test_an_entry_that_is_cut_after_a_line_is_named(committed: Path, name: str) -> None:
+def test_an_entry_cut_after_a_line_is_named(committed: Path, name: str) -> None:
     entry = max((committed / "warehouse" / "values" / name / "_delta_log").glob("*.json"))
     shortened(entry, entry)
     with pytest.raises(DamagedLog, match=rf"{name}/_delta_log/{entry.name} is cut off: it names fewer files"):
@@ -138,7 +138,7 @@ def test_an_entry_that_is_cut_after_a_line_is_named(committed: Path, name: str) 
 @pytest.mark.parametrize("name", ["ledger", "results", "source_files", "open_windows"])
 @pytest.mark.fault(
     "a power cut leaves the newest checkpoint of a log empty or cut",
-    "the error names the file and the way back; without it nothing is lost",
+    "the error names the file and how to recover; nothing is lost without it",
 )
 def test_a_damaged_checkpoint_is_named(committed: Path, name: str, left: int) -> None:
     folder = committed / "warehouse" / "values" / name

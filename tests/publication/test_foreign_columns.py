@@ -48,12 +48,12 @@ def add_column(table: DeltaTable) -> None:
 
 
 @pytest.mark.fault(
-    "another program adds a column and no row",
-    "the next run stops before it computes, names version, operation and user, and says how Spark takes it back",
+    "another program adds a column but no row",
+    "the next run stops, names version, operation and user, and says how Spark undoes it",
 )
 @pytest.mark.parametrize("name", ["results", "open_windows", "source_files"])
 @pytest.mark.parametrize("later", [False, True], ids=["", "and changes a setting afterwards"])
-def test_a_column_that_another_program_added_stops_the_run(begun: Definition, name: str, later: bool) -> None:
+def test_a_column_added_by_another_program_stops_the_run(begun: Definition, name: str, later: bool) -> None:
     table = DeltaTable(begun.root / name)
     left = table.version()
     add_column(table)

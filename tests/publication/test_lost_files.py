@@ -61,11 +61,11 @@ def lose(definition: Definition, table: str) -> list[str]:
 
 
 @pytest.mark.fault(
-    "data files are gone from under a committed table",
-    "the run names table, file and version, who ran VACUUM, and the ways on; nothing is touched",
+    "data files of a committed table are missing",
+    "the run names table, file, version, who ran VACUUM and what to do; nothing changes",
 )
 @pytest.mark.parametrize("table", READ_BY_A_RUN)
-def test_a_file_that_is_gone_is_named(spark: SparkSession, pipeline: Definition, table: str) -> None:
+def test_a_missing_file_is_named(spark: SparkSession, pipeline: Definition, table: str) -> None:
     before, gone = versions(pipeline), lose(pipeline, table)
     with pytest.raises(
         LostFiles, match=rf"^a file of table {table} is gone: .+ is named by version \d+ \(\d+ such file"
@@ -91,8 +91,8 @@ def damage(definition: Definition, table: str, how: str) -> list[str]:
 
 
 @pytest.mark.fault(
-    "data files of a committed table are damaged: cut, or overwritten",
-    "a run that reads one names table, file, version, and the ways on; nothing is touched, nothing is left out",
+    "data files of a committed table are cut or overwritten",
+    "a run that reads them names table, file, version and what to do; nothing changes",
 )
 @pytest.mark.parametrize(
     ("table", "how"),
@@ -106,7 +106,7 @@ def damage(definition: Definition, table: str, how: str) -> list[str]:
         *(pytest.param(*other, marks=OTHERS) for other in (("source_files", "rows"), ("ledger", "overwritten"))),
     ],
 )
-def test_a_file_that_is_damaged_is_named(spark: SparkSession, pipeline: Definition, table: str, how: str) -> None:
+def test_a_damaged_file_is_named(spark: SparkSession, pipeline: Definition, table: str, how: str) -> None:
     before, damaged = versions(pipeline), damage(pipeline, table, how)
     with pytest.raises(LostFiles, match=rf"^a file of table {table} is damaged: .+ is named by version \d+ \(") as said:
         advance(pipeline, lambda: spark, clock=clock)

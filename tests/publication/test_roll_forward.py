@@ -81,7 +81,7 @@ def test_it_creates_tables_and_replaces_files(root: Path) -> None:
 
 
 @pytest.mark.fault("a publication is rolled forward twice", "the second time changes nothing")
-def test_rolled_forward_twice_it_changes_nothing(root: Path) -> None:
+def test_a_second_roll_forward_changes_nothing(root: Path) -> None:
     third = publication(root, 3, 4)
     versions = roll(root, third)
     assert {one.state for one in roll_forward.judge(Tables(root), third)} == {PublicationState.DONE}
@@ -108,7 +108,7 @@ def at_commit(patch: pytest.MonkeyPatch, number: int, act: Callable[[], None]) -
 @pytest.mark.parametrize("begun", [False, True], ids=["the first batch", "a later batch"])
 @pytest.mark.parametrize("killed_before", range(len(TABLES)))
 @pytest.mark.fault("a run is killed between two table commits", "another run commits the rest")
-def test_another_run_goes_on_where_one_was_killed(tmp_path: Path, begun: bool, killed_before: int) -> None:
+def test_another_run_finishes_the_publication_of_a_killed_run(tmp_path: Path, begun: bool, killed_before: int) -> None:
     if begun:
         roll(tmp_path, publication(tmp_path, 1, 7))
     what = publication(tmp_path, 2, 8)
@@ -128,7 +128,7 @@ def test_another_run_goes_on_where_one_was_killed(tmp_path: Path, begun: bool, k
 
 @pytest.mark.parametrize("woken_before", range(len(TABLES)))
 @pytest.mark.fault("two runs roll one publication forward", "each accepts the other's commits")
-def test_a_run_that_slept_accepts_what_another_has_published_meanwhile(root: Path, woken_before: int) -> None:
+def test_a_run_that_slept_accepts_commits_published_meanwhile(root: Path, woken_before: int) -> None:
     what = publication(root, 3, 4)
     others: list[dict[str, int]] = []
     with pytest.MonkeyPatch.context() as patch:
@@ -146,9 +146,9 @@ def test_a_run_that_slept_through_the_next_batch_finds_its_own_versions(root: Pa
 
 
 @pytest.mark.fault(
-    "a table is changed by another program while a batch waits", "no table is touched; the change is named"
+    "another program changes a table while a batch waits", "no table changes; the message names the foreign change"
 )
-def test_a_table_that_another_program_changed_is_named_and_nothing_is_touched(root: Path) -> None:
+def test_a_table_changed_by_another_program_is_named(root: Path) -> None:
     what = publication(root, 3, 4)
     DeltaTable(root / "run_metrics").delete("value = 1")
     before = {name: version(root, name) for name in TABLES}
@@ -179,9 +179,10 @@ def compacted(root: Path) -> tuple[Publication, Path]:
 
 
 @pytest.mark.fault(
-    "files that a waiting batch removes are compacted away", "the compaction is undone, then the batch is published"
+    "another program compacts files that a waiting batch removes",
+    "the compaction is undone, then the batch is published",
 )
-def test_a_compaction_of_files_that_are_to_go_is_undone(root: Path) -> None:
+def test_a_compaction_of_files_to_remove_is_undone(root: Path) -> None:
     what, folder = compacted(root)
     assert [one.state for one in roll_forward.judge(Tables(root), what)][1] is PublicationState.COMPACTED
     roll(root, what)
@@ -201,10 +202,10 @@ def test_a_compaction_whose_old_files_are_deleted_stops_the_publication(root: Pa
 
 
 @pytest.mark.fault(
-    "another program compacts two files, of which the waiting batch replaces one, and VACUUM deletes the other",
-    "the publication stops before a table is touched; the table can still be read",
+    "another program compacts two files: the waiting batch replaces one, VACUUM deletes the other",
+    "publication stops before any table changes; the table stays readable",
 )
-def test_a_compaction_is_not_undone_where_a_file_that_stays_is_deleted(root: Path) -> None:
+def test_a_compaction_is_not_undone_if_a_file_is_gone(root: Path) -> None:
     table = Tables(root)["results"]
     start = table.version()
     assert start is not None
@@ -223,8 +224,8 @@ def test_a_compaction_is_not_undone_where_a_file_that_stays_is_deleted(root: Pat
 
 
 @pytest.mark.parametrize("left", ["", '{"commitInfo": {"oper'], ids=["empty", "cut"])
-@pytest.mark.fault("an entry of a table's log is damaged while a batch waits", "the error names it and the way back")
-def test_a_damaged_log_entry_is_named_with_the_way_back(root: Path, left: str) -> None:
+@pytest.mark.fault("a log entry of a table is damaged while a batch waits", "the error names it and how to recover")
+def test_a_damaged_log_entry_is_named_with_its_repair(root: Path, left: str) -> None:
     what = publication(root, 3, 4)
     log.file_of(root / "results", 3).write_text(left)
     with pytest.raises(log.DamagedLog, match=r"0003\.json is (empty|cut off).*Restore the file from a backup"):
@@ -236,11 +237,8 @@ def test_a_written_publication_is_read_back(root: Path) -> None:
     assert prepare.read(root, prepare.write(root, what)) == what
 
 
-@pytest.mark.fault(
-    "the prepare file was changed, or is of another version",
-    "refused: its checksum, or its format, is not what is expected",
-)
-def test_a_prepare_file_that_was_changed_or_is_newer_is_refused(root: Path) -> None:
+@pytest.mark.fault("the prepare file was changed or has another format", "refused by its checksum or its format")
+def test_a_changed_or_newer_prepare_file_is_refused(root: Path) -> None:
     prepared = prepare.write(root, publication(root, 3, 4))
     file = root / prepared.path
     newer = json.dumps({**json.loads(file.read_text()), "format": prepare.FORMAT + 1})

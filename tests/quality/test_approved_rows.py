@@ -1,4 +1,4 @@
-"""A results suite judges the rows that a batch adds or changes: rows that an earlier batch published stay approved."""
+"""Results suites judge rows that a batch adds or changes; rows published earlier stay approved."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_batch_that_only_removes_results_has_none_to_judge(spark: SparkSession
     ] == []
 
 
-def test_sessions_that_merge_are_judged_as_the_one_they_became(spark: SparkSession, tmp_path: Path) -> None:
+def test_merged_sessions_are_judged_as_one(spark: SparkSession, tmp_path: Path) -> None:
     hours = judged_hours(tmp_path / "pipeline", spark, AT_MOST_TEN, window=SESSION)
     hours.write(1, (None, "ann", "01:00", 99), (None, "bob", "02:00", 4), (None, "bob", "02:40", 4), SMALL[1])
     approved(hours, 1)
@@ -99,7 +99,7 @@ def test_sessions_that_merge_are_judged_as_the_one_they_became(spark: SparkSessi
         hours.run()
 
 
-def test_the_count_of_a_suite_is_that_of_the_rows_it_judges(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_suite_counts_the_rows_that_it_judges(spark: SparkSession, tmp_path: Path) -> None:
     hours = judged_hours(tmp_path / "pipeline", spark, TWO_ROWS)
     hours.write(1, SMALL[0], (None, "bob", "01:00", 1), (None, "bob", "02:00", 1))
     hours.run()

@@ -1,4 +1,4 @@
-"""Every check passes on a sound batch, and fails, alone, when the one thing it watches over is wrong."""
+"""Every check passes on a sound batch, and fails alone for its own fault."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from windowlib.quality.validations import KEPT_BATCHES, stored_outcomes
 
 
 def after(events: int) -> dict[str, int | None]:
-    """So many events stay in state."""
+    """Figures of a batch with this number of events in state."""
     return {"events_in_state_after": events, "events_in_state_written": events}
 
 
@@ -109,7 +109,7 @@ def test_a_sound_batch_passes_every_check(clicks, tmp_path):
 
 
 def test_every_check_can_fail(clicks, tmp_path):
-    """A new check without a way to spoil it fails here."""
+    """Each new check needs a figure that makes it fail."""
     results = check(clicks, FIGURES, HISTORY, [results_file(tmp_path, SOUND_RESULTS)])
     of_hours = [result for result in results if result.suite == "usual"]
     assert {judged(one) for one in results if one not in of_hours} == set(SPOILED)
@@ -167,7 +167,7 @@ def same_hour(weeks: int) -> list[dict[str, int | None]]:
 
 
 @pytest.mark.parametrize("column", UNUSUAL)
-def test_what_is_not_usual_at_this_hour_of_the_week_is_a_warning(clicks, column):
+def test_an_unusual_value_for_the_hour_of_the_week_is_a_warning(clicks, column):
     spoiled = {**FIGURES, **UNUSUAL[column]}
     [found] = failed(check(clicks, spoiled, [*same_hour(4), *HISTORY]))
     assert (found.suite, judged(found), found.severity) == ("usual", column, "warning")
@@ -195,7 +195,7 @@ def test_the_watermark_of_a_finished_source_is_allowed(clicks, tmp_path):
 
 
 @pytest.mark.fault("the watermark is lost", "a check fails")
-def test_a_watermark_that_is_lost_has_fallen(clicks):
+def test_a_lost_watermark_fails_a_check(clicks):
     figures = {**FIGURES, "watermark_out_ms": None}
     assert [judged(result) for result in failed(check(clicks, figures))] == [
         "watermark_fell_by_ms",
@@ -203,7 +203,7 @@ def test_a_watermark_that_is_lost_has_fallen(clicks):
     ]
 
 
-def test_silence_moves_time_only_where_the_definition_says_so(clicks, tmp_path):
+def test_silence_moves_the_watermark_only_with_idle_timeout(clicks, tmp_path):
     moved = FIGURES["plan_time_ms"] - 3_600_000 - 300_000 - 1
     quiet = {**FIGURES, "watermark_candidate_ms": None, "watermark_out_ms": moved}
     assert [judged(result) for result in failed(check(clicks, quiet))] == ["watermark_ahead_by_ms"]
@@ -215,8 +215,8 @@ def test_silence_moves_time_only_where_the_definition_says_so(clicks, tmp_path):
     assert [judged(result) for result in failed(check(patient, loud))] == ["watermark_ahead_by_ms"]
 
 
-def test_the_newest_event_says_how_far_the_watermark_may_go(clicks):
-    """Not what the batch says that it makes of it."""
+def test_the_newest_event_limits_the_watermark(clicks):
+    """The check does not trust the candidate that the batch states."""
     newest = FIGURES["watermark_out_ms"] + 5 * 60_000 + 1  # out_of_orderness is five minutes
     assert failed(check(clicks, {**FIGURES, "newest_event_ms": newest})) == []
     too_far = check(clicks, {**FIGURES, "newest_event_ms": newest - 1})
@@ -225,7 +225,7 @@ def test_the_newest_event_says_how_far_the_watermark_may_go(clicks):
 
 @pytest.mark.parametrize("columns", [["user_id"], ["user_id", "events"], ["window_start_ms"], []])
 def test_an_own_suite_judges_every_row(tmp_path, columns):
-    """The wrong row is the last of ten thousand; of the columns those are read that the suite names."""
+    """The wrong row is the last of ten thousand. Only the columns of the suite are read."""
     named = [{"type": "expect_column_values_to_not_be_null", "kwargs": {"column": name}} for name in columns]
     of_all = {"type": "expect_table_row_count_to_equal", "kwargs": {"value": 9_999}}
     clicks = own(tmp_path, "results_suite", *named, of_all)
@@ -271,7 +271,7 @@ def test_a_missing_figure_is_named(clicks):
         check(clicks, {**FIGURES, "rows_admitted": None})
 
 
-def test_explain_says_what_was_expected_and_seen(clicks):
+def test_explain_shows_expected_and_observed_values(clicks):
     results = check(clicks, {**FIGURES, "rows_read": 1001, "rows_in_files": 1001})
     assert explain(critical_failures(results)) == (
         "- Every row read was either admitted or quarantined. Expected 0, observed 1 (rows_read 1001,"
@@ -367,7 +367,7 @@ def test_own_checks_of_results_see_the_rows(tmp_path):
     assert failed(check(clicks, FIGURES, HISTORY, [results_file(tmp_path, [])])) == []
 
 
-def test_a_check_that_cannot_be_judged_fails(tmp_path):
+def test_a_check_that_cannot_be_evaluated_fails(tmp_path):
     clicks = own(
         tmp_path,
         "figures_suite",
@@ -394,8 +394,8 @@ def test_a_suite_that_cannot_be_read_is_named(tmp_path, contents, problem):
         check(clicks, FIGURES)
 
 
-@pytest.mark.fault("a suite's file is missing", "an error that names it")
-def test_a_suite_file_must_be_there(tmp_path):
+@pytest.mark.fault("the file of a suite is missing", "the error names it")
+def test_a_missing_suite_file_is_named(tmp_path):
     with pytest.raises(InvalidSpec, match=r'checks\.results_suite: no such file, given "gone\.json"'):
         definition(tmp_path, checks='results_suite = "gone.json"')
 

@@ -1,4 +1,4 @@
-"""Batches are judged in another process, and just as they would be in this one."""
+"""Checks in another process give the same outcomes as in this one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OF_THE_MOMENT = {"batch_id", "id", "run_id", "validation_time", "active_batch_de
 
 @pytest.fixture(autouse=True)
 def no_judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """None is there at first; the one that a test gets ends with it."""
+    """No judge process at first; the test's own judge ends with it."""
     monkeypatch.setattr(judge, "_judge", None)
     yield
     if judge._judge:
@@ -39,13 +39,13 @@ def own_judge() -> subprocess.Popen[bytes]:
 
 
 def lasting(found: Any) -> Any:
-    """An outcome without what differs each time."""
+    """An outcome without values that differ between runs."""
     if isinstance(found, dict):
         return {name: lasting(value) for name, value in found.items() if name not in OF_THE_MOMENT}
     return [lasting(one) for one in found] if isinstance(found, list) else found
 
 
-def test_it_judges_as_this_process_does(tmp_path: Path) -> None:
+def test_the_judge_gives_the_outcomes_of_this_process(tmp_path: Path) -> None:
     suite = {"type": "expect_column_values_to_be_in_set", "kwargs": {"column": "user_id", "value_set": ["a"]}}
     clicks = own(tmp_path, "results_suite", suite)
     request = (Terms.of(clicks), FIGURES, HISTORY, [results_file(tmp_path, [*SOUND_RESULTS, ("a", 0, 10)])])
@@ -65,8 +65,8 @@ def test_it_judges_as_this_process_does(tmp_path: Path) -> None:
         samples.check(definition(tmp_path), {**FIGURES, "rows_admitted": None})
 
 
-@pytest.mark.fault("the process that judges is killed", "the run judges itself")
-def test_where_it_has_ended_this_process_judges(tmp_path: Path) -> None:
+@pytest.mark.fault("the process that runs the checks is killed", "the run does its checks itself")
+def test_the_run_judges_itself_if_its_judge_has_ended(tmp_path: Path) -> None:
     judge.start_judge()
     own_judge().kill()
     with pytest.warns(UserWarning, match="the process that judges batches does not answer"):
@@ -85,7 +85,7 @@ SUITE = [
 ]
 
 
-def test_an_outcome_is_what_great_expectations_makes_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_outcome_equals_that_of_great_expectations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from great_expectations.validator.v1_validator import Validator
 
     from windowlib.quality import verdict

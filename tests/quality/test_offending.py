@@ -1,4 +1,4 @@
-"""Rows that a check has found wrong, as they are named."""
+"""Names of rows that a check found wrong."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ LARGE = 2**53
 
 
 def outcome(folder: Path, kind: str, arguments: dict[str, Any], **columns: pa.Array) -> CheckResult:
-    """What a suite of one expectation finds in results with these columns."""
+    """Outcome of a suite with one expectation on results with these columns."""
     count = len(next(iter(columns.values())))
     table = pq.read_table(results_file(folder, [(f"u{row}", 0, 60_000) for row in range(count)]))
     for name, values in columns.items():
@@ -88,7 +88,7 @@ PAGE = "two\nlines"
 
 
 @pytest.mark.parametrize(("kind", "arguments", "said"), OBSERVING)
-def test_values_that_a_check_has_met_are_hidden_and_erased(
+def test_values_in_check_outcomes_are_hidden_and_erased(
     tmp_path: Path, kind: str, arguments: dict[str, Any], said: str | None
 ) -> None:
     columns = {"page": pa.array([PAGE, PAGE]), "secret": pa.array([4711, 4711])}

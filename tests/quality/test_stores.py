@@ -1,4 +1,4 @@
-"""The kept outcomes as Great Expectations' own stores: its tools open them, and find what was judged."""
+"""Stored outcomes as Great Expectations' own stores: its tools open them and find the outcomes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def root(tmp_path: Path) -> Path:
     return clicks.root
 
 
-def test_great_expectations_opens_them(root: Path) -> None:
+def test_great_expectations_opens_the_stores(root: Path) -> None:
     import great_expectations as gx
 
     assert store(root, stored_outcomes(root)) == root / "gx"
@@ -37,7 +37,7 @@ def test_great_expectations_opens_them(root: Path) -> None:
     assert len(list(docs.glob("validations/*/batch-*/*/batch.html"))) == 2 * 4
 
 
-def test_only_the_newest_are_stored_and_none_is_written_twice(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_newest_outcomes_are_stored_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = store(root, stored_outcomes(root))
     before = {file: file.stat().st_mtime_ns for file in folder.rglob("batch.json")}
     store(root, stored_outcomes(root))

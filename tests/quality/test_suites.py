@@ -1,4 +1,4 @@
-"""The suites: files that Great Expectations itself loads and stores, filled in for a pipeline, and their mistakes."""
+"""Suites: loaded and stored by Great Expectations itself, filled in for a pipeline, and their mistakes."""
 
 from __future__ import annotations
 
@@ -78,13 +78,13 @@ def test_every_expectation_has_a_sentence_a_severity_and_an_owner(one: dict[str,
 
 
 def is_stated(sentence: str, invariant: str) -> bool:
-    """Whether an invariant is the sentence, perhaps with details after a colon."""
+    """Tests if an invariant is the sentence, with optional details after a colon."""
     sentence, invariant = sentence.lower().removesuffix("."), invariant.lower()
     return invariant == sentence or invariant.startswith(f"{sentence}: ")
 
 
 @pytest.mark.parametrize("one", EXPECTATIONS, ids=lambda one: one["description"])
-def test_tables_and_suites_say_the_same_sentences(one: dict[str, Any]) -> None:
+def test_tables_and_suites_have_the_same_sentences(one: dict[str, Any]) -> None:
     stating = {
         name
         for name, table in TABLES.items()
@@ -123,7 +123,7 @@ def test_columns_follow_the_pipeline(tmp_path: Path, changed: dict[str, Any], co
     assert bounds <= set(found)
 
 
-def test_sentences_say_their_bounds(tmp_path: Path) -> None:
+def test_sentences_contain_their_bounds(tmp_path: Path) -> None:
     sentences = [one.sentence for one in check(definition(tmp_path), FIGURES, HISTORY)]
     assert "At most 0.05 of the admitted events were late (max_late_share)." in sentences
     assert not [sentence for sentence in sentences if "$" in sentence]
@@ -144,7 +144,7 @@ def written(rows: list[dict[str, Any]], file: Path) -> Path:
 
 
 @pytest.mark.parametrize("case", RECORDED, ids=lambda case: f"case {case['figures']['batch_id']}")
-def test_outcomes_are_those_of_the_suites_that_these_files_replaced(tmp_path: Path, case: dict[str, Any]) -> None:
+def test_outcomes_equal_those_of_the_replaced_suites(tmp_path: Path, case: dict[str, Any]) -> None:
     """Recorded from the suites as Python code: every check passes in one case and fails in another."""
     of = terms(tmp_path, **case["terms"] | {"key": tuple(case["terms"]["key"])})
     history = [{"windows_fired_on_time": on_time, "windows_fired_late": late} for on_time, late in case["history"]]
@@ -297,7 +297,7 @@ def test_the_folder_must_be_there(tmp_path: Path) -> None:
         definition(tmp_path, checks='suites = "gone"')
 
 
-def test_a_bound_computed_of_what_is_not_usual_yet_bounds_nothing(tmp_path: Path) -> None:
+def test_a_bound_without_enough_history_bounds_nothing(tmp_path: Path) -> None:
     bound = {"$PARAMETER": "2 * usual_rows_read_high"}
     twice = {"type": "expect_column_max_to_be_between", "kwargs": {"column": "rows_read", "max_value": bound}}
     [result] = (one for one in check(own(tmp_path, few=suite("few", twice)), FIGURES, HISTORY) if one.suite == "few")
@@ -313,7 +313,7 @@ def test_a_suite_has_a_name_of_its_own(tmp_path: Path, taken: str) -> None:
         check(clicks, FIGURES)
 
 
-def test_a_suite_is_of_what_the_definition_says(tmp_path: Path) -> None:
+def test_a_suite_follows_its_definition(tmp_path: Path) -> None:
     (tmp_path / "mine.json").write_text(json.dumps(suite("mine", FEW, judges="rows of results")), encoding="utf-8")
     with pytest.raises(InvalidSpec, match=r'judges: need figures of a batch, got "rows of results"'):
         check(definition(tmp_path, checks='figures_suite = "mine.json"'), FIGURES)

@@ -1,4 +1,4 @@
-"""What is kept of a batch's checks, where it is not as it was written."""
+"""Stored outcomes of a batch's checks that differ from the written ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from windowlib.quality.validations import FOLDER, UnreadableOutcome, keep, store
 
 
 @pytest.mark.parametrize("damage", ["", "[1,", "[]", "{}", "null", '{"figures": {}}'])
-def test_a_damaged_one_is_named_with_what_can_be_done(tmp_path: Path, damage: str) -> None:
+def test_a_damaged_suite_is_named_with_a_remedy(tmp_path: Path, damage: str) -> None:
     (tmp_path / FOLDER).mkdir()
     keep(tmp_path, {"batch_id": 1}, [])
     keep(tmp_path, {"batch_id": 2}, [])

@@ -1,4 +1,4 @@
-"""`windowlib test`: scenarios that hold pass, and whatever a pipeline does otherwise is said."""
+"""`windowlib test`: correct scenarios pass, and every difference is reported."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def tried(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[[str, str]
 
 @pytest.mark.spark
 @pytest.mark.embedded
-def test_whatever_is_otherwise_is_said(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_every_difference_is_reported(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     definition_of(tmp_path, SESSIONS)
     folder = tmp_path / "clicks.scenarios"
     folder.mkdir()
@@ -119,7 +119,7 @@ def test_whatever_is_otherwise_is_said(tmp_path: Path, request: pytest.FixtureRe
 
 @pytest.mark.spark
 @pytest.mark.embedded
-def test_what_was_shown_passes_when_it_is_pasted(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_a_pasted_outcome_passes(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """Slices of tumbling windows, times as numbers, a key with a quote and a line break."""
     definition_of(tmp_path, TUMBLING.replace('timestamp = "at"', 'timestamp = "at"\ntimestamp_unit = "s"'))
     bare = """
@@ -142,7 +142,7 @@ batch = [{ user = "o'\\"\\n", at = 2026-03-02T09:00:00Z, value = 3 }, { user = "
 
 @pytest.mark.spark
 @pytest.mark.embedded
-def test_a_run_that_fails_is_what_the_step_came_to(tried: Callable[[str, str], ScenarioOutcome]) -> None:
+def test_a_failed_run_is_the_outcome_of_its_step(tried: Callable[[str, str], ScenarioOutcome]) -> None:
     tested = tried(SESSIONS, 'name = "a"\n[[step]]\nbatch = [{ user = "ann", at = 2026-03-02 09:00:00, value = "x" }]')
     [step] = tested.steps
     assert step.problems[0].startswith("aggregates.total: takes value, which is string")
@@ -237,7 +237,7 @@ def test_a_mistake_is_named(text: str, said: str, tmp_path: Path) -> None:
     assert said in str(error.value)
 
 
-def test_no_scenarios_is_said(tmp_path: Path) -> None:
+def test_missing_scenarios_are_reported(tmp_path: Path) -> None:
     definition_of(tmp_path, SESSIONS)
     ended = CliRunner().invoke(app, ["test", str(tmp_path / "clicks.toml")])
     assert (ended.exit_code, "clicks.scenarios has no scenarios: write one" in ended.output) == (2, True)

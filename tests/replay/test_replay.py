@@ -1,4 +1,4 @@
-"""What `replay` says beyond the recordings: refusals are messages, and any engine takes a recording of batches."""
+"""`replay` beyond the recordings: refusals are messages, and any engine takes a recording of batches."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,7 +22,7 @@ SCENARIO: dict[str, Any] = {
 SILENCE: dict[str, Any] = {"emitted": [], "late": [], "in_flight": []}
 
 
-def test_a_scenario_comes_to_steps() -> None:
+def test_a_scenario_gives_steps() -> None:
     fired = {"key": "a", "window_start": 0, "window_end": 10, "value": 7}
     held = {**SILENCE, "in_flight": [["a", 0, 10]]}
     assert replay(SCENARIO) == {"name": "one", "steps": [held, {**SILENCE, "emitted": [fired]}, SILENCE]}
@@ -56,20 +56,20 @@ def test_every_function(function: str, emitted: list[int]) -> None:
         ({"function": "median"}, "need a function of"),
     ],
 )
-def test_a_scenario_that_cannot_be_is_refused_with_the_reason(given: dict[str, Any], message: str) -> None:
+def test_an_impossible_scenario_is_refused_with_the_reason(given: dict[str, Any], message: str) -> None:
     refused = replay({**SCENARIO, **given})
     assert refused["name"] == "one"
     assert message in refused["error"]
 
 
-def test_a_step_that_cannot_be_ends_the_scenario_with_the_reason() -> None:
+def test_an_impossible_step_ends_the_scenario_with_the_reason() -> None:
     steps = replay({**SCENARIO, "steps": [{"watermark": 1}, {"wait": 5}, {"watermark": 2}]})["steps"]
     assert len(steps) == 2
     assert "need a step" in steps[1]["error"]
 
 
 class Echo:
-    """An engine that remembers what it was given and finds everything late."""
+    """An engine that records its input and marks everything late."""
 
     def __init__(self, assigner: Assigner, allowed_lateness_ms: int) -> None:
         self.given = (assigner, allowed_lateness_ms)

@@ -1,4 +1,4 @@
-"""The columns of a scenario's events: what no event has is null, numbers in texts and misspelt names are said."""
+"""Columns of a scenario's events: missing values are null; numbers in texts and misspelt names are reported."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_column_that_no_event_has_is_null(tmp_path: Path, request: pytest.Fixt
     assert [row[name] for name in ("fees", "refunds", "last_seen")] == [None, None, None]
 
 
-def test_what_a_run_says_is_said_of_steps(tmp_path: Path) -> None:
+def test_messages_of_a_run_are_shown_for_its_step(tmp_path: Path) -> None:
     trial = Trial(payments(tmp_path), tmp_path / "trial", lambda: pytest.fail("nothing is computed"))
     said = (
         f"{trial.incoming}/000012.parquet has no column 'a.b', which x names; it has c. Write the file with it,"
@@ -83,7 +83,7 @@ def test_what_a_run_says_is_said_of_steps(tmp_path: Path) -> None:
     assert trial.step_message("`windowlib run a.toml` does") == "`windowlib run a.toml` does"  # rather than nothing
 
 
-def test_types_of_parts_are_those_of_the_schema(tmp_path: Path) -> None:
+def test_nested_types_follow_the_schema(tmp_path: Path) -> None:
     text = (
         PAYMENTS.replace('"parquet"', '"json"').replace('rename = {{ "the note" = "note" }}', "").format(engine="spark")
     )
@@ -97,7 +97,7 @@ def test_types_of_parts_are_those_of_the_schema(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("values", [('"3.50"',), ('"3.50"', "3.5"), ("3", '"12345678901.125"')])
 def test_numbers_in_texts_need_a_type(values: tuple[str, ...], tmp_path: Path) -> None:
-    """Followed, the advice works."""
+    """The advice of the message works."""
     definition = payments(tmp_path)
     file = scenario(tmp_path, ", ".join(f"{{ {AT}, amount = {value} }}" for value in values))
     with pytest.raises(InvalidSpec, match=r"column 'amount' has numbers as texts: .* source.schema = (.*)$") as error:
@@ -107,7 +107,7 @@ def test_numbers_in_texts_need_a_type(values: tuple[str, ...], tmp_path: Path) -
     assert [float(str(one)) for one in table.column("amount").to_pylist()] == [float(one.strip('"')) for one in values]
 
 
-def test_texts_that_no_number_is_needed_of_stay_texts(tmp_path: Path) -> None:
+def test_texts_not_used_as_numbers_stay_texts(tmp_path: Path) -> None:
     table = made(scenario(tmp_path, f'{{ {AT}, currency = "978", account = "1" }}'), payments(tmp_path))
     assert table.schema.field("currency").type == pa.string()
 

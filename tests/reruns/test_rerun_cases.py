@@ -202,9 +202,7 @@ def test_a_preview_is_applied_though_other_windows_have_moved(spark: SparkSessio
 
 @pytest.mark.fault("results change between a preview and its application", "refused")
 @pytest.mark.parametrize("asked", [MIDDLE, ALL])
-def test_a_preview_is_refused_when_what_it_would_change_has_moved(
-    spark: SparkSession, tmp_path: Path, asked: Rerun
-) -> None:
+def test_an_outdated_preview_is_refused(spark: SparkSession, tmp_path: Path, asked: Rerun) -> None:
     """All of it, or some."""
     definition = done(tmp_path, spark, definition=SHORT + 'which = "collect_list(value)"\n')
     made = previewed(definition, spark, asked)
@@ -216,8 +214,8 @@ def test_a_preview_is_refused_when_what_it_would_change_has_moved(
     assert run(definition, spark) == []  # it was given up at once, and nothing waits
 
 
-@pytest.mark.fault("a rerun dies while it applies a preview", "the next one finishes it")
-def test_a_preview_that_a_dead_run_was_applying_is_finished_for_the_next_rerun(
+@pytest.mark.fault("a rerun dies while it applies a preview", "the next rerun finishes it")
+def test_the_next_rerun_finishes_the_preview_of_a_dead_run(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is applied once."""
@@ -277,8 +275,10 @@ def test_new_files_are_for_an_ordinary_run(spark: SparkSession, tmp_path: Path) 
 # -- the source ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.fault("source files that a rerun needs are gone", "refused with their names, unless the gap is accepted")
-def test_a_gap_is_named_and_may_be_accepted(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.fault(
+    "source files that a rerun needs are gone", "refused with their names, unless the operator accepts the gap"
+)
+def test_missing_files_are_named_and_may_be_accepted(spark: SparkSession, tmp_path: Path) -> None:
     definition = done(tmp_path, spark)
     (tmp_path / "incoming" / "2.parquet").unlink()
     with pytest.raises(RerunRefused, match=r"the source has a gap: 1 file with 82 rows.*\n  2\.parquet: 82 rows, 2026"):

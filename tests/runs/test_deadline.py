@@ -97,10 +97,8 @@ def test_errors_of_the_block_are_its_own() -> None:
         raise KeyError
 
 
-@pytest.mark.fault(
-    "a batch takes longer than `batch_timeout` once its files are written", "its files are deleted at once"
-)
-def test_a_batch_that_is_ended_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.fault("a batch exceeds `batch_timeout` after it has written its files", "its files are deleted at once")
+def test_a_batch_stopped_by_its_timeout_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     simple_batches.compute_simply(monkeypatch)
     written, over = threading.Event(), deadline._Watch.over
 
@@ -126,11 +124,11 @@ def test_a_batch_that_is_ended_leaves_no_files(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.fault(
-    "listing the source, planning, or getting the claim hangs, as storage may",
-    "it is ended after `batch_timeout`, and no claim is kept",
+    "listing the source, planning or claiming hangs on storage",
+    "the run is stopped after `batch_timeout` and keeps no claim",
 )
 @pytest.mark.parametrize("hangs_at", [(listing, "folder_files"), (run, "next_due"), (Leftovers, "remove")])
-def test_what_comes_before_the_batch_is_ended_too(
+def test_a_hanging_preparation_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hangs_at: tuple[Any, str]
 ) -> None:
     simple_batches.compute_simply(monkeypatch)
@@ -158,10 +156,10 @@ def test_waiting_for_a_sign_of_another_machine_does_not_hang(tmp_path: Path, mon
 
 
 @pytest.mark.fault(
-    "several pipelines run together, and publishing what a dead run of one has prepared hangs",
-    "that pipeline is ended after its `batch_timeout`; the others go on",
+    "of several pipelines, one hangs while it publishes the batch of a dead run",
+    "it is stopped after its `batch_timeout`; the others continue",
 )
-def test_a_roll_forward_that_hangs_leaves_the_others_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hanging_roll_forward_stops_no_other_pipeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     simple_batches.compute_simply(monkeypatch)
     both = [simple_batches.pipeline(tmp_path / name) for name in ("one", "two")]
     for name in ("one", "two"):
@@ -256,8 +254,8 @@ def other(folder: Path) -> Definition:
         ),
     ],
 )
-@pytest.mark.fault("verify or a preview hangs in the engine", "it is ended after `batch_timeout`")
-def test_what_a_command_computes_is_ended_too(
+@pytest.mark.fault("verify or a preview hangs in the engine", "it is stopped after `batch_timeout`")
+def test_a_hanging_computation_of_a_command_is_stopped(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, asked: list[str], what: str
 ) -> None:
     advance(clicks(tmp_path, 1), lambda: spark, clock=clock)

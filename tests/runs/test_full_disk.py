@@ -70,10 +70,10 @@ def as_undisturbed(folder: Path) -> None:
 
 
 @pytest.mark.fault(
-    "the disk is full, at any step of a run",
-    "the run says which folder, how much was free, and to make room; the next run finishes the batch",
+    "the disk is full at any step of a run",
+    "the run names the folder and the free space; the next run finishes the batch",
 )
-def test_full_at_every_step(mounts: None, begun: Path, tmp_path: Path) -> None:
+def test_a_full_disk_at_every_step(mounts: None, begun: Path, tmp_path: Path) -> None:
     ends = set()
     for room_kb in ROOMS_KB:
         with in_memory(tmp_path / f"{room_kb}", size_mb=8) as disk:
@@ -139,9 +139,9 @@ def data_files(root: Path) -> set[Path]:
 
 
 @pytest.mark.fault(
-    "the disk becomes read-only, at any step of a run", "the run says so; the next one finishes the batch"
+    "the disk becomes read-only at any step of a run", "the run says so; the next run finishes the batch"
 )
-def test_read_only_at_every_step(mounts: None, begun: Path, tmp_path: Path) -> None:
+def test_a_read_only_disk_at_every_step(mounts: None, begun: Path, tmp_path: Path) -> None:
     steps = steps_of(Path(shutil.copytree(begun, tmp_path / "undisturbed")))
     for number in range(1, steps, EACH_STEP):
         with in_memory(tmp_path / f"{number}", size_mb=8) as disk, ExitStack() as until_then:
@@ -177,9 +177,9 @@ def steps_of(folder: Path, at: Callable[[int], None] = lambda step: None) -> int
 
 
 @pytest.mark.fault(
-    "the disk is full and something unforeseen happens", "the sentence says so, the traceback is elsewhere"
+    "an unforeseen error occurs while the disk is full", "the message says so; the traceback is written elsewhere"
 )
-def test_the_traceback_of_an_unforeseen_error_goes_elsewhere(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_traceback_is_written_elsewhere_if_the_disk_is_full(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = pipeline_of(small).root
     pipeline_folder.set(root)
     with filled(small.parent, leaving_kb=0):
@@ -245,8 +245,8 @@ with pytest.MonkeyPatch.context() as patch:
 
 
 @pytest.mark.fault(
-    "the user who runs a pipeline may not write to one of its folders",
-    "the run names the folder; with the right given, the next run finishes the batch",
+    "the user may not write to a folder of the pipeline",
+    "the run names it; once the user may, the next run finishes the batch",
 )
 def test_a_folder_of_another_user(less: list[str], begun: Path, tmp_path: Path) -> None:
     """For each folder separately, in one process."""

@@ -70,10 +70,10 @@ def as_of(rows: Tables, batch_id: int) -> Tables:
 
 
 @pytest.mark.fault(
-    "SIGKILL in the middle of a run, time and again",
-    "the next run finishes the batch and removes what was left; the tables are those of an undisturbed run",
+    "SIGKILL again and again in the middle of a run",
+    "the next run finishes the batch and cleans up; tables equal those of an undisturbed run",
 )
-def test_killed_by_sigkill_time_and_again(
+def test_runs_killed_by_sigkill_lose_nothing(
     undisturbed: Definition, spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     engine = request.config.getoption("--engine")
@@ -107,11 +107,13 @@ def test_each_attempt_dies_one_commit_later(undisturbed: Definition, spark: Spar
 
 
 @pytest.mark.fault(
-    "a run of sliding, tumbling or count windows, or of the general plan, is killed before each of its commits in turn",
-    "the next run finishes the batch; the tables are those of an undisturbed run",
+    "a run of sliding, tumbling or count windows, or of the general plan, is killed before each commit in turn",
+    "the next run finishes the batch; tables equal those of an undisturbed run",
 )
 @pytest.mark.parametrize("kind", [pytest.param(kind, id=kind, marks=MARKS.get(kind, [])) for kind in KINDS])
-def test_each_attempt_of_a_kind_dies_one_commit_later(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+def test_runs_of_each_kind_killed_before_each_commit_lose_nothing(
+    spark: SparkSession, tmp_path: Path, kind: str
+) -> None:
     text = CLICKS.replace(SESSION, KINDS[kind])
     undisturbed = clicks(tmp_path / "undisturbed", FILES, text)
     assert run(undisturbed, spark) == [1, 2, 3]
@@ -157,8 +159,8 @@ def left_by_attempts(definition: Definition) -> list[Path]:
 
 
 @pytest.mark.long("tests/world/schedules kills it at any of its steps, without an engine, in make test")
-@pytest.mark.fault("`windowlib abandon` is killed half way", "the next run takes back what was left and plans again")
-def test_abandoning_is_killed_and_the_next_run_makes_a_new_plan(
+@pytest.mark.fault("`windowlib abandon` is killed half way", "the next run undoes the rest and plans again")
+def test_the_next_run_replans_after_a_killed_abandon(
     undisturbed: Definition, spark: SparkSession, tmp_path: Path
 ) -> None:
     definition = clicks(tmp_path, FILES)

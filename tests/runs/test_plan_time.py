@@ -42,16 +42,16 @@ def planned_at(definition: Definition, now_ms: int) -> int:
 
 @pytest.mark.parametrize("definition", [CLICKS, IDLE], ids=["any", "with an idle timeout"])
 @pytest.mark.fault("the machine's clock is put back", "plan time stands still; it never falls")
-def test_a_clock_that_was_put_back_lets_plan_time_stand_still(tmp_path: Path, definition: str) -> None:
+def test_a_clock_put_back_does_not_lower_plan_time(tmp_path: Path, definition: str) -> None:
     assert planned_at(begun(tmp_path, definition), START_MS - 3_600_000) == START_MS
 
 
 @pytest.mark.parametrize("definition", [CLICKS, IDLE, OFTEN], ids=["any", "idle timeout", "processing time"])
 @pytest.mark.parametrize("ahead_ms", [FAR_MS + 1, YEAR_MS])
 @pytest.mark.fault(
-    "the clock is far ahead of the newest batch and file", "nothing is planned, and the error says how to go on"
+    "the clock is far ahead of the newest batch and file", "nothing is planned; the error says how to continue"
 )
-def test_a_clock_far_ahead_plans_nothing(tmp_path: Path, definition: str, ahead_ms: int) -> None:
+def test_nothing_is_planned_by_a_clock_far_ahead(tmp_path: Path, definition: str, ahead_ms: int) -> None:
     made = begun(tmp_path, definition)
     refused = r"2026-04-11.* 40 days? ahead|2027-03-02.* 365 days? ahead|ahead of the newest batch and the newest file"
     with pytest.raises(ClockRefused, match=refused):
@@ -68,7 +68,7 @@ def test_a_file_that_has_just_arrived_vouches_for_the_clock(tmp_path: Path) -> N
 
 
 @pytest.mark.fault("the clock is far behind the newest batch", "refused until an operator accepts it")
-def test_a_clock_far_behind_the_newest_batch_is_refused_until_it_is_accepted(tmp_path: Path) -> None:
+def test_a_clock_far_behind_is_refused_until_accepted(tmp_path: Path) -> None:
     made = begun(tmp_path, IDLE, START_MS + YEAR_MS)
     with pytest.raises(ClockRefused, match=r"behind the newest batch .* \S*windowlib accept-clock .*clicks\.toml"):
         plan(made, lambda: START_MS)

@@ -142,10 +142,9 @@ def check_all(copies: list[Copy], folder: Path, patch: pytest.MonkeyPatch) -> No
     ],
 )
 @pytest.mark.fault(
-    "the power fails at any moment of a run",
-    "what was reported as committed is there, and the next run finishes the rest",
+    "the power fails at any moment of a run", "reported commits are there; the next run finishes the rest"
 )
-def test_nothing_is_lost_when_the_power_fails(
+def test_a_power_cut_loses_no_reported_commit(
     copied: Callable[[bool], list[Copy]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, journal_too: bool
 ) -> None:
     check_all(copied(journal_too), tmp_path / "copy", monkeypatch)
@@ -163,8 +162,8 @@ def test_without_flushing_something_is_lost(
 
 
 @pytest.mark.fault(
-    "the power fails after the first batch of a pipeline whose folder was new",
-    "the folder is there: it and those above it were made to last before the ledger began",
+    "the power fails after the first batch of a pipeline in a new folder",
+    "the folder is there: it was synced before the ledger began",
 )
 def test_the_folders_above_a_new_pipeline_last_before_its_ledger_begins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -212,10 +211,10 @@ CHECKED = 99 if ALL else 4  # of the copies, at most; each is mounted and run on
 @pytest.mark.embedded
 @pytest.mark.long("the same run without an engine, in make test, is cut off at many of its steps")
 @pytest.mark.fault(
-    "the power fails at any 0.1 s of a run on an engine",
-    "what was reported as committed is there; the next run leaves the tables of an undisturbed one",
+    "the power fails in any 0.1 s of a run on an engine",
+    "reported commits are there; the next run leaves the tables of an undisturbed run",
 )
-def test_the_power_fails_while_an_engine_runs(
+def test_a_power_cut_while_an_engine_runs_loses_no_commit(
     spark: SparkSession, mounts: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clicks(tmp_path / "undisturbed", FILES)

@@ -68,10 +68,10 @@ def begun(after_one: Path, tmp_path: Path) -> Definition:
 
 
 @pytest.mark.fault(
-    "a setting is edited between the death of a run and the next one",
-    "what was prepared is published as it was; the edit holds from the next batch on",
+    "a setting is edited between the death of a run and the next run",
+    "the prepared batch is published unchanged; the edit holds from the next batch",
 )
-def test_a_setting_edited_after_a_run_was_killed_changes_nothing_of_its_batch(
+def test_a_setting_edited_after_a_kill_holds_from_the_next_batch(
     spark: SparkSession, undisturbed: Definition, tmp_path: Path
 ) -> None:
     definition = clicks(tmp_path / "edited", files=2)
@@ -111,9 +111,9 @@ def refused(folder: Path, spark: SparkSession) -> Definition:
 
 @pytest.mark.fault(
     "a refused batch is approved after its source files are gone",
-    "exactly what was judged is published; nothing is read again",
+    "exactly the judged rows are published; nothing is read again",
 )
-def test_what_is_approved_is_what_was_judged(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_approved_batch_is_published_as_judged(spark: SparkSession, tmp_path: Path) -> None:
     definition = refused(tmp_path / "refused", spark)
     with pytest.raises(Rejected):
         advance(definition, no_spark, clock=clock)
@@ -136,11 +136,9 @@ def test_what_is_abandoned_leaves_no_file(spark: SparkSession, tmp_path: Path) -
 
 @pytest.mark.fault(
     "another program deletes rows of `results`",
-    "the run stops before a table is touched, and names version, operation and user",
+    "the run stops before any table changes and names version, operation and user",
 )
-def test_rows_that_another_program_deleted_stay_deleted_and_stop_the_run(
-    spark: SparkSession, begun: Definition, tmp_path: Path
-) -> None:
+def test_rows_deleted_by_another_program_stop_the_run(spark: SparkSession, begun: Definition, tmp_path: Path) -> None:
     definition = begun
     DeltaTable(definition.root / "results").delete("user = 'u1'")
     clicks(tmp_path, files=2)
@@ -166,7 +164,7 @@ def test_a_compaction_is_accepted(
 
 
 @pytest.mark.fault(
-    "another program's compaction leaves no statistics in the log", "its files are counted by their footers"
+    "another program's compaction leaves no statistics in the log", "row counts come from the footers of its files"
 )
 def test_a_compaction_without_statistics_is_accepted(
     spark: SparkSession, undisturbed: Definition, tmp_path: Path
@@ -184,8 +182,10 @@ def test_a_compaction_without_statistics_is_accepted(
     assert read_table(definition, "source_files").num_rows == 3
 
 
-@pytest.mark.fault("another program puts a constraint on a table", "the run stops and names it, until it is dropped")
-def test_a_constraint_of_another_program_stops_the_run(spark: SparkSession, begun: Definition, tmp_path: Path) -> None:
+@pytest.mark.fault("another program puts a constraint on a table", "the run stops and names it until it is dropped")
+def test_a_constraint_added_by_another_program_stops_the_run(
+    spark: SparkSession, begun: Definition, tmp_path: Path
+) -> None:
     definition = begun
     results = DeltaTable(definition.root / "results")
     results.alter.add_constraint({"few": "clicks < 20"})
@@ -204,10 +204,8 @@ def test_a_constraint_of_another_program_stops_the_run(spark: SparkSession, begu
         pytest.param('{"add": {"pa', id="cut"),
     ],
 )
-@pytest.mark.fault(
-    "a log entry is empty or cut, as a power cut leaves it", "the error names the entry and the way back"
-)
-def test_a_log_entry_that_a_power_cut_left_is_named(
+@pytest.mark.fault("a power cut leaves a log entry empty or cut", "the error names the entry and how to recover")
+def test_a_log_entry_cut_by_a_power_cut_is_named(
     spark: SparkSession, begun: Definition, tmp_path: Path, left: str
 ) -> None:
     definition = begun
@@ -236,10 +234,9 @@ def test_rows_that_are_gone_although_the_ledger_counted_them_stop_the_run(
 
 
 @pytest.mark.fault(
-    "another program's commit says that it changes no row, and loses a file",
-    "the run stops; the error names the way back",
+    "another program's commit claims to change no row but loses a file", "the run stops; the error says how to recover"
 )
-def test_a_commit_that_loses_rows_and_says_that_it_changes_none_stops_the_run(
+def test_a_foreign_commit_that_loses_a_file_stops_the_run(
     spark: SparkSession, begun: Definition, tmp_path: Path
 ) -> None:
     definition = begun
@@ -254,7 +251,7 @@ def test_a_commit_that_loses_rows_and_says_that_it_changes_none_stops_the_run(
 
 
 @pytest.mark.fault("a newer version of windowlib has written to the ledger", "the run stops and says so")
-def test_a_kind_of_row_that_is_not_known_stops_the_run(spark: SparkSession, begun: Definition, tmp_path: Path) -> None:
+def test_an_unknown_kind_of_ledger_row_stops_the_run(spark: SparkSession, begun: Definition, tmp_path: Path) -> None:
     definition = begun
     ledger_of(definition, clock).write({"kind": "migrate"})
     with pytest.raises(Exception, match="has a kind that this version of windowlib does not know: migrate"):

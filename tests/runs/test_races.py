@@ -51,8 +51,8 @@ def impatient(definition: Definition) -> Definition:
 
 
 @pytest.mark.slow
-@pytest.mark.fault("three processes append to one ledger at once", "no row is lost, none is out of order")
-def test_three_processes_that_append_to_one_ledger_lose_no_row(tmp_path: Path) -> None:
+@pytest.mark.fault("three processes append to one ledger at once", "no row is lost or out of order")
+def test_three_processes_append_to_a_ledger_without_losing_rows(tmp_path: Path) -> None:
     command = [sys.executable, "-c", APPENDS, str(tmp_path)]
     processes = [subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) for _ in range(3)]
     ended = [(process.communicate()[1], process.returncode) for process in processes]
@@ -73,8 +73,8 @@ def test_a_claim_holds_while_its_owner_lives(tmp_path: Path) -> None:
         Ledger(tmp_path, clock).claim()
 
 
-@pytest.mark.fault("a run has died and left its claim", "the next run takes over at once")
-def test_a_claim_of_a_process_that_has_ended_holds_no_run_up(tmp_path: Path) -> None:
+@pytest.mark.fault("a run died and left its claim", "the next run takes over at once")
+def test_the_claim_of_a_dead_process_delays_no_run(tmp_path: Path) -> None:
     with dead_owner():
         Ledger(tmp_path, clock).claim()
     before, claim = Ledger(tmp_path, clock).claim()
@@ -122,7 +122,7 @@ def test_a_claim_from_another_machine_that_is_released_is_free_at_once(tmp_path:
     assert time.monotonic() - began < 30
 
 
-@pytest.mark.fault("a heartbeat cannot be written for a while", "the claim is kept alive by the next one")
+@pytest.mark.fault("a heartbeat cannot be written for a while", "the next heartbeat keeps the claim alive")
 def test_a_heartbeat_survives_an_io_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger, failures = Ledger(tmp_path, clock, SOON_MS), [OSError("disk full"), OSError("disk full")]
     _, claim = ledger.claim()
@@ -141,8 +141,8 @@ def test_a_heartbeat_survives_an_io_error(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.slow
-@pytest.mark.fault("two runs start at once", "one works, one leaves; one result")
-def test_of_two_runs_at_once_one_works_and_one_leaves(tmp_path: Path) -> None:
+@pytest.mark.fault("two runs start at once", "one works, one leaves; there is one result")
+def test_one_of_two_runs_at_once_leaves(tmp_path: Path) -> None:
     definition = clicks(tmp_path, files=1, definition=ON_SAIL)
     command = [sys.executable, "-P", "-m", "windowlib", "run", str(definition.file)]
     environment = {name: value for name, value in os.environ.items() if name != "WINDOWLIB_WAREHOUSE"}
@@ -207,8 +207,8 @@ def run_interrupted(definition: Definition, spark: SparkSession, meanwhile: Call
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.embedded
-@pytest.mark.fault("a run that was taken for dead wakes", "it changes nothing, and leaves")
-def test_a_run_that_was_taken_over_changes_nothing_any_more(
+@pytest.mark.fault("a run wakes after another took over its batch", "it changes nothing and leaves")
+def test_a_run_that_was_taken_over_changes_nothing(
     spark: SparkSession, after_one_batch: Path, after_two_batches: Definition, tmp_path: Path
 ) -> None:
     definition = copy(after_one_batch, tmp_path / "zombie")
@@ -228,7 +228,7 @@ def test_a_run_that_was_taken_over_changes_nothing_any_more(
 @pytest.mark.slow
 @pytest.mark.embedded
 @pytest.mark.fault("a batch is abandoned while its run sleeps", "the run fails at its next commit")
-def test_a_run_whose_batch_was_abandoned_changes_nothing_any_more(
+def test_a_run_whose_batch_was_abandoned_changes_nothing(
     spark: SparkSession, after_one_batch: Path, tmp_path: Path
 ) -> None:
     definition = copy(after_one_batch, tmp_path / "zombie")

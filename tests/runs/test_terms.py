@@ -46,7 +46,7 @@ def kinds(definition: Definition) -> list[tuple[str, int]]:
     ],
 )
 @pytest.mark.fault("the definition is edited before anything is prepared", "the plan is replaced, and the run says so")
-def test_a_plan_made_under_other_terms_is_replaced(spark: SparkSession, tmp_path: Path, edited: str) -> None:
+def test_a_plan_of_an_edited_definition_is_replaced(spark: SparkSession, tmp_path: Path, edited: str) -> None:
     undisturbed = clicks(tmp_path / "undisturbed", 1, edited)
     advance(undisturbed, lambda: spark, clock=clock)
     killed(tmp_path / "edited", spark, files=1)
@@ -62,8 +62,8 @@ def test_a_plan_made_under_other_terms_is_replaced(spark: SparkSession, tmp_path
 
 @pytest.mark.spark
 @pytest.mark.embedded
-@pytest.mark.fault("a run dies before anything is prepared", "the same plan is computed again")
-def test_a_plan_under_equal_terms_is_computed_again(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.fault("a run dies before anything is prepared", "the next run computes the same plan again")
+def test_a_plan_of_the_same_definition_is_computed_again(spark: SparkSession, tmp_path: Path) -> None:
     killed(tmp_path, spark)
     definition, notes = clicks(tmp_path, 0), list[str]()
     advance(definition, lambda: spark, clock=clock, on_note=notes.append, max_batches=1)
@@ -99,8 +99,10 @@ def test_a_plan_for_which_nothing_is_left_is_abandoned(spark: SparkSession, tmp_
 
 @pytest.mark.spark
 @pytest.mark.embedded
-@pytest.mark.fault("the windows of a definition are edited after its first batch", "refused, with what was and what is")
-def test_a_definition_that_does_not_fit_the_newest_batch_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.fault(
+    "the windows of a definition are edited after its first batch", "refused with the old and the new value"
+)
+def test_edited_windows_are_refused_after_the_first_batch(spark: SparkSession, tmp_path: Path) -> None:
     advance(clicks(tmp_path, 1), lambda: spark, clock=clock)
     plan(clicks(tmp_path, 2), clock)
     before = kinds(clicks(tmp_path, 0))
@@ -164,7 +166,7 @@ class Visits:
 
 
 @pytest.mark.fault("the author's own code is edited after a run died", "the plan is replaced")
-def test_an_edit_of_the_authors_own_code_changes_the_terms(tmp_path: Path) -> None:
+def test_an_edit_of_own_code_replaces_the_plan(tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text(OWN)
     (tmp_path / "visits.py").write_text(VISITS)
 
@@ -194,7 +196,7 @@ def test_an_edit_of_the_authors_own_code_changes_the_terms(tmp_path: Path) -> No
     ],
 )
 @pytest.mark.fault("the engine is upgraded after a run died", "the plan is replaced")
-def test_another_version_of_the_engine_is_other_terms_where_both_know_it(
+def test_another_version_of_the_engine_replaces_the_plan(
     then: dict[str, str], now: dict[str, str], differ: str | None
 ) -> None:
     assert changed(json.dumps(then), json.dumps(now)) == differ

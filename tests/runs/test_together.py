@@ -224,7 +224,7 @@ def test_others_go_alone(spark: SparkSession, tmp_path: Path) -> None:
 
 
 @pytest.mark.fault("the checks refuse one of several pipelines", "the others are published")
-def test_a_pipeline_that_is_refused_stops_no_other(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_refused_pipeline_stops_no_other(spark: SparkSession, tmp_path: Path) -> None:
     definitions = pipelines(tmp_path)[:2]
     suite = tmp_path / "none.json"
     usable = {"column": "rows_quarantined", "max_value": 0}
@@ -243,8 +243,8 @@ def test_a_pipeline_that_is_refused_stops_no_other(spark: SparkSession, tmp_path
 
 
 @pytest.mark.classic  # on Sail nothing is shared
-@pytest.mark.fault("one of several pipelines has a mistake", "it alone reports it")
-def test_the_pipeline_that_has_a_mistake_reports_it(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.fault("one of several pipelines has a mistake", "only this pipeline reports it")
+def test_only_the_mistaken_pipeline_reports_its_mistake(spark: SparkSession, tmp_path: Path) -> None:
     definitions = pipelines(tmp_path)[:1]
     text = definition_text("hours", {COUNT: 'clicks = "sum(1 / (value - value))"'})
     definitions.append(pipeline(tmp_path, "hours", text))
@@ -360,12 +360,10 @@ def test_what_cannot_run_together_is_refused(spark: SparkSession, tmp_path: Path
 
 @pytest.mark.long("a run of one pipeline gives such a rerun up in make test, by the same rule")
 @pytest.mark.fault(
-    "of several pipelines run together, one finds a rerun of a dead run that cannot be done any more",
-    "the rerun is given up, with a note; all of them read what is new",
+    "one of several pipelines finds a rerun of a dead run that is no longer possible",
+    "the rerun is abandoned with a note; all pipelines read the new files",
 )
-def test_a_rerun_that_is_given_up_holds_no_pipeline(
-    alone: list[Definition], spark: SparkSession, tmp_path: Path
-) -> None:
+def test_an_abandoned_rerun_stops_no_pipeline(alone: list[Definition], spark: SparkSession, tmp_path: Path) -> None:
     definitions = some(tmp_path)
     arrives(tmp_path, 1, 2)
     together(definitions, spark)
@@ -387,8 +385,8 @@ def test_a_rerun_that_is_given_up_holds_no_pipeline(
 
 
 @pytest.mark.fault(
-    "a source file is rewritten or deleted while a run of several pipelines waits for its engine, or for a claim",
-    "each plans again what is there, as it does alone",
+    "a source file changes while a run of several pipelines waits for its engine or a claim",
+    "each pipeline plans again, as it does alone",
 )
 @pytest.mark.parametrize(
     ("when", "what"),
@@ -404,7 +402,7 @@ def test_a_rerun_that_is_given_up_holds_no_pipeline(
         ("a batch begins", "deleted, and nothing is left"),
     ],
 )
-def test_a_file_that_changes_before_a_batch_begins(
+def test_a_file_that_changes_before_its_batch_is_planned_again(
     spark: SparkSession, tmp_path: Path, when: str, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     definitions, file, rows = some(tmp_path), tmp_path / "incoming" / "1.parquet", events(1)[:30]

@@ -59,8 +59,8 @@ def batches_of(definition: Definition, said: list[str]) -> list[int]:
     return [report.batch_id for report in run(asked)]
 
 
-@pytest.mark.fault("an answer of Sail cannot be read, whichever it is", "the run does that batch again")
-def test_the_batch_is_done_again(answers: Answers, tmp_path: Path) -> None:
+@pytest.mark.fault("any answer of Sail is unreadable", "the run repeats the batch")
+def test_a_batch_with_an_unreadable_answer_is_repeated(answers: Answers, tmp_path: Path) -> None:
     plain, said = on_sail(tmp_path / "plain"), list[str]()
     assert batches_of(plain, said) == [1, 2]
     assert AGAIN not in said

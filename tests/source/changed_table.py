@@ -40,7 +40,7 @@ def append(folder: Path, number: int) -> None:
 
 
 def run(definition: Definition, spark: SparkSession, **how: Any) -> list[Rerun | None]:
-    """Advances; gives which of the batches were reruns."""
+    """Advances and returns the batches that were reruns."""
     done = {report.batch_id for report in advance(definition, lambda: spark, clock=clock, **how)}
     return [commit.rerun for commit in commits_of(ledger_of(definition).tables) if commit.batch_id in done]
 
@@ -75,7 +75,7 @@ def check(definition: Definition, spark: SparkSession) -> None:
 
 
 def ended(definition: Definition, spark: SparkSession, truth: list[Window]) -> None:
-    """Every window fires, and is one of the rows that the table holds."""
+    """Fires every window, and checks that it follows from the rows of the table."""
     run(definition, spark, finish=True)
     assert published(definition) == sorted(truth)
     for table in ("late_events", "open_windows"):
@@ -84,7 +84,7 @@ def ended(definition: Definition, spark: SparkSession, truth: list[Window]) -> N
 
 
 class Changes:
-    """What programs do to a table, drawn by chance."""
+    """Random changes of a table by other programs."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.folder, self.chance, self.number = folder, random.Random(seed), 0

@@ -1,4 +1,4 @@
-"""A Delta table whose checkpoints are V2, with sidecars, which Spark alone writes.
+"""A Delta table with V2 checkpoints and sidecars, which only Spark writes.
 
 `python -m tests.source.checkpoints_v2` makes `checkpoints_v2.tar.xz` with Spark: the clicks of six files, in a version
 each, the table's creation before them, and a checkpoint after every second.

@@ -1,4 +1,4 @@
-"""A column that a file does not have: the definition is to be corrected first; no file is set aside for a typo."""
+"""Columns that a file lacks: the message suggests correcting the definition before setting a file aside."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def pipeline(folder: Path, text: str, *files: dict[str, pa.Array]) -> Definition
 
 
 def said(definition: Definition, number: int = 1, pinned: dict[str, str] | None = None) -> str:
-    """What a plan says of a file, without its path; with `pinned`, one after a batch that has read these columns."""
+    """Message of a plan about a file, without its path; with `pinned`, after a batch that has read these columns."""
     file = SourceFile(f"{number}.parquet", 1, 1, number)
     with pytest.raises(WindowError) as caught:
         plan(definition, clock) if pinned is None else check(definition, file, pinned)
@@ -60,8 +60,8 @@ def test_a_misspelt_column(tmp_path: Path, of: str, written: str, key: str, colu
     assert said(definition) == f"{names} It has at_ms, user, value. Correct the definition{DONE}"
 
 
-def test_a_column_that_is_like_none(tmp_path: Path) -> None:
-    """Neither the definition nor the file need be right."""
+def test_a_missing_column_without_similar_names(tmp_path: Path) -> None:
+    """Either the definition or the file may be right."""
     definition = pipeline(tmp_path, CLICKS.replace("sum(value)", "sum(q)"), FILE)
     names = f"aggregates.total in {definition.file} names the column 'q', which it has not."
     has = "It has at_ms, user, value."
@@ -69,7 +69,7 @@ def test_a_column_that_is_like_none(tmp_path: Path) -> None:
 
 
 def test_a_column_that_earlier_batches_have_read(tmp_path: Path) -> None:
-    """Then it may be null, or the file may be set aside; but first what is near is asked for, where anything is."""
+    """The message first suggests a similar name, then null, then setting the file aside."""
     lacks = {name: column for name, column in FILE.items() if name != "value"}
     definition = pipeline(tmp_path, CLICKS, lacks, {**lacks, "values": pa.array([1])})
     pinned = {"user": "string", "at_ms": "int64", "value": "int64"}
@@ -88,7 +88,7 @@ def test_a_column_that_the_first_file_of_a_batch_has(tmp_path: Path) -> None:
     assert "or write the file with 'value', or set it aside: `" in said(definition, 2)
 
 
-def test_a_rename_the_wrong_way_round(tmp_path: Path) -> None:
+def test_a_reversed_rename(tmp_path: Path) -> None:
     text = CLICKS.replace("[watermark]", '[source.rename]\n"user" = "who"\n[watermark]').replace('["user"]', '["who"]')
     renamed = {"who" if name == "user" else name: column for name, column in FILE.items()}
     definition = pipeline(tmp_path, text, renamed)

@@ -105,7 +105,7 @@ def define(folder: Path, case: Case, out_of_orderness_ms: int, lateness_ms: int,
 def expected(
     pieces: list[list[Request]], case: Case, out_of_orderness_ms: int, lateness_ms: int, at_once: int
 ) -> Outcome:
-    """What the oracle finds, `at_once` pieces a batch."""
+    """Expected rows from the oracle, with `at_once` pieces per batch."""
     batches = [
         [Event(f"r{r.number}", str(getattr(r, case.key)), r.timestamp_ms, r.size) for piece in batch for r in piece]
         for batch in (pieces[n : n + at_once] for n in range(0, len(pieces), at_once))
@@ -114,7 +114,7 @@ def expected(
 
 
 def found(definition: Definition) -> Results:
-    """The rows of `results` as the oracle gives them."""
+    """Rows of `results` in the form of the oracle."""
     return {
         (str(row[definition.source.key[0]]), _ms(row["window_start"]), _ms(row["window_end"])): (
             row["requests"],
@@ -147,7 +147,7 @@ def test_oracle_and_duckdb_agree(pieces: list[list[Request]], case: Case) -> Non
 @pytest.mark.spark
 @pytest.mark.long("in make test test_foreign_data reads sessions in JSON, next to plain Python")
 @CASES
-def test_a_log_where_nothing_is_late(
+def test_a_log_without_late_requests(
     pieces: list[list[Request]], case: Case, tmp_path: Path, spark: SparkSession
 ) -> None:
     write_json(pieces, tmp_path / "incoming")

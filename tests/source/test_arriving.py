@@ -1,4 +1,4 @@
-"""Files as they come in: still being written, changed on the way, renamed, unpacked again, set aside, taken back."""
+"""Files that are still being written, changed, renamed, unpacked again, set aside or taken back."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def paths(found: Plan | None) -> list[str]:
 # -- still being written --------------------------------------------------------------------------------------------
 
 
-def test_a_young_file_is_left_for_later(tmp_path: Path) -> None:
+def test_a_young_file_waits_for_a_later_run(tmp_path: Path) -> None:
     definition = clicks(tmp_path, 2, aged("1h"))
     os.utime(tmp_path / "incoming" / "2.parquet")
     assert paths(plan(definition)) == ["1.parquet"]
@@ -79,7 +79,7 @@ def test_a_file_from_the_future_is_not_young_for_ever(tmp_path: Path, monkeypatc
 
 
 def test_a_short_age_is_waited_for(tmp_path: Path) -> None:
-    """So a file that has just been put there is read by the run that is started next."""
+    """A run started right after a file arrived reads this file."""
     definition = clicks(tmp_path, 1, aged("300ms"))
     began = time.monotonic()
     os.utime(tmp_path / "incoming" / "1.parquet")
@@ -87,7 +87,7 @@ def test_a_short_age_is_waited_for(tmp_path: Path) -> None:
     assert time.monotonic() - began >= 0.3
 
 
-def test_only_what_is_left_of_the_age_is_waited_for(tmp_path: Path) -> None:
+def test_a_run_waits_only_for_the_rest_of_the_age(tmp_path: Path) -> None:
     definition = clicks(tmp_path, 1, aged("5s"))
     os.utime(tmp_path / "incoming" / "1.parquet", (time.time() - 4.8,) * 2)
     began = time.monotonic()
@@ -96,10 +96,10 @@ def test_only_what_is_left_of_the_age_is_waited_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault(
-    "a file is still being written when a run looks (`min_file_age`)",
-    "it is left for the next run, which reads all of it",
+    "a file is still being written when a run lists it",
+    "`min_file_age` leaves it for the next run, which reads all of it",
 )
-def test_a_file_that_grows_meanwhile_is_not_taken(tmp_path: Path) -> None:
+def test_a_growing_file_is_left_for_the_next_run(tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, JSON.replace("[source.schema]", 'min_file_age = "1s"\n[source.schema]'))
     file, done = tmp_path / "incoming" / "1.json", threading.Event()
 
@@ -122,10 +122,12 @@ def test_a_file_that_grows_meanwhile_is_not_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault(
-    "a file is still being written by a host whose clock is seconds ahead",
-    "it is read once it has kept its size and time for `min_file_age` by the reader's own clock",
+    "a host whose clock is seconds ahead still writes a file",
+    "it is read once it is unchanged for `min_file_age` by the reader's own clock",
 )
-def test_a_file_that_grows_under_a_clock_ahead_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_growing_under_a_clock_ahead_is_left_for_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     definition = clicks(tmp_path, 0, JSON.replace("[source.schema]", 'min_file_age = "300ms"\n[source.schema]'))
     file, ahead = tmp_path / "incoming" / "1.json", time.time() + 5
     file.write_text(LINE)
@@ -150,7 +152,7 @@ def test_a_file_that_grows_under_a_clock_ahead_is_not_taken(tmp_path: Path, monk
 
 
 def changing(monkeypatch: pytest.MonkeyPatch, change: Callable[[int], Any]) -> list[int]:
-    """Calls `change` with 1, 2, … whenever a batch begins to read; gives the numbers of the calls so far."""
+    """Calls `change` with 1, 2, … whenever a batch begins to read; returns the numbers of the calls."""
     calls: list[int] = []
     read = reading.read
 
@@ -192,7 +194,7 @@ def test_a_file_that_changes_while_it_is_read_is_planned_again(
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.embedded
-def test_one_that_never_stops_changing_is_tried_again_later(
+def test_a_file_that_keeps_changing_is_tried_again_later(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     definition = clicks(tmp_path, 1, EVERYTHING)
@@ -224,9 +226,7 @@ def new(definition: Definition) -> list[str]:
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.embedded
-def test_the_content_says_whether_a_file_is_the_same(
-    after_a_batch: Definition, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_is_identified_by_its_content(after_a_batch: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
     definition = after_a_batch
     folder = definition.source.path
     kept = {row["path"]: row["sha256"] for row in read_table(definition, "source_files").to_pylist()}
@@ -289,10 +289,10 @@ def broken(folder: Path) -> tuple[Definition, Path]:
 
 
 @pytest.mark.fault(
-    "a file of the source cannot be read",
-    "the run names it and the command that sets it aside; runs go on without it, and read it once it is taken back",
+    "a source file is unreadable",
+    "the run names it and the command that sets it aside; runs continue without it until it is taken back",
 )
-def test_runs_go_on_without_a_file_that_is_set_aside(tmp_path: Path) -> None:
+def test_runs_continue_without_a_file_that_is_set_aside(tmp_path: Path) -> None:
     definition, path = broken(tmp_path)
     with pytest.raises(SourceError, match=r"windowlib set-aside .*clicks\.toml 2\.parquet --reason"):
         plan(definition, clock)
@@ -305,7 +305,7 @@ def test_runs_go_on_without_a_file_that_is_set_aside(tmp_path: Path) -> None:
     assert [row["back"] for row in read_table(definition, "set_aside").to_pylist()] == [False]
 
 
-@pytest.mark.fault("a file that cannot be read is a link", "it is set aside by its own name, wherever it leads")
+@pytest.mark.fault("an unreadable file is a link", "it is set aside under its own name")
 @pytest.mark.parametrize("leads", ["out of the folder", "to the next file"])
 def test_a_link_is_set_aside_by_its_own_name(tmp_path: Path, leads: str) -> None:
     definition, link = broken(tmp_path)
@@ -318,7 +318,7 @@ def test_a_link_is_set_aside_by_its_own_name(tmp_path: Path, leads: str) -> None
         assert take_back(definition, given, "ann", "repaired") == "2.parquet"
 
 
-def test_a_planned_batch_is_planned_again_without_it(
+def test_a_planned_batch_is_replanned_without_a_set_aside_file(
     due_files: Callable[[Definition], list[str]], tmp_path: Path
 ) -> None:
     definition = clicks(tmp_path, 2, EVERYTHING)
@@ -334,7 +334,7 @@ def test_a_planned_batch_is_planned_again_without_it(
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.embedded
-def test_what_is_taken_back_is_read_and_nothing_is_lost(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_file_taken_back_is_read_without_loss(spark: SparkSession, tmp_path: Path) -> None:
     definition, path = broken(tmp_path)
     set_aside(definition, "2.parquet", "ann", "cut off")
     assert [one.figures["rows_read"] for one in advance(definition, lambda: spark, clock=clock)] == [len(events(1))]
@@ -376,7 +376,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
             set_aside(definition, file, "ann", "wrong")
 
 
-def test_of_several_decisions_the_newest_counts(tmp_path: Path) -> None:
+def test_the_newest_set_aside_decision_counts(tmp_path: Path) -> None:
     from datetime import UTC, datetime
 
     for back in (False, True, False):  # whatever their clocks say
@@ -389,7 +389,7 @@ def test_of_several_decisions_the_newest_counts(tmp_path: Path) -> None:
 
 @pytest.fixture
 def due_files() -> Callable[[Definition], list[str]]:
-    """What the batch that is due reads, once a run has claimed the pipeline."""
+    """Files of the due batch, after a run has claimed the pipeline."""
     from windowlib.runs.operation import held
     from windowlib.runs.run import RunRequest, next_due
 

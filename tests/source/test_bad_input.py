@@ -1,4 +1,4 @@
-"""Bad input ends as one clear sentence that names the thing; nothing is lost; once corrected, the next run works."""
+"""Bad input ends with one clear sentence. Nothing is lost, and the next run works after the correction."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def no_spark() -> NoReturn:
 
 @contextmanager
 def refused(kind: type[WindowError], *says: str, code: int = USER) -> Iterator[None]:
-    """The block raises `kind`, whose message says all this, briefly, and ends a command with `code`."""
+    """Checks that the block raises `kind`, with a short message that contains these texts and exit code `code`."""
     with pytest.raises(kind) as caught:
         yield
     message = str(caught.value)
@@ -83,8 +83,8 @@ GOOD = {
 # -- what a plan refuses, without Spark -----------------------------------------------------------------------------
 
 
-@pytest.mark.fault("the source folder is not there", "an error that names it; nothing is planned")
-def test_a_missing_folder(tmp_path: Path) -> None:
+@pytest.mark.fault("the source folder is missing", "the error names it; nothing is planned")
+def test_a_missing_source_folder_is_named(tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0)
     (tmp_path / "incoming").rmdir()
     with refused(SourceError, f"the source folder {tmp_path / 'incoming'} does not exist", "clicks.toml"):
@@ -114,7 +114,7 @@ def test_an_expression_over_the_event_time_of_text(tmp_path: Path, kind: str) ->
     assert plan(definition, clock)
 
 
-def test_a_key_of_parts_where_the_operator_is_needed(tmp_path: Path) -> None:
+def test_a_struct_key_with_the_operator_is_refused(tmp_path: Path) -> None:
     trigger = '[window.trigger]\ntype = "count"\nn = 2\n'
     users = pa.array([{"a": 1}])
     definition, _ = with_file(
@@ -137,7 +137,7 @@ def test_a_key_of_parts_where_the_operator_is_needed(tmp_path: Path) -> None:
         ),
     ],
 )
-@pytest.mark.fault("the time column has another type", "an error that names file, column and type")
+@pytest.mark.fault("the time column has another type", "the error names file, column and type")
 def test_a_timestamp_of_the_wrong_type(tmp_path: Path, given: pa.Array, unit: str | None, says: str) -> None:
     text = PLAIN.replace('timestamp_unit = "ms"\n', f'timestamp_unit = "{unit}"\n' if unit else "")
     definition, _ = with_file(tmp_path, {**GOOD, "at_ms": given}, text)
@@ -153,7 +153,7 @@ def test_a_timestamp_of_the_wrong_type(tmp_path: Path, given: pa.Array, unit: st
     ],
     ids=lambda given: str(given.type),
 )
-def test_an_event_id_whose_values_have_no_text_of_their_own(tmp_path: Path, given: pa.Array) -> None:
+def test_an_event_id_of_a_type_without_text_is_refused(tmp_path: Path, given: pa.Array) -> None:
     text = PLAIN.replace("[source]", '[source]\nevent_id = "id"')
     definition, _ = with_file(tmp_path, {**GOOD, "id": given}, text)
     with refused(SourceError, "source.event_id = 'id' is ", "in the files; need a string, a whole number, a decimal"):
@@ -202,7 +202,7 @@ def test_a_map_that_an_aggregate_would_hold(tmp_path: Path) -> None:
     assert plan(definition, clock)
 
 
-def test_nanoseconds_inside_of_a_column(tmp_path: Path) -> None:
+def test_nanoseconds_inside_a_column(tmp_path: Path) -> None:
     nested = pa.array([[1]], pa.list_(pa.timestamp("ns")))
     definition, path = with_file(tmp_path, {**GOOD, "seen": nested}, PLAIN.replace("count(*)", "count(seen)", 1))
     with refused(SourceError, f"{path}: 'seen' is list<element: timestamp[ns]>", 'coerce_timestamps="us"'):
@@ -213,7 +213,7 @@ def test_nanoseconds_inside_of_a_column(tmp_path: Path) -> None:
     assert plan(definition, clock)
 
 
-def test_decimals_that_spark_does_not_have(tmp_path: Path) -> None:
+def test_decimals_beyond_sparks_precision(tmp_path: Path) -> None:
     long = pa.array([Decimal(1)], pa.decimal256(60, 0))
     unnamed, _ = with_file(tmp_path / "unnamed", {**GOOD, "price": long})
     assert plan(unnamed, clock)
@@ -229,15 +229,15 @@ def test_nanoseconds_of_a_key(tmp_path: Path) -> None:
         plan(definition, clock)
 
 
-@pytest.mark.fault("a column is missing", "an error that names it and what there is")
-def test_a_column_that_is_not_there(tmp_path: Path) -> None:
+@pytest.mark.fault("a column is missing", "the error names it and the existing ones")
+def test_a_missing_column_is_named(tmp_path: Path) -> None:
     definition, path = with_file(tmp_path, GOOD, PLAIN.replace("sum(value)", "sum(valeu)"))
     said = f"aggregates.total in {definition.file} names the column 'valeu', which {path} does not have"
     with refused(StateMismatch, f"{said}; did you mean value? It has at_ms, user, value. Correct the definition"):
         plan(definition, clock)
 
 
-def test_a_time_that_is_a_text_in_parquet(tmp_path: Path) -> None:
+def test_a_text_time_in_parquet(tmp_path: Path) -> None:
     definition, _path = with_file(tmp_path, {**GOOD, "at_ms": pa.array(["2026-03-02T00:00:00Z"])}, without_unit(PLAIN))
     said = f"source.timestamp in {definition.file}: 'at_ms' is string in the files; need a timestamp, or numbers"
     with refused(SourceError, said, "Times as text are read only from JSON and CSV"):
@@ -252,7 +252,7 @@ def without_unit(text: str) -> str:
 
 
 def test_columns_of_parquet_are_renamed_next_to_a_schema_of_others(tmp_path: Path) -> None:
-    """Which names some of them alone; a key that no table can have is given a name that one can."""
+    """The schema names some columns only. A key that no table can have gets a name that a table can have."""
     text = PLAIN.replace("[watermark]", '[source.schema]\nvalue = "bigint"\n[watermark]')
     with pytest.raises(InvalidDefinition, match=r"source.key.*: source.rename = \{ \"the user\" = \"the_user\" \} and"):
         clicks(tmp_path, 0, text.replace('"user"', '"the user"'))
@@ -285,9 +285,11 @@ def test_two_files_that_disagree(tmp_path: Path) -> None:
         plan(definition, clock)
 
 
-@pytest.mark.fault("a file changes after it was planned", "it is not read as if it had not")
-def test_a_planned_file_that_changes(tmp_path: Path) -> None:
-    """It is planned again by itself, under the same batch id; a batch of which nothing is left is abandoned."""
+@pytest.mark.fault(
+    "a file changes or disappears after it was planned", "the batch is planned again, or abandoned if no file is left"
+)
+def test_a_file_that_changes_after_its_plan_is_planned_again(tmp_path: Path) -> None:
+    """The run plans the batch again under the same id. A batch without files is abandoned."""
     definition, notes = clicks(tmp_path, 1), list[str]()
     stale = plan(definition, clock)
     path = arrive(tmp_path, 1, [ROW])
@@ -309,7 +311,7 @@ def test_a_planned_file_that_changes(tmp_path: Path) -> None:
     assert ledger_of(definition).state().plan is None
 
 
-def test_a_definition_that_changes_after_the_plan_finds_the_plan_until_a_run_replaces_it(tmp_path: Path) -> None:
+def test_an_edited_definition_keeps_its_plan_until_a_run_replaces_it(tmp_path: Path) -> None:
     frozen = plan(clicks(tmp_path, 1), clock)
     other = clicks(tmp_path, 0, CLICKS.replace("10m", "20m"))
     assert plan(other, clock) == frozen
@@ -396,12 +398,12 @@ def test_a_batch_that_cannot_be_computed_is_dropped_and_planned_again(spark: Spa
 @pytest.mark.spark
 @pytest.mark.both
 @pytest.mark.fault(
-    "a Parquet file of the source is damaged: its footer is whole, its rows are not",
-    "the run names it and how to continue without it; nothing of the batch is committed; repaired, it is read",
+    "a Parquet file is damaged behind an intact footer",
+    "the run names it and how to continue without it; nothing is committed",
 )
 @pytest.mark.parametrize("text", [CLICKS, PLAIN], ids=["with ids", "by footers"])
-def test_rows_that_cannot_be_read(spark: SparkSession, tmp_path: Path, text: str) -> None:
-    """By the engine, or by the look for the newest event where footers have all the others."""
+def test_a_file_with_unreadable_rows_is_named(spark: SparkSession, tmp_path: Path, text: str) -> None:
+    """The engine finds the damage, or the search for the newest event does."""
     definition = clicks(tmp_path, 1, text)
     run(definition, spark)
     before, broken = tables(definition), arrive(tmp_path, 2, events(2))
@@ -431,7 +433,7 @@ def test_rows_that_cannot_be_read(spark: SparkSession, tmp_path: Path, text: str
 @pytest.mark.spark
 @pytest.mark.embedded
 def test_rows_of_another_type_that_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None:
-    """Values that are to fit the type that is recorded are looked at when a batch is planned."""
+    """The plan checks values that must fit the recorded type."""
     definition = clicks(tmp_path, 0)
     arrive(tmp_path, 1, events(1), SCHEMA.set(SCHEMA.get_field_index("value"), pa.field("value", pa.int32())))
     run(definition, spark)
@@ -445,7 +447,7 @@ def test_rows_of_another_type_that_cannot_be_read(spark: SparkSession, tmp_path:
 @pytest.mark.slow
 @pytest.mark.embedded
 @pytest.mark.fault("a file changes while Spark reads it", "the batch is not published")
-def test_what_changes_after_it_was_read(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_file_that_changes_while_it_is_read_stops_the_batch(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 1)
     run(definition, spark)
     before = tables(definition)
@@ -504,8 +506,8 @@ LINES = {
 @pytest.mark.parametrize(
     "kind", ["json", pytest.param("csv", marks=pytest.mark.long("test_text refuses such lines of CSV, in make test"))]
 )
-@pytest.mark.fault("lines of JSON or CSV cannot be parsed", "they are in `quarantine`, as they are")
-def test_lines_that_cannot_be_parsed_are_kept_as_they_are(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+@pytest.mark.fault("lines of JSON or CSV are malformed", "they are in `quarantine`, unchanged")
+def test_malformed_lines_are_quarantined_unchanged(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     definition = clicks(tmp_path, 0, TEXT.replace("{kind}", kind))
     (tmp_path / "incoming" / f"1.{kind}").write_text("\n".join(LINES[kind]) + "\n")
     [report] = run(definition, spark)
@@ -535,8 +537,8 @@ def test_times_at_the_ends_of_the_calendar(spark: SparkSession, tmp_path: Path) 
 
 @pytest.mark.spark
 @pytest.mark.embedded
-def test_how_late_an_event_before_1970_is_after_the_end(spark: SparkSession, tmp_path: Path) -> None:
-    """The watermark is then the greatest 64-bit number, from which nothing below 0 can be subtracted."""
+def test_lateness_of_an_event_before_1970_after_the_end(spark: SparkSession, tmp_path: Path) -> None:
+    """The watermark is the greatest 64-bit number, from which no negative number can be subtracted."""
     definition = clicks(tmp_path, 0, PLAIN.replace('type = "session"\ngap = "10m"', 'type = "tumbling"\nsize = "10s"'))
     arrive(tmp_path, 1, [ROW])
     advance(definition, lambda: spark, clock=clock, finish=True)
@@ -565,7 +567,7 @@ BEGINS_LATER = pytest.mark.long("no session begins before its event; windows tha
 def test_windows_of_a_century_near_the_first_year(
     window: str, whole: bool, spark: SparkSession, tmp_path: Path
 ) -> None:
-    """One that would begin before the year 1 could not be read, nor what is next to it: its event is malformed."""
+    """A window that would begin before the year 1 is unreadable, so its event is malformed."""
     text = PLAIN.replace('type = "session"\ngap = "10m"', window)
     definition = clicks(tmp_path, 0, text)
     times = (MIN_TIMESTAMP_MS, MIN_TIMESTAMP_MS + 36_500 * 86_400_000, 0)
@@ -647,12 +649,12 @@ def test_a_refused_batch_waits_until_it_is_approved_or_abandoned(spark: SparkSes
 @pytest.mark.spark
 @pytest.mark.both
 @pytest.mark.fault(
-    "a text of a Parquet file is not UTF-8",
-    "the file is named before anything of it is in a table; repaired, it is read",
+    "a text in a Parquet file is not UTF-8",
+    "the run names the file before any table has rows of it; once repaired, it is read",
 )
 @pytest.mark.parametrize("column", ["user", "id"])
-def test_texts_that_are_not_utf8(spark: SparkSession, tmp_path: Path, column: str) -> None:
-    """In a table they would stop every later run, and who reads it."""
+def test_a_file_with_text_that_is_not_utf8_is_named(spark: SparkSession, tmp_path: Path, column: str) -> None:
+    """In a table such texts would stop every later run and every reader."""
     definition = clicks(tmp_path, 1)
     run(definition, spark)
     before = tables(definition)

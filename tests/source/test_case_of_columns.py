@@ -1,4 +1,4 @@
-"""Names of columns that differ in case between files are one column; in one file they are two, and refused if used."""
+"""Column names that differ only in case are one column between files. In one file they are refused if used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A source may call its columns what it likes: every name in every role, and what is refused says what to do.
+"""Any column name works in every role, or is refused with advice. Every file has a column of each name.
 
 Every file here has a column of each of the names, so a name is not only tried in its role: it is also there when the
 others are.
@@ -170,7 +170,7 @@ def key_and_gap(spark: SparkSession, folder: Path, key: str, gap: str) -> None:
 
 
 def compared_by_trigger_and_evictor(spark: SparkSession, folder: Path, name: str, summed: str) -> None:
-    """One column that a trigger and an evictor look into, and another that is summed, by the operator."""
+    """One column for trigger and evictor, and another that the operator sums."""
     window = {
         "type": "global",
         "trigger": {"type": "delta", "of": name, "threshold": 3},
@@ -189,14 +189,14 @@ def compared_by_trigger_and_evictor(spark: SparkSession, folder: Path, name: str
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.embedded
-def test_a_name_that_trigger_and_evictor_compare(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_column_name_in_trigger_and_evictor(spark: SparkSession, tmp_path: Path) -> None:
     compared_by_trigger_and_evictor(spark, tmp_path, ROLES["trigger"], "_argument_1")
 
 
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.embedded
-def test_every_name_that_own_code_reads(spark: SparkSession, tmp_path: Path) -> None:
+def test_every_column_name_in_user_code(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(SEEN)
     window = {
         "type": "tumbling_count",
@@ -252,7 +252,7 @@ def test_names_on_spark(spark: SparkSession, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.embedded
 def test_every_name_in_one_pipeline(spark: SparkSession, tmp_path: Path) -> None:
-    """All of them summed, filtered by and, where they can be, outputs; of count windows in `make test-all`."""
+    """Every name is summed, filtered by and, if possible, an output; with count windows in `make test-all`."""
     refused = {*RESERVED_OUTPUTS, "p0_sum"}
     outputs = {name: name for name in NAMES if name.isidentifier() and name not in refused}
     whole, some = dict[str, tuple[str, int]](), dict[str, tuple[str, int]]()  # output → its SQL, and what it comes to
@@ -271,7 +271,7 @@ def test_every_name_in_one_pipeline(spark: SparkSession, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", sorted(RESERVED_KEYS | {"p0_sum", "_x", "a b", "a.b", "a`b"}))
-def test_a_key_that_cannot_be_published_says_which_key_renames_it(tmp_path: Path, name: str) -> None:
+def test_an_unpublishable_key_names_the_setting_that_renames_it(tmp_path: Path, name: str) -> None:
     window = {"type": "tumbling", "size": "10m"}
     with pytest.raises(InvalidDefinition, match=r"source\.key.*source\.rename"):
         pipeline(tmp_path, window, {"key": [name], "timestamp": "t"}, {"n": "count(*)"})
@@ -280,7 +280,7 @@ def test_a_key_that_cannot_be_published_says_which_key_renames_it(tmp_path: Path
 
 
 @pytest.mark.parametrize("name", sorted(RESERVED_OUTPUTS | {"p0_sum"}))
-def test_an_output_called_like_a_published_column_is_refused(tmp_path: Path, name: str) -> None:
+def test_an_output_named_like_a_published_column_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(InvalidDefinition, match=rf"aggregates\.{name}: .*choose another name"):
         pipeline(tmp_path, {"type": "tumbling", "size": "10m"}, {"key": ["k"], "timestamp": "t"}, {name: "count(*)"})
 
@@ -303,7 +303,7 @@ def test_columns_that_cannot_be_distinguished_are_refused_by_name(
         plan(definition, clock)
 
 
-def test_a_new_name_that_another_column_has_is_refused_with_both(tmp_path: Path) -> None:
+def test_a_rename_to_an_existing_column_is_refused(tmp_path: Path) -> None:
     from windowlib.batches.planning import plan
 
     source = {"key": ["channel"], "timestamp": "t", "rename": {"account": "channel"}}

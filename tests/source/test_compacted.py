@@ -1,4 +1,4 @@
-"""A Delta source that OPTIMIZE and VACUUM have gone over before it was read: no event is lost and none counts twice."""
+"""OPTIMIZE and VACUUM on a Delta source before it was read: no event is lost, and none counts twice."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def held(folder: Path) -> set[str]:
 
 
 def compact(folder: Path) -> set[str]:
-    """OPTIMIZE, and VACUUM of all that the table holds no more; gives the files that are gone."""
+    """Runs OPTIMIZE and VACUUM; returns the deleted files."""
     before, changes = held(folder), Changes(folder, 1)
     changes.compact()
     changes.vacuum()
@@ -61,8 +61,8 @@ def read(definition: Definition) -> set[str]:
 
 
 @pytest.mark.fault(
-    "OPTIMIZE and VACUUM delete files of a Delta source before they were read, and none that was",
-    "a run reads the files in their place, whatever `source.removals` says",
+    "OPTIMIZE and VACUUM delete unread files of a Delta source",
+    "a run reads the files that replaced them, for any `source.removals`",
 )
 @pytest.mark.parametrize(
     "text",
@@ -71,10 +71,8 @@ def read(definition: Definition) -> set[str]:
         *(pytest.param(t, marks=pytest.mark.long("which names are read is alike")) for t in (SKIPPING, BY_ITSELF)),
     ],
 )
-def test_files_that_were_compacted_and_deleted_before_they_were_read(
-    spark: SparkSession, tmp_path: Path, text: str
-) -> None:
-    """First by a new pipeline; then in a partition of which it has read nothing."""
+def test_files_compacted_before_they_were_read(spark: SparkSession, tmp_path: Path, text: str) -> None:
+    """For a new pipeline, and for one that has read other partitions."""
     definition = clicks(tmp_path, 0, text)
     for part, numbers in enumerate(((1, 2), (3, 4))):
         for number in numbers:
@@ -92,7 +90,7 @@ def test_files_that_were_compacted_and_deleted_before_they_were_read(
     "OPTIMIZE and VACUUM delete files of a Delta source between a plan and its batch", "the batch is planned again"
 )
 def test_a_batch_whose_files_were_compacted_is_planned_again(spark: SparkSession, tmp_path: Path) -> None:
-    """The files that arrived, and then those in their place; the first of several, and all."""
+    """Both the original files and their replacements change: the first of several, and all."""
     definition = clicks(tmp_path, 0, ONE_BY_ONE)
     append(tmp_path, 1)
     append(tmp_path, 2)
@@ -108,9 +106,7 @@ def test_a_batch_whose_files_were_compacted_is_planned_again(spark: SparkSession
 
 
 @pytest.mark.long("what was read and not is mixed, and read as it was, in make test, by tables drawn by chance")
-def test_files_that_were_compacted_with_some_that_were_read_are_read_as_they_were(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_originals_of_files_compacted_with_read_ones_are_read(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, ONE_BY_ONE)
     for number in (1, 2, 3):
         append(tmp_path, number)
@@ -129,7 +125,7 @@ def test_files_that_were_compacted_with_some_that_were_read_are_read_as_they_wer
 
 
 def mixed(folder: Path, text: str, spark: SparkSession) -> Definition:
-    """A pipeline of whose table a file was compacted with one that it has read, and is gone."""
+    """A pipeline whose table had an unread file compacted with a file that was read."""
     definition = clicks(folder, 0, text)
     append(folder, 1)
     run(definition, spark)
@@ -139,14 +135,14 @@ def mixed(folder: Path, text: str, spark: SparkSession) -> Definition:
 
 
 @pytest.mark.fault(
-    "OPTIMIZE puts rows that were read and rows that were not into one file, and VACUUM deletes the latter's own",
-    'the run stops and gives the rerun that reads them, which is one batch; with `removals = "rerun"` the run does it',
+    "OPTIMIZE joins read and unread rows in one file, and VACUUM deletes the unread file",
+    'the run stops and gives the rerun that reads them; with `removals = "rerun"` the run does it',
 )
 @pytest.mark.parametrize(
     "text",
     [IN_TIME, pytest.param(SKIPPING, marks=pytest.mark.long("it stops as one that does not skip, in make test"))],
 )
-def test_an_operator_has_rows_read_that_no_file_holds_alone(spark: SparkSession, tmp_path: Path, text: str) -> None:
+def test_a_rerun_reads_rows_compacted_with_read_ones(spark: SparkSession, tmp_path: Path, text: str) -> None:
     definition = mixed(tmp_path, text, spark)
     append(tmp_path, 3)
     run(definition, spark, max_batches=1)  # what came after is read, since nothing was removed
@@ -167,15 +163,15 @@ def test_an_operator_has_rows_read_that_no_file_holds_alone(spark: SparkSession,
     ended(definition, spark, sessions(tmp_path))
 
 
-def test_a_run_reads_rows_by_itself_that_no_file_holds_alone(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_run_reruns_rows_compacted_with_read_ones(spark: SparkSession, tmp_path: Path) -> None:
     definition = mixed(tmp_path, BY_ITSELF, spark)
     assert [rerun is not None for rerun in run(definition, spark)] == [True]
     assert read(definition) == held(tmp_path)
     ended(definition, spark, sessions(tmp_path))
 
 
-def test_rows_that_no_file_holds_alone_are_set_aside(spark: SparkSession, tmp_path: Path) -> None:
-    """And taken back: then they are asked for again."""
+def test_rows_compacted_with_read_ones_can_be_set_aside(spark: SparkSession, tmp_path: Path) -> None:
+    """After the file is taken back, the rows are requested again."""
     definition = mixed(tmp_path, IN_TIME, spark)
     with pytest.raises(SourceError, match=r"until a rerun needs a file that has them: ") as stopped:
         run(definition, spark)
@@ -192,9 +188,7 @@ def test_rows_that_no_file_holds_alone_are_set_aside(spark: SparkSession, tmp_pa
     ended(definition, spark, sessions(tmp_path))
 
 
-def test_a_rerun_needs_files_that_were_compacted_with_others_that_are_to_be_read(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_rerun_requires_compacted_files_to_be_read_first(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, IN_TIME)
     append(tmp_path, 1)
     append(tmp_path, 2)
@@ -213,10 +207,10 @@ def test_a_rerun_needs_files_that_were_compacted_with_others_that_are_to_be_read
 
 
 @pytest.mark.fault(
-    "rows of a Delta source are deleted, and what is in their place is compacted and deleted before it was read",
-    "the rerun that is asked for takes up all of it",
+    "rows of a Delta source are deleted, and their new files compacted and deleted before a run read them",
+    "the requested rerun covers all of it",
 )
-def test_a_removal_whose_files_were_compacted_and_deleted(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_removal_followed_by_a_compaction(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, BY_ITSELF)
     append(tmp_path, 1)
     run(definition, spark)
@@ -230,10 +224,10 @@ def test_a_removal_whose_files_were_compacted_and_deleted(spark: SparkSession, t
 
 
 @pytest.mark.fault(
-    'rows of a Delta source are updated, and their files deleted, before they were read, with `removals = "skip"`',
-    "nothing is passed over: what the table holds in their place is read",
+    'unread rows of a Delta source are updated and their files deleted, with `removals = "skip"`',
+    "nothing is skipped: the run reads the updated rows",
 )
-def test_files_that_were_updated_before_they_were_read_are_not_skipped(spark: SparkSession, tmp_path: Path) -> None:
+def test_files_updated_before_they_were_read_are_not_skipped(spark: SparkSession, tmp_path: Path) -> None:
     definition, changes = clicks(tmp_path, 0, SKIPPING), Changes(tmp_path, 1)
     append(tmp_path, 1)
     table_of(tmp_path).update(updates={"value": "value + 1"}, predicate="user = 'u1'")
@@ -246,10 +240,8 @@ def test_files_that_were_updated_before_they_were_read_are_not_skipped(spark: Sp
     assert published(definition) == before
 
 
-def test_rows_that_are_marked_as_deleted_are_settled_once_the_files_are_written_again(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    """Though others have arrived in between. Of a file that was set aside nothing can be rerun yet."""
+def test_deletion_vectors_are_settled_after_a_rewrite(spark: SparkSession, tmp_path: Path) -> None:
+    """Other files arrive in between. A file that was set aside cannot be rerun yet."""
     definition = clicks(tmp_path, 0, BY_ITSELF)
     append(tmp_path, 1)
     [path] = held(tmp_path)

@@ -41,7 +41,7 @@ def refused(definition: Definition) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.embedded
 @pytest.mark.long("one that comes again in a session of three days counts once too, in make test")
-def test_an_id_that_comes_again_after_two_days_counts_once(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_id_repeated_after_two_days_counts_once(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, CLICKS.replace('allowed_lateness = "2h"', 'allowed_lateness = "7d"'))
     events(definition, spark, [("1", 0)], [("2", 2 * DAY_MS)], [("1", 0), ("3", 2 * DAY_MS + HOUR_MS)])
     assert windows(definition) == [(0, 1), (2 * DAY_MS, 1), (2 * DAY_MS + HOUR_MS, 1)]
@@ -52,7 +52,7 @@ def test_an_id_that_comes_again_after_two_days_counts_once(spark: SparkSession, 
 @pytest.mark.slow
 @pytest.mark.embedded
 @pytest.mark.long("a taxi trip of the year 2098, in make test, is refused and makes no other event late")
-def test_one_event_of_a_far_year_makes_no_other_event_late(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_event_of_a_far_year_makes_no_other_event_late(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, CLICKS.replace('event_id = "id"\n', ""))
     far_ms = MAX_TIMESTAMP_MS - START_MS
     events(definition, spark, [("1", 0), ("2", far_ms), ("3", HOUR_MS)], [("4", 2 * HOUR_MS)])
@@ -96,13 +96,13 @@ def test_ids_are_remembered_while_an_event_is_not_late(tmp_path: Path, window: s
     assert clicks(tmp_path, 0, CLICKS.replace(WINDOW, window)).dedup_horizon_ms == horizon_ms
 
 
-def test_what_an_author_says_counts(tmp_path: Path) -> None:
+def test_explicit_settings_override_defaults(tmp_path: Path) -> None:
     said = CLICKS.replace('event_id = "id"', 'event_id = "id"\ndedup_horizon = "1h"')
     assert clicks(tmp_path, 0, said).dedup_horizon_ms == HOUR_MS
 
 
 def again(definition: Definition, spark: SparkSession, minutes: int, step: int) -> int:
-    """Counts the events of one key that come every `step` minutes for so long, of which the first comes again, last."""
+    """Counts events of one key every `step` minutes for a period; the first event is repeated at the end."""
     rows = [(str(minute), minute * MINUTE_MS) for minute in range(0, minutes, step)]
     half = len(rows) // 2
     events(definition, spark, rows[:half], rows[half:], [rows[0], ("z", minutes * MINUTE_MS)])
@@ -122,9 +122,7 @@ def again(definition: Definition, spark: SparkSession, minutes: int, step: int) 
         ),
     ],
 )
-def test_an_event_that_comes_again_is_not_counted_in_a_session_that_has_lasted_for_days(
-    spark: SparkSession, tmp_path: Path, more: str
-) -> None:
+def test_a_repeated_event_counts_once_in_a_session_of_days(spark: SparkSession, tmp_path: Path, more: str) -> None:
     window = f'type = "session"\ngap = "30m"{more}'
     definition = clicks(tmp_path, 0, CLICKS.replace(WINDOW, window))
     count = again(definition, spark, 3 * 24 * 60, 20)
@@ -143,7 +141,7 @@ def test_an_event_that_comes_again_is_not_counted_in_a_session_that_has_lasted_f
         'type = "session"\ngap_column = "value"',
     ],
 )
-def test_ids_are_remembered_where_no_event_is_late(spark: SparkSession, tmp_path: Path, window: str) -> None:
+def test_ids_are_kept_if_no_event_can_be_late(spark: SparkSession, tmp_path: Path, window: str) -> None:
     definition = clicks(tmp_path, 0, CLICKS.replace(WINDOW, window))
     again(definition, spark, 3 * 24 * 60, 600)
     assert refused(definition) == ["duplicate"]
@@ -163,10 +161,10 @@ def test_ids_are_remembered_where_no_event_is_late(spark: SparkSession, tmp_path
         ),
     ],
 )
-def test_a_late_event_that_came_twice_is_readmitted_once(
+def test_a_repeated_late_event_is_readmitted_once(
     spark: SparkSession, tmp_path: Path, window: str, late_only: bool
 ) -> None:
-    """Its id was forgotten when it came again; so was that of one that was counted in time."""
+    """The ids of the late event and of an event in time were forgotten before the repetition."""
     text = CLICKS.replace(WINDOW, window).replace('event_id = "id"', 'event_id = "id"\ndedup_horizon = "1h"')
     definition = clicks(tmp_path, 0, text)
     late, counted, hours = ("late", MINUTE_MS), ("counted", 0), [(str(n), n * HOUR_MS) for n in range(0, 30, 10)]

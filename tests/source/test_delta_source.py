@@ -1,4 +1,4 @@
-"""A Delta table as a source: each event once, whatever is done to the table and its log."""
+"""A Delta table as a source: each event counts once, despite changes of the table and its log."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def table_of(folder: Path) -> DeltaTable:
 
 
 def clean_up(folder: Path) -> int:
-    """A checkpoint, and the log before it is gone, as after `delta.logRetentionDuration`. Gives its version."""
+    """Writes a checkpoint and deletes the log before it, as after `delta.logRetentionDuration`. Returns its version."""
     table = table_of(folder)
     table.create_checkpoint()
     for version in range(table.version()):
@@ -54,7 +54,7 @@ def clean_up(folder: Path) -> int:
 
 
 def run(definition: Definition, spark: SparkSession, **how: Any) -> int:
-    """Advances; gives how many rows were read."""
+    """Advances and returns the number of rows read."""
     return sum(report.figures["rows_read"] or 0 for report in advance(definition, lambda: spark, clock=clock, **how))
 
 
@@ -62,7 +62,7 @@ def rows(*numbers: int) -> int:
     return sum(len(events(number)) for number in numbers)
 
 
-@pytest.mark.fault("the log of a Delta source is cleaned up", "runs and reruns go on from what was read")
+@pytest.mark.fault("the log of a Delta source is cleaned up", "runs and reruns continue after the last version read")
 def test_the_log_before_the_cursor_may_be_cleaned_up(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, ALL_AT_ONCE)
     append(tmp_path, 1)
@@ -78,10 +78,8 @@ def test_the_log_before_the_cursor_may_be_cleaned_up(spark: SparkSession, tmp_pa
     assert verify(definition, VerifyRequest(), spark, clock).differences == []
 
 
-def test_a_pipeline_begins_with_what_a_table_holds_whose_log_was_cleaned_up(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    """File by file, while others are appended, the table is compacted and its log cleaned up again."""
+def test_a_pipeline_starts_on_a_table_with_a_cleaned_log(spark: SparkSession, tmp_path: Path) -> None:
+    """The pipeline reads file by file while others are appended, compacted and cleaned up."""
     definition = clicks(tmp_path, 0, DELTA)
     append(tmp_path, 1)
     append(tmp_path, 2)
@@ -99,8 +97,8 @@ def test_a_pipeline_begins_with_what_a_table_holds_whose_log_was_cleaned_up(
     assert len(read) == 4
 
 
-@pytest.mark.fault("the log of a Delta source is cleaned up before it was read", "the run names the gap")
-def test_a_gap_is_named(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.fault("the log of a Delta source is cleaned up before a run read it", "the run names the gap")
+def test_a_gap_in_the_log_is_named(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, ALL_AT_ONCE)
     append(tmp_path, 1)
     assert run(definition, spark) == rows(1)
@@ -114,8 +112,8 @@ def test_a_gap_is_named(spark: SparkSession, tmp_path: Path) -> None:
 
 
 @pytest.mark.fault("a Delta source is deleted and created again", "the run says so; nothing is read")
-def test_a_table_that_was_created_again_is_another(spark: SparkSession, tmp_path: Path) -> None:
-    """With fewer versions than were read, and with more."""
+def test_a_recreated_table_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """The new table has fewer versions than were read, or more."""
     definition = clicks(tmp_path, 0, ALL_AT_ONCE)
     for number in (1, 2, 3):
         append(tmp_path, number)
@@ -130,7 +128,7 @@ def test_a_table_that_was_created_again_is_another(spark: SparkSession, tmp_path
 
 
 @pytest.mark.long("without a removal before, in make test, it is another by the same id")
-def test_a_table_that_was_created_again_after_a_removal_is_another(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_table_recreated_after_a_removal_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, ALL_AT_ONCE.replace("[source]", '[source]\nremovals = "rerun"'))
     append(tmp_path, 1)
     run(definition, spark)
@@ -143,8 +141,8 @@ def test_a_table_that_was_created_again_after_a_removal_is_another(spark: SparkS
         plan(definition, clock)
 
 
-def test_texts_that_hold_ends_of_lines(spark: SparkSession, tmp_path: Path) -> None:
-    """Each in the log, too, which has the least and the greatest text of a file."""
+def test_texts_with_line_ends(spark: SparkSession, tmp_path: Path) -> None:
+    """The log also has them, as the least and greatest text of a file."""
     definition = clicks(tmp_path, 0, ALL_AT_ONCE)
     users = ("a\u2028b", "a\x85b", "a\x0bb\x1cc", "a\r\nb")
     for number, user in enumerate(users):
@@ -156,7 +154,7 @@ def test_texts_that_hold_ends_of_lines(spark: SparkSession, tmp_path: Path) -> N
 
 
 @pytest.mark.long("a version that removes rows, in make test, is passed over by the same setting")
-def test_a_table_that_is_replaced_in_its_own_log_is_read_on(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_table_replaced_in_its_own_log_is_read_further(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, ALL_AT_ONCE.replace("[source]", '[source]\nremovals = "skip"'))
     append(tmp_path, 1)
     assert run(definition, spark) == rows(1)
@@ -167,7 +165,7 @@ def test_a_table_that_is_replaced_in_its_own_log_is_read_on(spark: SparkSession,
     assert run(definition, spark) == rows(3)
 
 
-def test_a_column_that_has_another_name_in_the_files_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_column_mapping_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, ALL_AT_ONCE)
     append(tmp_path, 1)
     assert run(definition, spark) == rows(1)
@@ -189,7 +187,7 @@ def test_a_column_that_has_another_name_in_the_files_is_refused(spark: SparkSess
 
 
 @pytest.mark.fault(
-    "the checkpoints of a Delta source are V2, with sidecars, and its log is cleaned up", "each file is read once"
+    "a Delta source has V2 checkpoints with sidecars, and its log is cleaned up", "each file is read once"
 )
 @pytest.mark.parametrize(
     "read_before",
@@ -211,7 +209,7 @@ def test_checkpoints_v2_are_read(spark: SparkSession, tmp_path: Path, read_befor
     assert verify(definition, VerifyRequest(), spark, clock).differences == []
 
 
-def test_files_of_the_log_that_are_not_entries_are_left_to_the_library(spark: SparkSession, tmp_path: Path) -> None:
+def test_other_files_of_a_log_are_left_to_the_library(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, ALL_AT_ONCE)
     append(tmp_path, 1)
     append(tmp_path, 2)
@@ -223,10 +221,9 @@ def test_files_of_the_log_that_are_not_entries_are_left_to_the_library(spark: Sp
 
 @pytest.mark.parametrize("kind", ["DELETE", *(pytest.param(kind, marks=AS_DELETED) for kind in ("UPDATE", "WRITE"))])
 @pytest.mark.fault(
-    "rows of a Delta source are removed which should stay in windows",
-    'with `removals = "skip"` that version is passed over',
+    "rows of a Delta source are removed that should stay in windows", 'with `removals = "skip"` this version is skipped'
 )
-def test_a_version_that_removes_rows(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+def test_a_version_that_removes_rows_is_skipped_if_asked(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     definition = clicks(tmp_path, 0, ALL_AT_ONCE)
     append(tmp_path, 1)
     assert run(definition, spark) == rows(1)
@@ -248,7 +245,7 @@ def test_a_version_that_removes_rows(spark: SparkSession, tmp_path: Path, kind: 
     assert run(definition, spark) == rows(3)  # what was passed over is behind the cursor
 
 
-@pytest.mark.fault("a version of a Delta source that was deleted is restored", "each of its files is read once")
+@pytest.mark.fault("a deleted version of a Delta source is restored", "each of its files is read once")
 def test_a_file_that_is_added_again_is_read_once(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, ALL_AT_ONCE)
     append(tmp_path, 1)
@@ -271,7 +268,7 @@ def append_files(folder: Path, *numbers: int) -> None:
     table.create_write_transaction(adds, mode="append", schema=table.schema())
 
 
-@pytest.mark.fault("a version of a Delta source adds more files than a batch may read", "each is read, once")
+@pytest.mark.fault("a version of a Delta source adds more files than a batch may read", "each file is read once")
 def test_a_version_of_several_files_is_read_file_by_file(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, DELTA)
     append(tmp_path, 1)
@@ -281,7 +278,7 @@ def test_a_version_of_several_files_is_read_file_by_file(spark: SparkSession, tm
 
 
 def test_a_file_that_was_set_aside_is_read_once_it_is_taken_back(spark: SparkSession, tmp_path: Path) -> None:
-    """Runs have gone past its version, and their log may be gone."""
+    """Later runs have passed its version, and the log may be gone."""
     definition = clicks(tmp_path, 0, ALL_AT_ONCE)
     append(tmp_path, 1)
     before = {path.name for path in (tmp_path / "incoming").glob("*.parquet")}
@@ -309,8 +306,8 @@ def stored(number: int, *values: str) -> pa.Table:
     return pa.Table.from_pylist([*rows, end], schema=SCHEMA)
 
 
-def test_a_partition_is_of_the_type_that_the_table_says(spark: SparkSession, tmp_path: Path) -> None:
-    """Texts that look like numbers, though no other value would say that they are texts."""
+def test_a_partition_has_the_type_of_the_schema(spark: SparkSession, tmp_path: Path) -> None:
+    """The values are texts that look like numbers."""
     definition = clicks(tmp_path, 0, ALL_AT_ONCE)
     rows = stored(1, "1", "01", "007").filter(pa.array([True, True, True, False]))
     write_deltalake(tmp_path / "incoming", rows, mode="append", partition_by=["user"])
@@ -331,7 +328,7 @@ def test_a_folder_s_column_stays_a_text_where_its_values_look_like_numbers(spark
 
 @pytest.mark.parametrize("cleaned_up", [False, True], ids=["its log", "a checkpoint"])
 def test_a_shallow_clone_is_refused(tmp_path: Path, cleaned_up: bool) -> None:
-    """Its log, made by hand as Delta makes it, names the files of the table that it is a clone of."""
+    """The log, written by hand as Delta writes it, names files of the cloned table."""
     definition, of = clicks(tmp_path, 0, DELTA), tmp_path / "cloned"
     write_deltalake(of, pa.Table.from_pylist(events(1), schema=SCHEMA))
     actions = log.actions(of, 0)

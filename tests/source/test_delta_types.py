@@ -129,7 +129,7 @@ def test_narrow_files_are_read_by_the_wide_schema(spark: SparkSession, tmp_path:
 @pytest.mark.spark
 @pytest.mark.both
 def test_a_schema_that_is_widened_later_widens_what_was_recorded(spark: SparkSession, tmp_path: Path) -> None:
-    """A sum of whole numbers, and a count, are stored by the same type; the window is in flight meanwhile."""
+    """A sum and a count keep the stored type. The window is in flight meanwhile."""
     table = Table(tmp_path / "incoming")
     table.add(NARROW, FIRST)
     definition = pipeline(tmp_path, total="sum(whole)", mean="avg(whole)", prices="count(price)")
@@ -149,16 +149,15 @@ def test_a_schema_that_is_widened_later_widens_what_was_recorded(spark: SparkSes
 @pytest.mark.spark
 @pytest.mark.embedded
 @pytest.mark.fault(
-    "a Delta table's column is widened, and a result has the type that it had", "values that fit are read, others stop"
+    "a column of a Delta source is widened after its type is in results",
+    "values that fit are read; others stop the run",
 )
 @pytest.mark.parametrize(
     ("sql", "beyond"),
     [("max(whole)", "5000000000"), ("sum(real)", "0.5"), ("sum(price)", "1.3333"), ("min(day)", "another meaning")],
 )
-def test_a_type_that_results_have_stays_and_what_it_does_not_hold_stops(
-    spark: SparkSession, tmp_path: Path, sql: str, beyond: str
-) -> None:
-    """The message says what to do, and that is what helps."""
+def test_a_widened_column_keeps_the_type_of_results(spark: SparkSession, tmp_path: Path, sql: str, beyond: str) -> None:
+    """The advice in the message works."""
     table = Table(tmp_path / "incoming")
     table.add(NARROW, FIRST)
     definition = pipeline(tmp_path, value=sql)
@@ -176,7 +175,7 @@ def test_a_type_that_results_have_stays_and_what_it_does_not_hold_stops(
     assert "windowlib migrate" in said or "migrate " in said
 
 
-def test_another_type_of_the_table_is_another_meaning(tmp_path: Path) -> None:
+def test_another_type_in_the_table_is_refused(tmp_path: Path) -> None:
     table = Table(tmp_path / "incoming")
     table.add(NARROW, FIRST)
     definition = pipeline(tmp_path, n="count(whole)")
@@ -189,7 +188,7 @@ def test_another_type_of_the_table_is_another_meaning(tmp_path: Path) -> None:
 
 
 def test_times_of_the_table_stay_instants(tmp_path: Path) -> None:
-    """As the files have them: the table says no more."""
+    """The schema of the table does not say more than the files."""
     definition = pipeline(tmp_path, n="count(whole)")
     Table(tmp_path / "incoming").add(NARROW, FIRST)
     planned = plan(definition, clock)

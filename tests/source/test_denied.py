@@ -1,4 +1,4 @@
-"""A source, or a table, that this user may not read: the place is named, and nothing is taken for damaged or lost."""
+"""Sources and tables without read permission: the message names the place, and nothing counts as damaged or lost."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def pipeline(folder: Path, kind: str = "parquet") -> Definition:
 
 
 def said(files: list[Path], denied: list[tuple[Path, int]], less: list[str]) -> list[tuple[str, int]]:
-    """What plans of definitions say, and their exit codes, while places have these modes."""
+    """Messages and exit codes of plans while places have these modes."""
     for place, mode in denied:
         place.chmod(mode)
     try:
@@ -71,10 +71,10 @@ def said(files: list[Path], denied: list[tuple[Path, int]], less: list[str]) -> 
 
 
 @pytest.mark.fault(
-    "the user who runs a pipeline may not read its source: the folder, one below it, a file, a Delta log",
-    "the run names what may not be read and says to give the right; no file is called damaged",
+    "the user may not read the source: a folder, a file or a Delta log",
+    "the run names it and the missing permission; no file counts as damaged",
 )
-def test_a_source_of_another_user(less: list[str], tmp_path: Path) -> None:
+def test_a_source_without_read_permission_is_named(less: list[str], tmp_path: Path) -> None:
     places = [
         ("parquet", ".", 0o000),
         ("parquet", ".", 0o444),  # listed, and no file in it may be looked at
@@ -100,7 +100,7 @@ def test_a_source_of_another_user(less: list[str], tmp_path: Path) -> None:
         assert code == USER
 
 
-def test_what_looks_at_a_file_alone_names_it(less: list[str], tmp_path: Path) -> None:
+def test_a_permission_error_names_the_single_file(less: list[str], tmp_path: Path) -> None:
     definition = pipeline(tmp_path)
     looked_at = definition.file.rename(definition.file.with_name("looked_at.toml"))
     [(sentence, code)] = said([looked_at], [(definition.source.path / "1.parquet", 0o000)], less)
@@ -119,11 +119,11 @@ def test_a_folder_above_the_source_of_another_user(less: list[str], tmp_path: Pa
 
 
 @pytest.mark.fault(
-    "the user who runs a pipeline may not read the log of one of its tables",
-    "the run names it and says to give the right; no table is called lost",
+    "the user may not read the log of one of the pipeline's tables",
+    "the run names it and the missing permission; no table counts as lost",
 )
-def test_a_log_of_another_user(less: list[str], tmp_path: Path) -> None:
-    """Its folder lets this user list it, or only open a file whose name is known, or neither."""
+def test_a_log_without_read_permission_is_named(less: list[str], tmp_path: Path) -> None:
+    """The folder allows listing only, opening known names only, or neither."""
     modes = (0o444, 0o111, 0o000)
     definitions = [pipeline(tmp_path / str(number)) for number, _ in enumerate(modes)]
     for one in definitions:

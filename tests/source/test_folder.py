@@ -1,4 +1,4 @@
-"""What of a source folder is looked at: patterns, links, and a folder that is another one than before."""
+"""Files of a source folder: patterns, links, and a change of the folder."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def test_patterns(include: tuple[str, ...], exclude: tuple[str, ...], name: str,
     assert is_chosen(source, name) == chosen
 
 
-@pytest.mark.fault("a file that holds no events lies in the source", "left out by a pattern, and named")
-def test_what_is_left_out_is_said(tmp_path: Path) -> None:
+@pytest.mark.fault("a file without events is in the source", "a pattern leaves it out, and the run names it")
+def test_files_left_out_are_reported(tmp_path: Path) -> None:
     definition = clicks(tmp_path, 1, with_lines(PATTERNS))
     touched(tmp_path, "README.txt", "old/1.parquet", "sub/2-test.parquet", "_tmp/x", ".hidden", "sub/_x.parquet")
     assert names(definition) == {"1.parquet"}
@@ -83,7 +83,7 @@ def test_what_is_left_out_is_said(tmp_path: Path) -> None:
     assert left_out(clicks(tmp_path / "all", 1).source) == []
 
 
-def test_a_plan_under_other_patterns_is_made_again(tmp_path: Path) -> None:
+def test_a_plan_is_replaced_after_a_change_of_patterns(tmp_path: Path) -> None:
     frozen = plan(clicks(tmp_path, 2))
     assert frozen is not None
     edited = clicks(tmp_path, 0, with_lines('\nexclude = ["1.*"]'))
@@ -91,13 +91,13 @@ def test_a_plan_under_other_patterns_is_made_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("pattern", ['""', '"/in/*"', '"../*"'])
-def test_no_pattern_leads_out_of_the_folder(pattern: str, tmp_path: Path) -> None:
+def test_no_pattern_leaves_the_folder(pattern: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidDefinition, match=r"source\.exclude.*must be a pattern of names below source\.path"):
         clicks(tmp_path, 0, with_lines(f"\nexclude = [{pattern}]"))
 
 
 def test_a_name_that_is_not_utf8(tmp_path: Path) -> None:
-    """An archive of another system may leave one; Python has its bytes, and nothing that keeps names takes them."""
+    """Archives of other systems may contain such names. Storage formats cannot keep them."""
     definition = clicks(tmp_path, 1)
     os.rename(tmp_path / "incoming" / "1.parquet", os.fsencode(tmp_path / "incoming") + b"/caf\xe9.parquet")
     ended = CliRunner().invoke(app, ["plan", str(definition.file)])
@@ -108,7 +108,7 @@ def test_a_name_that_is_not_utf8(tmp_path: Path) -> None:
     assert names(clicks(tmp_path, 0, with_lines(f"\n{leave_out}"))) == set()
 
 
-def test_a_file_in_the_place_of_the_source_folder(tmp_path: Path) -> None:
+def test_a_file_instead_of_the_source_folder(tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, CLICKS.replace('"incoming"', '"clicks.toml"'))
     with pytest.raises(SourceError, match=r"clicks\.toml is a file, not a folder; correct source\.path"):
         plan(definition)
@@ -117,8 +117,8 @@ def test_a_file_in_the_place_of_the_source_folder(tmp_path: Path) -> None:
 # -- links ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.fault("a link to a folder lies in the source", "refused by name; never skipped, never read twice")
-def test_links(tmp_path: Path) -> None:
+@pytest.mark.fault("a link to a folder is in the source", "refused by name; never skipped, never read twice")
+def test_a_link_to_a_folder_is_refused(tmp_path: Path) -> None:
     definition = clicks(tmp_path, 1)
     incoming, elsewhere = tmp_path / "incoming", tmp_path / "elsewhere"
     shutil.copytree(incoming, elsewhere)
@@ -141,7 +141,7 @@ def test_links(tmp_path: Path) -> None:
 
 
 def test_a_pipe_is_passed_over(tmp_path: Path) -> None:
-    """Nor is a link to one, whatever they are called: none is opened, which would wait for its writer."""
+    """A link to a pipe is skipped too. Opening either would wait for its writer."""
     definition = clicks(tmp_path, 1)
     os.mkfifo(tmp_path / "incoming" / "2.parquet")
     (tmp_path / "incoming" / "3.parquet").symlink_to("2.parquet")
@@ -149,7 +149,7 @@ def test_a_pipe_is_passed_over(tmp_path: Path) -> None:
 
 
 def commit_of(definition: Definition) -> Commit:
-    """What a batch of this definition leaves in the ledger, as far as a plan looks at it."""
+    """Commit of a batch of this definition, as far as a plan reads it."""
     frozen = plan(definition)
     assert frozen is not None
     assert frozen.stored[PLACE]["path"] == str(definition.source.path)
@@ -162,7 +162,7 @@ def planned(definition: Definition, commit: Commit) -> None:
     rerun_plan(definition, ledger.tables, state, Rerun(0, 1, "again", "ann"), lambda: 0)
 
 
-def test_a_file_that_is_there_by_two_names(tmp_path: Path) -> None:
+def test_a_file_with_two_names(tmp_path: Path) -> None:
     folder, definition = tmp_path / "incoming", clicks(tmp_path, 2)
     outside = tmp_path / "outside.parquet"
     shutil.copy(folder / "1.parquet", outside)
@@ -182,8 +182,8 @@ def test_a_file_that_is_there_by_two_names(tmp_path: Path) -> None:
     assert len(folder_files(definition.source.model_copy(update={"exclude": ("latest.*",)}))) == 4
 
 
-def test_a_table_is_not_a_folder_of_the_files_that_a_pattern_chooses(tmp_path: Path) -> None:
-    """Its partitions are not, either; one of which no file is chosen may be there."""
+def test_a_table_is_no_source_even_with_a_pattern(tmp_path: Path) -> None:
+    """Its partitions are no folders of files either. A partition without chosen files may be there."""
     source = clicks(tmp_path, 1).source.model_copy(update={"include": ("1.parquet", "part-*")})
     (source.path / "old/_delta_log").mkdir(parents=True)
     touched(tmp_path, "old/x.parquet", "old/day=1/y.parquet")
@@ -194,8 +194,8 @@ def test_a_table_is_not_a_folder_of_the_files_that_a_pattern_chooses(tmp_path: P
 
 
 @pytest.mark.fault(
-    "the warehouse lies in the folder of the source",
-    "refused before the first batch; or left out of the source where `source.exclude` names it",
+    "the warehouse is inside the source folder",
+    "refused before the first batch, or left out if `source.exclude` names it",
 )
 def test_a_source_does_not_read_the_tables_of_its_own_pipeline(tmp_path: Path) -> None:
     file = clicks(tmp_path, 1, with_lines("").replace('path = "incoming"', 'path = "."\ninclude = ["*.parquet"]')).file
@@ -209,8 +209,8 @@ def test_a_source_does_not_read_the_tables_of_its_own_pipeline(tmp_path: Path) -
 @pytest.mark.parametrize("log", ["_delta_log", ".hoodie", "_spark_metadata", "metadata/v1.metadata.json"])
 @pytest.mark.parametrize("above", ["", "warehouse/clicks/results/"])
 @pytest.mark.fault(
-    "the source folder, or a folder in it, is a table of which only a log says which files count",
-    "refused, since rows that were deleted from it would be read; or left out where `source.exclude` names it",
+    "the source, or a folder in it, is a table whose log decides which files count",
+    "refused, because deleted rows would be read; or left out if `source.exclude` names it",
 )
 def test_a_table_is_not_a_folder_of_files(tmp_path: Path, log: str, above: str) -> None:
     definition = clicks(tmp_path, 1)
@@ -257,7 +257,7 @@ def test_the_tables_of_another_pipeline_are_left_out_together(tmp_path: Path) ->
     assert [file.path for file in folder_files(without)] == ["1.parquet"]
 
 
-@pytest.mark.fault("the definition names another source folder", "refused, unless it says that the files were moved")
+@pytest.mark.fault("the definition names another source folder", "refused, unless it states that the files were moved")
 def test_another_folder_is_refused_unless_the_files_were_moved(tmp_path: Path) -> None:
     definition = clicks(tmp_path, 1)
     commit = commit_of(definition)

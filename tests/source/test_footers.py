@@ -1,4 +1,4 @@
-"""What the footers of Parquet files say is what the rows say; where a row may be refused, they are not used."""
+"""Parquet footers agree with the rows. They are not used if a row may be refused."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def look(folder: Path, *names: str, **changes: Any) -> footers.BatchIntake | Non
 
 @settings(deadline=None)  # how long an example takes depends on the machine
 @given(st.lists(st.lists(st.integers(-(10**7), 10**7), min_size=1, max_size=9), min_size=1, max_size=3))
-def test_they_say_what_the_rows_say(tmp_path_factory: pytest.TempPathFactory, files: list[list[int]]) -> None:
+def test_footers_agree_with_rows(tmp_path_factory: pytest.TempPathFactory, files: list[list[int]]) -> None:
     folder = tmp_path_factory.mktemp("files")
     names = [f"{number}.parquet" for number in range(len(files))]
     for name, times in zip(names, files, strict=True):
@@ -66,8 +66,8 @@ def test_they_say_what_the_rows_say(tmp_path_factory: pytest.TempPathFactory, fi
     assert all(any(b.min_timestamp_ms <= t <= b.max_timestamp_ms for b in seen.buckets) for t in every)
 
 
-def test_the_first_nanosecond_there_is(tmp_path: Path) -> None:
-    """pandas takes it for no time: the rows themselves say when it was."""
+def test_the_least_nanosecond_timestamp(tmp_path: Path) -> None:
+    """pandas reads it as no time; the rows have the right value."""
     written(tmp_path, "a.parquet", pa.array([-(2**63), 0], pa.int64()).cast(pa.timestamp("ns")))
     assert look(tmp_path, "a.parquet") is None
     assert footers.span(tmp_path / "a.parquet", "ts", None) is None
@@ -97,7 +97,7 @@ def test_aligned_windows_end_at_their_edge(tmp_path: Path, assigner: Tumbling | 
     assert [bucket.max_window_end_ms for bucket in seen.buckets] == [10 + assigner.size_ms]
 
 
-def test_they_say_nothing_where_a_row_may_be_refused(tmp_path: Path) -> None:
+def test_footers_are_unused_if_a_row_may_be_refused(tmp_path: Path) -> None:
     written(tmp_path, "null_time.parquet", pa.array([1, None], pa.timestamp("us", tz="UTC")))
     written(tmp_path, "null_key.parquet", micros(1, 2), ["ann", None])
     written(tmp_path, "sound.parquet", micros(1_000, 5_000))
@@ -133,7 +133,7 @@ def test_files_without_rows(tmp_path: Path) -> None:
     assert (seen.rows, seen.newest, seen.buckets) == (0, None, [])
 
 
-def test_the_first_and_the_last_time_that_is_admitted_suffice(tmp_path: Path) -> None:
+def test_footers_cover_the_whole_admitted_range(tmp_path: Path) -> None:
     written(tmp_path, "ends.parquet", micros(MIN_TIMESTAMP_MS * 1000, MAX_TIMESTAMP_MS * 1000 + 999))
     seen = look(tmp_path, "ends.parquet")
     assert seen is not None
@@ -169,7 +169,7 @@ def test_the_span_is_that_of_all_row_groups(tmp_path: Path, unit: str, per_ms: i
     assert footers.span(tmp_path / "a.parquet", "ts", unit) == (2, 9)
 
 
-def test_the_span_has_refused_rows_and_floors(tmp_path: Path) -> None:
+def test_the_span_includes_refused_rows(tmp_path: Path) -> None:
     written(tmp_path, "a.parquet", micros(-1, 5_999), ["ann", None])
     assert footers.span(tmp_path / "a.parquet", "ts", None) == (-1, 5)
 
@@ -185,13 +185,13 @@ def test_a_file_whose_footer_has_no_time_has_no_span(tmp_path: Path) -> None:
     assert footers.span(tmp_path / "bare.parquet", "other", None) == (5, 5)
 
 
-def test_a_row_group_whose_time_no_calendar_has_is_left_out_of_the_span(tmp_path: Path) -> None:
+def test_a_row_group_outside_the_calendar_is_left_out_of_the_span(tmp_path: Path) -> None:
     year_10000_us = 253_402_300_800 * 1_000_000
     written(tmp_path, "a.parquet", micros(7_000, year_10000_us), rows_per_group=1)
     assert footers.span(tmp_path / "a.parquet", "ts", None) == (7, 7)
 
 
-def test_the_texts_of_a_column_are_its_least_and_greatest(tmp_path: Path) -> None:
+def test_text_bounds_of_a_column(tmp_path: Path) -> None:
     written(tmp_path, "a.parquet", micros(1, 2, 3), ["bob", "ann", None], rows_per_group=2)
     written(tmp_path, "nulls.parquet", pa.array([1, 2]), pa.array([None, None], pa.string()))
     assert footers.texts(tmp_path / "a.parquet", "user_id") == [("ann", "bob")]

@@ -1,4 +1,4 @@
-"""The definitions of the page about other people's files, over files written as theirs are, against plain Python."""
+"""Definitions of the page about other data, compared with plain Python over files of the same form."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def trips(chance: random.Random, first: datetime, count: int) -> list[dict[str, 
 
 
 def month(rows: Sequence[Mapping[str, Any]], places: pa.DataType, passengers: pa.DataType, fee: str) -> pa.Table:
-    """As they are published: times as clocks there show them, and types and spellings that differ from year to year."""
+    """Files in the published form: local times, with types and spellings that differ by year."""
     kinds = {
         "VendorID": places,
         "tpep_pickup_datetime": pa.timestamp("us"),
@@ -221,7 +221,7 @@ Summe;;;1.254,25\r
         ("locale", '"german"', 'such as "de-DE"'),
     ],
 )
-def test_a_dialect_that_means_nothing_is_refused(key: str, value: str, said: str, tmp_path: Path) -> None:
+def test_a_contradictory_dialect_is_refused(key: str, value: str, said: str, tmp_path: Path) -> None:
     file = pipeline("sales", tmp_path).file
     file.write_text("\n".join(line for line in file.read_text().splitlines() if not line.startswith(f"{key} = ")))
     file.write_text(file.read_text().replace("[source.dialect]", f"[source.dialect]\n{key} = {value}"))
@@ -252,7 +252,7 @@ def test_a_path_that_leads_nowhere_is_refused(nested: str, said: str, tmp_path: 
 @pytest.mark.spark
 @pytest.mark.classic
 @pytest.mark.long("taxi trips of the past and of the future, and lines of JSON that are cut off, are in make test")
-def test_sensors_whose_clocks_start_again(spark: SparkSession, tmp_path: Path) -> None:
+def test_sensors_with_restarting_clocks(spark: SparkSession, tmp_path: Path) -> None:
     definition = pipeline("sensors", tmp_path)
     chance, start = random.Random(3), NOW_MS // 1000 - 4 * 3600
     readings = [

@@ -37,9 +37,7 @@ ACCEPTED = replace(ALWAYS, accept_gap=True)
         ("renamed", 'key = ["user"]', 'rename = { DAY = "user" }\nkey = ["user"]'),
     ],
 )
-def test_a_folder_value_belongs_to_the_identity_whatever_reads_it(
-    column: str, old: str, new: str, tmp_path: Path
-) -> None:
+def test_folder_values_in_use_belong_to_the_identity(column: str, old: str, new: str, tmp_path: Path) -> None:
     definitions = {"unread": CLICKS, column: CLICKS.replace(old, new)}
     differ = {}
     for name, text in definitions.items():
@@ -50,7 +48,7 @@ def test_a_folder_value_belongs_to_the_identity_whatever_reads_it(
     assert differ == {"unread": False, column: True}
 
 
-def test_two_spellings_of_a_folder_value_are_one_value_where_they_are_one_text(tmp_path: Path) -> None:
+def test_two_encodings_of_a_folder_value_are_equal(tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0)
     identity = Contents.of(definition.source, definition.uses, definition.root).identity
     assert identity("user=a b/1", "0f") == identity("user=a%20b/1", "0f")
@@ -63,7 +61,7 @@ def test_two_spellings_of_a_folder_value_are_one_value_where_they_are_one_text(t
 @pytest.mark.spark
 @pytest.mark.embedded
 @LISTINGS
-def test_a_file_in_a_folder_of_another_key_is_another_input(spark: SparkSession, tmp_path: Path, listing: str) -> None:
+def test_a_file_in_another_keys_folder_is_another_input(spark: SparkSession, tmp_path: Path, listing: str) -> None:
     pipeline = Arriving(tmp_path / "p", BY_STORE + listing)
     pipeline.put("store=1/a.parquet", {"at": seconds(1, 2, 3)})
     pipeline.put("store=2/b.parquet", {"at": seconds(4)})
@@ -82,7 +80,7 @@ def test_a_file_in_a_folder_of_another_key_is_another_input(spark: SparkSession,
 @pytest.mark.embedded
 @LISTINGS
 def test_equal_files_in_folders_of_several_days_are_all_read(spark: SparkSession, tmp_path: Path, listing: str) -> None:
-    """As of a sensor that sends the same states every day, of which old days are deleted."""
+    """For example a sensor that repeats its states every day while old days are deleted."""
     pipeline = Arriving(tmp_path / "p", BY_DAY + listing)
     for day in range(2, 5):
         pipeline.put(f"day=2026-03-0{day}/a.parquet", {"user": ["ann", "bob"], "state": ["ok", "ok"]})
@@ -99,9 +97,7 @@ def test_equal_files_in_folders_of_several_days_are_all_read(spark: SparkSession
 @pytest.mark.spark
 @pytest.mark.embedded
 @LISTINGS
-def test_a_file_in_another_folder_whose_value_nobody_reads_is_the_same_input(
-    spark: SparkSession, tmp_path: Path, listing: str
-) -> None:
+def test_an_unused_folder_value_does_not_change_the_input(spark: SparkSession, tmp_path: Path, listing: str) -> None:
     pipeline = Arriving(tmp_path / "p", BY_STORE + listing)
     pipeline.put("hour=07/store=1/a.parquet", {"at": seconds(1, 2, 3)})
     pipeline.run(spark)
@@ -134,8 +130,8 @@ def test_a_moved_source_keeps_the_identity_of_its_files(spark: SparkSession, tmp
 
 @pytest.mark.spark
 @pytest.mark.embedded
-def test_a_delta_file_is_known_by_its_name_alone(spark: SparkSession, tmp_path: Path) -> None:
-    """Equal rows in another partition are new; a file that is deleted is a gap, whatever else holds its bytes."""
+def test_a_delta_file_is_identified_by_its_name(spark: SparkSession, tmp_path: Path) -> None:
+    """Equal rows in another partition are new. A deleted file is a gap, even if another file has the same bytes."""
     pipeline = Arriving(tmp_path / "p", BY_STORE, "delta")
     for store in (1, 2):
         rows = pa.table({"store": pa.array([store, store], pa.int32()), "at": seconds(1, 2)})
@@ -153,7 +149,7 @@ def test_a_delta_file_is_known_by_its_name_alone(spark: SparkSession, tmp_path: 
 def test_a_file_without_a_checksum_is_another_input_under_another_name(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a file above 1 GiB: no rerun takes another file for it, and none removes its events by itself."""
+    """For example a file above 1 GiB. No rerun matches another file with it, or removes its events."""
     monkeypatch.setattr(contents, "LARGEST_BYTES", 100)
     pipeline = Arriving(tmp_path / "p", BY_STORE)
     pipeline.put("store=1/a.parquet", {"at": seconds(1, 2)})

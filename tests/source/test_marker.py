@@ -1,4 +1,4 @@
-"""Names that sort by time: a run looks at what is new, and a full listing finds what came otherwise."""
+"""Names sorted by time: a run lists new names only, and a full listing finds the others."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Source:
         return self.now_ms
 
     def put(self, *names: str) -> None:
-        """Files with a value of their own each, whatever lay under their names."""
+        """Writes files with a different value each, over any earlier content."""
         for name in names:
             path = self.folder / "incoming" / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -64,20 +64,20 @@ class Source:
             os.utime(path, ns=(self.now_ms * 1_000_000 + self.values,) * 2)
 
     def run(self, days: float = 0) -> list[str]:
-        """The files that are read so many days later, by name."""
+        """Files read that many days later, by name."""
         self.now_ms += int(days * DAY_MS)
         before = self.read()
         advance(self.definition, no_spark, clock=self.clock)
         return sorted(set(self.read()) - set(before))
 
     def read(self) -> list[str]:
-        """The files that were read, each as often as it was."""
+        """Files read so far, each as often as it was read."""
         if ledger_of(self.definition).state().commit is None:
             return []
         return [row["path"] for row in read_table(self.definition, "source_files").to_pylist()]
 
     def listed(self) -> list[str]:
-        """The files that the next run looks at."""
+        """Files that the next run lists."""
         commit = ledger_of(self.definition).state().commit
         of, root = self.definition.source, self.definition.root
         since = marker.due_from(marker_of(of, root, commit), of.full_listing_every_ms, self.now_ms)
@@ -85,7 +85,7 @@ class Source:
 
 
 def with_contents(inputs: Inputs) -> ComputedBatch:
-    """As real batches, which keep the checksum of what they read."""
+    """Batches keep the checksums of their files, as real ones do."""
     outcome = computed(inputs)
     rows = outcome.changes["source_files"].rows or ()
     kept = [{**row, "sha256": checksum(inputs.definition.source.path / row["path"])} for row in rows]
@@ -103,7 +103,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Source:
 
 
 @BY
-def test_a_run_looks_at_what_is_new(source: Source, by: str) -> None:
+def test_a_run_lists_only_new_names(source: Source, by: str) -> None:
     source.sorted_by(by)
     source.put("day=1/a", "day=1/b", "day=2/a", "day=2/b")
     assert source.run() == ["day=1/a", "day=1/b", "day=2/a", "day=2/b"]
@@ -116,7 +116,7 @@ def test_a_run_looks_at_what_is_new(source: Source, by: str) -> None:
 
 
 @BY
-def test_a_late_name_is_found_by_the_next_full_listing_and_said(source: Source, by: str) -> None:
+def test_the_next_full_listing_finds_and_reports_a_late_name(source: Source, by: str) -> None:
     source.sorted_by(by)
     source.put("1/a", "2/a")
     source.run()
@@ -129,7 +129,7 @@ def test_a_late_name_is_found_by_the_next_full_listing_and_said(source: Source, 
     assert source.listed() == ["2/a"]
 
 
-def test_what_is_left_for_later_is_looked_at_again(source: Source) -> None:
+def test_files_left_for_later_are_listed_again(source: Source) -> None:
     source.sorted_by("names", max_files_per_run=2)
     source.put("1", "3", "5", "2", "4")
     planned = plan(source.definition, source.clock)
@@ -147,7 +147,7 @@ def test_what_is_left_for_later_is_looked_at_again(source: Source) -> None:
     assert source.run(0.2) == ["7"]
 
 
-def test_a_young_late_file_is_not_lost_with_the_full_listing_that_saw_it(source: Source) -> None:
+def test_a_young_late_file_survives_its_full_listing(source: Source) -> None:
     source.put("1/a", "2/a")
     source.run()
     source.sorted_by("folders", min_file_age_ms=DAY_MS // 2)
@@ -157,7 +157,7 @@ def test_a_young_late_file_is_not_lost_with_the_full_listing_that_saw_it(source:
     assert source.run(0.5) == ["1/b"]
 
 
-def test_a_full_listing_that_found_nothing_is_remembered_but_not_needed(source: Source) -> None:
+def test_an_empty_full_listing_is_remembered(source: Source) -> None:
     source.put("1/a", "2/a")
     source.run()
     assert source.run(1) == []
@@ -180,7 +180,7 @@ def test_a_file_that_changed_stops_the_run_that_sees_it(source: Source) -> None:
         source.run(1)
 
 
-def test_a_file_that_changed_where_a_run_looks_stops_it_at_once(source: Source) -> None:
+def test_a_changed_file_in_the_listed_range_stops_the_run(source: Source) -> None:
     source.put("1/a", "2/a")
     source.run()
     source.put("2/a")
@@ -188,7 +188,7 @@ def test_a_file_that_changed_where_a_run_looks_stops_it_at_once(source: Source) 
         source.run()
 
 
-@pytest.mark.fault("a file that was read is renamed", "it is not read again; a copy of it next to it is new")
+@pytest.mark.fault("a file is renamed after it was read", "it is not read again; a copy of it is new")
 def test_a_renamed_file_is_not_new_and_a_copy_is(source: Source) -> None:
     source.put("1/a", "1/b", "2/a")
     source.run()
@@ -202,7 +202,7 @@ def test_a_renamed_file_is_not_new_and_a_copy_is(source: Source) -> None:
     assert source.run() == ["3/b", "3/c"]
 
 
-def test_a_file_that_is_taken_back_is_read_wherever_the_marker_is(source: Source) -> None:
+def test_a_file_taken_back_is_read_before_the_marker(source: Source) -> None:
     source.put("1/a", "2/a")
     set_aside(source.definition, "1/a", "ann", "broken", source.clock)
     assert source.run() == ["2/a"]
@@ -213,7 +213,7 @@ def test_a_file_that_is_taken_back_is_read_wherever_the_marker_is(source: Source
     assert source.run() == ["1/a"]
 
 
-def test_a_deleted_folder_does_not_make_a_run_list_everything(source: Source) -> None:
+def test_a_deleted_folder_causes_no_full_listing(source: Source) -> None:
     source.put("1/a", "2/a", "3/a")
     source.run()
     shutil.rmtree(source.folder / "incoming" / "3")
@@ -225,7 +225,7 @@ def test_a_deleted_folder_does_not_make_a_run_list_everything(source: Source) ->
     assert source.run(1) == ["2/late"]
 
 
-def test_after_a_rollback_everything_is_listed_and_after_a_maintenance_not(source: Source) -> None:
+def test_a_rollback_causes_a_full_listing_and_maintenance_does_not(source: Source) -> None:
     source.put("1/a", "2/a")
     source.run()
     source.put("3/a")
@@ -240,7 +240,7 @@ def test_after_a_rollback_everything_is_listed_and_after_a_maintenance_not(sourc
     assert source.run() == ["1/late"]
 
 
-def test_another_setting_lists_everything_once(source: Source) -> None:
+def test_a_changed_setting_causes_one_full_listing(source: Source) -> None:
     source.put("1/a", "2/a", "2/b")
     source.run()
     source.sorted_by("names")
@@ -252,7 +252,7 @@ def test_another_setting_lists_everything_once(source: Source) -> None:
     assert len(source.listed()) == 4
 
 
-def test_other_patterns_list_everything_once(source: Source) -> None:
+def test_changed_patterns_cause_one_full_listing(source: Source) -> None:
     source.sorted_by("names", exclude=("*.new", "old*"))
     source.put("a", "b.new", "c", "old.new")
     assert source.run() == ["a", "c"]
@@ -266,7 +266,7 @@ def test_other_patterns_list_everything_once(source: Source) -> None:
     assert source.listed() == ["old.new"]
 
 
-def test_files_next_to_folders_and_links_are_as_without_a_marker(source: Source) -> None:
+def test_files_next_to_folders_and_links_with_a_marker(source: Source) -> None:
     source.put("top", "1/a", "2/a")
     source.run()
     (source.folder / "elsewhere").mkdir()
@@ -283,8 +283,8 @@ def test_files_next_to_folders_and_links_are_as_without_a_marker(source: Source)
 # One seed in `make test`: the others draw other names for the same rule.
 @pytest.mark.parametrize("by", [pytest.param("names", marks=FOLDERS_DO), "folders"])
 @pytest.mark.parametrize("seed", range(5 if ALL else 1))
-def test_whatever_the_names_each_file_is_read_once(source: Source, by: str, seed: int) -> None:
-    """Hours that do not sort, names that come late, runs that read two files at most: a full listing finds the rest."""
+def test_each_file_is_read_once_for_any_names(source: Source, by: str, seed: int) -> None:
+    """Hours that do not sort, late names, and runs of at most two files: a full listing finds the rest."""
     chance = random.Random(seed)
     source.sorted_by(by, max_files_per_run=2)
     hours = (8, 9, 10, 11) if ALL else (9, 10)

@@ -1,4 +1,4 @@
-"""Files without a column that the definition reads: null where the author or a Delta table says so, else a stop."""
+"""Files without a column of the definition: null if the author or a Delta table allows it, else a stop."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def stop(definition: Definition) -> str:
 
 @pytest.mark.spark
 @pytest.mark.both
-def test_null_is_read_however_files_are_cut_into_batches(spark: SparkSession, tmp_path: Path) -> None:
+def test_nulls_do_not_depend_on_batch_sizes(spark: SparkSession, tmp_path: Path) -> None:
     """In the first batch of one file no file has the column; a rerun and verify read all files again."""
     definition = clicks(tmp_path, 0, AS_NULL)
     arrive(tmp_path, OLD, NEW, OLD)
@@ -113,7 +113,7 @@ def test_key_time_and_event_id_are_never_missing(tmp_path: Path, column: str) ->
 
 
 @pytest.mark.parametrize("text", [PLAIN, AS_NULL])
-def test_a_column_that_no_file_has_is_a_mistake_of_the_definition(tmp_path: Path, text: str) -> None:
+def test_a_column_in_no_file_is_a_mistake_of_the_definition(tmp_path: Path, text: str) -> None:
     definition = per_run(clicks(tmp_path, 0, text.replace("sum(price)", "sum(prise)")), 1)
     arrive(tmp_path, OLD, NEW)
     said = stop(definition)
@@ -125,8 +125,8 @@ def test_a_column_that_no_file_has_is_a_mistake_of_the_definition(tmp_path: Path
 
 @pytest.mark.spark
 @pytest.mark.embedded
-def test_a_column_of_a_file_that_was_read_before_is_no_mistake(spark: SparkSession, tmp_path: Path) -> None:
-    """Where an aggregate is added later, only earlier files may have its column."""
+def test_a_column_of_an_earlier_file_is_no_mistake(spark: SparkSession, tmp_path: Path) -> None:
+    """An aggregate added later may use a column of earlier files only."""
     definition = clicks(tmp_path, 0, AS_NULL.replace('paid = "sum(price)"\n', ""))
     arrive(tmp_path, NEW)
     advance(definition, lambda: spark, clock=clock)

@@ -1,4 +1,4 @@
-"""Files and folders may be called anything: each file is read once, by its own name, on both engines."""
+"""Files and folders with any name: each file is read once under its own name, on both engines."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def pipeline(folder: Path, spark: SparkSession, definition: str = DEFINITION) ->
 
 
 def arrive(path: Path, key: str | None, minutes: int = 0) -> None:
-    """Writes a file with one event; its key stands in the folder's name where there is none."""
+    """Writes a file with one event. A missing key is in the folder's name."""
     path.parent.mkdir(parents=True, exist_ok=True)
     rows = [{"key": key, "at": AT + timedelta(minutes=minutes)}]
     schema = pa.schema([("key", pa.string()), ("at", pa.timestamp("us", tz="UTC"))])

@@ -1,4 +1,4 @@
-"""A row without a key is quarantined, whatever its file's footer says of its keys."""
+"""Rows without a key are quarantined, even if the footer of their file counts no null."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PLAIN = without(CLICKS, "event_id", "max_files_per_run", "first", "allowed_laten
 
 
 def with_wrong_footer(path: Path, table: pa.Table) -> None:
-    """Writes a file whose footer counts no null in `user`, though there is one."""
+    """Writes a file with a null in `user` that its footer does not count."""
     pq.write_table(table, path, compression="none", use_dictionary=False)
     one_null = b"\x36\x02"  # in Thrift's compact protocol: field 3, null_count, is 1; no other column has a null
     before, found, after = path.read_bytes().rpartition(one_null)
@@ -33,9 +33,9 @@ def with_wrong_footer(path: Path, table: pa.Table) -> None:
 
 @pytest.mark.spark  # not on Sail too: it hung there once, in a file whose footer is wrong
 @pytest.mark.fault(
-    "a footer counts no null in a key column that has one", "the rows are looked at, and that one is quarantined"
+    "a footer counts no null in a key column that has one", "the rows are read, and this row is quarantined"
 )
-def test_a_footer_that_counts_too_few_nulls_publishes_no_null_key(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_wrong_footer_publishes_no_null_key(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, PLAIN)
     at_ms = [START_MS, START_MS + MINUTE_MS, START_MS + 2 * MINUTE_MS]
     table = pa.table({"user": ["ann", None, "ann"], "at_ms": at_ms, "value": [1, 2, 4]})

@@ -1,4 +1,4 @@
-"""Event times that are texts of numbers, with a unit: as the numbers, in every format, or malformed."""
+"""Event times as texts of numbers, with a unit: read as numbers in every format, or malformed."""
 
 from __future__ import annotations
 

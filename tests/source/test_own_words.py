@@ -1,4 +1,4 @@
-"""Words that windowlib's own plans use, as the names of keys and of outputs: none of them changes a number.
+"""Names of keys and outputs that windowlib's plans use internally: no number changes.
 
 The words are all that stand in the code of the plans, of batches and of reruns as the name of a column might. What a
 definition may not be called with them is refused by name, and left out here.
@@ -23,7 +23,7 @@ NAMED = re.compile(r"\bas ([a-z_][a-z0-9_]*)", re.IGNORECASE)
 
 
 def own_words() -> list[str]:
-    """Every word in the code that may name a column."""
+    """Words in the code that may name a column."""
     files = [file for folder in FOLDERS for file in (Path(windowlib.__file__).parent / folder).rglob("*.py")]
     return sorted({word for file in files for word in _words(ast.parse(file.read_text(encoding="utf-8")))})
 
@@ -65,7 +65,7 @@ AT_ONCE = 60  # keys: each makes an expression of the plans one deeper
         ),
     ],
 )
-def test_words_that_plans_once_used_as_outputs_and_keys(spark: SparkSession, tmp_path: Path, window: str) -> None:
+def test_formerly_internal_names_as_outputs_and_keys(spark: SparkSession, tmp_path: Path, window: str) -> None:
     definition = pipeline(tmp_path, window, FEW_KEYS, FEW_OUTPUTS)
     assert ([*definition.source.key], definition.outputs) == (FEW_KEYS, FEW_OUTPUTS)
     assert play(spark, tmp_path, definition) == EXPECTED[window]
@@ -75,7 +75,7 @@ def test_words_that_plans_once_used_as_outputs_and_keys(spark: SparkSession, tmp
 @pytest.mark.slow
 @pytest.mark.classic
 @pytest.mark.long("names of columns are tried on Spark, and these words on Sail, in make test")
-def test_words_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+def test_internal_names_on_spark(spark: SparkSession, tmp_path: Path) -> None:
     definition = pipeline(tmp_path, "sessions", FEW_KEYS, FEW_OUTPUTS)
     assert play(spark, tmp_path, definition) == EXPECTED["sessions"]
 
@@ -85,7 +85,7 @@ def test_words_on_spark(spark: SparkSession, tmp_path: Path) -> None:
 @pytest.mark.embedded
 @pytest.mark.long("four hundred columns of results take a minute")
 @pytest.mark.parametrize("window", WINDOWS)
-def test_words_of_the_plans_as_outputs(spark: SparkSession, tmp_path: Path, window: str) -> None:
+def test_internal_names_as_outputs(spark: SparkSession, tmp_path: Path, window: str) -> None:
     definition = pipeline(tmp_path, window, ["k"], own_words())
     assert len(definition.outputs) > 200
     assert play(spark, tmp_path, definition) == EXPECTED[window]
@@ -96,7 +96,7 @@ def test_words_of_the_plans_as_outputs(spark: SparkSession, tmp_path: Path, wind
 @pytest.mark.embedded
 @pytest.mark.long("four hundred keys, sixty at a time, are seven pipelines")
 @pytest.mark.parametrize("window", WINDOWS)
-def test_words_of_the_plans_as_keys(spark: SparkSession, tmp_path: Path, window: str) -> None:
+def test_internal_names_as_keys(spark: SparkSession, tmp_path: Path, window: str) -> None:
     words, tried = own_words(), 0
     for first in range(0, len(words), AT_ONCE):
         folder = tmp_path / str(first)

@@ -94,7 +94,7 @@ def by_batches(at_most: int) -> str:
     "at_most",
     [pytest.param(0, marks=pytest.mark.both), *(pytest.param(n, marks=pytest.mark.embedded) for n in (1, 2))],
 )
-def test_values_are_texts_however_files_are_cut_into_batches(spark: SparkSession, tmp_path: Path, at_most: int) -> None:
+def test_folder_values_are_texts_for_any_batch_size(spark: SparkSession, tmp_path: Path, at_most: int) -> None:
     for folder, rows in (("007", 2), ("7", 1), ("1.10", 1), ("1.1", 1), ("true", 1), ("2026-03-02", 1), ("a%20b", 1)):
         arrive(tmp_path, f"store={folder}/hour=09/1.parquet", rows)
     definition = pipeline(tmp_path, spark, more=by_batches(at_most))
@@ -104,7 +104,7 @@ def test_values_are_texts_however_files_are_cut_into_batches(spark: SparkSession
 
 
 @pytest.mark.embedded
-def test_the_schema_may_say_that_a_value_is_a_text(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_schema_may_declare_a_folder_value_as_text(spark: SparkSession, tmp_path: Path) -> None:
     arrive(tmp_path, "store=7/1.parquet")
     definition = pipeline(tmp_path, spark, more='schema = { store = "string" }')
     run(definition, spark)
@@ -112,7 +112,7 @@ def test_the_schema_may_say_that_a_value_is_a_text(spark: SparkSession, tmp_path
 
 
 @pytest.mark.both
-def test_a_value_that_does_not_fit_its_type_refuses_every_row_of_its_file(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_folder_value_of_a_wrong_type_refuses_every_row(spark: SparkSession, tmp_path: Path) -> None:
     for store in ("007", "7", "1.5", "1099511627776", "__HIVE_DEFAULT_PARTITION__"):
         arrive(tmp_path, f"store={store}/day=2026-03-02/1.parquet", 2)
     arrive(tmp_path, "store=8/day=2026-02-30/1.parquet", 2)
@@ -197,7 +197,7 @@ def test_engines_cast_a_value_alike(spark: SparkSession, tmp_path: Path) -> None
         ({"key": '"hour"', "aggregates": 'm = "max(hour)"'}, r"aggregates\.m .* hour = \"string\""),
     ],
 )
-def test_a_column_that_is_computed_with_must_be_declared(tmp_path: Path, parts: dict[str, str], line: str) -> None:
+def test_a_column_in_arithmetic_must_be_declared(tmp_path: Path, parts: dict[str, str], line: str) -> None:
     arrive(tmp_path, "hour=09/1.parquet", store="a")
     definition = pipeline(tmp_path, **parts)
     with pytest.raises(SourceError, match=rf"column 'hour' is in the folder's name \(hour=09\).*{line}"):
@@ -236,7 +236,7 @@ DAY = {"timestamp": "day", "more": 'schema = { day = "date" }'}
         ("America/Havana", "2020-11-01", datetime(2020, 11, 1, 4, tzinfo=UTC)),  # which has two midnights
     ],
 )
-def test_a_day_is_the_first_instant_of_it(
+def test_a_day_value_is_its_first_instant(
     spark: SparkSession, tmp_path: Path, zone: str | None, day: str, first: datetime
 ) -> None:
     arrive(tmp_path, f"day={day}/1.parquet", 2, store="a")
@@ -267,7 +267,7 @@ def test_explain_shows_events_of_a_typed_key_in_the_folders_name(spark: SparkSes
 
 
 @pytest.mark.embedded
-def test_a_gap_in_the_folders_name_is_read_again_by_a_rerun(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_rerun_reads_the_gap_in_a_folder_name(spark: SparkSession, tmp_path: Path) -> None:
     arrive(tmp_path, "gap=3600000/1.parquet", store="a")
     arrive(tmp_path, "gap=long/1.parquet", store="a")
     definition = pipeline(tmp_path, spark, more='schema = { gap = "bigint" }')
@@ -353,7 +353,7 @@ def test_values_of_a_delta_table_are_of_the_type_of_its_schema(spark: SparkSessi
 
 
 @pytest.mark.embedded
-def test_values_are_known_where_the_log_was_cut_behind_a_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
+def test_partition_values_survive_a_cut_log(spark: SparkSession, tmp_path: Path) -> None:
     delta(tmp_path, ["a", "x/y", None], number=pa.array([1, 2, 3], pa.int32()))
     edited(tmp_path, 0, lambda add, n: f"{n}x/p.parquet")
     delta(tmp_path, ["b"], number=pa.array([4], pa.int32()))
@@ -364,7 +364,7 @@ def test_values_are_known_where_the_log_was_cut_behind_a_checkpoint(spark: Spark
     assert results(definition, "store", "most") == [("a", 1), ("b", 4), ("x/y", 2)]
 
 
-def test_a_type_with_parts_is_no_type_of_a_folder(tmp_path: Path) -> None:
+def test_a_folder_value_has_no_nested_type(tmp_path: Path) -> None:
     arrive(tmp_path, "store=7/1.parquet")
     with pytest.raises(WindowError, match=r"says array<int> of column 'store', which is in the names of folders"):
         plan(pipeline(tmp_path, more='schema = { store = "array<int>" }'), clock)

@@ -1,4 +1,4 @@
-"""No record of a CSV file disappears in a value of another, whatever quote is missing."""
+"""Records of a CSV file never disappear in a value of another record, for any missing quote."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ TEXTS: dict[str, tuple[FileDialect, str, Fault | None]] = {
 
 
 @pytest.mark.parametrize("case", TEXTS)
-def test_where_records_may_be_parts_of_a_value(case: str) -> None:
+def test_a_quote_that_may_hide_records_is_found(case: str) -> None:
     dialect, text, expected = TEXTS[case]
     for size in range(1, len(text) + 2):
         pieces = [text[at : at + size] for at in range(0, len(text), size)]
@@ -66,7 +66,7 @@ WELL_FORMED = re.compile(r'(?:(?:"(?:[^"]|"")*+"|[^",\r\n]*+)[,\r\n])*+')
 
 
 def written(record: Sequence[str], quoting: Literal[0, 1]) -> list[str]:
-    """The values of a record, as they are written."""
+    """Text of a record's values."""
     lines = [io.StringIO() for _ in record]
     for value, line in zip(record, lines, strict=True):
         csv.writer(line, quoting=quoting).writerow([value])
@@ -74,7 +74,7 @@ def written(record: Sequence[str], quoting: Literal[0, 1]) -> list[str]:
 
 
 def damaged(values: Sequence[str], column: int) -> list[str]:
-    """A record of which one value has a quote that opens it, and none that closes it."""
+    """A record with an open quote in one value."""
     value = values[column]
     return [*values[:column], value[:-1] if value.startswith('"') else f'"{value}', *values[column + 1 :]]
 

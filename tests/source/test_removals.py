@@ -1,4 +1,4 @@
-"""A Delta source of which rows are removed: by a rerun its windows become those of the rows that it holds."""
+"""Removed rows of a Delta source: a rerun recomputes their windows."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ HOURLY = BY_ITSELF.replace('type = "session"\ngap = "10m"', 'type = "tumbling"\n
         (HOURLY, hours, 6),
     ],
 )
-def test_whatever_is_done_to_a_table_its_windows_are_those_of_its_rows(
+def test_after_any_table_change_windows_equal_its_rows(
     spark: SparkSession, tmp_path: Path, text: str, truth: Callable[[Path], list[Window]], seed: int
 ) -> None:
     definition, changes = clicks(tmp_path, 0, text), Changes(tmp_path, seed)
@@ -66,10 +66,10 @@ OVERWRITTEN, EMPTIED = (pytest.param(kind, marks=AS_DELETED) for kind in ("WRITE
 
 @pytest.mark.fault(
     "rows of a Delta source are deleted, updated or overwritten",
-    "the run stops and gives the rerun that recomputes their windows, at once and once; runs then go on",
+    "the run stops and gives the rerun that recomputes their windows; then runs continue",
 )
 @pytest.mark.parametrize("kind", ["DELETE", OVERWRITTEN, EMPTIED])
-def test_an_operator_takes_a_removal(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+def test_a_rerun_recomputes_removed_rows(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     definition = clicks(tmp_path, 0, IN_TIME)
     for number in (1, 2):
         append(tmp_path, number)
@@ -108,10 +108,10 @@ def test_an_operator_takes_a_removal(spark: SparkSession, tmp_path: Path, kind: 
 
 
 @pytest.mark.fault(
-    "rows of a Delta source are deleted whose times are more than the 400 days of one rerun apart",
-    'the error names the alternative, `source.removals = "rerun"`, by which a run recomputes all of it',
+    "rows of a Delta source are deleted over a range longer than the 400 days of a rerun",
+    'the error names the alternative, `source.removals = "rerun"`',
 )
-def test_a_removal_that_is_longer_than_a_rerun_can_be(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_removal_longer_than_a_rerun_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, IN_TIME)
     before = [{**row, "id": f"then {row['id']}", "at_ms": row["at_ms"] - 500 * DAY_MS} for row in events(1)]
     write_deltalake(tmp_path / "incoming", pa.Table.from_pylist([*before, *events(1)], schema=SCHEMA))
@@ -135,7 +135,7 @@ def _watermark_ms(definition: Definition) -> int | None:
 
 
 @pytest.mark.long("an UPDATE, drawn by chance in make test, removes events and adds them again")
-def test_deleted_events_may_come_again(spark: SparkSession, tmp_path: Path) -> None:
+def test_deleted_events_may_return(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, BY_ITSELF)
     append(tmp_path, 1)
     run(definition, spark)
@@ -148,10 +148,8 @@ def test_deleted_events_may_come_again(spark: SparkSession, tmp_path: Path) -> N
 
 
 @pytest.mark.long("removals that are passed over, and removals that are made good, are in make test")
-def test_a_removal_that_was_passed_over_is_made_good_by_the_next_that_is_taken(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    """What the table holds in the place of files that were passed over counts no event twice."""
+def test_a_later_rerun_also_covers_a_skipped_removal(spark: SparkSession, tmp_path: Path) -> None:
+    """The rerun counts no event twice although the table replaced the skipped files."""
     definition = clicks(tmp_path, 0, BY_ITSELF)
     skipping = definition.model_copy(update={"source": definition.source.model_copy(update={"removals": "skip"})})
     append(tmp_path, 1)
@@ -191,9 +189,9 @@ def test_deletion_vectors_are_refused(spark: SparkSession, tmp_path: Path) -> No
 
 @pytest.mark.fault(
     "OPTIMIZE and VACUUM delete files of a Delta source that were read",
-    "a rerun that covers their events reads the files in their place; a smaller one is refused with that range",
+    "a rerun of all their events reads the new files; a smaller range is refused",
 )
-def test_files_that_were_compacted_and_deleted(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_rerun_reads_compacted_files(spark: SparkSession, tmp_path: Path) -> None:
     definition, changes = clicks(tmp_path, 0, BY_ITSELF), Changes(tmp_path, 1)
     append(tmp_path, 1)
     append(tmp_path, 2)
@@ -231,7 +229,7 @@ def test_rows_that_are_deleted_after_files_were_compacted(spark: SparkSession, t
 
 
 @pytest.mark.long("files compacted and deleted are followed, and a restored version is read once, in make test")
-def test_a_compaction_that_was_restored_is_followed_to_its_beginning(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_restored_compaction_is_traced_to_its_first_files(spark: SparkSession, tmp_path: Path) -> None:
     definition, changes = clicks(tmp_path, 0, BY_ITSELF), Changes(tmp_path, 1)
     append(tmp_path, 1)
     append(tmp_path, 2)

@@ -44,7 +44,7 @@ CREATED: list[dict[str, Any]] = [
 
 @dataclass
 class Table:
-    """A table whose rows are numbers; `rows` has those of each file that ever was."""
+    """A table of numbers; `rows` has the rows of each file that ever existed."""
 
     folder: Path
     chance: random.Random
@@ -101,7 +101,7 @@ class Table:
             self.commit("MERGE", files, self.cut(rows))
 
     def restore(self) -> None:
-        """Takes back the newest version, if its files are there."""
+        """Restores the version before the newest, if its files exist."""
         if self.versions < 2:
             return
         actions = log.actions(self.folder, self.versions - 1)
@@ -118,7 +118,7 @@ class Table:
 
 @dataclass
 class Reader:
-    """What a pipeline has read of a table, as its `source_files` and its cursor say."""
+    """Files of a table that a pipeline has read, according to `source_files` and its cursor."""
 
     source: Source
     table: Table
@@ -153,7 +153,7 @@ class Reader:
         self.aside.clear()
 
     def batch(self) -> bool:
-        """Reads some files, or does what a rerun would; says whether there was anything to do."""
+        """Reads some files, or does the required rerun; returns true if there was work."""
         look = self.look()
         new = sorted((file for file in look.files if file.path not in {*self.read, *self.aside}), key=lambda f: f.order)
         if new:
@@ -189,7 +189,7 @@ def reader(folder: Path, seed: int, removals: str) -> Reader:
 
 
 def changed_and_read(one: Reader, kinds: Kinds) -> None:
-    """Changes the table some times, and reads it in between; no row is ever read twice."""
+    """Changes and reads the table in turns; no row is read twice."""
     table = one.table
     table.append()
     for _ in range(table.chance.randrange(3, 14)):
@@ -219,15 +219,15 @@ def check(folder: Path, removals: str, kinds: Kinds) -> None:
 
 
 @pytest.mark.parametrize("removals", ["rerun", "skip"])
-def test_compactions_and_vacuum_hide_no_row_and_repeat_none(tmp_path: Path, removals: str) -> None:
+def test_compactions_and_vacuum_neither_hide_nor_repeat_rows(tmp_path: Path, removals: str) -> None:
     check(tmp_path, removals, MOVING)
 
 
-def test_whatever_removes_rows_what_was_read_is_what_the_table_holds_in_the_end(tmp_path: Path) -> None:
+def test_after_any_removal_the_rows_read_equal_the_table(tmp_path: Path) -> None:
     check(tmp_path, "rerun", (*MOVING, *REMOVING))
 
 
-def test_a_file_that_was_set_aside_is_read_once_it_is_taken_back_whatever_has_become_of_it(tmp_path: Path) -> None:
+def test_a_file_taken_back_is_read_after_any_change(tmp_path: Path) -> None:
     check(tmp_path, "rerun", (*MOVING, *ASIDE))
 
 
@@ -235,6 +235,6 @@ def test_the_log_may_be_cleaned_up_behind_the_cursor(tmp_path: Path) -> None:
     check(tmp_path, "rerun", (*MOVING, *REMOVING, "clean_log"))
 
 
-def test_no_row_is_read_twice_where_removals_are_passed_over(tmp_path: Path) -> None:
+def test_no_row_is_read_twice_if_removals_are_skipped(tmp_path: Path) -> None:
     for seed in range(SEEDS):
         changed_and_read(reader(tmp_path / str(seed), seed, "skip"), (*MOVING, *REMOVING))

@@ -1,4 +1,4 @@
-"""Values in text are what they say, or malformed: none is taken for another number, or another day."""
+"""Values in text are exact or malformed: none becomes another number or day."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_values_of_json(spark: SparkSession, tmp_path: Path) -> None:
         ("ar-EG", None),
     ],
 )
-def test_the_mark_of_decimals(locale: str | None, mark: str | None) -> None:
+def test_the_decimal_separator(locale: str | None, mark: str | None) -> None:
     assert decimal_mark(locale) == mark
 
 

@@ -1,4 +1,4 @@
-"""CSV and JSON as the world writes them: every row of such a file counts, or is kept as malformed."""
+"""CSV and JSON files from practice: every row counts, or is quarantined as malformed."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ def test_numbers_are_exact_in_every_encoding(
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.classic
-def test_a_small_number_that_its_type_does_not_have(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_number_outside_its_type_is_malformed(spark: SparkSession, tmp_path: Path) -> None:
     values = (-129, -128, 127, 128, 200, 255, 256)
     rows = {"1.json": "".join(f'{{"user": "u", "at_ms": {AT}, "value": {value}}}\n' for value in values).encode()}
     definition = pipeline(tmp_path, rows, kind="json")
@@ -232,7 +232,7 @@ def test_a_small_number_that_its_type_does_not_have(spark: SparkSession, tmp_pat
 
 
 @pytest.mark.parametrize("after", ["{0}", "[{0}]", ",", "x"])
-def test_a_file_of_several_values_is_refused_where_it_is_read_as_one(tmp_path: Path, after: str) -> None:
+def test_a_file_of_several_values_is_refused_as_one_record(tmp_path: Path, after: str) -> None:
     record = f'{{"user": "}}\\"]",\n "at_ms": {AT}, "value": 1}}'
     good = pipeline(tmp_path / "1", {"1.json": f"[{record},\n{record}]\n\n".encode()}, "multi_line = true", "json")
     assert plan(good, clock)
@@ -242,7 +242,7 @@ def test_a_file_of_several_values_is_refused_where_it_is_read_as_one(tmp_path: P
 
 
 @pytest.mark.parametrize("user", [*HALVES, *CHARACTERS])
-def test_half_a_character_in_a_file_of_one_record_is_refused(tmp_path: Path, user: str) -> None:
+def test_a_cut_character_in_a_file_of_one_record_is_refused(tmp_path: Path, user: str) -> None:
     record = f'[{{"user":\n"{user}", "at_ms": {AT}, "value": 1}}]'.encode()
     definition = pipeline(tmp_path, {"1.json": record}, "multi_line = true", "json")
     if user in CHARACTERS:
@@ -252,7 +252,7 @@ def test_half_a_character_in_a_file_of_one_record_is_refused(tmp_path: Path, use
         plan(definition, clock)
 
 
-def test_half_a_character_is_found_across_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cut_character_is_found_across_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packed, "CHUNK_BYTES", 5)
     file = tmp_path / "1.json"
     for before in range(12):
@@ -300,7 +300,7 @@ OPEN_QUOTES = {
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.classic
-@pytest.mark.fault("a quote of a CSV file is never closed", "the run names file and line; nothing is committed")
+@pytest.mark.fault("a quote in a CSV file is never closed", "the run names file and line; nothing is committed")
 def test_an_open_quote_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     dialect, content, says = OPEN_QUOTES["two"]
     definition = pipeline(tmp_path, {"1.csv": content.encode(), "2.csv": f'{HEADER}u,{AT},5",1\n'.encode()}, dialect)
@@ -312,7 +312,7 @@ def test_an_open_quote_is_refused(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("case", OPEN_QUOTES)
 def test_an_open_quote_is_found(tmp_path: Path, case: str) -> None:
-    """By the look at a file that comes before an engine reads it."""
+    """The check of a file before an engine reads it finds the quote."""
     dialect, content, says = OPEN_QUOTES[case]
     definition = pipeline(tmp_path, {"1.csv": content.encode(), "2.csv": f'{HEADER}u,{AT},5",1\n'.encode()}, dialect)
     folder = definition.source.path
@@ -326,7 +326,7 @@ def test_an_open_quote_is_found(tmp_path: Path, case: str) -> None:
 @pytest.mark.classic
 @pytest.mark.parametrize("kind", ["csv", "json"])
 @pytest.mark.parametrize("content", [gzip.compress(HEADER.encode() * 9_999)[:-99], b"not packed"])
-def test_a_packed_file_that_is_cut_off_is_named(spark: SparkSession, tmp_path: Path, kind: str, content: bytes) -> None:
+def test_a_cut_compressed_file_is_named(spark: SparkSession, tmp_path: Path, kind: str, content: bytes) -> None:
     definition = pipeline(tmp_path, {f"1.{kind}.gz": content}, kind=kind)
     with pytest.raises(WindowError, match=rf"1\.{kind}\.gz cannot be decompressed"):
         text.read(spark, definition.source, [str(tmp_path / "incoming" / f"1.{kind}.gz")], tmp_path / "staging")
@@ -342,6 +342,6 @@ def test_a_packed_file_that_is_cut_off_is_named(spark: SparkSession, tmp_path: P
         ("csv", 'encoding = "klingon"', r"source\.dialect\.encoding: given .*allowed"),
     ],
 )
-def test_a_dialect_that_makes_no_sense_is_refused(tmp_path: Path, kind: str, dialect: str, says: str) -> None:
+def test_a_senseless_dialect_is_refused(tmp_path: Path, kind: str, dialect: str, says: str) -> None:
     with pytest.raises(InvalidDefinition, match=says):
         pipeline(tmp_path, {}, dialect, kind)

@@ -1,4 +1,4 @@
-"""Event times as clocks of a zone show them: which instant each is, by footers and by rows, on both engines."""
+"""Event times in a local zone: footers, rows and both engines agree on the instant."""
 
 from __future__ import annotations
 
@@ -122,13 +122,13 @@ def test_a_day_begins_at_midnight_of_its_zone(
     local=st.datetimes(min_value=datetime(1890, 1, 1), max_value=datetime(2200, 1, 1)),
     zone=st.sampled_from([BERLIN, "America/St_Johns", "Pacific/Apia", "Africa/Casablanca", "UTC"]),
 )
-def test_an_instant_is_that_of_the_calendar(local: datetime, zone: str) -> None:
+def test_instants_follow_the_calendar_of_the_zone(local: datetime, zone: str) -> None:
     assert utc(of_local(time_of(local), zone)) == utc(time_of(by_hand(local, zone)))
 
 
 @pytest.mark.parametrize("times", [[datetime(2026, 7, 1), datetime(2026, 9, 1)], [FORWARD, BACK], [BACK, BACK]])
-def test_footers_leave_a_day_more_at_both_ends(times: Sequence[datetime], tmp_path: Path) -> None:
-    """Which instants they are is for the engine to say: Python may know other changes of clocks."""
+def test_footer_bounds_have_a_day_of_margin(times: Sequence[datetime], tmp_path: Path) -> None:
+    """The engine decides the instants, because Python may know other clock changes."""
     path = arrive(made(tmp_path), "1.parquet", times, pa.timestamp("us"))
     instants = [time_of(by_hand(time)) for time in times]
     low_ms, high_ms = footers.span(path, "at", None, BERLIN) or (0, 0)
@@ -161,7 +161,7 @@ def test_times_that_need_no_zone_are_refused(tmp_path: Path, use_int96: bool) ->
 
 @pytest.mark.spark
 @pytest.mark.embedded
-def test_the_rerun_that_a_removal_asks_for_may_be_given_at_once(
+def test_the_rerun_for_a_removal_is_possible_at_once(
     spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """A day after the newest event, which footers leave, is in the future yet."""

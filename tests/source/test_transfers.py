@@ -39,7 +39,7 @@ def test_an_unfinished_transfer_is_read_only_where_include_names_its_suffix(tmp_
     assert [name for name in complete if not is_chosen(source, name)] == []
 
 
-def test_unfinished_transfers_are_listed(tmp_path: Path) -> None:
+def test_unfinished_transfers_are_reported(tmp_path: Path) -> None:
     definition = clicks(tmp_path, 1)
     unfinished = ["2.parquet.FilePart", "sub/3.parquet.tmp", ".4.parquet", "_5.parquet"]
     for name in [*unfinished, "_sub/6.parquet"]:
@@ -96,7 +96,7 @@ def test_a_file_that_was_read_unfinished_stops_the_run_under_its_complete_name(
 
 @pytest.mark.spark
 @pytest.mark.embedded
-def test_a_file_that_was_complete_when_it_was_read_may_get_its_name(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_complete_file_may_be_renamed_to_its_final_name(spark: SparkSession, tmp_path: Path) -> None:
     pipeline = Arriving(tmp_path / "p", BY_USER + WITH_PART)
     pipeline.put("a.parquet.Part", WHOLE)
     pipeline.run(spark)
@@ -107,7 +107,7 @@ def test_a_file_that_was_complete_when_it_was_read_may_get_its_name(spark: Spark
 
 @pytest.mark.spark
 @pytest.mark.embedded
-def test_a_complete_file_next_to_the_one_that_was_read_unfinished_is_new(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_complete_file_next_to_an_unfinished_read_one_is_new(spark: SparkSession, tmp_path: Path) -> None:
     pipeline = Arriving(tmp_path / "p", BY_USER + WITH_PART)
     pipeline.put("a.parquet.Part", HALF)
     pipeline.run(spark)

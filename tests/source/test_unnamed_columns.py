@@ -80,7 +80,7 @@ def shown(definition: Definition) -> dict[str, object]:
 @pytest.mark.spark
 @pytest.mark.both
 def test_files_of_every_type_in_one_batch(spark: SparkSession, tmp_path: Path) -> None:
-    """A run, a rerun of all files, and verify, which reads them once more."""
+    """A run, a rerun of all files, and verify, which reads them again."""
     definition = clicks(tmp_path, 0, PLAIN)
     for name, (extra, _) in GIVEN.items():
         arrive(tmp_path / "incoming", name, extra)
@@ -114,7 +114,7 @@ def test_two_spellings_of_a_column_in_one_file_are_not_shown(spark: SparkSession
 
 @pytest.mark.spark
 @pytest.mark.both
-def test_times_of_96_bits_inside_of_a_column_are_instants(spark: SparkSession, tmp_path: Path) -> None:
+def test_nested_int96_times_are_instants(spark: SparkSession, tmp_path: Path) -> None:
     """Also those that 64 bits of nanoseconds do not hold, shown or, on Spark, in an aggregate."""
     text = PLAIN if is_sail(spark) else PLAIN + 'first = "min(s.t)"\nlast = "max(element_at(each, 1))"\n'
     definition = clicks(tmp_path, 0, text)
@@ -138,7 +138,7 @@ def test_times_of_96_bits_inside_of_a_column_are_instants(spark: SparkSession, t
         assert (result["first"], result["last"]) == (early.replace(tzinfo=UTC), late.replace(tzinfo=UTC))
 
 
-def test_of_very_many_types_the_first_are_read(tmp_path: Path) -> None:
+def test_the_first_of_very_many_types_are_read(tmp_path: Path) -> None:
     definition, files = clicks(tmp_path, 0, PLAIN), []
     for number in range(2 * MOST_TYPES):
         arrive(tmp_path / "incoming", str(number), pa.array([{f"a{number}": 1}]))
@@ -153,8 +153,8 @@ def test_of_very_many_types_the_first_are_read(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.both
-def test_an_erased_key_is_recognised_in_each_of_its_types(spark: SparkSession) -> None:
-    """Where it was a key before a migration, so that the definition no longer names it."""
+def test_an_erased_key_is_recognized_in_each_type(spark: SparkSession) -> None:
+    """The column was a key before a migration, so the definition no longer names it."""
     secret, another = "00ff", names.of_another_type("user", 1)
     rows = spark.createDataFrame([(7, None), (None, "ann"), (None, None)], f"user int, {another} string")
     found = rows.select(erased.digest_of(rows, ["user"], secret)).collect()

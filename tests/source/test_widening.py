@@ -1,4 +1,4 @@
-"""Columns whose types differ from file to file: taken where nothing is lost by it, else refused at once."""
+"""Columns with different types in different files: accepted if nothing is lost, else refused at once."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def found(definition: Definition) -> dict[tuple[int, int], tuple[Any, ...]]:
     ],
 )
 def test_files_of_every_type_that_widens(spark: SparkSession, tmp_path: Path, files_per_run: int) -> None:
-    """Several batches, or all in one; refused rows, a rerun of all files, and verify, which reads them once more."""
+    """Several batches, or one; refused rows, a rerun of all files, and verify, which reads them again."""
     definition = pipeline(tmp_path)
     source = definition.source.model_copy(update={"max_files_per_run": files_per_run})
     definition = definition.model_copy(update={"source": source})
@@ -202,8 +202,8 @@ def test_files_of_every_type_that_widens(spark: SparkSession, tmp_path: Path, fi
         ),
     ],
 )
-@pytest.mark.fault("a column's type is another one in a later file", "an error that names both types, unless all fits")
-def test_what_does_not_fit_is_refused_before_anything_is_read(
+@pytest.mark.fault("a column has another type in a later file", "the error names both types, unless all values fit")
+def test_a_type_that_does_not_fit_is_refused(
     tmp_path: Path, first: tuple[pa.DataType, Any], then: tuple[pa.DataType, Any], says: str
 ) -> None:
     definition = pipeline(tmp_path, {"most": "max(whole)"})
@@ -239,8 +239,8 @@ def test_a_column_without_a_type_waits_for_one(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.embedded
 @pytest.mark.long("a folder's text that looks like a number, in make test, is a key that stays a text")
-def test_values_in_folders_names_are_of_the_recorded_type(spark: SparkSession, tmp_path: Path) -> None:
-    """`part=1` is a whole number where nothing else is there; where texts were recorded, it is a text."""
+def test_folder_values_have_the_recorded_type(spark: SparkSession, tmp_path: Path) -> None:
+    """`part=1` is a whole number without other values, and a text if texts were recorded."""
     definition = pipeline(tmp_path, {"most": "max(part)"})
     for number, folder in enumerate(("part=a", "part=1"), 1):
         (tmp_path / "incoming" / folder).mkdir(parents=True)
@@ -259,7 +259,7 @@ def test_values_in_folders_names_are_of_the_recorded_type(spark: SparkSession, t
         ("double", pa.array([None, 2**53, -(2**60)]), None),
     ],
 )
-def test_a_declared_type_that_does_not_hold_a_value(
+def test_a_declared_type_too_small_for_a_value(
     tmp_path: Path, declared: str, given: pa.Array, lost: str | None
 ) -> None:
     definition = pipeline(tmp_path, {"most": "max(whole)"})
@@ -281,10 +281,9 @@ def test_a_declared_type_that_does_not_hold_a_value(
 @pytest.mark.parametrize(
     "unit", [pytest.param("ms", marks=pytest.mark.long("microseconds, in make test, are durations too")), "us"]
 )
-def test_durations_and_times_of_96_bits_are_what_parquet_has(unit: str, spark: SparkSession, tmp_path: Path) -> None:
-    """Durations are whole numbers, in an aggregate and in what is kept of a row that reaches no window; so are those
-    inside of a column. Times of 96 bits reach beyond those of 64 in nanoseconds, to which the year 1000 is one of the
-    18th century.
+def test_durations_and_int96_times_keep_their_values(unit: str, spark: SparkSession, tmp_path: Path) -> None:
+    """Durations are whole numbers in aggregates, in stored rows, and inside columns. Times of 96 bits exceed the range
+    of 64-bit nanoseconds, in which the year 1000 would become one of the 18th century.
     """
     definition = pipeline(tmp_path, {"longest": "max(lasted)"})
     kinds = {**FIRST, "lasted": pa.duration(unit), "laps": pa.list_(pa.duration(unit))}
@@ -314,7 +313,7 @@ UNREAD = {
 
 @pytest.mark.spark
 @pytest.mark.both
-def test_a_column_that_no_engine_reads_may_be_there(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_unreadable_column_may_exist(spark: SparkSession, tmp_path: Path) -> None:
     """On Spark next to numbers without a sign too, which Sail refuses."""
     signless = {} if is_sail(spark) else {"a": pa.uint8(), "b": pa.uint16(), "c": pa.uint32(), "d": pa.uint64()}
     definition = pipeline(tmp_path, {"total": "sum(whole)", **{f"most_{name}": f"max({name})" for name in signless}})
@@ -332,7 +331,7 @@ def test_a_column_that_no_engine_reads_may_be_there(spark: SparkSession, tmp_pat
 
 
 @pytest.mark.parametrize("column", UNREAD)
-def test_a_column_that_no_engine_reads_is_refused_in_use(tmp_path: Path, column: str) -> None:
+def test_an_unreadable_column_is_refused_in_use(tmp_path: Path, column: str) -> None:
     definition = pipeline(tmp_path, {"most": f"count({column})"})
     at = pa.array([START_MS, START_MS]).cast(pa.timestamp("ms", "UTC"))
     pq.write_table(pa.table({"user": [1, 2], "at": at, **UNREAD}), tmp_path / "incoming" / "1.parquet")
@@ -341,7 +340,7 @@ def test_a_column_that_no_engine_reads_is_refused_in_use(tmp_path: Path, column:
 
 
 def test_files_of_one_schema_share_it_in_memory(tmp_path: Path) -> None:
-    """With what the file itself says of it, by which one that Spark wrote is known."""
+    """Together with the file's own metadata, which marks files written by Spark."""
     plain, by_spark = pa.schema([("a", pa.int64())]), pa.schema([("a", pa.int64())], {"org.apache.spark.version": "4"})
     for file, schema in {"1": plain, "2": by_spark, "3": plain, "4": plain.append(pa.field("b", pa.int8()))}.items():
         pq.write_table(schema.empty_table(), tmp_path / file)

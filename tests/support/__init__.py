@@ -1,4 +1,4 @@
-"""What several folders of tests share: pipelines, oracles, engines, and ways to break things.
+"""Shared modules of the tests: pipelines, oracles, engines, and ways to break things.
 
 access_log.py         access logs of web servers: parsed, cut into files, or made up
 aligned_windows.py    the windows and the slice that hold a time, for oracles

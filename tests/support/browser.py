@@ -1,4 +1,4 @@
-"""A real browser without a window: what a page asks for, what it complains of, how wide it is, what it looks like."""
+"""A real browser without a window: its requests, messages, width and pictures of a page."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ DESKTOP, PHONE = (1280, 800), (390, 844)
 
 
 def installed() -> str | None:
-    """Chromium's program, where there is one: the system's own."""
+    """Path of the system's Chromium, or None."""
     return next((found for name in NAMES if (found := shutil.which(name))), None)
 
 
 @dataclass
 class Seen:
-    """What a browser saw of a page: every request, what the console complained of, how wide it is, a picture."""
+    """Observations of a page: requests, console messages, width, a picture."""
 
     requests: list[str] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
@@ -94,7 +94,7 @@ class Browser:
 
 @contextmanager
 def browser() -> Iterator[Browser]:
-    """A browser, until the block ends; `installed` says whether there is one."""
+    """Opens a browser for the block; `installed` finds its program."""
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=installed())
         yield Browser(chromium)

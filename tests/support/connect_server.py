@@ -68,7 +68,7 @@ class ConnectServer:
         return {**os.environ, TOKEN_VARIABLE: TOKEN}
 
     def start(self) -> int:
-        """Starts the server unless it runs; gives its process number once it listens."""
+        """Starts the server unless it runs; returns its process number once it listens."""
         if self.process is None or self.process.poll() is not None:
             command, variables = started_as_printed(self.port)
             with self.log.open("wb") as log:
@@ -90,7 +90,7 @@ class ConnectServer:
         return self.process.pid
 
     def end(self) -> int:
-        """Ends the server as systemd does; gives its exit code."""
+        """Ends the server as systemd does; returns its exit code."""
         assert self.process is not None
         self.process.terminate()
         try:

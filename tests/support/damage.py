@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def damage_rows(path: Path) -> bytes:
-    """Overwrites the rows of a file, whose footer, size and time stay; gives what it held."""
+    """Overwrites the rows of a file, whose footer, size and time stay; returns the old bytes."""
     content, times = path.read_bytes(), path.stat()
     rows_end = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
     path.write_bytes(content[:4] + bytes(rows_end - 4) + content[rows_end:])

@@ -42,7 +42,7 @@ OLD = 4  # the batch whose rows are read while the files of older ones are away
 
 
 def see(folder: Path) -> None:
-    """Keeps what Spark reads."""
+    """Writes the rows that Spark reads."""
     spark = session("local[2]", {**FEW_TASKS, **QUICK}, with_delta=True)
     definition = clicks(folder, files=0)
     seen = folder / "seen"

@@ -19,7 +19,7 @@ COPIES = 200  # of a disk that is written to while it is copied
 
 
 def may_mount(folder: Path) -> str | None:
-    """Why nothing can be mounted here; None where it can."""
+    """Reason why nothing can be mounted here, or None."""
     try:
         with in_memory(folder / "may-mount", size_mb=8) as memory, _made_and_mounted(memory):
             return None
@@ -32,7 +32,7 @@ def _made_and_mounted(folder: Path) -> AbstractContextManager[Path]:
 
 
 def shared_memory(free_mb: int) -> Path | None:
-    """The folder in memory that every Linux has; None where it is not there, may not be used, or is too small."""
+    """Folder in memory that every Linux has; None if it is missing, forbidden or too small."""
     folder = Path("/dev/shm")
     if not (folder.is_mount() and os.access(folder, os.W_OK | os.X_OK)):
         return None
@@ -49,7 +49,7 @@ def in_memory(folder: Path, size_mb: int) -> Iterator[Path]:
 
 @contextmanager
 def filled(folder: Path, leaving_kb: int) -> Iterator[None]:
-    """Inside, a file on the disk takes all but so much."""
+    """Fills the disk within the block, except for the given number of bytes."""
     ballast = folder / "ballast"
     found = os.statvfs(folder)
     ballast.write_bytes(bytes(found.f_bavail * found.f_frsize - 1024 * leaving_kb))
@@ -61,7 +61,7 @@ def filled(folder: Path, leaving_kb: int) -> Iterator[None]:
 
 @contextmanager
 def read_only(folder: Path) -> Iterator[None]:
-    """Inside, the file system mounted on a folder takes no write."""
+    """Makes the file system mounted on a folder read-only within the block."""
     _run("mount", "-o", "remount,ro", str(folder))
     try:
         yield
@@ -71,7 +71,7 @@ def read_only(folder: Path) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class ImageDisk:
-    """A disk that is a file. What a file system on it has not flushed is not in the file."""
+    """A disk in a file. The file has only data that the file system has flushed."""
 
     image: Path
 
@@ -90,7 +90,7 @@ class ImageDisk:
             yield folder
 
     def copy(self, mounted_on: Path, image: Path) -> ImageDisk:
-        """What the disk would hold if the power failed now: all of it at one moment, and nothing flushed for it."""
+        """Copies the disk as after a power cut: all of it at one moment, without a flush."""
         counters = Path(f"/sys/dev/block/{_device(mounted_on)}/stat")
         for _ in range(COPIES):
             before = counters.read_text(encoding="ascii")

@@ -38,7 +38,7 @@ ONLY_PARSED = ("demo", "setup")
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block of code: its language, what stands behind it, its text."""
+    """A block of code: language, arguments behind it, and text."""
 
     language: str
     about: str
@@ -55,7 +55,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a command ended."""
+    """End of a command."""
 
     command: Command
     exit_code: int
@@ -92,7 +92,7 @@ class Page:
 
     @cached_property
     def anchors(self) -> set[str]:
-        """What a link may name in this page: its headings, and targets of its own."""
+        """Targets for links in this page: its headings, and its own targets."""
         bare = re.sub(r"^ *```.*?^ *```$", "", self.text, flags=re.MULTILINE | re.DOTALL)
         headings = re.findall(r"^#+ (.*)$", bare, re.MULTILINE)
         return {_slug(one) for one in headings} | set(re.findall(r"^\((\S+)\)=$", self.text, re.MULTILINE))
@@ -105,7 +105,7 @@ def pages() -> list[Page]:
 
 
 def commands(block: str) -> list[Command]:
-    """`$` begins a command, `>` goes on with it, other lines are output."""
+    """Commands of a block: `$` begins a command, `>` continues it, other lines are output."""
     found: list[Command] = []
     for line in block.splitlines():
         if line.startswith("$ "):
@@ -127,7 +127,7 @@ def table(text: str, heading: str) -> list[dict[str, str]]:
 
 
 def normal(line: str) -> str:
-    """A line of output without what differs each time."""
+    """Line of output without values that differ between runs."""
     return PREVIEW_ID.sub("ID", SECONDS.sub("", line.rstrip()))
 
 
@@ -144,7 +144,7 @@ def _slug(heading: str) -> str:
 
 
 def follow(page: Page, folder: Path, after_each: Callable[[Path], None] | None = None) -> list[Ended]:
-    """Does in `folder` what the page says, from its first line to its last; `after_each` follows each of its blocks."""
+    """Follows the page in `folder` from its first line to its last; `after_each` follows each block."""
     outcomes: list[Ended] = []
     namespace: dict[str, Any] = {}
     with contextlib.chdir(folder), pytest.MonkeyPatch.context() as patch:
@@ -187,7 +187,7 @@ def _with_newest_id(command: Command, before: list[Ended]) -> Command:
 
 
 def run(command: Command) -> Ended:
-    """Runs a command, or what stands for it, in the current folder."""
+    """Runs a command, or its stand-in, in the current folder."""
     match shlex.split(command.text):
         case ["make", *arguments]:
             return _ended(command, ["make", "-C", str(PROJECT), "-n", *arguments])
@@ -228,7 +228,7 @@ get_parser().parse_args(sys.argv[1:])
 
 
 def parsed(name: str, arguments: list[str]) -> str:
-    """What the command line makes of arguments; raises click's error where it cannot."""
+    """Parsed arguments; raises click's error for wrong ones."""
     group: Any = typer.main.get_command(app)
     command, left = group.commands[name], list(arguments)
     while hasattr(command, "commands"):  # `windowlib late list`
@@ -250,7 +250,7 @@ def installable(what: str) -> str:
 
 
 def _helped(command: Command, module: str, arguments: list[str]) -> Ended:
-    """How a program of the project that is not installed explains itself; code 2 where it lacks an option."""
+    """Help of a program of the project that is not installed; code 2 if it lacks an option."""
     printed = io.StringIO()
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(), contextlib.redirect_stdout(printed):
         warnings.simplefilter("ignore", RuntimeWarning)  # a test may have imported it

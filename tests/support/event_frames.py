@@ -9,5 +9,5 @@ from windowlib.plans import names
 
 
 def with_internal(events: DataFrame) -> DataFrame:
-    """`events` with their columns timestamp_ms and arrival once more, under the names that plans have for them."""
+    """Adds the columns timestamp_ms and arrival to `events` under the internal names of plans."""
     return events.withColumns({names.TIMESTAMP_MS: F.col("timestamp_ms"), names.ARRIVAL: F.col("arrival")})

@@ -1,4 +1,4 @@
-"""Faults planted by hand: are the tests of the core and of the plans awake?
+"""Planted faults that the tests of the core and of the plans must notice.
 
 ``python -m tests.support.faults`` copies the project, plants one fault at a time, and runs the tests (of the core, or
 those that the fault names) until one fails. A fault that no test notices is a hole in the tests. The faults, and the
@@ -49,7 +49,7 @@ def plant(fault: Fault, project: Path) -> None:
 
 
 def is_noticed(fault: Fault) -> bool:
-    """Whether any of its tests fails with the fault planted."""
+    """Tests if one of its tests fails with the fault planted."""
     with tempfile.TemporaryDirectory() as folder:
         project = Path(folder)
         for part in PARTS:

@@ -1,4 +1,4 @@
-"""What runs a spec batch by batch as the general plan does: its worker alone, over Arrow, or the whole plan in Spark.
+"""Engines that run a spec like the general plan: its worker alone, over Arrow, or the whole plan in Spark.
 
 Both give what the operator gives, as plain values, and their state after each batch, so that a test can compare.
 """
@@ -82,7 +82,8 @@ class Fired(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What one batch came to; ``replaced`` are the windows that results took the place of.
+    """Outcome of one batch; ``replaced`` are the windows that results replace. ``numbers`` are (key, start_ms, end_ms,
+    firing) of the results, in their order within a key.
 
     ``numbers`` are (key, start_ms, end_ms, firing) of the results, in their order within a key.
     """
@@ -123,7 +124,7 @@ class WorkerEngine:
         return _outcome(made)
 
     def state(self) -> dict[tuple[Any, ...], Any]:
-        """(key, window) → what is remembered of it, and key → the key's own state."""
+        """Stored state: (key, window) → state of the window, and key → state of the key."""
         return dict(_remembered(row, self.stored) for row in self.rows if not _only_numbers(row))
 
     def _made(
@@ -222,7 +223,7 @@ def _outcome(made: Sequence[dict[str, Any]]) -> Outcome:
 
 
 def _only_numbers(row: dict[str, Any]) -> bool:
-    """A row that is there for the number of firings alone: the operator knows nothing of it."""
+    """Tests if a row only stores the number of firings, which the operator does not know."""
     state = json.loads(row["state"])
     return row["elements"] is None and not state
 

@@ -1,4 +1,4 @@
-"""Hours of two users, a few events each: what a pipeline shows of them, and what `windowlib verify` finds."""
+"""Hours of two users with few events: the tables of a pipeline, and the outcome of `windowlib verify`."""
 
 from __future__ import annotations
 
@@ -134,11 +134,11 @@ class Hours:
         return {row["event_id"]: _clock(row["timestamp_ms"]) for row in found}
 
     def span(self, number: int) -> tuple[str, str] | None:
-        """When the first and the last event of a file were, by what is kept of it."""
+        """Times of the first and the last event of a file, from its record."""
         [row] = [row for row in self.rows("source_files") if row["path"] == f"{number}.parquet"]
         first_ms, last_ms = row["min_timestamp_ms"], row["max_timestamp_ms"]
         return None if first_ms is None and last_ms is None else (_clock(first_ms), _clock(last_ms))
 
     def differences(self) -> list[Any]:
-        """What `windowlib verify` finds."""
+        """Differences that `windowlib verify` finds."""
         return list(verify(self.definition, VerifyRequest(), self.spark, now).differences)

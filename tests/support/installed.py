@@ -56,7 +56,7 @@ def built(target: str, folder: Path, source: Path = PROJECT) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What a command printed, and its exit code."""
+    """Output and exit code of a command."""
 
     code: int
     out: str

@@ -1,4 +1,4 @@
-"""Kills a run at a chosen moment, so that the next one finds what a dead one leaves.
+"""Kills a run at a chosen moment, so that the next run finds its leftovers.
 
 A moment is a text: `write:windows` (Spark is writing), `commit:results` (just before that table's commit),
 `row:erasures` (just before a row is added to a table that no batch publishes),

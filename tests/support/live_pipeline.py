@@ -1,4 +1,4 @@
-"""A live pipeline whose definition is edited: what its runs say, and what they have committed."""
+"""A live pipeline with edits of its definition: the notes of its runs and their commits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WINDOWS = {
 
 
 def run(definition: Definition, spark: SparkSession, rerun: Rerun | None = None) -> list[str]:
-    """What the run says."""
+    """Notes of a run."""
     said: list[str] = []
     advance(definition, lambda: spark, clock=clock, rerun=rerun, on_note=said.append)
     return said
@@ -38,7 +38,7 @@ def newest(definition: Definition) -> Commit:
 
 
 def as_earlier_releases_judge(definition: Definition, commit: Commit) -> bool:
-    """Whether a release that knows of no change goes on: its `continues`."""
+    """Tests if a release that knows no change continues: its `continues`."""
     stored, now = commit.stored, definition.semantics()
     then = {name: stored.get(name) for name in now}
     return commit.fingerprint == definition.fingerprint or then == now

@@ -1,4 +1,4 @@
-"""A pipeline with thousands of batches: what the newest one left, over and over, as so many runs would leave it."""
+"""A pipeline with thousands of batches: copies of the newest one, as that many runs would leave them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pipeline whose keys and outputs have names that a test gives, and the sums that it must publish."""
+"""A pipeline with given names of keys and outputs, and the sums that it must publish."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def pipeline(folder: Path, window: str, keys: list[str], outputs: list[str]) -> 
 
 
 def play(spark: SparkSession, folder: Path, definition: Definition) -> list[int]:
-    """On time, late and twice, in flight; then a rerun that finds one event more. Gives the sums that are published."""
+    """Plays events on time, late, repeated and in flight, then a rerun with one more event; returns the sums."""
     (folder / "incoming").mkdir()
     keys = definition.source.key
     schema = pa.schema([("at of it", pa.int64()), ("a value", pa.int64()), *((key, pa.int64()) for key in keys)])

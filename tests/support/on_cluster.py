@@ -1,4 +1,4 @@
-"""All batches of the pipeline of clicks in a folder, run where its definition says.
+"""Runs all batches of the pipeline of clicks in a folder on the cluster of its definition.
 
 `python -m tests.support.on_cluster FOLDER`.
 

@@ -96,13 +96,13 @@ def arrival(name: str, hours_ago: int, count: int = 60) -> Iterator[dict[str, An
 
 
 def since(then_ms: int) -> Callable[[], int]:
-    """A clock that begins then, and goes on as clocks do."""
+    """A clock that starts at the given time."""
     began = time.monotonic()
     return lambda: then_ms + int((time.monotonic() - began) * 1000)
 
 
 def run(folder: Path, name: str, hours: int) -> None:
-    """Each file arrives, and is run at its hour."""
+    """Lets each file arrive, and runs at its hour."""
     pipeline = definition(folder, name)
     spark = spark_sessions(pipeline)
     for hours_ago in reversed(range(hours)):

@@ -17,7 +17,7 @@ PACKAGE = Path(windowlib.__file__).parent
 
 @dataclass(frozen=True)
 class Fault:
-    """A mistake: its name, what it makes of a run, and where it is planted."""
+    """A mistake: its name, its effect on a run, and its place."""
 
     name: str
     sentence: str
@@ -28,7 +28,7 @@ class Fault:
 
 @contextmanager
 def planted(fault: Fault) -> Iterator[None]:
-    """The fault is there while the block runs."""
+    """Plants the fault within the block."""
     function, wrong = _function_with(fault)
     right, function.__code__ = function.__code__, wrong
     try:

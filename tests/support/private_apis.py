@@ -20,7 +20,7 @@ HELD: dict[str, set[str]] = defaultdict(set)  # by file, what tests of this file
 
 @contextmanager
 def listed(what: str) -> Iterator[None]:
-    """What fails in here fails as: the API `what` has changed, and the page says what to do."""
+    """Reports a failure in the block as a change of the API `what`, with the page that says what to do."""
     try:
         yield
     except Exception as error:
@@ -28,7 +28,7 @@ def listed(what: str) -> Iterator[None]:
 
 
 def holds(file: str, *names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """The test below breaks when what `file` uses under these names no longer does what `file` needs."""
+    """Marks a test of the private names that `file` uses: it breaks once they no longer fit the needs of `file`."""
     HELD[f"windowlib/{file}"] |= set(names)
 
     def of(test: Callable[..., None]) -> Callable[..., None]:
@@ -43,7 +43,7 @@ def holds(file: str, *names: str) -> Callable[[Callable[..., None]], Callable[..
 
 
 def printed(command: list[str], folder: Path = ROOT, **others: Any) -> str:
-    """What a command prints; an AssertionError with its errors where it fails."""
+    """Output of a command; raises an AssertionError with its errors if it fails."""
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, **others)
     assert done.returncode == 0, done.stderr
     return done.stdout

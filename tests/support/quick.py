@@ -1,4 +1,4 @@
-"""Spark as tests start it: what its compilers take of a test of a few rows is more than what they save.
+"""Spark settings of tests: compiling costs a test of a few rows more than it saves.
 
 Java's optimising compiler costs tests a quarter of their processor time. Spark's own, which makes a Java class of each
 stage, costs another fifth; `make test-all` has it, as runs have, and so has every process that tests start as users do.

@@ -1,4 +1,4 @@
-"""What runs a spec batch by batch: the operator element by element, and the batch rule. Plans come next to them."""
+"""Reference engines that run a spec batch by batch: the operator, and the batch rule."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Engine(Protocol):
     """Anything that runs a spec."""
 
     def advance(self, elements: Sequence[Element], watermark_ms: int) -> list[Output]:
-        """What happens when the elements come and then the watermark."""
+        """Outputs after the elements arrive and the watermark moves."""
 
     def in_flight(self) -> list[tuple[Any, TimeWindow]]:
         """Every (key, window) in flight, in order."""
@@ -48,7 +48,7 @@ class SetEngine(OperatorEngine):
 
 
 def restart(engine: OperatorEngine) -> OperatorEngine:
-    """The engine as it goes on from its saved state, and the watermark that a job keeps next to it."""
+    """Restores the engine from its saved state, and from the watermark that a job keeps next to it."""
     resumed = type(engine)(engine.spec)
     resumed.state = restore(json.loads(json.dumps(engine.rows())))
     resumed.state.watermark_ms = engine.state.watermark_ms

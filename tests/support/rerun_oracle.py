@@ -1,4 +1,4 @@
-"""What a rerun must leave, computed from the rule alone: plain Python over all events, one key after another.
+"""Expected tables after a rerun, from the rule alone: plain Python over all events, one key after another.
 
 Of the project's assigners only the parameters are read; which windows and slices hold an event is worked out here.
 """
@@ -29,7 +29,7 @@ class Row:
 
 @dataclass
 class Standing:
-    """What a pipeline shows: windows published, windows (aligned: slices) in flight, late events in no window."""
+    """Contents of the tables: windows published, windows (aligned: slices) in flight, late events in no window."""
 
     results: dict[Bounds, Held] = field(default_factory=dict)
     in_flight: dict[Bounds, Held] = field(default_factory=dict)
@@ -82,7 +82,7 @@ def _grid(assigner: Assigner) -> tuple[int, int, int]:
 
 
 def rerun(pipeline: Pipeline, before: Standing, rows: Sequence[Row], asked: Asked) -> Standing:
-    """What stands after a rerun over the rows that the source has now."""
+    """Contents after a rerun over the present rows of the source."""
     if isinstance(pipeline.assigner, Session | DynamicSession):
         return _sessions(pipeline, before, rows, asked)
     return _aligned(pipeline, before, rows, asked)

@@ -24,7 +24,7 @@ STEP_KEYS = {"batch", "watermark_ms", "fires", "late", "in_flight"}
 
 @dataclass(frozen=True)
 class Scenario:
-    """A specification that counts, and what each batch is to come to."""
+    """A specification, and the expected outcome of each batch."""
 
     name: str
     spec: WindowSpec
@@ -32,7 +32,7 @@ class Scenario:
 
 
 def load(file: Path) -> Scenario:
-    """The scenario in a file; raises ValueError for what it does not know, or lacks."""
+    """Reads the scenario in a file; raises ValueError for unknown or missing keys."""
     given = tomllib.loads(file.read_text())
     _only(file, given, SCENARIO_KEYS, required={"name", "origin", "spec", "step"})
     for step in given["step"]:
@@ -42,7 +42,7 @@ def load(file: Path) -> Scenario:
 
 
 def check(scenario: Scenario, engine: Engine) -> None:
-    """Replays the scenario; raises AssertionError at the first step that comes to something else."""
+    """Replays the scenario; raises AssertionError at the first step with another outcome."""
     arrival = 0
     for step in scenario.steps:
         batch = []

@@ -1,4 +1,4 @@
-"""A pipeline whose batches need no engine, what goes on before each of its steps, and a reader of its tables.
+"""A pipeline whose batches need no engine, a hook before each of its steps, and a reader of its tables.
 
 Odd values of a file stay in `open_windows` until the next batch, even ones go to `results`; with a long delay all of
 them stay. A step (`STEPS`) is whatever reads or writes a log, a prepare file or the ledger.
@@ -95,7 +95,7 @@ def arrive(folder: Path, number: int) -> None:
 
 
 def computed(inputs: Inputs) -> ComputedBatch:
-    """What a batch of this pipeline comes to."""
+    """Outcome of a batch of this pipeline."""
     root, delay_ms = inputs.definition.root, inputs.definition.watermark.out_of_orderness_ms
     values = [
         value
@@ -146,7 +146,7 @@ def _values(file: Path) -> list[int]:
 
 
 def no_spark() -> Any:
-    """The engine of batches that need none."""
+    """Missing engine of these batches."""
     return None
 
 
@@ -156,7 +156,7 @@ def last_run(folder: Path, clock: Clock = wall_clock_ms) -> None:
 
 
 def going_back(act: Callable[[], T]) -> T:
-    """What `act` gives, after going the way back that an error about a damaged log names."""
+    """Result of `act`, after following the advice of an error about a damaged log."""
     for _ in range(9):
         try:
             return act()
@@ -171,7 +171,7 @@ def going_back(act: Callable[[], T]) -> T:
 
 
 def compute_simply(patch: pytest.MonkeyPatch) -> None:
-    """From now on batches of these pipelines are computed without an engine, and not judged."""
+    """Computes batches of these pipelines without an engine from now on, and does not judge them."""
     patch.setattr(batch, "compute", computed)
     patch.setattr(attempt, "_judged", lambda *_: [])
     patch.setattr(check, "preload", lambda: None)
@@ -190,7 +190,7 @@ def read_simply(folder: Path, files: int) -> Path:
 
 
 def before_each_step(step: Callable[[str], None], patch: pytest.MonkeyPatch) -> None:
-    """From now on `step` is called before each step of a run, with what it is."""
+    """Calls `step` before each step of a run from now on, with the name of the step."""
     for place, name in STEPS:
         patch.setattr(place, name, _stepping(step, getattr(place, name), name))
     check_epoch = Ledger.check
@@ -216,7 +216,7 @@ def _stepping(step: Callable[[str], None], call: Callable[..., Any], name: str) 
 
 @dataclass(slots=True)
 class Reader:
-    """Watches a pipeline: what a reader by the ledger's cut sees, and one who opens `results` alone."""
+    """Watches a pipeline as a reader by the ledger's cut, and as one of `results` alone."""
 
     folder: Path
     seen: int | None = None  # the ledger's version that was looked at
@@ -238,7 +238,7 @@ class Reader:
         assert Counter(at["results"] + at["open_windows"]) == wanted, f"{at} is not what {files} make"
 
     def all_values(self) -> list[int]:
-        """What is in `results` and in flight, by the ledger's cut."""
+        """Values in `results` and in flight, by the ledger's cut."""
         root = self.folder / "warehouse" / "values"
         ledger = ledger_of(pipeline_of(self.folder))
         commit = ledger.state().commit
@@ -247,7 +247,7 @@ class Reader:
         return sorted(v for name in names for v in self._at(root, ledger, name, commit.versions.get(name)))
 
     def results_alone(self) -> list[int]:
-        """What a reader sees who opens the newest version of `results`."""
+        """Values of the newest version of `results`."""
         root = self.folder / "warehouse" / "values"
         ledger = ledger_of(pipeline_of(self.folder))
         return self._at(root, ledger, "results", ledger.tables["results"].version())

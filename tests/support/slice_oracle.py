@@ -1,4 +1,4 @@
-"""Slices of one event at a time, by the definition: what the plans compute for whole columns."""
+"""Slices of one event at a time, by their definition; plans compute whole columns."""
 
 from windowlib.model.assigners import Session, Sliding, Tumbling
 from windowlib.model.slices import Sliced, slice_width_ms

@@ -10,7 +10,7 @@ from tests.support.clicks import START_MS
 
 
 def jobs_so_far(spark: SparkSession) -> int:
-    """All that this session has started; the list of its jobs forgets the oldest."""
+    """Number of jobs that this session has started; its list of jobs forgets the oldest."""
     scheduler: Any = spark.sparkContext._jsc.sc().dagScheduler()
     return int(scheduler.numTotalJobs())
 

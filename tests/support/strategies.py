@@ -1,4 +1,4 @@
-"""What Hypothesis draws: specs over the whole cross product, and histories of batches with watermarks.
+"""Strategies of Hypothesis: specs over the whole cross product, and histories of batches with watermarks.
 
 Times lie close together and on both sides of zero, so that windows touch, bridge and end exactly on a watermark.
 """
@@ -38,7 +38,7 @@ some: all would take it past its twenty minutes. Each law sees random histories 
 
 
 def examples(few: int, many: int) -> settings:
-    """How many examples a law is tried with: few in `make test`, many in `make test-all`."""
+    """Number of examples of a law: few in `make test`, many in `make test-all`."""
     return settings(max_examples=many if ALL else few, deadline=None, suppress_health_check=list(HealthCheck))
 
 

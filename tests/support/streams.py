@@ -45,7 +45,7 @@ def definition_text(name: str, replaced: Mapping[str, str] | None = None) -> str
 
 
 def pipeline(folder: Path, name: str, text: str | None = None) -> Definition:
-    """A definition in a folder, with its own warehouse there whatever the environment says."""
+    """A definition in a folder, with its own warehouse, independent of the environment."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "incoming").mkdir(exist_ok=True)
     file = folder / f"{name}.toml"

@@ -1,4 +1,4 @@
-"""Windows worked out the plain way: dictionaries, one batch after another, no code of windowlib.
+"""Windows computed in plain Python: dictionaries, one batch after another, no code of windowlib.
 
 The rule of a batch: windows of its events and those in flight are joined where they touch; what is then late against
 the watermark of the batch's start (``end - 1 + lateness <= watermark``) is dropped whole; then the watermark moves to
@@ -59,7 +59,7 @@ def sliding(size: int, slide: int) -> Assign:
 def run(
     batches: Iterable[list[Event]], assign: Assign, merges: bool, out_of_orderness: int, lateness: int | Sequence[int]
 ) -> Outcome:
-    """What comes of the batches; `lateness` of all, or of each."""
+    """Outcome of the batches; `lateness` of all, or of each."""
     outcome = Outcome({}, set(), set(), MIN_WATERMARK)
     flying: dict[str, list[Window]] = defaultdict(list)
     late = 2 * MIN_WATERMARK  # windows whose last ms is not above it

@@ -35,7 +35,7 @@ FUNCTION = 'function = "own:Top"\noutput = {page = "string", seen = "bigint"}\n'
 
 
 def written(folder: Path, window: str, aggregates: str = AGGREGATES, source: str = SOURCE) -> Path:
-    """The file of a definition whose table [window] is ``window``."""
+    """File of a definition whose table [window] is ``window``."""
     file = folder / "clicks.toml"
     file.write_text(f"{source}[window]\n{window}\n{aggregates}", encoding="utf-8")
     return file
@@ -47,7 +47,7 @@ def definition(folder: Path, window: str, aggregates: str = AGGREGATES, source: 
 
 
 def mistakes(folder: Path, window: str, aggregates: str = AGGREGATES) -> list[str]:
-    """What is wrong with such a definition, one line each, without the file's name."""
+    """Mistakes of such a definition, one line each, without the file name."""
     file = written(folder, window, aggregates)
     with pytest.raises(InvalidDefinition) as caught:
         load_definition(file)

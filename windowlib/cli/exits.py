@@ -80,19 +80,19 @@ ENDS = (
     ),
     End(
         USER,
-        "the user's mistake: the definition, the source, an argument",
+        "a mistake of the user in the definition, the source or an argument",
         TaskState.FAILED,
-        "the operator, by the sentence: it names the file and the key, what was expected, what to do",
+        "the operator, by the sentence: it names the file and the key, what was expected, and what to do",
     ),
     End(
         REJECTED,
-        "refused by its checks: waits for `windowlib approve` or `windowlib abandon`",
+        "refused by the checks of the batch, which waits for `windowlib approve` or `windowlib abandon`",
         TaskState.FAILED,
-        "the operator, by the sentence, the report and in Airflow the task `decide`, which asks in Required Actions",
+        "the operator, by the sentence and the report; in Airflow the task `decide` asks in Required Actions",
     ),
     End(
         REJECTED,
-        "a batch that an earlier run refused still waits: nothing was done",
+        "nothing done: a batch refused in an earlier run still waits",
         TaskState.WAITS,
         "the operator, by the sentence: which batch, who may decide, and where. `decide` asks again if no question"
         " about the batch is open. Otherwise it is skipped, and names the run that asks",

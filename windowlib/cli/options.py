@@ -72,7 +72,7 @@ Pipelines = Annotated[
         metavar="PIPELINE.toml...", help="The definition of the pipeline, or of each pipeline.", show_default=False
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="For programs: print one JSON object per line, and nothing else.")]
+Json = Annotated[bool, typer.Option("--json", help="For programs: print one JSON object per line and nothing else.")]
 From = Annotated[
     str | None,
     typer.Option(
@@ -119,7 +119,7 @@ Since = Annotated[
 ]
 ShowOnly = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
 Decide = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
-Wait = Annotated[str, typer.Option("--wait", help="How long to wait for a run that is in progress.")]
+Wait = Annotated[str, typer.Option("--wait", help="Time to wait for a run in progress.")]
 
 
 def check_can_ask(dry_run: bool, yes: bool) -> None:

@@ -22,7 +22,7 @@ LATE_EVENTS = TableSpec(
         "readmitted_by is the batch of the rerun that put the event in a window; null while it is in none",
     ),
     described=(
-        Column("<key>", None, "the key: one column for each of source.key, under its name"),
+        Column("<key>", None, "the key: a column for each name in source.key"),
         Column("event_time", timestamp, "when the event happened"),
         Column("event_id", text, "null where the event has none"),
         Column("raw", text, "the source row as JSON; a time without a zone is written without one"),
@@ -74,5 +74,5 @@ SEEN_IDS = TableSpec(
         "a file is dropped when its newest event is more than dedup_horizon behind the watermark; by default also"
         " behind the first session in flight",
     ),
-    described=(Column("event_id", text, "as text"), Column("timestamp_ms", long, "when the event happened")),
+    described=(Column("event_id", text, "the id as text"), Column("timestamp_ms", long, "when the event happened")),
 )

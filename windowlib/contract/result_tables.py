@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from windowlib.contract.table import Column, TableSpec
-from windowlib.contract.types import date, integer, long, text, timestamp
+from windowlib.contract.types import date, long, text, timestamp
 
 FILLED = "filled_columns"
 """Column of `results`: names of the added columns that the row has; null: none."""
@@ -27,20 +27,20 @@ class ResultColumn(Column):
 
 
 RESULT_COLUMNS = (
-    ResultColumn("<key>", None, "the key: one column for each of source.key, under its name"),
+    ResultColumn("<key>", None, "the key: a column for each name in source.key"),
     ResultColumn("window_start", timestamp, "inclusive; null for the global window"),
     ResultColumn("window_end", timestamp, "exclusive; null for the global window"),
     ResultColumn(
         "last_event_time", timestamp, "the newest event time in the window", "timestamp_millis(last_event_ms)"
     ),
-    ResultColumn("<aggregates>", None, "a column for each aggregate; with window.function, each of window.output"),
+    ResultColumn(
+        "<aggregates>", None, "a column for each aggregate, or with window.function for each name in window.output"
+    ),
     ResultColumn(
         FILLED,
         text,
         "after columns were added: the added columns that the row has, such as `p95, slowest`; null: none",
     ),
-    ResultColumn("firing", integer, "counts the firings of a result from 1", compared=False),
-    ResultColumn("result_number", integer, "only with window.function: counts the rows of one firing", compared=False),
     ResultColumn("timing", text, "early, on_time or late", compared=False),
     ResultColumn("batch_id", long, "the batch that wrote the row", compared=False),
     ResultColumn(
@@ -59,20 +59,21 @@ RESULTS = TableSpec(
     "the current row per key and window",
     (
         "a key has one result per window, or per firing where each is a result of its own: one row per key,"
-        " window_start and window_end, firing for triggers that fire repeatedly and count windows, result_number where"
-        " a function gives several",
+        " window_start and window_end. Repeated triggers and count windows add firing, a function with several"
+        " results adds result_number",
         "every result has the bounds of a window that holds its newest event: it ends after it starts",
         "no window fired before the watermark reached its last millisecond: where windows fire at their end only",
         "no window fired past its cleanup time",
-        "a result is late where the watermark had passed its window before the batch, else on time: by a rerun late",
+        "a result is late where the watermark had passed its window before the batch, else on time: a rerun"
+        " writes late",
         "every window that must fire has fired, with all its events",
         "no window fires again without a new event",
         "`results` has grown by the results that were added less those removed: by each batch",
-        "firing counts the firings of a result from 1, over the results it replaced; what a rerun adds, from 1 again",
+        "firing counts the firings of a result from 1, including replaced ones; results added by a rerun start at 1",
         "timing is on_time (the watermark passed the end), late (a late event changed it) or early",
         "window_start and window_end are null for the global window",
-        "window_day is the day of the window's last millisecond; the global window's, that of its newest event or of"
-        " the run",
+        "window_day is the day of the window's last millisecond; for the global window, the day of its newest"
+        " event or of the run",
     ),
     partition_by=("window_day",),
     described=RESULT_COLUMNS,

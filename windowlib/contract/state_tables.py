@@ -69,9 +69,10 @@ PARTIAL_NAMES = [partial.name for partial in PARTIALS]
 
 OPEN_WINDOWS = TableSpec(
     "open_windows",
-    "the windows in flight. Sessions: one row per key and window, with its state window, its partial aggregates and the"
-    " published windows it will replace. Aligned windows and count windows: one row per key and slice, shared by the"
-    " windows over it. General plan: one row per key and window, with trigger and function state as JSON and timers",
+    "the windows in flight. Sessions: one row per key and window, with state window, partial aggregates, and the"
+    " published windows to replace. Aligned windows and count windows: one row per key and slice, shared by its"
+    " windows. General plan: one row per key and window, with timers, and the state of trigger and function as"
+    " JSON",
     (
         "every event that was in state or was admitted is in state, was late, or left with its window",
         "every event of the state that the batch reached was read",
@@ -79,10 +80,10 @@ OPEN_WINDOWS = TableSpec(
         "every window that stays in flight was written",
         "the count of a window is the number of its events: where an aggregate is count(*)",
         "no window that was due, or that an event may touch, was left as it is",
-        "windows of a key never touch: of those in flight, and of sessions that the same batch fired",
+        "windows of a key never touch: windows in flight, and sessions that the same batch fired",
         "no window in flight is past its cleanup time: max_timestamp_ms > late_out_ms of the batch, in the ledger",
-        "state windows of a key are distinct and lie inside their windows",
-        "end_partition = floor(end / state_partition), end being the window's, or of the last window over the slice",
+        "the state windows of a key are distinct and lie inside their windows",
+        "end_partition = floor(end / state_partition); end is that of the window, or of the last window over the slice",
     ),
     partition_by=("end_partition",),
     may_be_added=("published",),  # when sessions get an allowed lateness
@@ -123,11 +124,11 @@ STATE_WINDOWS = TableSpec(
     ),
     partition_by=("end_partition",),
     described=(
-        Column("<key>", None, "the key: one column for each of source.key, under its name"),
+        Column("<key>", None, "the key: a column for each name in source.key"),
         Column("state_window_start_ms", long, "start of the state window, or of the slice"),
         Column("state_window_end_ms", long, "end of the state window, or of the slice; exclusive"),
         Column("batch_id", long, "the batch that wrote the row"),
-        Column("contents", None, "a list of elements: event time, arrival, the columns that are read"),
+        Column("contents", None, "list of elements: event time, arrival, the columns in use"),
         Column("end_partition", long, "floor(end / state_partition), end in ms"),
     ),
 )

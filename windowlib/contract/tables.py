@@ -33,12 +33,12 @@ SOURCE_FILE = struct_of([(column.name, column.arrow) for column in _FILE if colu
 
 LEDGER = TableSpec(
     "ledger",
-    "claims, plans, prepared publications, commits, approvals and abandonments, in the order they happened",
+    "claims, plans, prepared publications, commits, and decisions, in order",
     (
         "sequence counts 1, 2, 3, … without a hole",
-        "a commit row is the last thing a run writes: the run exists from then on",
-        "epoch never falls: a row is written only by the newest claim, or by an operator",
-        "a batch id is committed at most once; of several plans with one batch id the newest counts",
+        "a batch exists once its commit row is written, which is the last write of a run",
+        "epoch never falls: only the newest claim or an operator writes a row",
+        "a batch id is committed at most once; its newest plan counts",
     ),
     described=(
         Column("sequence", long, "position in the ledger: 1, 2, 3, …"),
@@ -135,7 +135,7 @@ WATERMARKS = TableSpec(
         ),
         Column("source_file", text, "the file with that event"),
         SOURCE_ROW,
-        Column("active_at_ms", long, "plan time of the last batch that had such an event"),
+        Column("active_at_ms", long, "plan time of the last batch with such an event"),
     ),
 )
 
@@ -156,7 +156,7 @@ SOURCE_FILES = TableSpec(
 
 RUN_METRICS = TableSpec(
     "run_metrics",
-    "the figures of every batch, one row per figure",
+    "the figures of each batch, one row per figure",
     described=(
         Column("batch_id", long, "the batch that wrote the row"),
         Column("plan_time", timestamp, "when the batch was planned"),
@@ -167,7 +167,7 @@ RUN_METRICS = TableSpec(
 
 DQ_RESULTS = TableSpec(
     "dq_results",
-    "the outcome of every check of every batch",
+    "the outcome of each check of each batch",
     described=(
         Column("batch_id", long, "the batch that wrote the row"),
         Column("plan_time", timestamp, "when the batch was planned"),

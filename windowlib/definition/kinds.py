@@ -22,7 +22,7 @@ from windowlib.plans.kinds.kind import PlanKind
 ANOTHER = "AnyTrigger"
 """The type of a parameter that is a trigger; `windowlib.definition.toml.sections` resolves it."""
 
-MADE_WITH = "what the class is made with, as in {threshold = 3}"
+MADE_WITH = "parameters of the class, as in {threshold = 3}"
 
 
 @dataclass(frozen=True, slots=True)

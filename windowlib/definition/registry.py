@@ -53,14 +53,14 @@ from windowlib.plans.kinds.sessions import Sessions
 
 AN_EXAMPLE = '{type = "count", n = 3}'
 
-_INTERVAL = duration("how often the window fires")
+_INTERVAL = duration("interval between firings")
 _ANOTHER = Parameter(ANOTHER, f"a trigger, as in {AN_EXAMPLE}", lambda trigger: trigger.words)
 
 # The texts continue "fires".
 TRIGGERS = kinds(
     kind("event_time", EventTimeTrigger, "when the watermark passes its end"),
     kind("processing_time", ProcessingTimeTrigger, "when the plan time of a run passes its end", by_clock=True),
-    kind("count", CountTrigger, "at every {n} events", n=whole_number(1, "at which element the window fires")),
+    kind("count", CountTrigger, "at every {n} events", n=whole_number(1, "number of elements between firings")),
     kind(
         "continuous_event_time",
         ContinuousEventTimeTrigger,
@@ -78,8 +78,8 @@ TRIGGERS = kinds(
         "delta",
         DeltaTrigger,
         "when {of} has {absolute} by more than {threshold} since it last fired",
-        of=column("the column whose change decides"),
-        threshold=number("by how much it must change"),
+        of=column("column whose change fires the window"),
+        threshold=number("change that must be exceeded"),
         absolute=flag("a change in either direction counts", "risen", "moved"),
     ),
     kind("purging", PurgingTrigger, "{of}, and then forgets its contents", of=_ANOTHER),
@@ -89,9 +89,9 @@ TRIGGERS = kinds(
         "{of}, or {timeout} after its {reset_on_element} event",
         by_clock=True,
         of=_ANOTHER,
-        timeout_ms=duration("how long until the window fires"),
+        timeout_ms=duration("time until the window fires"),
         reset_on_element=flag("the timeout restarts at every element", "first", "newest"),
-        clear_on_timeout=flag("a timeout makes the trigger forget"),
+        clear_on_timeout=flag("a timeout clears the state of the trigger"),
     ),
     kind("never", NeverTrigger, "never"),
     kind("end_of_stream", EndOfStreamTrigger, "when the input is complete"),
@@ -106,21 +106,21 @@ EVICTORS = kinds(
         "count",
         CountEvictor,
         "the last {n} stay {after} each evaluation",
-        n=whole_number(0, "how many elements stay"),
+        n=whole_number(0, "number of elements that stay"),
         after=_AFTER,
     ),
     kind(
         "time",
         TimeEvictor,
         "those of the last {keep} stay {after} each evaluation",
-        keep_ms=duration("how much older than the newest an element may be"),
+        keep_ms=duration("greatest age of an element, counted from the newest"),
         after=_AFTER,
     ),
     kind(
         "delta",
         DeltaEvictor,
         "those stay {absolute} in {of} by less than {threshold} {after} each evaluation",
-        of=column("the column whose difference decides"),
+        of=column("column whose difference counts"),
         threshold=number("the difference at which an element leaves"),
         absolute=flag(
             "a difference in either direction counts", "that the last one exceeds", "that differ from the last one"
@@ -177,7 +177,7 @@ WINDOWS = kinds(
         _sliding,
         lambda window: Aligned(),
         size_ms=duration("the length of a window"),
-        slide_ms=duration("how often a window starts"),
+        slide_ms=duration("time between starts of windows"),
         offset_ms=offset("slide"),
         stagger=_STAGGER,
     ),
@@ -206,7 +206,7 @@ WINDOWS = kinds(
         "every {size} events",
         _tumbling_count,
         lambda window: Counts(CountWindows(*window.size_and_slide)),
-        size=whole_number(1, "how many events make a window"),
+        size=whole_number(1, "number of events in a window"),
     ),
     kind(
         "sliding_count",
@@ -214,8 +214,8 @@ WINDOWS = kinds(
         "the last {size} events, at every {slide} of them",
         _sliding_count,
         lambda window: Counts(CountWindows(*window.size_and_slide)),
-        size=whole_number(1, "how many events a window holds"),
-        slide=whole_number(1, "after how many events one fires"),
+        size=whole_number(1, "number of events in a window"),
+        slide=whole_number(1, "number of events between firings"),
     ),
     custom("those of {assigner}", "assigner_class", "assigner", "assigner_parameters"),
 )

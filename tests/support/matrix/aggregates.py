@@ -1,4 +1,4 @@
-"""The aggregates of the matrix, and what each must come to by exact arithmetic: int, Decimal, Fraction, math.fsum.
+"""Aggregates of the matrix, with their exact results by int, Decimal, Fraction and math.fsum.
 
 NaN is the greatest number; zeros are equal whatever their sign. No engine is asked what is right.
 """

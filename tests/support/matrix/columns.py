@@ -46,7 +46,7 @@ class Column:
         return self.aggregate.sql.format(c=self.type.column)
 
     def expected(self, case: Case, batches: int) -> Any:
-        """What it must come to over the batches so far."""
+        """Expected value over the batches so far."""
         return self.aggregate.oracle(self.type, case.values(batches))
 
 
@@ -114,7 +114,7 @@ DENORMAL = 1e-9 * sys.float_info.min  # doubles smaller than the least normal on
 
 
 def same(found: Any, expected: Any, *, nearly: bool) -> bool:
-    """Whether a published value is right."""
+    """Tests if a published value is right."""
     if found is None or expected is None:
         return found is None and expected is None
     if isinstance(expected, float) != isinstance(found, float):
@@ -146,7 +146,7 @@ KINDS = {name: spark_type(str(SCHEMA.field(name).type)) for name in SCHEMA.names
 
 
 def unproved(one: Column) -> str | None:
-    """Why Sail refuses a column, or None."""
+    """Reason why Sail refuses a column, or None."""
     try:
         type_of(parsed(one.sql), KINDS)
     except Unproved as refused:
@@ -155,12 +155,12 @@ def unproved(one: Column) -> str | None:
 
 
 def is_ordered(one: Column, *, by_time: bool = False) -> bool:
-    """Whether a plan computes it: of maps a native one holds none, the operator (`by_time`) sorts none; both say so."""
+    """Tests if a plan computes it. Native plans hold no maps, and the operator (`by_time`) sorts none; both say so."""
     return without_order(one.sql, KINDS, by_time=by_time) == []
 
 
 def folds(one: Column) -> bool:
-    """Whether the operator itself computes it, element by element; else a definition is refused."""
+    """Tests if the operator computes it element by element; otherwise a definition is refused."""
     return not one.aggregate.sql.startswith(("approx_count_distinct", "hll_sketch"))
 
 

@@ -31,17 +31,17 @@ def _any(one: Type) -> bool:
 
 
 def _some_numbers(one: Type) -> bool:
-    """Enough for what differs in its last step alone from another aggregate."""
+    """Tests if a type is in the sample for aggregates that differ from another in their last step only."""
     return one.shown in ("bigint", "double", "decimal(38,2)")
 
 
 def _pairs(one: Type) -> bool:
-    """Those whose doubles differ most: the others are turned into doubles in the same way as in a variance."""
+    """Tests if doubles of a type differ most; others convert to doubles as for a variance."""
     return one.shown in ("bigint", "float", "double", "decimal(10,2)", "decimal(38,2)")
 
 
 def _some(one: Type) -> bool:
-    """Enough for what is another name of what all types have."""
+    """Tests if a type is in the sample for other names of aggregates of all types."""
     return one.shown in ("string", "double", "decimal(38,2)", "struct", "array")
 
 

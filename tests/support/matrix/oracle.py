@@ -1,4 +1,4 @@
-"""What an aggregate of the matrix is, and how its oracles see values: by exact arithmetic, and in order of time."""
+"""Aggregates of the matrix, and the values in exact arithmetic and in order of time for their oracles."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Oracle = Callable[[Type, Sequence[Any]], Any]
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """SQL of a column `{c}`, the types that have it, what it must come to, whether 1e-9 of that is near enough."""
+    """An aggregate: SQL of a column `{c}`, its types, its expected value, and a tolerance of 1e-9 or none."""
 
     name: str
     sql: str
@@ -32,7 +32,7 @@ def known(values: Sequence[Any]) -> list[Any]:
 
 
 def rank(value: Any) -> Any:
-    """What values are ordered by: NaN above all numbers, null below all in a struct or an array."""
+    """Order of values: NaN above all numbers, null below all in a struct or an array."""
     match value:
         case float() | int() | Decimal():
             return (1, 0) if math.isnan(value) else (0, value)
@@ -52,7 +52,7 @@ def in_time(values: Sequence[Any]) -> list[Any]:
 
 
 def added(of: Type, values: Sequence[Any]) -> Any:
-    """The sum; null of none."""
+    """Sum; null without values."""
     present = known(values)
     if not present:
         return None
@@ -62,7 +62,7 @@ def added(of: Type, values: Sequence[Any]) -> Any:
 
 
 def float_sum(present: Sequence[float]) -> float:
-    """Of floats: NaN of infinities of both signs."""
+    """Sum of floats: NaN for infinities of both signs."""
     if any(map(math.isnan, present)) or {INF, -INF} <= set(present):
         return NAN
     return next((value for value in present if math.isinf(value)), None) or math.fsum(present)

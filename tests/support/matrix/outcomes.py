@@ -1,4 +1,4 @@
-"""What the last run of all cells came to: written by the test of the matrix where it is asked to, shown by the page.
+"""Outcomes of the last run of all cells, written by the test of the matrix and shown by the page.
 
 `make matrix` runs every cell on both engines and keeps the outcome, right or wrong, next to this file.
 """
@@ -19,7 +19,7 @@ IS_KEPT = bool(os.environ.get("WINDOWLIB_KEEP_MATRIX"))  # as `make matrix` sets
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Of one engine and one kind of windows: the day, the commit, how many cells were compared, and were wrong."""
+    """Outcome of one engine and one kind of windows: day, commit, numbers of cells compared and wrong."""
 
     date: str
     commit: str

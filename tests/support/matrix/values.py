@@ -1,4 +1,4 @@
-"""Hostile values of every type, as cases: what one key of one column gets in three batches."""
+"""Hostile values of every type, as cases: the values of one key of one column in three batches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Batch = Sequence[Any]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What a key gets in each batch."""
+    """Values of a key in each batch."""
 
     name: str
     batches: tuple[Batch, Batch, Batch]
@@ -225,22 +225,22 @@ WHOLE = ("tinyint", "smallint", "int", "bigint")
 
 
 def is_number(one: Type) -> bool:
-    """Whether it can be added."""
+    """Tests if values can be added."""
     return one.shown in WHOLE or is_float(one) or is_decimal(one)
 
 
 def has_order(one: Type) -> bool:
-    """Whether its values are less or greater than others, or equal: maps are not."""
+    """Tests if values have an order; maps have none."""
     return one.shown != "map"
 
 
 def is_float(one: Type) -> bool:
-    """Whether it is a float or double."""
+    """Tests if the type is float or double."""
     return one.shown in ("float", "double")
 
 
 def is_decimal(one: Type) -> bool:
-    """Whether it is a decimal."""
+    """Tests if the type is a decimal."""
     return one.shown.startswith("decimal")
 
 

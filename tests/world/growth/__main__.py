@@ -1,4 +1,4 @@
-"""`python -m tests.world.growth FOLDER --batches 1000`: what a batch costs as a pipeline grows old.
+"""`python -m tests.world.growth FOLDER --batches 1000`: the cost of a batch as a pipeline grows old.
 
 One event, one file, one batch, over and over, on Sail in this process, with maintenance every so many batches. Printed
 are, at each of `--show`, medians of the last hundred batches and of thirty empty runs: processor time, and memory,
@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def _young(asked: argparse.Namespace) -> Growth:
-    """A new pipeline, grown to what costs are compared with."""
+    """A new pipeline, grown to the size of the comparison."""
     young = Growth(asked.folder / "young", asked.keep)
     for number in range(young.batches() + 1, YOUNG + 1):
         young.batch(number)

@@ -1,4 +1,4 @@
-"""What a pipeline that has grown old must hold to, compared with what it was at its hundredth batch."""
+"""Bounds that an old pipeline must keep, relative to its hundredth batch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ each log the entries and checkpoints of twenty kept batches, of which each write
 
 
 def broken(growth: Growth, young: Growth) -> Iterator[str]:
-    """Sentences about what does not hold; call it right after maintenance, with a pipeline of `YOUNG` batches."""
+    """Sentences about broken bounds; call it right after maintenance, with a pipeline of `YOUNG` batches."""
     yield from _files(growth)
     yield from _memory(growth.all_measured())
     for what, (young_ms, old_ms) in growth.in_turns_with(young).items():
@@ -40,7 +40,7 @@ def _files(growth: Growth) -> Iterator[str]:
 
 
 def _memory(rows: Sequence[Measured]) -> Iterator[str]:
-    """Of the processes that were measured at least twice since their own batch `SETTLED`."""
+    """Memory of processes that were measured at least twice after their own batch `SETTLED`."""
     for sitting in dict.fromkeys(one.sitting for one in rows):
         flat = [one for one in rows if one.sitting == sitting and one.batch - one.since >= SETTLED]
         first, most = (flat[0], max(flat, key=lambda one: one.memory_mb)) if flat else (None, None)

@@ -1,4 +1,4 @@
-"""A pipeline that is given one event for each batch, and what its batches cost.
+"""A pipeline with one event per batch, and the cost of its batches.
 
 What a batch costs is a median of `MEASURED` of them, so that it does not depend on how many entries a log has since its
 last checkpoint. A run that lists the whole source, which happens once a day, is measured apart.
@@ -60,7 +60,7 @@ KEPT = "measured.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What the batches up to `batch` cost: medians of processor time, and what the process and the warehouse hold.
+    """Cost of the batches up to `batch`: medians of processor time, and sizes of the process and the warehouse.
 
     `sitting` distinguishes processes, each of which has a memory of its own; it began after batch `since`.
     """
@@ -112,12 +112,12 @@ class Growth:
         return self.now_ms
 
     def batches(self) -> int:
-        """How many were committed so far, maintenance left out."""
+        """Number of committed batches, without maintenance."""
         commit = ledger_of(self.definition, self.clock).state().commit
         return commit.to_sequence if commit else 0
 
     def in_turns_with(self, young: Growth) -> dict[str, tuple[float, float]]:
-        """What a batch and an empty run take of `young` and of this one: medians of runs in turns, in ms.
+        """Cost of a batch and an empty run of `young` and of this pipeline: medians of alternating runs, in ms.
 
         What else the machine does meanwhile slows both.
         """
@@ -154,7 +154,7 @@ class Growth:
         self.maintain_ms = used_ms() - before_ms
 
     def measured(self, number: int) -> Measured:
-        """What it costs by now; kept in the folder, for those who continue there."""
+        """Measures the present cost, and keeps it in the folder."""
         empty_ms: deque[float] = deque()
         while len(empty_ms) < EMPTY_RUNS:
             self._run(None, empty_ms)
@@ -186,7 +186,7 @@ class Growth:
         return [Measured(**json.loads(line)) for line in lines]
 
     def _run(self, expected: int | None, costs_ms: deque[float]) -> None:
-        """A run, whose cost goes to others of its kind, or, where it lists the whole source, is kept apart."""
+        """Runs a batch and records its cost; runs that list the whole source are recorded separately."""
         commit = ledger_of(self.definition, self.clock).state().commit
         of, left = self.definition.source, marker_of(self.definition.source, self.definition.root, commit)
         lists_all = due_from(left, of.full_listing_every_ms, self.now_ms) is None

@@ -18,7 +18,7 @@ from windowlib.runs.start import run
 
 
 def measured(growth: Growth, count: int) -> str:
-    """Runs the next `count` batches, and as many empty runs, each in its own process; gives what they took."""
+    """Runs the next `count` batches, and as many empty runs, each in its own process; returns their costs."""
     first = growth.batches() + 1
     costs_ms: dict[str, list[float]] = {"batch": [], "empty run": []}
     for number in range(first, first + count):

@@ -1,4 +1,4 @@
-"""A batch looks at no more when its pipeline is old than when it was young: files and log entries counted, not timed.
+"""A batch of an old pipeline opens no more files and log entries than one of a young pipeline.
 
 Young is the thirtieth batch and old the seventieth, in `make test-all` the hundredth and the five hundredth.
 `python -m tests.world.growth` measures thousands of batches on an engine.
@@ -72,13 +72,13 @@ class Grown:
                 self.arrive()
 
     def other_files(self) -> int:
-        """How many files there are that no kept cut names: of logs, and of what was folded since maintenance."""
+        """Number of files that no kept cut names: logs, and files replaced since maintenance."""
         files = [path for path in self.definition.root.rglob("*") if path.is_file()]
         return len(files) - needed_files(self.definition, self.clock)
 
 
 class Looks:
-    """How many Parquet files were opened, by folder; how often a log, and how many entries after its checkpoint."""
+    """Numbers of opened Parquet files by folder, of opened logs, and of entries after their checkpoints."""
 
     def __init__(self) -> None:
         self.files, self.logs, self.entries = Counter[str](), Counter[str](), Counter[str]()
@@ -95,7 +95,7 @@ class Looks:
 
 @contextmanager
 def counted(patch: pytest.MonkeyPatch) -> Iterator[Looks]:
-    """Counts what is opened within the block."""
+    """Counts opened files and logs within the block."""
     looks, open_file, check_entries = Looks(), pq.ParquetFile.__init__, delta.check_entries
     with patch.context() as patched:
         patched.setattr(
@@ -109,7 +109,7 @@ def counted(patch: pytest.MonkeyPatch) -> Iterator[Looks]:
 
 @contextmanager
 def folds_counted(grown: Grown, patch: pytest.MonkeyPatch) -> Iterator[Counter[int]]:
-    """How many rows of the ledger are folded for each batch within the block."""
+    """Counts the ledger rows folded per batch within the block."""
     folded, apply = Counter[int](), ledger_read.applied
     with patch.context() as patched:
         patched.setattr(ledger_read, "applied", lambda state, row: folded.update([grown.number]) or apply(state, row))
@@ -118,8 +118,8 @@ def folds_counted(grown: Grown, patch: pytest.MonkeyPatch) -> Iterator[Counter[i
 
 @pytest.mark.slow
 @pytest.mark.embedded
-def test_what_a_batch_looks_at_grew_with_the_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor does a long run read more of the ledger for its last batch, though its claim is ever more rows back."""
+def test_a_batch_of_an_old_pipeline_opens_no_more_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long run reads no more of the ledger for its last batch either, although its claim is many rows back."""
     compute_simply(monkeypatch)
     monkeypatch.setattr(storage_disk, "flush", Path.stat)  # no power fails here
     grown, found, others = Grown(tmp_path), list[Looks](), list[int]()

@@ -28,7 +28,7 @@ LOOK_EVERY_S = 0.5
 
 
 def play(folder: Path, minutes: int) -> tuple[Feed, int]:
-    """Runs Airflow over the minutes; gives what was fed, and when the first of them began."""
+    """Runs Airflow over the minutes; returns the files fed, and the start of the first minute."""
     port = local_airflow.free_port(18_080)
     settings = local_airflow.environment(folder, port)
     local_airflow.prepare(settings)
@@ -58,7 +58,7 @@ def database(folder: Path) -> Path:
 
 
 def faults(folder: Path, feed: Feed, begin_ms: int) -> Iterator[str]:
-    """All that is not as it must be."""
+    """Faults of the runs and the tables."""
     for name in WINDOWS:
         found = runs(database(folder), f"windows_{name}")
         print(shown(name, [run for run in found if run.minute_ms >= begin_ms]), flush=True)
@@ -68,7 +68,7 @@ def faults(folder: Path, feed: Feed, begin_ms: int) -> Iterator[str]:
 
 
 def shown(name: str, found: Sequence[DagRun]) -> str:
-    """A line of a table: how many runs, how long they took, how late they began, how late their reports came."""
+    """A line of a table: number of runs, their durations, and the delays of starts and reports."""
     ended = [run for run in found if run.start_ms and run.end_ms]
     took = [(run.end_ms or 0) - (run.start_ms or 0) for run in ended]
     began = [(run.start_ms or 0) - run.minute_ms - MINUTE_MS for run in ended]

@@ -1,4 +1,4 @@
-"""What must hold after the minutes: of Airflow's runs, by its database, and of the tables, by plain Python."""
+"""Rules after the minutes: for runs in Airflow's database, and for tables by plain Python."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class DagRun:
 
     @property
     def is_idle(self) -> bool:
-        """Whether it found nothing new: another run, that was late, has taken its file, too."""
+        """Tests if the run found nothing new, because another late run has read its file."""
         states = [self.tasks[name].state if name in self.tasks else None for name in ("plan", "advance")]
         return states == ["success", "skipped"]
 
@@ -62,7 +62,7 @@ class DagRun:
 
     @property
     def report_after_ms(self) -> int | None:
-        """How long after its advance the report ended; None where one of them did not run."""
+        """Delay of the report after the advance; None if one of them did not run."""
         ends = [self.tasks[name].end_ms if name in self.tasks else None for name in ("advance", "report")]
         ran = [self.tasks[name].state == "success" for name in ("advance", "report") if name in self.tasks]
         return ends[1] - ends[0] if all(ran) and None not in ends else None  # type: ignore[operator]
@@ -81,7 +81,7 @@ def runs(database: Path, dag_id: str) -> list[DagRun]:
 
 
 def run_faults(found: Sequence[DagRun], begin_ms: int, minutes: int) -> Iterator[str]:
-    """What is not as it must be: each minute has a run that ended well at its first try, its report in time."""
+    """Faults of the runs: each minute needs a run that succeeds at its first try, with a report in time."""
     wanted = [begin_ms + number * MINUTE_MS for number in range(minutes)]
     by_minute = {run.minute_ms: run for run in found}
     for minute_ms in wanted:
@@ -108,7 +108,7 @@ def run_faults(found: Sequence[DagRun], begin_ms: int, minutes: int) -> Iterator
 
 
 def table_faults(file: Path, events: Sequence[Event], files: int) -> Iterator[str]:
-    """What is not as it must be in the tables: each row of each file in a result, or in flight, once."""
+    """Faults of the tables: each row of each file must be in a result or in flight, once."""
     definition = load_definition(file)
     if not table_versions(definition):
         yield "nothing was published"
@@ -131,7 +131,7 @@ def table_faults(file: Path, events: Sequence[Event], files: int) -> Iterator[st
 
 
 def windows(pipeline: str, events: Sequence[Event]) -> dict[Window, int]:
-    """How many events are in each window, from scratch."""
+    """Number of events per window, computed from scratch."""
     counted = [(one.user, one.at_ms, 0) for one in events]
     of_pipeline = tumbling(counted, MINUTE_MS) if pipeline == "tumbling" else sessions(counted, GAP_MS)
     return {window[:3]: window.events for window in of_pipeline}

@@ -68,7 +68,7 @@ def make(folder: Path) -> None:
 
 @dataclass(slots=True)
 class Feed:
-    """Moves one file for each pipeline and minute into place, and remembers what is in them."""
+    """Moves one file per pipeline and minute into place, and remembers its events."""
 
     folder: Path
     minutes: int
@@ -77,7 +77,7 @@ class Feed:
     events: dict[str, list[Event]] = field(default_factory=lambda: {name: [] for name in WINDOWS})
 
     def is_due(self, at_ms: int, begin_ms: int) -> bool:
-        """Whether the next file belongs into place by then; `begin_ms` is the first minute's start."""
+        """Tests if the next file is due by then; `begin_ms` is the start of the first minute."""
         return self.moved < self.minutes and at_ms >= begin_ms + self.moved * MINUTE_MS + MOVED_AT_S * 1000
 
     def move(self) -> None:

@@ -1,4 +1,4 @@
-"""The judges of `python -m tests.world.minutes` find what they are there for."""
+"""The judges of `python -m tests.world.minutes` find each kind of fault."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def run(number: int, report_after_ms: int = 5_000, tries: int = 1, state: str = 
     return DagRun(minute_ms, state, start_ms, advanced_ms + report_after_ms, tasks)
 
 
-def test_minutes_as_they_must_be_have_no_fault() -> None:
+def test_correct_minutes_have_no_fault() -> None:
     assert list(run_faults([run(-1, state="failed"), *map(run, range(3))], BEGIN_MS, 3)) == []
 
 
@@ -51,7 +51,7 @@ def test_a_minute_without_a_new_file_is_allowed_and_an_hour_of_them_is_a_fault()
     assert list(run_faults(idle, BEGIN_MS, 10)) == ["only 0 of 10 runs published anything"]
 
 
-def test_runs_are_read_as_airflow_writes_them(tmp_path: Path) -> None:
+def test_runs_are_read_from_airflows_database(tmp_path: Path) -> None:
     database = tmp_path / "airflow.db"
     with sqlite3.connect(database) as connection:
         columns = "dag_id, run_id, state, start_date, end_date"

@@ -21,7 +21,7 @@ from windowlib.source import listing
 
 
 def main() -> int:
-    """Plays pipelines until the time is over, and counts what was done."""
+    """Plays pipelines until the time is over, and counts the operations."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**9), help="of the first one")

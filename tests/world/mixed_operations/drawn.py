@@ -1,4 +1,4 @@
-"""What a seed decides of a pipeline: its definition, as text that its author edits, and the rows of its files.
+"""Random definition, as a text that its author edits, and random rows of files.
 
 The values of rows are all different, and `which` of a result lists those in it: so each row can be found.
 """
@@ -61,12 +61,12 @@ class Drawn:
 
     @property
     def each_firing(self) -> bool:
-        """Whether each firing is a result of its own, in the place of one for each window."""
+        """Tests if each firing is a result of its own, instead of one per window."""
         return self.kind == "counts" or "trigger = " in self.text
 
     @property
     def in_time(self) -> bool:
-        """Whether a range of time can be rerun."""
+        """Tests if a range of time can be rerun."""
         return self.rules is not None and self.kind != "counts"
 
 
@@ -105,7 +105,7 @@ def _kind(windows: Windows) -> str:
 
 
 def migrated(chance: random.Random, text: str) -> str | None:
-    """The definition with one change that takes a migration; None where there is none to make."""
+    """The definition with one change that needs a migration; None if there is none."""
     possible = [
         re.sub(pattern, form.format(value), text, count=1) for pattern, form, values in CHANGES for value in values
     ]
@@ -114,7 +114,7 @@ def migrated(chance: random.Random, text: str) -> str | None:
 
 
 def rows_of(chance: random.Random, number: int, known: dict[str, Row], values: int) -> tuple[Row, ...]:
-    """The rows of a file, with values from `values` on; one whose id came before is the same event once more."""
+    """Rows of a file, with values from `values` on; a row with an earlier id is the same event again."""
     from_ms, ids = START_MS + number * FILE_MIN * 60_000, list(known)
     rows = []
     drawn_rows = drawn.rows_of_file(chance, number, from_ms, FILE_MIN, ids, MOST_ROWS)
@@ -151,5 +151,5 @@ def rewritten(chance: random.Random, rows: tuple[Row, ...], values: int) -> tupl
 
 
 def all_time() -> tuple[str, ...]:
-    """The range in which all events lie."""
+    """Range of all events."""
     return "--from", iso_instant(START_MS - 5 * DAY_MS), "--to", iso_instant(START_MS + 30 * DAY_MS)

@@ -1,4 +1,4 @@
-"""What happens to the files of the source: they come, whole or cut off; are renamed, rewritten, lost, and come back."""
+"""Changes of source files: they arrive whole or cut, are renamed, rewritten, lost, and come back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def a_file(world: World) -> None:
 
 
 def set_aside(world: World) -> None:
-    """A file that is cut off; runs go on without it."""
+    """Sets a cut file aside; runs continue without it."""
     world.recut = True
     name = world.arrive(readable=False)
     if world.chance.random() < 0.5:
@@ -54,7 +54,7 @@ def lose(world: World) -> None:
 
 
 def a_file_that_was_read(world: World) -> str | None:
-    """The name of one that lies as it was read, and where it did; None where there is none."""
+    """Name and place of a file that is as it was read; None if there is none."""
     other = world.other_now()
     names = [name for name in world.read() if world.incoming.lies(name) and name not in other]
     return world.chance.choice(names) if names else None

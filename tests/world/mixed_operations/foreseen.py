@@ -1,4 +1,4 @@
-"""How commands may end: done, refused by checks, or refused in words, of which each command has its own.
+"""Allowed ends of commands: success, refusal by checks, or a refusal message of the command.
 
 One process acts at a time, so no command may meet another that is at work, nor an error that trying again may help.
 """
@@ -56,8 +56,9 @@ FORESEEN: dict[str, tuple[str, ...]] = {
 
 
 def check_ended(words: str, result: Result, *, changed: Callable[[], bool]) -> None:
-    """Raises AssertionError where a command has ended as it must not; `changed`: whether a file that was read has other
-    rows now, or is gone."""
+    """Raises AssertionError for an end that is not allowed. `changed`: a file that was read has other rows now, or is
+    gone.
+    """
     said = result.output
     assert isinstance(result.exception, SystemExit | None), repr(result.exception)
     assert "raceback" not in said, said

@@ -1,4 +1,4 @@
-"""The files that the pipelines of a play read: what they hold, and what they have ever held."""
+"""Files of the pipelines of a play: their present and past rows."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ class Incoming:
         (self.folder / "incoming" / name).unlink()
 
     def lies(self, name: str) -> bool:
-        """Whether a file is there, and was not renamed."""
+        """Tests if a file is there and was not renamed."""
         return (self.folder / "incoming" / name).exists()
 
     def checksum(self, name: str) -> str | None:
-        """Of a file as it lies, renamed or not; None of one that is gone."""
+        """Checksum of a file, renamed or not; None if it is gone."""
         lies = self.folder / "incoming"
         found = next((path for path in (lies / name, lies / "archive" / name) if path.exists()), None)
         return found and hashlib.sha256(found.read_bytes()).hexdigest()

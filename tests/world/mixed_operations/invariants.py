@@ -1,4 +1,4 @@
-"""What must hold after every operation, and what must hold once more at the end."""
+"""Invariants after every operation and at the end."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ Name = tuple[Any, ...]
 
 
 def name_of(row: Mapping[str, Any], *, each_firing: bool) -> Name:
-    """What distinguishes a result from all others."""
+    """Identity of a result."""
     firing = row["firing"] if each_firing else None
     return row["user"], row["window_start"], row["window_end"], firing, row.get("result_number")
 
 
 def values_of(row: Mapping[str, Any], *leave_out: str) -> dict[str, Any]:
-    """What a row says; which batch wrote it is not among that."""
+    """Values of a row, without the batch that wrote it."""
     return {name: value for name, value in row.items() if value is not None and name not in (*OF_A_BATCH, *leave_out)}
 
 
 @dataclass(slots=True)
 class Follower:
-    """One who reads `result_changes` from where it left off, as docs/how-it-works/protocol.md says."""
+    """A consumer of `result_changes` that continues where it left off, as docs/how-it-works/protocol.md says."""
 
     after: int = 0
     restarts: int = 0
     held: dict[Name, dict[str, Any]] = field(default_factory=dict)
 
     def catch_up(self, world: World) -> None:
-        """Reads what is new; AssertionError where it does not hold then what `results` does."""
+        """Reads the new changes. Raises AssertionError if the rows differ from `results`."""
         commits = world.commits()
         if not commits:
             return
@@ -64,7 +64,7 @@ class Follower:
 
 
 def different(found: Mapping[Any, Any], wanted: Mapping[Any, Any]) -> str:
-    """Some of what differs, in words."""
+    """Text on some of the differences."""
     surplus, missing = sorted(found.keys() - wanted, key=str)[:2], sorted(wanted.keys() - found, key=str)[:2]
     other = [(found[one], wanted[one]) for one in found if one in wanted and found[one] != wanted[one]][:2]
     return f"surplus {surplus}, missing {missing}, other {other}"
@@ -101,7 +101,7 @@ def _read(world: World) -> Iterator[Row]:
 
 
 def _is_out(world: World, row: Row, out: Mapping[Place, int]) -> bool:
-    """Whether a row is in no window; AssertionError where it must be in none and is not shown so."""
+    """Tests if a row is in no window. Raises AssertionError if it must be in none and is not shown so."""
     unusable = row.at_ms is None or row.user is None
     unusable = unusable or (world.drawn.kind == "gaps" and not (row.gap_ms and row.gap_ms > 0))
     assert row.place in out or not unusable, f"not refused: {row}"
@@ -140,12 +140,12 @@ def _holds(window: Bounds, row: Row) -> bool:
 
 @dataclass(slots=True)
 class Cuts:
-    """What each batch has left, to compare with what decisions bring back."""
+    """Tables after each batch, to compare with the outcome of later decisions."""
 
     seen: dict[int, dict[str, list[str]]] = field(default_factory=dict)
 
     def look(self, world: World) -> None:
-        """Compares what came since; AssertionError where a decision has left other tables than it must."""
+        """Compares the new batches. Raises AssertionError if a decision left wrong tables."""
         for row in world.commits()[-1:]:
             if row["batch_id"] in self.seen:
                 continue
@@ -165,7 +165,7 @@ def _plain(row: Mapping[str, Any]) -> str:
 
 
 def check_explained(world: World) -> None:
-    """`explain` of a random result says what `results` does, or is refused in words."""
+    """Checks that `explain` of a random result equals `results`, or is refused with a message."""
     if not (results := world.rows("results")):
         return
     row = world.chance.choice(results)

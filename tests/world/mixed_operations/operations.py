@@ -1,5 +1,6 @@
-"""What can be done with a pipeline, each by the command line, and how often: files that come, runs, corrections of the
-past, decisions, edits of the definition, changes by another program."""
+"""Operations on a pipeline by the command line, with their frequency: files, runs, corrections, decisions, edits, and
+changes by another program.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ def plan(world: World) -> None:
 
 
 def rerun(world: World) -> None:
-    """At once, or as a dry run has shown; something else may happen between, such as the end of what was begun."""
+    """Reruns at once, or applies a dry run; another operation may happen in between."""
     if world.chance.random() < 0.6:
         world.command("rerun", *span(world), *YES, killed=KILLS)
     elif shown := world.said("rerun", *span(world), "--dry-run", *WHY):
@@ -66,7 +67,7 @@ def readmit(world: World) -> None:
 
 
 def roll_back(world: World) -> None:
-    """To any batch but one that keeps what another program deleted: it lacks rows."""
+    """Rolls back to any batch, except one that keeps a foreign deletion, because it lacks rows."""
     if batches := [row["batch_id"] for row in world.commits() if row["batch_id"] not in world.adopted]:
         to = world.chance.choice(batches[-4:] if world.chance.random() < 0.8 else batches)
         world.command("rollback", "--to-batch", to, *YES, killed=KILLS)
@@ -104,7 +105,7 @@ def forget_key(world: World, key: str, *now: str, killed: float = 0.0) -> int:
 
 
 def migrate(world: World) -> None:
-    """The author edits what takes a migration; killed, the command is given again. Refused, the edit is taken back."""
+    """Edits a key that needs a migration. A killed command is repeated, a refused edit undone."""
     text = world.drawn.text
     if (other := migrated(world.chance, text)) is None:
         return
@@ -145,7 +146,7 @@ def edit_lateness(world: World) -> None:
 
 
 def add_column(world: World) -> None:
-    """Of windows whose elements are kept, another column takes a migration, as these lack what it is computed of."""
+    """Adding a column. For windows that keep their elements it takes a migration."""
     free = [name for name in ADDED if f"\n{name} = " not in world.drawn.text]
     if free and "[aggregates]" in world.drawn.text and world.drawn.kind != "evictor":
         name = world.chance.choice(free)
@@ -154,7 +155,7 @@ def add_column(world: World) -> None:
 
 
 def suspect(world: World) -> None:
-    """A run whose checks refuse what it reads; the operator decides, now or later."""
+    """Runs a batch that its checks refuse; the operator decides now or later."""
     text = world.drawn.text
     (world.folder / "few.json").write_text(json.dumps(FEW_ROWS), encoding="utf-8")
     world.write(text.replace("[checks]\n", '[checks]\nfigures_suite = "few.json"\n'))
@@ -183,7 +184,7 @@ def compact(world: World) -> None:
 
 
 def delete(world: World) -> None:
-    """Another program deletes rows, which is taken back; or kept, and then rolled back."""
+    """Deletes rows as another program; the deletion is restored, or adopted and then rolled back."""
     name = world.chance.choice(("results", "results", "open_windows", "late_events"))
     batches = [row["batch_id"] for row in world.commits()]
     if not batches or not DeltaTable.is_deltatable(str(world.definition.root / name)):

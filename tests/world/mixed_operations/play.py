@@ -1,4 +1,4 @@
-"""Plays a seed: an operation, what must hold, the next; then all that was begun is ended, and compared once more."""
+"""Plays a seed: operations with their invariants, then the end of all unfinished work and a last comparison."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ LOOKING = (
 
 
 def play(folder: Path, seed: int, steps: int, engine: str = "sail") -> World:
-    """Plays so many operations in an empty folder. Raises with what was done where something is wrong."""
+    """Plays operations in an empty folder. Raises with the past operations for a fault."""
     chance = random.Random(f"play {seed}")
     world = World(Incoming(folder, chance), seed, engine)
     worlds = [world, *([world.next_to_it()] if chance.random() < 0.3 else [])]
@@ -83,7 +83,7 @@ def _play(worlds: list[World], steps: int) -> None:
 
 
 def verify(world: World) -> None:
-    """Nothing differs from what the reference makes of the source."""
+    """Checks that the tables equal the reference."""
     if world.drawn.rules is not None:
         assert world.command("verify") != DIFFERS, world.moves[-1]
 
@@ -106,7 +106,7 @@ def end(world: World) -> None:
 
 
 def come_to_rest(world: World) -> None:
-    """Decides what waits, ends what was begun, and reads one file more, with which added columns come."""
+    """Decides on waiting batches, finishes unfinished work, and reads one more file, which brings added columns."""
     world.arrive()
     while world.aside:
         take_back(world)
@@ -140,8 +140,9 @@ def check_fresh(world: World) -> None:
 
 
 def as_computed(world: World) -> dict[Name, dict[str, Any]]:
-    """The results, without what depends on how often a window was computed; of those that no rerun computes again, on
-    when a column was added."""
+    """Results without values that depend on the number of computations or, if no rerun can compute them, on the time of
+    an added column.
+    """
     each_firing = world.drawn.each_firing
     counted = () if world.drawn.rules is None else ("firing", "timing")
     counted = counted if world.drawn.in_time else (*counted, *ADDED)

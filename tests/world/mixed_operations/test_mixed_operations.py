@@ -23,20 +23,20 @@ WRONG = {
 
 @pytest.fixture
 def engine(spark: Any, request: pytest.FixtureRequest) -> str:
-    """What computes, of which the session is there already."""
+    """The engine, with its session started."""
     return str(request.config.getoption("--engine"))
 
 
 @pytest.mark.embedded
 @pytest.mark.parametrize("seed", BRIEF)
-def test_a_pipeline_keeps_what_holds(tmp_path: Path, seed: int, engine: str) -> None:
+def test_a_short_play_keeps_the_invariants(tmp_path: Path, seed: int, engine: str) -> None:
     play(tmp_path / "mixed", seed, BRIEF[seed], engine)
 
 
 @pytest.mark.both
 @pytest.mark.long("minutes; brief ones run in make test, and other suites play each operation by itself")
 @pytest.mark.parametrize("seed", range(1, 7))
-def test_a_long_one_does_too(tmp_path: Path, seed: int, engine: str) -> None:
+def test_a_long_play_keeps_the_invariants(tmp_path: Path, seed: int, engine: str) -> None:
     play(tmp_path / "mixed", seed, 20, engine)
 
 

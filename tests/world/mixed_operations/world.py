@@ -1,4 +1,4 @@
-"""A pipeline that is played: its folder, what its author and its operators have done so far, and its command line."""
+"""A played pipeline: its folder, the past actions of its author and operators, and its command line."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MOMENTS = (
 
 @dataclass(slots=True)
 class World:
-    """What is there of one pipeline, and how it came about; `moves` are what was done to all that read the same files.
+    """One pipeline and its past; `moves` are the operations on all pipelines over the same files.
 
     `half` are keys whose erasure was killed, `aside` files that cannot be read and were set aside. `recut`: batches are
     not cut by file alone, or something was done between them that the same files in a new pipeline would not meet.
@@ -74,7 +74,7 @@ class World:
         self.recut = "max_files_per_run = 1\n" not in self.drawn.text or "idle_timeout" in self.drawn.text
 
     def next_to_it(self) -> World:
-        """Another pipeline over the same files, which does what is done to this one, too."""
+        """Another pipeline over the same files, which gets the same operations."""
         other = World(self.incoming, self.seed, self.engine, "second", moves=self.moves, outcomes=self.outcomes)
         self.others, other.others = [other], [self]
         return other
@@ -140,7 +140,7 @@ class World:
         return sorted(self.rows("ledger"), key=lambda row: int(row["sequence"]))
 
     def is_begun(self) -> bool:
-        """Whether there is a batch that the next command finishes first."""
+        """Tests if the next command has a batch to finish first."""
         kinds = [row["kind"] for row in self.ledger()]
         return any(kind in ("plan", "prepare") for kind in takewhile(lambda kind: kind != "commit", reversed(kinds)))
 
@@ -172,7 +172,7 @@ class World:
         return result.exit_code
 
     def _changed(self) -> bool:
-        """Whether a file that was read has other rows now, or is gone."""
+        """Tests if a file that was read has other rows now, or is gone."""
         return any(one.other_now() for one in self.readers)
 
     def given_again(self, words: str, *arguments: str) -> int:
@@ -181,7 +181,7 @@ class World:
         return self.command(words, *arguments, *YES) if code == KILLED else code
 
     def said(self, words: str, *arguments: object) -> dict[str, Any] | None:
-        """What a command prints with `--json`; None where it is refused."""
+        """Output of a command with `--json`; None if it is refused."""
         result = self._called([*words.split(), str(self.file), *map(str, arguments), "--json"], None)
         self.moves.append(f"{words} {' '.join(map(str, arguments))}: {result.exit_code}")
         check_ended(words, result, changed=self._changed)
@@ -189,7 +189,7 @@ class World:
         return json.loads(lines[-1]) if lines and result.exit_code == 0 else None
 
     def _called(self, arguments: Iterable[str], step: int | None) -> Result:
-        """Raises `Killed` where a command came to the step at which it is killed."""
+        """Raises `Killed` at the step at which the command is killed."""
         with ExitStack() as stack:
             patch = stack.enter_context(dead_owner() if step is not None else pytest.MonkeyPatch.context())
             patch.setattr(choice, "refusal", _refusal)
@@ -200,7 +200,7 @@ class World:
 
 
 def _die_at(step: int, patch: pytest.MonkeyPatch) -> None:
-    """The command dies when it has come to `MOMENTS` so often, and once more."""
+    """Kills the command at a moment of `MOMENTS`, after `step` earlier ones."""
     left = iter(range(step))
 
     def die() -> None:

@@ -1,4 +1,4 @@
-"""Do the checks of every batch notice faults of the engine, and are they silent where there is none?
+"""Plants faults of the engine and counts those that the checks of a batch notice, and false alarms.
 
 ``python -m tests.world.planted [--clean 200] [--runs 3] [--processes 2] [TEXT…]`` plays that many random pipelines as
 they are, then plants each fault (those whose name holds one of the texts) in random pipelines that it concerns, until
@@ -24,7 +24,7 @@ PORTION = 20  # pipelines of one process
 
 
 def say(name: str, found: Sequence[Compared]) -> bool:
-    """Prints what came of a fault; whether the checks noticed it in at least half of the runs that it made wrong."""
+    """Prints the outcome of a fault; returns true if the checks noticed it in at least half of the wrong runs."""
     by = Counter(name for one in found for name in one.noticed_by[:1])
     noticed = sum(bool(one.noticed_by) for one in found)
     errors = sum(one.error is not None for one in found)
@@ -36,7 +36,7 @@ def say(name: str, found: Sequence[Compared]) -> bool:
 
 
 def in_processes(processes: int, asked: Sequence[Sequence[object]]) -> Iterator[None]:
-    """Plays what is asked, each in a process of its own: Sail keeps some memory of each batch."""
+    """Plays each request in a process of its own, because Sail keeps some memory of each batch."""
 
     def play(words: Sequence[object]) -> None:
         subprocess.run([sys.executable, "-m", "tests.world.planted.outcomes", *map(str, words)], check=True)

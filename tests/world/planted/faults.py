@@ -1,4 +1,4 @@
-"""Thirty faults of the engine: in a function of `file`, `right` (which is there once) becomes `wrong`.
+"""Thirty faults of the engine: in a function of `file`, `right` (which occurs once) becomes `wrong`.
 
 `tests.support.planting` plants them.
 """

@@ -1,4 +1,4 @@
-"""What random pipelines come to, with a fault and without: played once, and kept by the code that gave it."""
+"""Outcomes of random pipelines with and without a fault: played once, and kept by the version of the code."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ AT_MOST = 20  # pipelines that a fault is planted in
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of a pipeline: (batch, severity, suite, check) of each check that failed, how many there were, what it left."""
+    """Outcome of a pipeline: (batch, severity, suite, check) of each failed check, the number of checks, and the rows
+    left.
+    """
 
     failed: list[tuple[int, str, str, str]]
     evaluated: int
@@ -54,7 +56,7 @@ def of_code() -> str:
 
 
 def outcome(code: str, fault: Fault | None, seed: int) -> Outcome:
-    """What the pipeline of a seed comes to, with a fault or without; played where it is not known yet."""
+    """Outcome of the pipeline of a seed, with a fault or without; played if it is not known yet."""
     name = fault.name.replace(" ", "-").replace(",", "") if fault else CLEAN
     file = KEPT / code / name / f"{seed}.json"
     if not file.exists():
@@ -86,7 +88,7 @@ def read(file: Path) -> Outcome:
 
 
 def compared(code: str, fault: Fault, seed: int) -> Compared:
-    """What a fault makes of the pipeline of a seed."""
+    """Comparison of the pipeline of a seed with and without a fault."""
     clean, wrong = outcome(code, None, seed), outcome(code, fault, seed)
     new = [one for one in wrong.failed if one not in clean.failed]
     order = sorted(new, key=lambda one: (one[1] != "critical", one[0]))

@@ -1,4 +1,4 @@
-"""Random small pipelines: what a seed decides, and what the checks of its batches said.
+"""Random small pipelines, and the outcomes of their checks.
 
 A pipeline of sessions, tumbling or sliding windows reads some two hours of events of seven users at a time: most come
 in order, some are late, some later than their windows are kept, some come twice or cannot be used. Times lie on whole
@@ -67,7 +67,7 @@ most = "max(value)"
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """What a seed decides before the first file: the definition, and after which batch a range is rerun, if any."""
+    """Definition of a seed, and the batch after which a range is rerun, if any."""
 
     seed: int
     window: str
@@ -107,7 +107,7 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What became of a pipeline: the outcome of each check by batch, whether one refused a batch, what it published."""
+    """Outcome of a pipeline: each check by batch, a refusal, and the published rows."""
 
     checks: Mapping[int, list[CheckResult]]
     tables: Mapping[str, str]
@@ -169,7 +169,7 @@ def _row(identity: str, batch: int, chance: random.Random) -> dict[str, Any]:
 
 
 def _digest(definition: Definition, name: str) -> str:
-    """A checksum of a table's rows; of a table that is not there, of none."""
+    """Checksum of a table's rows; for a missing table, of no rows."""
     try:
         rows = sorted(map(str, read_table(definition, name).to_pylist()))
     except UnknownTable:

@@ -1,4 +1,4 @@
-"""The planted faults: each is still where it was, a few of them are noticed, and a pipeline without one is not."""
+"""Planted faults: each has its place in the code, a sample is noticed, and a clean pipeline is not."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ QUICK = {
 ELSEWHERE = pytest.mark.long("tests/quality fails that check in make test, where a dropped result row is noticed")
 
 
-def test_there_are_thirty() -> None:
+def test_there_are_thirty_faults() -> None:
     assert len({fault.name for fault in FAULTS}) == 30
     assert all(fault.right != fault.wrong and fault.sentence for fault in FAULTS)
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
-def test_each_can_be_planted(fault: Fault) -> None:
+def test_each_fault_can_be_planted(fault: Fault) -> None:
     with planted(fault):
         pass
 
@@ -38,7 +38,7 @@ def test_each_can_be_planted(fault: Fault) -> None:
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=ELSEWHERE if name == "state row dropped" else []) for name in QUICK]
 )
-def test_the_checks_notice_it(spark: Any, name: str, tmp_path: Path) -> None:
+def test_the_checks_notice_a_planted_fault(spark: Any, name: str, tmp_path: Path) -> None:
     if not is_sail(spark):
         pytest.skip("the pipelines are Sail's")
     seed, check = QUICK[name]

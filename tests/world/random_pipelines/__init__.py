@@ -1,1 +1,1 @@
-"""Random whole pipelines next to plain Python: what is published, late, refused and in flight after every batch."""
+"""Random whole pipelines, compared with plain Python after every batch: results, late events, refusals, state."""

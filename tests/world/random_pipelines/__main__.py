@@ -32,7 +32,7 @@ def of_code() -> str:
 
 
 def played(seed: int, size: Size, engines: Engines) -> list[str]:
-    """What a case shows otherwise than it must, or how it failed."""
+    """Difference of a case, or its error."""
     with tempfile.TemporaryDirectory(prefix="random-pipeline-") as folder:
         try:
             return differences(case(seed, size), Path(folder) / "pipeline", engines)
@@ -42,7 +42,7 @@ def played(seed: int, size: Size, engines: Engines) -> list[str]:
 
 
 def main() -> int:
-    """Plays what is not known yet, and says what differs."""
+    """Plays the cases without an outcome, and prints differences."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=1000)
     parser.add_argument("--from-seed", type=int, default=1)

@@ -1,4 +1,4 @@
-"""What a seed decides: one or two definitions over one source, and what happens to them batch after batch."""
+"""Random case: one or two definitions over one source, and the events of each batch."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much happens in a case."""
+    """Size of a case."""
 
     batches: tuple[int, ...]  # one of them
     rows: int  # of a file, at most
@@ -95,7 +95,7 @@ def case(seed: int, size: Size = FULL) -> Case:
 
 
 def _with_ids_repeated(chance: random.Random, drawn: Case) -> Case:
-    """The same, a third of the time with ids of which a quarter are those of rows before, in any file."""
+    """The same case, in a third of the cases with repeated ids: a quarter of them repeat earlier rows of any file."""
     if chance.random() < 0.67:
         return drawn
     before, ids = list[str](), dict[Place, tuple[str | None, str | None]]()
@@ -113,7 +113,7 @@ def _with_ids_repeated(chance: random.Random, drawn: Case) -> Case:
 
 
 def _with_files_renamed(chance: random.Random, drawn: Case) -> Case:
-    """The same, half of the time with some files renamed before one of its runs, and left as they are from then on."""
+    """The same case, in half of the cases with some files renamed before one of the runs."""
     if chance.random() < 0.5 or len(drawn.runs) == 1:
         return drawn
     number = chance.randrange(1, len(drawn.runs))
@@ -126,7 +126,7 @@ def _with_files_renamed(chance: random.Random, drawn: Case) -> Case:
 
 
 def _with_columns_added(chance: random.Random, drawn: Case) -> Case:
-    """The same, half of the time with fewer columns at first, of which the others are added before some of its runs."""
+    """The same case, in half of the cases with fewer columns at first; the others are added before some runs."""
     if chance.random() < 0.5 or len(drawn.runs) == 1:
         return drawn
     names = chance.sample([*AGGREGATES], len(AGGREGATES))
@@ -217,8 +217,9 @@ def _runs(chance: random.Random, size: Size, windows: list[Windows]) -> list[Hap
 def _of_a_file(
     chance: random.Random, lying: dict[int, tuple[Row, ...]], asked: Correction, *, moves: bool
 ) -> Correction:
-    """A rerun after a file was rewritten or lost: of all its times, and what else is asked. The file has no times far
-    ahead, which would be refused by another clock."""
+    """Rerun of all times of a rewritten or lost file, and of the requested range. Files with times far ahead are left
+    out, because a rerun refuses them.
+    """
     fit = [number for number, rows in lying.items() if not any(row.ahead for row in rows)]
     if not fit:
         return asked

@@ -12,7 +12,7 @@ from tests.world.random_pipelines.play import Asked
 
 
 def serve(engine: str, calls: Connection) -> None:
-    """A process of an engine: does what it is asked until the other side is gone."""
+    """Serves requests in the process of an engine until the other side is gone."""
     session: Callable[[], Any]
     if engine == "sail":
         from windowlib.engines.sail import session

@@ -1,4 +1,4 @@
-"""A case played: after each batch, everything that the tables show next to what they must show."""
+"""Plays a case: after each batch, compares all tables with the truth."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from windowlib.runs.together import advance_together
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What an engine is asked to do with the pipelines of a folder; gives the batches that each of them made."""
+    """Request to an engine for the pipelines of a folder; returns the batches of each."""
 
     folder: Path
     names: tuple[str, ...]
@@ -48,7 +48,7 @@ class Asked:
     rerun: Correction | None = None
 
     def done(self, session: Callable[[], Any]) -> list[int]:
-        """How many batches each pipeline made; of a rerun that was refused one of `REFUSED`."""
+        """Number of batches of each pipeline, or one of `REFUSED` for a refused rerun."""
         definitions = [definition(self.folder, name) for name in self.names]
         clock = lambda: self.now_ms  # noqa: E731
         if self.rerun:
@@ -91,7 +91,7 @@ def definition(folder: Path, name: str) -> Definition:
 
 
 def differences(case: Case, folder: Path, engine: Engine) -> list[str]:
-    """Plays a case in an empty folder, up to the first batch that shows something else than it must; what that is."""
+    """Plays a case in an empty folder; returns the first difference."""
     (folder / "incoming").mkdir(parents=True)
     for one in case.definitions:
         (folder / f"{one.name}.toml").write_text(one.text, encoding="utf-8")
@@ -189,7 +189,7 @@ def _after_a_rerun(folder: Path, asked: Correction, truths: dict[str, Truth], ma
 
 
 def compared(of: Definition, truth: Truth) -> Iterator[str]:
-    """What a pipeline shows otherwise than it must, table by table."""
+    """Differences of a pipeline, table by table."""
     windows = truth.rules.windows
     results = {
         _bounds(row, windows): (_values(row), row["firing"], row["timing"], row["batch_id"])

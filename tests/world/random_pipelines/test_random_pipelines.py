@@ -26,7 +26,7 @@ def on(spark: Any) -> Any:
 @pytest.mark.spark
 @pytest.mark.embedded
 @pytest.mark.parametrize("seed", SOME)
-def test_a_pipeline_shows_what_the_rules_say(spark: Any, tmp_path: Path, seed: int) -> None:
+def test_a_short_pipeline_equals_the_rules(spark: Any, tmp_path: Path, seed: int) -> None:
     assert differences(case(seed, BRIEF), tmp_path / "pipeline", on(spark)) == []
 
 
@@ -34,13 +34,13 @@ def test_a_pipeline_shows_what_the_rules_say(spark: Any, tmp_path: Path, seed: i
 @pytest.mark.both
 @pytest.mark.long("longer ones, of more rows: the brief ones run in make test")
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_long_pipeline_does_too(spark: Any, tmp_path: Path, seed: int) -> None:
+def test_a_long_pipeline_equals_the_rules(spark: Any, tmp_path: Path, seed: int) -> None:
     assert differences(case(seed), tmp_path / "pipeline", on(spark)) == []
 
 
 @pytest.mark.spark
 @pytest.mark.embedded
-def test_a_wrong_number_is_seen(spark: Any, tmp_path: Path) -> None:
+def test_a_wrong_number_is_noticed(spark: Any, tmp_path: Path) -> None:
     """Rules that are off by a millisecond are not those of the pipeline."""
     drawn = case(1)
     rules = replace(drawn.definitions[0].rules, delay_ms=drawn.definitions[0].rules.delay_ms + 1)

@@ -1,4 +1,4 @@
-"""What a pipeline must show after each batch, by the rules alone: lists and dictionaries, no code of windowlib.
+"""Expected tables after each batch, by the rules alone: lists and dictionaries, no code of windowlib.
 
 A *place* is a file and a row of it. A window, or a slice of aligned windows, holds the events of its key; what is
 published of it is worked out from them. Rules of a batch:
@@ -47,8 +47,9 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Which windows a pipeline has: sessions of `gap_ms` (None: of each row's own), aligned ones with a size, or the
-    last `size` events at every `slide` of them."""
+    """Windows of a pipeline: sessions of `gap_ms` (None: the gap of each row), aligned windows of a size, or the last
+    `size` events at every `slide` of them.
+    """
 
     gap_ms: int | None = None
     size_ms: int | None = None
@@ -96,7 +97,7 @@ class Correction:
     gap: bool = False  # a file has been lost, now or before
 
     def chooses(self, row: Row) -> bool:
-        """Whether it counts a late event."""
+        """Tests if it counts a late event."""
         return row.at_ms in range(self.from_ms, self.to_ms) and self.key in (None, row.user)
 
 
@@ -128,7 +129,7 @@ Change = tuple[int, str, str, Bounds, tuple[Any, ...]]  # batch, change, cause, 
 
 @dataclass(slots=True)
 class Truth:
-    """What must be there now. In flight: sessions by their bounds, of aligned windows the slices."""
+    """Expected state. In flight: sessions by their bounds, and slices of aligned windows."""
 
     rules: Rules
     watermark_ms: int = BEGINNING
@@ -156,7 +157,7 @@ class Truth:
         self.stored = {one: 0 for name in self.columns for one in MADE_OF.get(name, (name,))}
 
     def is_late(self, end_ms: int) -> bool:
-        """Whether a window that ends then is past its cleanup, or was."""
+        """Tests if a window that ends then is or was past its cleanup."""
         return end_ms - 1 <= self._late_ms()
 
     def _late_ms(self) -> int:
@@ -193,7 +194,7 @@ class Truth:
         self.columns, self.wanted = (*self.columns, *self.wanted), ()
 
     def values(self, rows: Sequence[Row], *, whole: bool = False) -> tuple[Any, ...]:
-        """What is published of the events of a window: of the columns that there are, where they are filled."""
+        """Published values of the events of a window, for the columns that are filled."""
         since = max([0, *self.added.values()]) if whole else min(self.counted[row.place] for row in rows)
         has = {name: name in self.columns and self.added.get(name, 0) <= since for name in AGGREGATES}
         *values, time = values_of(rows)
@@ -201,7 +202,7 @@ class Truth:
         return *(value if has[name] else None for name, value in zip(has, values, strict=True)), time, filled or None
 
     def due(self, now_ms: int) -> bool:
-        """Whether silence up to then lets a window fire or go."""
+        """Tests if silence up to then lets a window fire or retire."""
         quiet_ms = self._quiet_ms(max(now_ms, self.planned_ms))
         to_ms = max(self.watermark_ms, quiet_ms)
         ends = [] if self.rules.windows.counts else [self._end(bounds) for bounds in self.in_flight]
@@ -243,7 +244,7 @@ class Truth:
         return None
 
     def _sessions(self, events: Sequence[Row]) -> set[Bounds]:
-        """Joins what touches; gives the windows with new events. Late ones are gone."""
+        """Joins sessions that touch; returns the windows with new events, without late ones."""
         touched = set()
         for key in {str(row.user) for row in events}:
             own = [bounds for bounds in self.in_flight if bounds[0] == key]
@@ -277,7 +278,7 @@ class Truth:
         return touched
 
     def _count(self, events: Sequence[Row], size: int, slide: int) -> None:
-        """Every `slide` events of a key publish the last `size`. In flight: what a later one will hold, by slices."""
+        """Publishes the last `size` events of a key after every `slide` events. In flight: slices of later windows."""
         width = gcd(size, slide)
         for key in {str(row.user) for row in events}:
             own = sorted((row for row in self.admitted if row.user == key), key=lambda row: row.order)
@@ -331,7 +332,7 @@ class Truth:
         self.feed.append((self.batch, change, cause, bounds, values))
 
     def _windows(self) -> dict[Bounds, list[Row]]:
-        """The windows over what is in flight that are not late, with their events."""
+        """Windows over the state that are not late, with their events."""
         if self.rules.windows.merge:
             return self.in_flight
         found: dict[Bounds, list[Row]] = {}
@@ -355,7 +356,7 @@ class Truth:
     # -- a rerun ------------------------------------------------------------------------------------------------------
 
     def rerun(self, wanted: Correction) -> None:
-        """Computes again what meets the range, from all events; of late ones only, the windows that they join."""
+        """Recomputes the windows in the range from all events, or the windows that its late events join."""
         self.batch += 1
         self._replace(wanted)
         self._clean_up()
@@ -377,7 +378,7 @@ class Truth:
                 self._add_change("removed", "rerun", bounds, old.values)
 
     def _replace(self, wanted: Correction) -> None:
-        """A rewritten file is read as it is now: none of its rows is a late event any more."""
+        """Reads a rewritten file anew: none of its rows is a late event any more."""
         if not wanted.repaired and not wanted.lost:
             return
         files = {wanted.lost, *(row.place[0] for row in wanted.repaired)}
@@ -401,7 +402,7 @@ class Truth:
             self.admitted.append(row)
 
     def _covers(self, wanted: Correction, row: Row) -> bool:
-        """Whether a rerun computes all windows of a row again."""
+        """Tests if a rerun computes all windows of a row again."""
         windows = self.rules.windows.of(row)
         if self.rules.windows.merge or self.rules.windows.slide_ms < (self.rules.windows.size_ms or 0):
             return row.at_ms in range(wanted.from_ms, wanted.to_ms)

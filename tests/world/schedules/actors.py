@@ -1,6 +1,4 @@
-"""Who acts on a pipeline, each as often as its command is typed: once. An outcome that its sentence foresees is none
-to raise.
-"""
+"""Actors on a pipeline. Each gives its command once; an allowed outcome is not raised."""
 
 from __future__ import annotations
 
@@ -80,7 +78,7 @@ def a_run(folder: Path, gap: str = OLD, delay: str = NO_DELAY) -> None:
 
 
 def rerun_of(preview_id: str) -> Rerun:
-    """What one dry run has shown."""
+    """Rerun of a shown dry run."""
     return Rerun(10 * RERUN_FILE, 10 * RERUN_FILE + 3, BY[1], BY[0], preview_id=preview_id)
 
 
@@ -89,7 +87,7 @@ def a_rerun(folder: Path, gap: str = OLD, preview_id: str = SHOWN) -> None:
 
 
 def outdated_rerun(folder: Path, gap: str) -> None:
-    """Applies what a dry run has shown and does not hold any more."""
+    """Applies a dry run that is outdated."""
     with suppress(RerunRefused):
         a_rerun(folder, gap, OUTDATED)
 
@@ -104,7 +102,7 @@ def erase(folder: Path, gap: str, value: int = ERASED, *, now: bool = False) -> 
 
 
 def _held(folder: Path) -> set[int]:
-    """What is in `results` or in flight, by the ledger's cut."""
+    """Values in `results` or in flight, by the ledger's cut."""
     ledger = ledger_of(pipeline(folder))
     versions = commit.versions if (commit := ledger.state().commit) else {}
     paths = (
@@ -116,7 +114,7 @@ def _held(folder: Path) -> set[int]:
 
 
 def migrate(folder: Path, gap: str = NEW) -> None:
-    """What the command does without asking."""
+    """Migration without a question."""
     new = of(folder, gap)
     if not _finished(new):
         switch(new, build(new, no_spark, MigrationRequest(*BY)), no_spark, MigrationRequest(*BY))
@@ -135,7 +133,7 @@ def keep_migration(folder: Path, *_: str) -> None:
 
 
 def _finished(definition: Definition) -> bool:
-    """Whether a command that was killed had prepared something, which now is published."""
+    """Tests if a killed command had prepared a batch that is published now."""
     done = finish_prepared(definition)
     tidy(definition)
     return done is not None
@@ -154,7 +152,7 @@ def delete(folder: Path, *_: str, value: int = DELETED) -> None:
 
 
 def lossy_optimize(folder: Path, *_: str) -> None:
-    """Says that it changes no row, and leaves a file out."""
+    """Commits a compaction that claims to change no row but leaves out a file."""
     table = Tables(root_of(folder))["results"]
     newest = table.version()
     assert newest is not None
@@ -206,7 +204,7 @@ TRIPLES_OF_KINDS = list(combinations_with_replacement(KINDS, 3))
 
 
 def act(name: str, folder: Path) -> None:
-    """One actor's command, whose foreseen outcomes are not raised."""
+    """Gives an actor's command, and does not raise its allowed outcomes."""
     with suppress(*OUTCOMES):
         given(name, folder)
 
@@ -221,7 +219,9 @@ def given(name: str, folder: Path) -> None:
 
 
 def act_rightly(explorer: Explorer, name: str, folder: Path, others: bool) -> None:
-    """An actor's command. AssertionError where it leaves to another that is not there; `others`: programs not ours."""
+    """Runs an actor's command. Raises AssertionError if it leaves for another actor that is not there; `others`:
+    foreign programs.
+    """
     with suppress(*OUTCOMES):
         try:
             given(name, folder)

@@ -42,7 +42,7 @@ class Log:
         return added
 
     def has_next(self) -> bool:
-        """Whether there is a version that was not read."""
+        """Tests if there is an unread version."""
         return (self.folder / "_delta_log" / f"{len(self.versions):020}.json").exists()
 
     def at(self, version: int | None) -> frozenset[str]:
@@ -54,7 +54,7 @@ class Log:
         return self.versions[version]
 
     def newest(self) -> frozenset[str]:
-        """The files that a reader sees who knows nothing of the ledger."""
+        """Files seen by a reader without the ledger."""
         while self.has_next():
             self.added(len(self.versions))
         return self.versions[-1] if self.versions else frozenset()

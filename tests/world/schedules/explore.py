@@ -106,7 +106,7 @@ def begin(folder: Path) -> None:
 def explore(
     begun: Path, seed: int, group: Sequence[str], *, start: str | None = None, kills: int = 0, power_cut: bool = False
 ) -> None:
-    """One schedule of a group, and what ends it. AssertionError, with the last moves, where something is wrong."""
+    """Plays one schedule of a group to its end. Raises AssertionError with the last moves for a fault."""
     chance = random.Random(f"{seed} {group} {kills} {power_cut}")
     starts = (BEGUN, MIGRATED) if any(name.startswith("migrate") for name in group) else (BEGUN, REFUSED, CHANGED)
     start = start or chance.choice((BEGUN, *starts))
@@ -139,7 +139,7 @@ def explore(
 
 
 def of_others(folder: Path) -> set[Path]:
-    """What another program has written to `results` and nothing is built on yet: that program answers for it."""
+    """Values of `results` written by another program on which nothing is built yet."""
     table = Tables(root_of(folder))["results"]
     newest, commit = table.version(), ledger_of(pipeline(folder)).state().commit
     after = commit.versions.get("results", -1) if commit else -1
@@ -152,7 +152,7 @@ def of_others(folder: Path) -> set[Path]:
 
 
 def settle(folder: Path, chance: random.Random) -> None:
-    """Decides what waits, goes the ways back that errors name, and runs all that is left."""
+    """Decides on waiting batches, follows the advice of errors, and runs the rest."""
     decide: Callable[..., object] | None = None
     for _ in range(DECISIONS):
         try:
@@ -174,7 +174,7 @@ def settle(folder: Path, chance: random.Random) -> None:
 
 
 def gap_in_force(folder: Path) -> str:
-    """The gap of the definition that runs go on under."""
+    """Gap of the definition in force."""
     state = ledger_of(pipeline(folder)).state()
     switching = state.plan and state.plan.decision and state.plan.decision.switches
     found = state.plan if switching else state.commit
@@ -183,7 +183,7 @@ def gap_in_force(folder: Path) -> str:
 
 
 def erase_again(folder: Path, reader: Reader) -> None:
-    """Gives each command to erase again that was killed before its batch, as its certificate says.
+    """Repeats each erasure that was killed before its batch, as its certificate says.
 
     Where a migration can still be undone, that is kept first, as the refusal says.
     """
@@ -204,7 +204,7 @@ def _newest_of(reader: Reader, value: int) -> Erased:
 
 
 def check_is_gone(folder: Path, reader: Reader) -> None:
-    """Once maintenance has deleted what old cuts needed, no file holds a value that was erased."""
+    """Checks that no file holds an erased value after maintenance has deleted old cuts."""
     gone = {one.value for one in reader.erased}
     if not gone:
         return
@@ -218,7 +218,7 @@ def check_is_gone(folder: Path, reader: Reader) -> None:
 
 
 def tidy(folder: Path) -> None:
-    """The next run that claims the pipeline leaves nothing of those that died: all there is now is committed."""
+    """Checks that the next run leaves nothing of dead runs: all present files are committed."""
     ledger = ledger_of(pipeline(folder))
     with held(ledger):
         left = [path for name in ("_prepared", "_staging") for path in (ledger.root / name).glob("*")]
@@ -226,7 +226,7 @@ def tidy(folder: Path) -> None:
 
 
 def repair(error: DamagedLog) -> None:
-    """The way back that an error about a damaged log names."""
+    """Follows the advice of an error about a damaged log."""
     damaged = Path(str(error).split(" is ")[0])
     if damaged.name == "_last_checkpoint":
         assert "delete it" in str(error)
@@ -246,8 +246,8 @@ def repair(error: DamagedLog) -> None:
 
 
 def check_all_is_there(reader: Reader, *, changed: bool = False) -> None:
-    """Every value is in one place, but for one that was deleted where the operator has adopted that; and `results` by
-    itself holds what it does by the ledger's cut.
+    """Checks that every value is in one place, unless its deletion was adopted, and that `results` equals the ledger's
+    cut.
 
     `changed`: another program may have deleted one since the newest batch.
     """
@@ -266,7 +266,7 @@ def check_all_is_there(reader: Reader, *, changed: bool = False) -> None:
 
 
 def check_kept_cuts(reader: Reader) -> None:
-    """Every cut that maintenance has not given up holds what its batch left there."""
+    """Checks that every kept cut holds the rows of its batch."""
     made, tables = maintained.last(reader.root), Tables(reader.root)
     for commit in commits_of(Ledger(reader.root, wall_clock_ms).tables):
         if made is None or commit.batch_id >= made.kept_from:
@@ -280,13 +280,13 @@ def check_kept_cuts(reader: Reader) -> None:
 
 
 def explore_many(begun: Path, seed: int, groups: Iterable[Sequence[str]]) -> Iterator[Exception | None]:
-    """A schedule of each group, and what failed; in half of them an actor is killed, or two are."""
+    """Plays a schedule of each group and returns the failed ones; in half of them one or two actors are killed."""
     for number, group in enumerate(groups, seed):
         yield _failed(begun, number, group, kills=random.Random(number).choice((0, 0, 1, 2)))
 
 
 def power_cuts(begun: Path, seed: int, schedules: int) -> Iterator[Exception | None]:
-    """Schedules of two actors, of which one is another program's now and then, in which the power fails."""
+    """Plays schedules of two actors, sometimes with another program, in which the power fails."""
     for number in range(seed, seed + schedules):
         chance = random.Random(number)
         group = [chance.choice(OWN), chance.choice([*OWN, *FOREIGN, *FOREIGN])]

@@ -45,7 +45,7 @@ REFUSAL = CheckResult("events", "rows", "critical", "Every row is liked.", False
 
 
 class Killed(BaseException):
-    """The end of an actor that none of its handlers sees."""
+    """Error that ends an actor past all its handlers."""
 
 
 @dataclass(slots=True)
@@ -86,7 +86,7 @@ class Explorer:
         self.actors.append(Actor(name, act, self.random.random(), refuses=name == REFUSING))
 
     def judged(self) -> list[CheckResult]:
-        """What the checks of the actor that moves say."""
+        """Outcome of the checks of the moving actor."""
         actor = self._by_thread.get(threading.get_ident())
         return [REFUSAL] if actor and actor.refuses else []
 
@@ -96,7 +96,7 @@ class Explorer:
             actor.epoch = epoch
 
     def is_alone(self, epoch: int) -> bool:
-        """Whether no other that acts on the ledger lived while the actor that moves did, and took over from it.
+        """Tests if the moving actor was alone on the ledger: no other actor lived at the same time and took over.
 
         `epoch` is that of the newest claim. One that was killed does not count, unless the claim is its.
         """
@@ -173,14 +173,14 @@ class Explorer:
 
 @dataclass(slots=True)
 class Disk:
-    """What of a folder would survive a power cut: the contents of files, and the names in folders."""
+    """Contents of a folder that survive a power cut: contents of files, and names in folders."""
 
     root: Path
     synced: set[int] = field(default_factory=set)  # files by their number: a second name is the same file
     named: dict[Path, int] = field(default_factory=dict)  # which file, by its number, has the name
 
     def keep(self) -> None:
-        """All that is there is safe: it was written long ago."""
+        """Marks all present files as durable."""
         found = [self.root, *self.root.rglob("*")]
         self.synced = {file.stat().st_ino for file in found if file.is_file()}
         self.named = {path: path.stat().st_ino for path in found}
@@ -194,7 +194,7 @@ class Disk:
             self.synced.add(about.st_ino)
 
     def cut(self, chance: random.Random, spared: Collection[Path] = ()) -> None:
-        """The power fails: of what was not made to last, some files are empty and some gone; none `spared`."""
+        """Cuts the power: some files that were not synced are empty, some are gone; none of `spared`."""
         files = (file for file in self.root.rglob("*") if file.is_file() and file not in spared)
         gone: dict[Path, bool] = {}
         for file in sorted(files, key=lambda file: file.stat().st_mtime_ns):  # names are not the same each time
@@ -209,7 +209,7 @@ class Disk:
 
 
 def _number(path: Path) -> int | None:
-    """What distinguishes a file from another of its name; None where it has gone meanwhile."""
+    """Identity of a file among files of its name; None if it has gone."""
     try:
         return path.stat().st_ino
     except FileNotFoundError:
@@ -218,7 +218,7 @@ def _number(path: Path) -> int | None:
 
 @contextmanager
 def explored(explorer: Explorer, safe: Disk, patch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Inside, steps wait for the schedule, batches are computed simply, and no claim protects."""
+    """Within the block, steps wait for the schedule, batches need no engine, and no claim protects."""
     before_each_step(explorer.step, patch)
 
     def is_free(ledger: Ledger, claim: Claim, *_: Any) -> bool:

@@ -52,17 +52,17 @@ Rows = Mapping[int, int]  # value -> the batch that put it there
 
 
 def root_of(folder: Path) -> Path:
-    """Where the tables of the pipeline in a folder lie."""
+    """Folder of the pipeline's tables."""
     return folder / "warehouse" / "values"
 
 
 def values_of(number: int) -> list[int]:
-    """What file `number` holds."""
+    """Values in file `number`."""
     return [10 * number + digit for digit in range(3)]
 
 
 def computed(inputs: Inputs) -> ComputedBatch:
-    """What a batch that reads new files, or none, comes to."""
+    """Outcome of a batch with or without new files."""
     plan, root = inputs.plan, inputs.definition.root
     new = [value for file in plan.files for value in _read(inputs, file.path)]
     old = _pinned(inputs, "open_windows")
@@ -87,7 +87,7 @@ def computed(inputs: Inputs) -> ComputedBatch:
 
 
 def recomputed(inputs: Inputs) -> ComputedBatch:
-    """What a rerun comes to. Raises `RerunRefused` for an outdated preview, as a run does once it has computed."""
+    """Outcome of a rerun. Raises `RerunRefused` for an outdated preview, as a run does once it has computed."""
     if inputs.rerun.preview_id == OUTDATED:
         raise RerunRefused("what the preview shows does not hold any more")
     root, plan = inputs.definition.root, inputs.plan
@@ -132,7 +132,7 @@ def _values(definition: Definition, path: str) -> list[int]:
 def held_in_source(
     definition: Definition, tables: Tables, commit: Commit, target: Target, *_: object
 ) -> SourceHoldings:
-    """What the source holds of a key, as `windowlib.erasure.source.source_holdings` finds it."""
+    """Values of a key in the source, as `windowlib.erasure.source.source_holdings` finds them."""
     wanted, files = target.key.python_values()["value"], sorted(definition.source.path.glob("*.parquet"))
     return SourceHoldings({file.name: 1 for file in files if wanted in _values(definition, file.name)})
 
@@ -140,7 +140,7 @@ def held_in_source(
 def not_compared(
     definition: Definition, before: MigrationSide, after: MigrationSide, *_: object
 ) -> MigrationDifference:
-    """What a migration comes to, without the rows that differ."""
+    """Outcome of a migration, without the rows that differ."""
     return MigrationDifference((before.count, after.count))
 
 

@@ -1,4 +1,4 @@
-"""A reader that watches a pipeline all along, and knows from the ledger's rows alone what its tables must hold.
+"""A reader that watches a pipeline and derives the right contents of its tables from the ledger.
 
 It reads with no code of windowlib: a fault of the code that reads is seen.
 """
@@ -25,7 +25,7 @@ DELETED = 10  # the value that a foreign DELETE takes out of `results`
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What the tables must hold after a batch."""
+    """Right contents of the tables after a batch."""
 
     results: Rows = field(default_factory=dict)
     waiting: Rows = field(default_factory=dict)
@@ -34,7 +34,7 @@ class Truth:
 
     @property
     def values(self) -> frozenset[int]:
-        """All that is in one place or the other."""
+        """Values in either place."""
         return frozenset({*self.results, *self.waiting})
 
     def without(self, value: int) -> Truth:
@@ -43,7 +43,7 @@ class Truth:
         return Truth(*kept, self.files, self.watermark_ms)
 
     def later(self, batches: int) -> Truth:
-        """The same, each row by a batch whose number is that much higher."""
+        """The same values, with higher batch numbers."""
         moved = ({one: batch + batches for one, batch in rows.items()} for rows in (self.results, self.waiting))
         return Truth(*moved, self.files, self.watermark_ms)
 
@@ -81,7 +81,7 @@ class Reader:
     _began: tuple[int, int] | None = None  # what distinguishes the ledger from another in its place
 
     def watch(self) -> None:
-        """Looks at what the ledger has gained; of the tables' logs nothing may be deleted before it was read."""
+        """Reads the new ledger rows. Log entries of the tables must not be deleted before they were read."""
         self._watch_erasures()
         for folder in () if self.home else (self.root / "_migration").glob("*"):
             self._watch_built(folder)
@@ -136,11 +136,11 @@ class Reader:
 
     @property
     def truth(self) -> Truth:
-        """What the newest batch left."""
+        """Contents after the newest batch."""
         return self.truths[self.newest]
 
     def results_alone(self) -> list[int]:
-        """The values that a reader sees who opens the newest version of `results`."""
+        """Values of the newest version of `results`."""
         log = self._log("results")
         return sorted(value for path in log.newest() for value in rows_of(log.folder / path))
 
@@ -201,7 +201,7 @@ class Reader:
         return found
 
     def _truth(self, batch_id: int, plan: dict[str, Any], versions: dict[str, int], unread: set[int]) -> Truth:
-        """What batch `batch_id` must leave, by its plan; before it the tables stood at `versions`."""
+        """Right contents after batch `batch_id`, by its plan; before it the tables stood at `versions`."""
         before, decision = self.truth, json.loads(plan["decision"] or "{}")
         if decision:
             self.decided.append(decision["kind"])
@@ -239,7 +239,7 @@ class Reader:
     def _read(
         self, before: Truth, files: tuple[str, ...], plan: dict[str, Any], unread: set[int], to_ms: int = 0
     ) -> Truth:
-        """What a batch leaves that reads some files; the watermark goes to `to_ms` at least."""
+        """Contents after a batch that reads files; the watermark rises to `to_ms` at least."""
         new = [value for path in files for value in values_of(int(Path(path).stem)) if value not in unread]
         soon = json.loads(plan["terms"] or "{}").get("watermark.out_of_orderness") != "5h"
         rest = AT_ONCE[json.loads(plan["definition"])["window"]["gap_ms"]]
@@ -255,5 +255,5 @@ class Reader:
 
 
 def digest_of(secret: str, value: int) -> str:
-    """By what an erased value is known: the page about tables says how it is made."""
+    """Digest of an erased value, as the page about tables defines it."""
     return hmac.new(bytes.fromhex(secret), f"{len(str(value))}:{value}".encode(), hashlib.sha256).hexdigest()

@@ -1,4 +1,4 @@
-"""What schedules have found, one by one."""
+"""Faults that schedules have found."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ PLANNED: dict[str, tuple[str, str, Callable[[Definition], object]]] = {  # where
 
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
-    """Pipelines that have run; what computes in the test's process does it simply."""
+    """Pipelines that have run. Batches in the test's process need no engine."""
     with fast_folder() as begun, pytest.MonkeyPatch.context() as patch:
         begin(begun)
         for name in (QUIET, READ_TOO, GIVEN_UP, LOST, BUILT_AGAIN, LEAVES_NOTHING, TWICE, FIRST):
@@ -91,9 +91,9 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.mark.fault(
-    "`abandon`, and another program has changed a table since", "nothing is abandoned; the error names the ways on"
+    "`abandon` finds a table that another program has changed since", "nothing is abandoned; the error says what to do"
 )
-def test_what_cannot_go_back_is_not_abandoned(folder: Path) -> None:
+def test_abandon_is_refused_after_a_foreign_change(folder: Path) -> None:
     definition = pipeline(folder / REFUSED)
     delete(folder / REFUSED)
     before = ledger_of(definition).state()
@@ -105,10 +105,10 @@ def test_what_cannot_go_back_is_not_abandoned(folder: Path) -> None:
 
 
 @pytest.mark.fault(
-    "a rerun has died, and the run that finishes it finds that it cannot be done any more",
-    "the rerun is given up, with a note; the run reads what is new",
+    "a run finds the rerun of a dead run, which is no longer possible",
+    "the rerun is abandoned with a note; the run reads the new files",
 )
-def test_a_run_goes_on_where_a_rerun_that_another_has_left_is_refused(folder: Path) -> None:
+def test_a_run_abandons_a_dead_rerun_that_is_refused(folder: Path) -> None:
     definition, notes = pipeline(folder / BEGUN), list[str]()
     ledger = ledger_of(definition)
     with dead_owner():
@@ -121,10 +121,9 @@ def test_a_run_goes_on_where_a_rerun_that_another_has_left_is_refused(folder: Pa
 
 
 @pytest.mark.fault(
-    "an `adopt` has died before it was finished, and the operator takes the change back instead",
-    "`restore` abandons the adoption, and runs go on",
+    "`adopt` died, and the operator uses `restore` instead", "`restore` abandons the adoption; runs continue"
 )
-def test_restore_takes_the_place_of_an_adoption_that_died(folder: Path) -> None:
+def test_restore_replaces_a_dead_adoption(folder: Path) -> None:
     place = folder / CHANGED
     definition = pipeline(place)
     with stopped("ledger:commit"):
@@ -140,10 +139,9 @@ def test_restore_takes_the_place_of_an_adoption_that_died(folder: Path) -> None:
 
 
 @pytest.mark.fault(
-    "another program changes a table while `restore` takes its earlier change back",
-    "the operator is asked to look again",
+    "another program changes a table while `restore` undoes its earlier change", "the operator is asked to look again"
 )
-def test_a_restore_that_was_overtaken_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_superseded_restore_asks_to_look_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = folder / BEGUN
     delete(place)
     taken_back = delta_commits.restore
@@ -157,11 +155,8 @@ def test_a_restore_that_was_overtaken_says_so(folder: Path, monkeypatch: pytest.
         restore(pipeline(place), *BY)
 
 
-@pytest.mark.fault(
-    "another program has compacted `results`, and a key is erased",
-    "the compacted file goes with the others: what the log says is removed is not unfinished work",
-)
-def test_a_file_that_another_program_has_made_does_not_keep_an_erased_key(folder: Path) -> None:
+@pytest.mark.fault("a key is erased after another program compacted `results`", "the compacted file is removed too")
+def test_forget_erases_the_key_from_a_foreign_compaction(folder: Path) -> None:
     place = folder / QUIET
     optimize(place)
     reader = Reader(root_of(place))
@@ -172,8 +167,7 @@ def test_a_file_that_another_program_has_made_does_not_keep_an_erased_key(folder
 
 
 @pytest.mark.fault(
-    "a compaction by another program loses rows while a run rolls its batch forward",
-    "the run stops; nothing is lost more",
+    "another program's compaction loses rows while a run rolls its batch forward", "the run stops; nothing more is lost"
 )
 def test_a_compaction_that_loses_rows_under_a_batch_stops_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place, looked = folder / LOST, roll_forward.judge
@@ -189,10 +183,9 @@ def test_a_compaction_that_loses_rows_under_a_batch_stops_it(folder: Path, monke
 
 
 @pytest.mark.fault(
-    "`windowlib forget` gives up what a migration builds, in the moment in which that begins",
-    "the migration says so, and has switched nothing",
+    "`windowlib forget` abandons a migration at the moment it begins", "the migration says so and has switched nothing"
 )
-def test_a_migration_that_is_given_up_as_it_begins_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_migration_abandoned_as_it_begins_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     definition = pipeline(folder / MIGRATED)  # back to the definition before
     keep_migration(folder / MIGRATED)
     synced = disk.sync
@@ -208,9 +201,7 @@ def test_a_migration_that_is_given_up_as_it_begins_says_so(folder: Path, monkeyp
         build(definition, no_spark, MigrationRequest(*BY))
 
 
-def test_a_migration_that_was_given_up_leaves_nothing_that_it_has_written(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_abandoned_migration_leaves_no_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     definition = of(folder / LEAVES_NOTHING, NEW)
     commit, done = delta_commits.commit_logged, list[str]()
 
@@ -230,7 +221,7 @@ def test_a_migration_that_was_given_up_leaves_nothing_that_it_has_written(
     assert not list(definition.root.glob("_migration/*"))
 
 
-def test_a_migration_that_is_given_up_while_it_builds_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_migration_abandoned_while_it_builds_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     definition = of(folder / GIVEN_UP, NEW)
     synced = disk.sync
 
@@ -246,10 +237,8 @@ def test_a_migration_that_is_given_up_while_it_builds_says_so(folder: Path, monk
         build(definition, no_spark, MigrationRequest(*BY))
 
 
-def test_a_migration_whose_log_is_given_up_and_begun_again_says_so(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another `migrate` builds the same tables by then, in the same folder."""
+def test_a_migration_restarted_by_another_command_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another `migrate` builds the same tables in the same folder by then."""
     definition = of(folder / BUILT_AGAIN, NEW)
     commit = delta_commits.commit_logged
 
@@ -271,9 +260,9 @@ def test_a_migration_whose_log_is_given_up_and_begun_again_says_so(
 
 @pytest.mark.fault(
     "`windowlib migrate --finish` is killed after its row is in the ledger",
-    "the migration is kept, with who and why; what is left of it goes with the next `maintain`, or the next `migrate`",
+    "the migration is kept; the next `maintain` or `migrate` deletes its leftovers",
 )
-def test_a_migration_that_was_kept_leaves_nothing_when_its_command_dies(folder: Path) -> None:
+def test_a_killed_finish_leaves_nothing_behind(folder: Path) -> None:
     place = folder / KEPT
     definition = of(place, NEW)
     left, ledger = definition.root / "_migration", ledger_of(definition)
@@ -291,7 +280,7 @@ def test_a_migration_that_was_kept_leaves_nothing_when_its_command_dies(folder: 
         finish(definition, MigrationRequest(*BY))
 
 
-def test_maintenance_deletes_what_is_left_of_a_migration_that_was_kept(folder: Path) -> None:
+def test_maintenance_deletes_leftovers_of_a_kept_migration(folder: Path) -> None:
     place = folder / KEPT_TOO
     definition = of(place, NEW)
     killed_as_it_finishes(definition)
@@ -306,10 +295,8 @@ def test_maintenance_deletes_what_is_left_of_a_migration_that_was_kept(folder: P
     assert migrations(definition.root) == []
 
 
-@pytest.mark.fault(
-    "a migration is kept for good while another command undoes it", "one of the two is done; the other is refused"
-)
-def test_of_finishing_and_undoing_one_is_done(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.fault("one command finishes a migration while another undoes it", "one succeeds, the other is refused")
+def test_one_of_finish_and_undo_is_done(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     definition, written = of(folder / MIGRATED_TOO, NEW), prepare.write
 
     def late(*arguments: Any) -> Any:
@@ -325,12 +312,11 @@ def test_of_finishing_and_undoing_one_is_done(folder: Path, monkeypatch: pytest.
 
 
 @pytest.mark.fault(
-    "a run plans what is new before it finds the pipeline held, as `windowlib plan` does, while `migrate --undo`,"
-    " `rollback` or `forget` is at work",
-    "the command is done, and takes the place of that plan, on which no run has begun; the next run plans again",
+    "a run plans files while `migrate --undo`, `rollback` or `forget` holds the pipeline",
+    "the command replaces that plan; the next run plans again",
 )
 @pytest.mark.parametrize("kind", PLANNED)
-def test_what_is_planned_meanwhile_stops_no_operator(folder: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+def test_a_plan_made_meanwhile_stops_no_operator(folder: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     _, gap, act = PLANNED[kind]
     definition, written = of(folder / kind, gap), prepare.write
 
@@ -363,10 +349,10 @@ def killed_as_it_finishes(definition: Definition) -> None:
 
 
 @pytest.mark.fault(
-    "`windowlib forget` of a key that only the source holds sleeps before the list has the key, and a run reads it",
-    "the command says that a run has taken over; given again, it erases the key",
+    "a run reads a key while `windowlib forget` of it sleeps",
+    "the command says that a run took over; repeated, it erases the key",
 )
-def test_an_erasure_that_was_overtaken_by_a_run_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_superseded_erasure_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place, keep = folder / READ_TOO, erasures.keep
     reader = Reader(root_of(place))
     reader.watch()
@@ -388,10 +374,9 @@ def test_an_erasure_that_was_overtaken_by_a_run_says_so(folder: Path, monkeypatc
 
 
 @pytest.mark.fault(
-    "`windowlib forget` of a key that only the source holds is given twice, one while the other deletes old cuts",
-    "each gives its certificate",
+    "two commands erase the same unread key, one while the other deletes old cuts", "each gives its certificate"
 )
-def test_two_erasures_of_an_unread_key_are_both_certified(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_erasures_of_an_unread_key_give_certificates(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place, really = folder / TWICE, forget.maintain
 
     def late(*arguments: Any, **more: Any) -> Any:
@@ -408,10 +393,10 @@ def test_two_erasures_of_an_unread_key_are_both_certified(folder: Path, monkeypa
 
 
 @pytest.mark.fault(
-    "the first two erasures of a pipeline are given at once",
-    "the slower is refused before its key is on the list: every key there is hashed with one secret",
+    "the first two erasures of a pipeline run at once",
+    "the slower is refused before it lists its key: all keys are hashed with one secret",
 )
-def test_of_two_first_erasures_the_slower_is_given_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_slower_of_two_first_erasures_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place, keep = folder / FIRST, erasures.keep
     reader = Reader(root_of(place))
     reader.watch()

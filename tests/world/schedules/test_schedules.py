@@ -1,4 +1,4 @@
-"""Whatever the order in which actors take their steps: nothing lost, nothing twice, nothing published in secret."""
+"""Actors in any order of steps: nothing is lost, counted twice, or published unseen."""
 
 from __future__ import annotations
 
@@ -71,18 +71,17 @@ def begun() -> Iterator[Path]:
 
 
 def assert_right(schedules: Iterable[Exception | None]) -> None:
-    """Raises what the first of some schedules has found, if one has."""
+    """Raises the first fault of some schedules."""
     for error in filter(None, schedules):
         raise error
 
 
 @pytest.mark.fault(
-    "two of: runs, under other terms too, a rerun, each command of an operator, a foreign OPTIMIZE or DELETE; in any"
-    " order of their steps, killed anywhere",
-    "at any time each event is in one place by the ledger's cut, and nothing refused or given up is published",
+    "two of: runs, reruns, operators, a foreign OPTIMIZE or DELETE; in any order of steps, killed anywhere",
+    "each event is in one place of the cut; nothing refused or abandoned is published",
 )
 def test_every_pair_of_actors_leaves_every_value_in_one_place(begun: Path) -> None:
-    """Ten of them in `make test`, in which each actor is."""
+    """Ten schedules in `make test`, with each actor in one of them."""
     groups = PAIRS if ALL else random.Random(120).sample(PAIRS, 10)
     assert {*ACTORS} <= {actor for pair in groups for actor in pair}
     assert_right(explore_many(begun, 0, groups))
@@ -96,9 +95,8 @@ def test_every_triple_of_kinds_of_actors_leaves_every_value_in_one_place(begun: 
 
 
 @pytest.mark.fault(
-    "`windowlib forget`, `migrate`, `migrate --undo` or `migrate --finish`, and other commands at work; in any order"
-    " of their steps, killed anywhere",
-    "an erased key does not come back and nothing else goes; readers see the tables of one definition, whole",
+    "erasures, migrations and other commands; in any order of steps, killed anywhere",
+    "an erased key stays erased, nothing else is lost; readers see tables of one definition",
 )
 def test_erasures_and_migrations_lose_nothing_and_bring_nothing_back(begun: Path) -> None:
     chance = random.Random(0)
@@ -118,8 +116,8 @@ def test_thousands_of_schedules_leave_every_value_in_one_place(begun: Path) -> N
 
 
 @pytest.mark.fault(
-    "the power fails at any moment while runs, reruns and operators are at work",
-    "nothing is lost: at most the newest entry of a log is empty, and the error names the way back",
+    "the power fails at any moment while runs, reruns and operators work",
+    "nothing is lost: at most the newest log entry is empty, and the error says how to recover",
 )
 def test_a_power_cut_at_any_moment_loses_nothing(begun: Path) -> None:
     assert_right(power_cuts(begun, 0, 12 if ALL else 5))
@@ -144,7 +142,7 @@ def without_compare_and_set(patch: pytest.MonkeyPatch) -> None:
 
 
 def without_prepare(patch: pytest.MonkeyPatch) -> None:
-    """Each attempt computes what it publishes, on top of what an earlier one has committed."""
+    """Lets each attempt compute its publication again, on top of earlier commits."""
 
     def as_they_are(tables: Tables, *_: object) -> dict[str, int]:
         found = {name: tables[name].version() for name in COMMIT_ORDER}
@@ -194,7 +192,7 @@ def _unflushed(of_ledger: bool, waiting: list[Path]) -> Callable[[Disk, str, byt
 
 
 def without_sync_of(module: Any) -> Callable[[pytest.MonkeyPatch], None]:
-    """What one module makes last is not made to."""
+    """Switches off the syncs of one module."""
 
     def switch_off(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(module, "disk", SimpleNamespace(sync=lambda files, root: None))
@@ -203,12 +201,12 @@ def without_sync_of(module: Any) -> Callable[[pytest.MonkeyPatch], None]:
 
 
 def without_sync_of_others(patch: pytest.MonkeyPatch) -> None:
-    """What another program committed is accepted as it is."""
+    """Accepts commits of another program without a check."""
     patch.setattr(delta_commits, "sync_commits", lambda *_: None)
 
 
 def with_late_sync_of(module: Any, other: Any) -> Callable[[pytest.MonkeyPatch], None]:
-    """What one module makes last is made to only after what another does, the next time."""
+    """Delays the syncs of one module until after the next action of another."""
 
     def postpone(patch: pytest.MonkeyPatch) -> None:
         waiting: list[Path] = []
@@ -245,7 +243,7 @@ def without_list_of_erased(patch: pytest.MonkeyPatch) -> None:
 
 
 def without_row_before(patch: pytest.MonkeyPatch) -> None:
-    """The list of erased keys gets its row at the end: killed before, nothing says that the key went."""
+    """Writes the row of an erased key last: after a kill no row says that the key is gone."""
     keep, publish, waiting = erasures.keep, forget.publish_decision, list[Any]()
 
     def published(*of: Any) -> int:
@@ -258,12 +256,12 @@ def without_row_before(patch: pytest.MonkeyPatch) -> None:
 
 
 def without_end_of_builds(patch: pytest.MonkeyPatch) -> None:
-    """What a migration has built before an erasure is switched after it."""
+    """Lets a migration switch tables that were built before an erasure."""
     patch.setattr(forget.migration, "migrations", lambda root: [])
 
 
 def without_bar_to_rollback(patch: pytest.MonkeyPatch) -> None:
-    """Rollbacks go across erasures."""
+    """Lets rollbacks cross erasures."""
     patch.setattr(rollback, "_check_between", lambda *_: None)
 
 
@@ -273,23 +271,23 @@ def without_spared_cut(patch: pytest.MonkeyPatch) -> None:
 
 
 def without_finish_before_erasure(patch: pytest.MonkeyPatch) -> None:
-    """A key is erased although a migration can be undone."""
+    """Erases a key although a migration can be undone."""
     patch.setattr(forget.migration, "switched", lambda ledger: None)
 
 
 def without_look_at_the_build(patch: pytest.MonkeyPatch) -> None:
-    """A switch takes no notice of it that another command has given its tables up."""
+    """Lets a switch ignore that another command has abandoned its tables."""
     patch.setattr(switch, "still_there", lambda shadow: nullcontext())
 
 
 def without_claim_in_abandon(patch: pytest.MonkeyPatch) -> None:
-    """`abandon` takes back whatever is newest when it comes to it."""
+    """Lets `abandon` undo whatever is newest."""
     give_up = verdicts.give_up
     patch.setattr(verdicts, "give_up", lambda tables, pinned, made, _: give_up(tables, pinned, made, lambda: None))
 
 
 def without_second_look(patch: pytest.MonkeyPatch) -> None:
-    """Any conflict is taken for another run at work."""
+    """Treats any conflict as another run at work."""
     patch.setattr(lease, "TRIES", 1)
     patch.setattr(lease, "Overtaken", Superseded)
 
@@ -346,11 +344,9 @@ OFTEN = ("epochs", "counts", "the list of erased keys")  # of those whose schedu
     + [pytest.param(one, marks=ONCE) for one in SELDOM],
 )
 @pytest.mark.fault(
-    "one of the guards (epochs, compare-and-set, prepare, each sync, counts, approval, those of erasures and"
-    " migrations) is switched off, or a sync comes too late",
-    "the schedules above notice it",
+    "a guard is switched off, such as epochs, compare-and-set or a sync", "the schedules above notice it"
 )
-def test_without_a_guard_something_is_lost(begun: Path, guard: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_schedules_notice_each_missing_guard(begun: Path, guard: str, monkeypatch: pytest.MonkeyPatch) -> None:
     switch_off, group, how = {**GUARDS, **OF_SYNC, **OF_CHANGES, **SELDOM}[guard]
     seeds, how = how.get("seeds", 40), {name: value for name, value in how.items() if name != "seeds"}
     if guard == "counts":  # no run goes on after what it notices: it is the guard itself that says so

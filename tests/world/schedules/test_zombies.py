@@ -1,4 +1,4 @@
-"""Commands and runs that slept, and wake when others have gone on; programs that are faster with one table."""
+"""Commands and runs that wake after others have continued, and programs that commit to a table first."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from windowlib.source.listed import SourceError
 
 @pytest.fixture(scope="module")
 def begun() -> Iterator[Path]:
-    """Pipelines that have run; what computes in the test's process does it simply."""
+    """Pipelines that have run. Batches in the test's process need no engine."""
     with fast_folder() as folder, pytest.MonkeyPatch.context() as patch:
         begin(folder)
         with explored(Explorer(0, lambda: None), Disk(folder), patch):
@@ -82,10 +82,10 @@ def sleeping_abandon(folder: Path, meanwhile: Callable[[], object], patch: pytes
 
 
 @pytest.mark.fault(
-    "`abandon` sleeps after its row is in the ledger; a run takes over and commits the next batch; `abandon` wakes",
-    "the command says that another run has taken over; that batch stays, for readers of each single table too",
+    "`abandon` sleeps after its ledger row while a run commits the next batch",
+    "it says that another run took over; that batch stays in every table",
 )
-def test_an_abandon_that_slept_takes_no_batch_of_others_back(
+def test_an_abandon_that_slept_keeps_the_batch_of_another_run(
     place: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = place(REFUSED)
@@ -95,7 +95,7 @@ def test_an_abandon_that_slept_takes_no_batch_of_others_back(
     check_at_rest(reader)
 
 
-def test_an_abandon_that_slept_does_not_disturb_a_batch_that_is_prepared(
+def test_an_abandon_that_slept_keeps_a_prepared_batch(
     place: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = place(REFUSED)
@@ -114,7 +114,7 @@ def test_an_abandon_that_slept_does_not_disturb_a_batch_that_is_prepared(
     assert "rerun" in reader.decided
 
 
-def test_an_abandon_that_is_overtaken_between_two_tables_stops(
+def test_an_abandon_superseded_between_two_tables_stops(
     place: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, commit = place(REFUSED), delta_commits.commit
@@ -134,11 +134,11 @@ def test_an_abandon_that_is_overtaken_between_two_tables_stops(
 
 
 @pytest.mark.fault(
-    "the file of a prepared batch is damaged or gone, and the operator gives the batch up",
-    "`abandon` moves every table on without it; the next run computes the batch again",
+    "the prepare file of a batch is damaged or missing, and the operator abandons the batch",
+    "`abandon` works without it; the next run computes the batch again",
 )
 @pytest.mark.parametrize("left", [None, b"{}"], ids=["gone", "damaged"])
-def test_a_batch_whose_prepare_file_is_lost_can_be_given_up(place: Callable[[str], Path], left: bytes | None) -> None:
+def test_a_batch_without_its_prepare_file_can_be_abandoned(place: Callable[[str], Path], left: bytes | None) -> None:
     folder = place(REFUSED)
     reader, definition = watched(folder), pipeline(folder)
     before, results = ledger_of(definition).state(), Tables(root_of(folder))["results"]
@@ -155,10 +155,10 @@ def test_a_batch_whose_prepare_file_is_lost_can_be_given_up(place: Callable[[str
 
 
 @pytest.mark.fault(
-    "a batch waits prepared, and windowlib itself has taken back a batch beneath it",
-    "the run stops before a table is touched, and names `abandon`",
+    "windowlib itself has undone a batch beneath a prepared one",
+    "the run stops before any table changes and names `abandon`",
 )
-def test_a_batch_beneath_which_rows_were_taken_back_is_to_be_abandoned(place: Callable[[str], Path]) -> None:
+def test_a_batch_on_an_undone_one_must_be_abandoned(place: Callable[[str], Path]) -> None:
     folder = place(BEGUN)
     with stopped("commit:run_metrics"):
         a_run(folder)
@@ -173,11 +173,10 @@ def test_a_batch_beneath_which_rows_were_taken_back_is_to_be_abandoned(place: Ca
 
 
 @pytest.mark.fault(
-    "a run sleeps before a table's commit; another program changes `results`, which stops the next run; the operator"
-    " adopts that, which gives the batch up; the run wakes",
-    "it fails at its next commit: no table gets anything of that batch",
+    "a run sleeps before a commit while `adopt` of a foreign change abandons its batch",
+    "it fails at its next commit; no table gets rows of this batch",
 )
-def test_a_run_that_slept_commits_nothing_of_a_batch_that_an_adoption_gave_up(
+def test_a_run_that_slept_commits_nothing_of_an_abandoned_batch(
     place: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = place(BEGUN)
@@ -202,11 +201,10 @@ def test_a_run_that_slept_commits_nothing_of_a_batch_that_an_adoption_gave_up(
 
 
 @pytest.mark.fault(
-    "a run sleeps before a table's commit; `abandon` of its batch dies; `set-aside` claims the pipeline and ends; the"
-    " next run dies with its batch prepared; the first run wakes",
-    "it commits nothing: the last batch is published as it was prepared",
+    "a run sleeps while `abandon` of its batch dies and later commands claim the pipeline",
+    "it commits nothing; the last batch is published as prepared",
 )
-def test_a_command_after_a_dead_one_fences_runs_that_sleep(
+def test_a_command_after_a_dead_one_fences_sleeping_runs(
     place: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, waiting = place(BEGUN), list[Prepared | None]()
@@ -230,8 +228,8 @@ def test_a_command_after_a_dead_one_fences_runs_that_sleep(
 
 
 @pytest.mark.fault(
-    "maintenance sleeps once its batch is prepared; a rollback gives that up; maintenance wakes",
-    "it says that another run has taken over, not that a table was changed",
+    "maintenance sleeps after it prepared a batch, and a rollback abandons it",
+    "it says that another run took over, not that a table was changed",
 )
 def test_a_maintenance_that_slept_is_superseded(place: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
     folder, judge = place(BEGUN), roll_forward.judge
@@ -261,7 +259,7 @@ def before_the_commit(table: str, act: Callable[[], object], patch: pytest.Monke
 
 
 def move_on(folder: Path) -> None:
-    """What another program does that changes no row."""
+    """A foreign commit that changes no row."""
     results = Tables(root_of(folder))["results"]
     newest = results.version()
     assert newest is not None
@@ -269,10 +267,9 @@ def move_on(folder: Path) -> None:
 
 
 @pytest.mark.fault(
-    "another program compacts `results` between the moment in which a run looks at it and its commit",
-    "the run looks again, and publishes",
+    "another program compacts `results` between a run's check and its commit", "the run checks again and publishes"
 )
-def test_a_compaction_between_look_and_commit_costs_a_second_look(
+def test_a_run_publishes_after_a_foreign_compaction(
     place: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = place(BEGUN)
@@ -283,10 +280,10 @@ def test_a_compaction_between_look_and_commit_costs_a_second_look(
 
 
 @pytest.mark.fault(
-    "another program moves a table each time that a run is about to commit to it",
-    "after a few tries the run fails, to be tried again: it is not taken for superseded",
+    "another program changes a table before each commit of a run",
+    "after a few tries the run fails, to be tried again; it is not superseded",
 )
-def test_a_table_that_is_moved_again_and_again_is_an_error_to_try_again(
+def test_a_table_that_keeps_changing_is_tried_again_later(
     place: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = place(BEGUN)
@@ -302,10 +299,9 @@ def test_a_table_that_is_moved_again_and_again_is_an_error_to_try_again(
 
 
 @pytest.mark.fault(
-    "an older run that was taken over creates a table, or moves one on, as another begins to publish",
-    "the other looks again, and publishes",
+    "a superseded run creates or changes a table as another begins to publish", "the other checks again and publishes"
 )
-def test_a_table_that_a_zombie_creates_under_a_batch_is_built_on(
+def test_a_run_builds_on_a_table_created_by_a_superseded_run(
     place: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, create, made = place(BEGUN), delta_commits.create, list[str]()
@@ -325,10 +321,9 @@ def test_a_table_that_a_zombie_creates_under_a_batch_is_built_on(
 
 
 @pytest.mark.fault(
-    "a run fails while it moves on what a dead run has left, before its batch begins",
-    "its claim is free: the next run goes on",
+    "a run fails while it recovers a dead run, before its own batch begins", "its claim is free; the next run continues"
 )
-def test_a_run_that_fails_at_its_fences_keeps_no_claim(begun: Path, tmp_path: Path) -> None:
+def test_a_run_that_fails_early_keeps_no_claim(begun: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(begun / BEGUN, tmp_path / "copy"))
     definition = pipeline(folder)
     with dead_owner():

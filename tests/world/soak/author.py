@@ -64,7 +64,7 @@ class Author:
         self._write(self.file, self.gap_ms)
 
     def change(self, in_force_ms: int) -> None:
-        """A migration to another gap than that which is in force begins here; runs go on by the copy, or meet it."""
+        """Begins a migration to another gap; runs continue with the copy, or meet it."""
         gap_ms = self.chance.choice([one for one in GAPS_MS if one != in_force_ms])
         file = self.chance.choice((self.file, self.folder / "soak-next.toml"))
         if file == self.file:
@@ -73,7 +73,7 @@ class Author:
         self.begun = file, gap_ms
 
     def follow(self, in_force_ms: int) -> None:
-        """The definition gets the gap that is in force: of a migration that is done, or that was given up or undone."""
+        """Writes the gap in force into the definition, after a migration is done, abandoned or undone."""
         self.gap_ms, self.begun = in_force_ms, None
         self.edit()
 

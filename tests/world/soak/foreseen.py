@@ -1,4 +1,4 @@
-"""How commands of a soak may end, and what they may say where the tables are not what they were typed for."""
+"""Allowed ends and messages of commands of a soak."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FORESEEN["migrate --dry-run"] = FORESEEN["migrate"]
 
 
 def outcome(one: Started) -> str:
-    """How a process has ended, for the count."""
+    """End of a process, for the count."""
     rule = " (another definition)" if meets_other_rule(one) else ""
     return f"{one.command}: {one.code}{' (killed)' if was_killed(one) else rule}"
 
@@ -42,7 +42,7 @@ def was_killed(one: Started) -> bool:
 
 
 def meets_other_rule(one: Started) -> bool:
-    """Whether a command has refused a definition whose gap is not that in force, and said how to have it in force."""
+    """Tests if a command refused a definition with another gap, and said how to bring it into force."""
     return one.code == USER and OTHER_RULE.search(one.said()) is not None
 
 

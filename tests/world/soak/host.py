@@ -1,4 +1,4 @@
-"""`python -m tests.world.soak.host NAME …`: the command `windowlib …` on what claims take for another machine.
+"""`python -m tests.world.soak.host NAME …`: the command `windowlib …` on a simulated other machine.
 
 Its processes see one another, and no process of this machine; only heartbeats are known of them.
 """
@@ -15,7 +15,7 @@ from windowlib.ledger.owner import Owner
 
 
 def elsewhere(name: str, here: Callable[[], Owner] = owner.this_process) -> Callable[[], Owner]:
-    """What this process is called on the machine of that name."""
+    """Name of this process on the other machine."""
     return lambda: replace(here(), host=name, boot_id=f"boot of {name}")
 
 

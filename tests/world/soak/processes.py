@@ -1,4 +1,4 @@
-"""The processes of a soak: commands on what claims take for two machines, killed, stopped and woken at random."""
+"""Processes of a soak: commands on two simulated machines, killed, stopped and woken at random."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Started:
 
 @dataclass(slots=True)
 class Processes:
-    """Those that were started and have not ended, as far as was looked; each writes into a file of the folder."""
+    """Running processes at the last look; each writes into a file of the folder."""
 
     folder: Path
     chance: random.Random
@@ -104,7 +104,7 @@ class Processes:
             one.process.wait()
 
     def ended(self) -> list[Started]:
-        """Wakes who has slept enough; takes out those that have ended. Raises AssertionError where one hangs."""
+        """Wakes processes whose pause is over, and removes ended ones. Raises AssertionError for one that hangs."""
         found = []
         for one in list(self.started):
             if one.stopped_until is not None and time.monotonic() >= one.stopped_until:

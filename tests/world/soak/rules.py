@@ -1,4 +1,4 @@
-"""Which gap is in force, by the batches that the ledger has, and what may not lie between a migration and its end."""
+"""Gap in force, by the batches in the ledger, and events forbidden during a migration."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COLUMNS = ("sequence", "kind", "batch_id", "definition", "decision")
 
 @dataclass(slots=True)
 class Rules:
-    """What a ledger says of gaps: each batch has that of the batch before, unless it migrates or undoes a migration."""
+    """Gaps by the ledger: each batch keeps the gap of the batch before, unless it migrates or undoes a migration."""
 
     gap_ms: int | None = None  # in force; None: nothing was run yet
     gaps: dict[int, int] = field(default_factory=dict)  # by batch
@@ -58,7 +58,7 @@ class Rules:
 
 
 def rules_of(rows: Iterable[Mapping[str, Any]]) -> Rules:
-    """What rows of a ledger say. Raises AssertionError where no such rows may be."""
+    """Rules from the rows of a ledger. Raises AssertionError for rows that are not allowed."""
     found = Rules()
     for row in sorted(rows, key=lambda row: int(row["sequence"])):
         decision = json.loads(row["decision"] or "{}")

@@ -74,7 +74,7 @@ class Soak:
 
     @property
     def rules(self) -> Rules:
-        """Which gap is in force, by the ledger. Raises AssertionError where it has what must not be."""
+        """Gap in force by the ledger. Raises AssertionError for forbidden rows."""
         return rules_of(ledger_rows(self.tables))
 
     @property
@@ -119,7 +119,7 @@ class Soak:
             self.look()
 
     def end(self, *, rerun: bool = True) -> None:
-        """Lets everything come to its end, runs what is left, and compares with the truth; `rerun`: all time again."""
+        """Lets all processes end, runs the rest, and compares with the truth; `rerun`: all time again."""
         self.processes.wake_all()
         while self.processes.started:
             time.sleep(0.05)
@@ -145,7 +145,7 @@ class Soak:
             check_erased(self.tables, FORGOTTEN)
 
     def migrations_end(self) -> None:
-        """What is left of migrations is given up, undone or kept."""
+        """Abandons, undoes or keeps unfinished migrations."""
         for _ in range(20):
             self.follow()
             if self.rules.migration:
@@ -258,7 +258,7 @@ class Soak:
     # -- processes ------------------------------------------------------------------------------------------------
 
     def start(self, command: str, *arguments: str, file: Path | None = None) -> Started:
-        """Starts a command on one of the machines, once there is room; of another definition where a file is given."""
+        """Starts a command on one of the machines once there is room, with another definition if a file is given."""
         while self.processes.are_many:
             time.sleep(0.05)
             self.look()
@@ -277,7 +277,7 @@ class Soak:
         return one
 
     def look(self) -> None:
-        """Judges how commands have ended, and does what follows."""
+        """Checks the ends of commands, and starts the next actions."""
         for one in self.processes.ended():
             self.outcomes[outcome(one)] += 1
             check_ended(one)
@@ -285,7 +285,7 @@ class Soak:
                 self.follow_up(one)
 
     def follow_up(self, one: Started) -> None:
-        """Decides what waits for an operator, and what the author does about a definition that is not in force."""
+        """Decides on waiting batches, and on a definition that is not in force."""
         said = one.said()
         if one.command.startswith("migrate"):
             if one.code == REJECTED:

@@ -1,4 +1,4 @@
-"""What the tables of a soak must hold at the end, by plain Python over every row that ever arrived."""
+"""Expected tables at the end of a soak, by plain Python over every row."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def check_all_windows(pipeline: Path, rows: Iterable[Row], gap_ms: int) -> None:
 
 
 def check_followers(pipeline: Path) -> None:
-    """Applied in the order of batches, `result_changes` gives `results`, migrations and back. Raises AssertionError.
+    """Checks that `result_changes`, applied in the order of batches, gives `results`, migrations included.
 
     Of a key that was erased it has no rows but those that remove what followers have.
     """

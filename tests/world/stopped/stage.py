@@ -83,7 +83,7 @@ class Stage:
     folder: Path
 
     def arrive(self, name: str, *rows: tuple[str, str | None, int]) -> Path:
-        """A file arrives whose rows are id, user and minute; their values are 1, 2, 3, …"""
+        """Writes a file with rows of id, user and minute; their values are 1, 2, 3, …"""
         path = self.folder / "incoming" / f"{name}.parquet"
         names = SCHEMA.names
         table = [
@@ -120,7 +120,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Case:
-    """A pipeline and what is done with it before it is stopped.
+    """A pipeline, and the commands before it is stopped.
 
     most_rows: of a batch, else its checks refuse it
     waits:     the last batch was refused and waits for a decision

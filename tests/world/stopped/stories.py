@@ -1,4 +1,4 @@
-"""Pipelines with a longer life than a run: few events, and between them what operators and authors do.
+"""Pipelines with a longer life than a run: few events, and many actions of operators and authors.
 
 Each is stopped where something waits: a batch that is prepared, one that its checks refuse, files that are unread.
 """
@@ -18,8 +18,8 @@ ERASED = "u1"
 
 
 def _prepared(stage: Stage) -> None:
-    """Ten batches, a file set aside, a lateness changed, files put together, a key erased and all old cuts with it, so
-    that the logs are shortened; then a batch is prepared.
+    """Ten batches with a file set aside, a changed lateness, compaction, an erased key and shortened logs; then a
+    prepared batch.
 
     Of the unread ones the first comes before the marker. The other has two events: one whose window was late before
     the lateness rose, and stays so, and one that the new lateness keeps.

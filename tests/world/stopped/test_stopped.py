@@ -1,4 +1,4 @@
-"""Pipelines that were stopped in the middle of a longer life go on: reruns, abandoned batches, older formats."""
+"""Stopped pipelines with a longer life continue: reruns, abandoned batches, older formats."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _own_warehouse(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.spark
 @pytest.mark.embedded
 @pytest.mark.parametrize("name", STORIES)
-def test_a_rerun_after_a_longer_life_leaves_the_windows_of_plain_python(
+def test_a_rerun_after_many_operations_equals_plain_python(
     name: str, spark: SparkSession, tmp_path: Path, built_in: Path
 ) -> None:
     """After migrations, erasures, kills and refusals; verify agrees."""
@@ -72,7 +72,7 @@ def test_each_pipeline_is_stopped_in_the_middle(name: str, tmp_path: Path, built
     assert bool(state.rejection) == case.waits
 
 
-def test_an_abandoned_batch_leaves_the_tables_as_the_newest_commit_names_them(tmp_path: Path, built_in: Path) -> None:
+def test_an_abandoned_batch_leaves_the_versions_of_the_newest_commit(tmp_path: Path, built_in: Path) -> None:
     definition = load_definition(stopped("refused", tmp_path, built_in))
     tables = ("results", "result_changes", "open_windows", "source_files", "watermarks")
     before = {name: read_table(definition, name) for name in tables}
@@ -81,8 +81,8 @@ def test_an_abandoned_batch_leaves_the_tables_as_the_newest_commit_names_them(tm
     assert ledger_of(definition).state().plan is None
 
 
-@pytest.mark.fault("the warehouse was written by a version with another format", "refused in one sentence")
-def test_a_warehouse_of_an_older_format_is_refused_in_one_sentence(tmp_path: Path) -> None:
+@pytest.mark.fault("another version wrote the warehouse in another format", "refused in one sentence")
+def test_a_warehouse_of_an_older_format_is_refused(tmp_path: Path) -> None:
     with tarfile.open(Path(__file__).parent / "older_format.tar.xz") as archive:
         archive.extractall(tmp_path, filter="data")
     definition = load_definition(tmp_path / "golden.toml")

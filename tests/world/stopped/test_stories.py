@@ -48,7 +48,7 @@ def left(name: str, folder: Path, built_in: Path) -> Definition:
     return load_definition(stopped(name, folder, built_in))
 
 
-def test_a_prepared_batch_and_what_was_decided_before_it(tmp_path: Path, built_in: Path) -> None:
+def test_a_prepared_batch_after_earlier_decisions(tmp_path: Path, built_in: Path) -> None:
     definition = left("prepared", tmp_path, built_in)
     root, state = definition.root, ledger_of(definition).state()
     assert state.plan
@@ -68,7 +68,7 @@ def test_a_prepared_batch_and_what_was_decided_before_it(tmp_path: Path, built_i
     assert (done.kept_from, done.deleted["open_windows"] > 0) == (13, True)
 
 
-def test_windows_stay_late_that_a_larger_lateness_would_keep(tmp_path: Path, built_in: Path) -> None:
+def test_late_windows_stay_late_after_a_larger_lateness(tmp_path: Path, built_in: Path) -> None:
     definition, hour_ms = left("prepared", tmp_path, built_in), 3_600_000
     commit = ledger_of(definition).state().commit
     assert commit
@@ -100,7 +100,7 @@ def test_a_source_is_listed_from_the_marker_on(tmp_path: Path, built_in: Path) -
 
 
 @pytest.mark.parametrize("name", ["prepared", "kept"])
-def test_an_erased_key_is_known_by_its_hash_alone(tmp_path: Path, name: str, built_in: Path) -> None:
+def test_an_erased_key_is_stored_as_a_hash_only(tmp_path: Path, name: str, built_in: Path) -> None:
     known = erased(left(name, tmp_path, built_in).root)
     assert known
     assert known.until_of({"user": ERASED})
@@ -117,7 +117,7 @@ def test_a_migration_that_was_finished_is_over(tmp_path: Path, built_in: Path) -
     assert error.at_ms > (ledger.state().time_ms or 0)
 
 
-def test_a_refused_batch_and_what_was_said_about_it(tmp_path: Path, built_in: Path) -> None:
+def test_a_refused_batch_and_its_notices(tmp_path: Path, built_in: Path) -> None:
     definition = left("waiting", tmp_path, built_in)
     root, ledger = definition.root, ledger_of(definition)
     assert "expect_column_max_to_be_between(rows_read)" in (ledger.state().rejection or "")

@@ -28,7 +28,7 @@ def rerun_of(case: Case) -> Rerun:
 
 
 def standing(definition: Definition) -> Standing:
-    """What a pipeline shows: its first aggregates are count(*) and sum(value)."""
+    """Contents of a pipeline's tables; its first aggregates are count(*) and sum(value)."""
     kind = "window" if definition.spec.assigner.merges else "state_window"
     results, in_flight, late = (
         read_table(definition, name).to_pylist() for name in ("results", "open_windows", "late_events")
@@ -41,7 +41,7 @@ def standing(definition: Definition) -> Standing:
 
 
 def rerun(definition: Definition, case: Case) -> Standing:
-    """What must stand after the rerun of a case."""
+    """Expected tables after the rerun of a case."""
     commit, asked = ledger_of(definition).state().commit, rerun_of(case)
     assert commit
     assert commit.watermark_out_ms is not None

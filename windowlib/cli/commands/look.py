@@ -70,7 +70,7 @@ def status(pipeline: Pipeline, as_json: Json = False) -> None:
 
 
 def explain_plan(pipeline: Pipeline, as_json: Json = False) -> None:
-    """Show which plan runs the windows of a pipeline, and why, without starting Spark.
+    """Show the plan for the windows of a pipeline, and the reason, without starting Spark.
 
     [dim]windowlib explain-plan clicks.toml[/dim]
     """
@@ -89,7 +89,7 @@ def report(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Build the page of a pipeline, or with --out a home page of several: state, results, trends, checks, balances.
+    """Write the page of a pipeline, or with --out a home page of several: state, results, trends, checks, balances.
 
     Pages are files that open without a server or a network. Without --out they are in pages/ next to the tables. An
     error of one pipeline does not stop the others; the exit code is that of the worst error.

@@ -26,12 +26,12 @@ def setup(
             exists=True,
             dir_okay=False,
             envvar="WINDOWLIB_IVY_SETTINGS",
-            help="Ivy settings that name a repository other than the public Maven one.",
+            help="Ivy settings that name another repository than the public Maven one.",
             show_default=False,
         ),
     ] = None,
 ) -> None:
-    """Look for Java and fetch JARs for Spark; with --archive also archive the classes that Spark loads.
+    """Find Java and fetch JARs for Spark; with --archive also archive the classes that Spark loads.
 
     With the JARs Spark writes files faster on this machine and can read Delta tables itself. The archive saves some
     seconds of each run: make it on a machine that runs often. Repeating the command changes nothing. All files go into

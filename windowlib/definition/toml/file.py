@@ -42,12 +42,12 @@ NAME = r"^[a-z][a-z0-9_]{0,62}$"
 class WatermarkSection(Section):
     """`[watermark]`: distance between the watermark and the events."""
 
-    out_of_orderness_ms: NotNegative = duration("out_of_orderness", "how far out of order events usually come")
+    out_of_orderness_ms: NotNegative = duration("out_of_orderness", "usual delay of events behind the newest event")
     idle_timeout_ms: Positive | None = duration(
         "idle_timeout", "time without events after which the watermark follows the clock", None
     )
     max_future_skew_ms: NotNegative = duration(
-        "max_future_skew", "how far ahead of the clock events may be; events further ahead go to quarantine", "1d"
+        "max_future_skew", "greatest distance of events ahead of the clock; events further ahead go to quarantine", "1d"
     )
 
     @property
@@ -62,15 +62,16 @@ class Airflow(Section):
     schedule: Schedule | None = Field(
         default=None, description='a cron line, in UTC, such as "*/10 * * * *"; without: by hand only'
     )
-    retries: int = Field(default=2, ge=0, description="how often a failed task is tried again")
+    retries: int = Field(default=2, ge=0, description="number of retries of a failed task")
     together: str | None = Field(
         default=None, pattern=NAME, description="a name: definitions with the same one run together, in one DAG"
     )
-    retry_delay_ms: NotNegative = duration("retry_delay", "how long to wait before that", "1m")
+    retry_delay_ms: NotNegative = duration("retry_delay", "time before each retry", "1m")
     approval: Literal["asked", "required", "another user"] = Field(
         default="asked",
-        description='approval of reruns: "asked": only if the form asks for it; "required": always; "another user":'
-        " always, and not by the user who triggered the run, who may not approve a refused batch of it either",
+        description='approval of reruns: "asked": if the form asks for it; "required": always; "another user":'
+        " always, by another user than the one who triggered the run. This also holds for refused"
+        " batches",
     )
 
 
@@ -184,8 +185,8 @@ class Storage(Section):
     max_kept_values: int = Field(
         default=MOST_VALUES,
         ge=1,
-        description="greatest number of values that count(distinct …), collect_list, collect_set, median and percentile"
-        " may each keep for a window; a run with more stops and names the window",
+        description="greatest number of values that count(distinct …), collect_list, collect_set, median and"
+        " percentile each keep for a window. A run with more stops and names the window",
     )
 
 
@@ -194,8 +195,7 @@ class Retention(Section):
 
     cuts: KeptCuts = Field(
         default=RetentionPeriod.parse("30d"),
-        description=f"time or number of batches for which tables can be read as of a batch, and rolled back:"
-        f" {ALLOWED_KEPT}",
+        description=f"period in which tables can be read as of a batch, and rolled back: {ALLOWED_KEPT}",
     )
 
 

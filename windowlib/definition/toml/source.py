@@ -36,14 +36,14 @@ class FileDialect(Section):
     )
     header: Literal["order", "names", "none"] = Field(
         default="order",
-        description='CSV: "order": the first line names the columns of the schema in their order; "names": in any'
-        ' order, and possibly others; "none": there is no header',
+        description='CSV: "order": the first line names the columns of the schema in order. "names": any order,'
+        ' and other columns are allowed. "none": no header',
     )
     skip_lines: int = Field(
         default=0,
         ge=0,
-        description="CSV: number of lines to skip at the start of each file, before the header or the first record;"
-        " such a file is read from a copy",
+        description="CSV: number of lines to skip at the start of each file, before the header. Such files are"
+        " read from a copy",
     )
     encoding: Literal["UTF-8", "ISO-8859-1", "US-ASCII", "UTF-16"] = Field(
         default="UTF-8",
@@ -61,14 +61,14 @@ class FileDialect(Section):
     )
     locale: Locale | None = Field(
         default=None,
-        description='locale of month names and, in CSV, of numbers with decimals, such as "de-DE" for 1.234,5;'
-        " default: a decimal point, and no separator of thousands; another text, or a number with more digits than"
-        " its type, is malformed",
+        description='locale of month names and, in CSV, of decimal numbers, such as "de-DE" for 1.234,5; default:'
+        " a decimal point without thousands separators. Another text, or a number with more digits"
+        " than its type, is malformed",
     )
     multi_line: bool | None = Field(
         default=None,
-        description="true: a record may have several lines; then a single task reads a file, and a JSON file holds a"
-        " record or a list of records; default: CSV: true for files with quotes; JSON: false",
+        description="true: a record may have several lines. Then a single task reads a file, and a JSON file"
+        " holds a record or a list of records. Default: true for CSV files with quotes, else false",
     )
 
 
@@ -94,20 +94,19 @@ class Source(Section):
     )
     event_id: Column | None = Field(
         default=None,
-        description="the column that identifies duplicates; null and the empty text are no id, but blanks are",
+        description="the column that identifies duplicates; null and the empty text are no id",
     )
     dedup_horizon_ms: Positive | None = duration(
         "dedup_horizon",
-        "time behind the watermark for which event ids are remembered; default: as long as a repeated event could be"
-        " counted twice: window or gap, allowed lateness and out of orderness together, at least a day, also behind"
-        " the start of the first session in flight. If no event is late (count and global windows, processing time,"
-        " `gap_column`): for ever",
+        "time behind the watermark for which event ids are remembered. Default: window or gap, allowed lateness"
+        " and out of orderness together, at least a day, and at least to the start of the first session in"
+        " flight. Default without late events (count and global windows, processing time, `gap_column`): for ever",
         None,
     )
     include: Patterns = Field(
         default=(),
-        description='patterns of the files to read, such as ["*.parquet"]; `*` is any text; a pattern without `/` is'
-        " for the file's name, another for its path in the folder; []: all",
+        description='patterns of the files to read, such as ["*.parquet"]; `*` is any text. A pattern with `/`'
+        " applies to the path in the folder, others to the file name. []: all",
     )
     exclude: Patterns = Field(
         default=(), description='patterns of files to leave out, such as ["README*"]; applied before include'
@@ -121,8 +120,8 @@ class Source(Section):
     )
     sorted_by_time: Literal["names", "folders"] | None = Field(
         default=None,
-        description='"names" or "folders", if those of later files sort after those of earlier files: then a run lists'
-        " only the newest; default: a run lists all files",
+        description='"names" or "folders", if they sort by time: then a run lists only the newest files. Default:'
+        " a run lists all files",
     )
     full_listing_every_ms: Positive = duration(
         "full_listing_every", "with sorted_by_time: time after which a run lists all files again", "1d"
@@ -145,8 +144,8 @@ class Source(Section):
     dialect: FileDialect = Field(default=FileDialect(), description="[source.dialect]: how files are written")
     missing_columns: Literal["null", "stop"] = Field(
         default="stop",
-        description='for Parquet and Delta: "null" reads a column that a file lacks as null if another file has it,'
-        ' "stop" stops the run; without key, timestamp or event_id a run always stops',
+        description='for Parquet and Delta: "null" reads a column that a file lacks as null if another file has'
+        ' it; "stop" stops the run. A missing key, timestamp or event_id always stops it',
     )
     rename: dict[str, Column] = Field(
         default={}, description='"column" = "name": new names for columns of the files, used here and in the tables'

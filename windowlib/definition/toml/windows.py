@@ -51,14 +51,16 @@ class WithFunction(KindSection):
         default=None, description='"module:Class", a module next to this file: a process function or an aggregate'
     )
     parameters: dict[str, Any] = Field(default={}, description=MADE_WITH)
-    reads: Columns = Field(default=(), description='the columns that Python code sees, as in ["page", "price"]')
+    reads: Columns = Field(default=(), description='columns that Python code sees, as in ["page", "price"]')
     output: dict[OutputName, str] = Field(default={}, description='[window.output] with column = "spark type"')
 
 
 class Window(WithFunction):
     """`[window]` of time windows and of the global window."""
 
-    allowed_lateness_ms: NotNegative = duration("allowed_lateness", "how long past its end a window is kept", "0s")
+    allowed_lateness_ms: NotNegative = duration(
+        "allowed_lateness", "time after its end for which a window is kept", "0s"
+    )
     time: Literal["event", "processing"] = Field(
         default="event", description='"event", or "processing" for the plan time of the runs'
     )
