@@ -26,12 +26,12 @@ from rich.console import Console
 from rich.table import Table
 
 from windowlib.definition.definition import Definition, load_definition
-from windowlib.delta import disk
 from windowlib.engines import sail
 from windowlib.ledger import prepare
 from windowlib.quality.check import preload
 from windowlib.runs import attempt
 from windowlib.runs.advance import advance
+from windowlib.storage import disk as storage_disk
 
 DAY_MS = 86_400_000
 DEFINITION = """\
@@ -145,7 +145,7 @@ def timed(module: Any, name: str, seconds: list[float]) -> Iterator[None]:
 @contextmanager
 def flushing(really: bool) -> Iterator[None]:
     """Where not `really`, nothing is asked of the disk."""
-    with mock.patch.object(disk, "_flush", disk._flush if really else lambda path: None):
+    with mock.patch.object(storage_disk, "flush", storage_disk.flush if really else lambda path: None):
         yield
 
 

@@ -32,57 +32,54 @@ CHANGES = (
     Change(
         ("aggregates (formulas over the same aggregates)",),
         How.AT_ONCE,
-        "from the next firing on; what is published stays until a late event or a rerun recomputes it. A formula of"
-        " another type is refused: cast it, or give it a column of another name",
+        "applies to later firings. Published rows stay until a late event or a rerun recomputes them. A formula of"
+        " another type is refused: cast it, or choose another column name",
     ),
     Change(
         ("aggregates (added columns)",),
         How.AT_ONCE,
-        "with the next batch that reads files: windows whose events all came since then have them, others null, and"
-        " each row says which in `filled_columns`",
+        "from the next batch that reads files: see [Another column](#another-column)",
     ),
     Change(
         ("watermark.out_of_orderness", "watermark.idle_timeout", "watermark.max_future_skew"),
         How.AT_ONCE,
-        "the next batch uses it; the watermark itself never falls, so a longer delay holds it where it is until"
-        " newer events come",
+        "the next batch uses it. The watermark never falls: a longer delay stops it until newer events come",
     ),
     Change(
         ("window.allowed_lateness",),
         How.AT_ONCE,
-        "a longer one keeps windows in flight longer, and what was cleaned up stays late; by a shorter one, windows"
-        " that are past it are cleaned up before the next batch's first event",
+        "see [Another allowed lateness](#another-allowed-lateness)",
     ),
     Change(
         ("source.dedup_horizon",),
         How.AT_ONCE,
-        "a shorter one forgets ids; a longer one remembers from now on: ids that were forgotten stay so",
+        "a longer horizon does not bring forgotten ids back",
     ),
     Change(
         ("source.max_files_per_run", "source.min_file_age", "source.include", "source.exclude", "source.removals"),
         How.AT_ONCE,
-        "the next plan uses it; files that were read stay read",
+        "the next plan uses it. Files that were read stay read",
     ),
     Change(
         ("source.sorted_by_time", "source.full_listing_every"),
         How.AT_ONCE,
-        "what else sorts by time now: the next run lists all files; how often that is done: from now on",
+        "the next plan uses it. If `sorted_by_time` changed, it lists all files",
     ),
     Change(
         ("source.format", "source.schema", "source.nested", "source.dialect"),
         How.AT_ONCE,
-        "files are read so from the next batch on; those that were read stay as they were until a rerun of all their"
-        " events; a column may not change its type",
+        "the next batch uses it. Files that were read stay as they were until a rerun of all their events. A column may"
+        " not change its type",
     ),
     Change(
         ("checks.*", "engine", "spark.*", "batch_timeout", "lease_timeout"),
         How.AT_ONCE,
-        "the next batch uses it; a batch that was planned and not prepared is planned again",
+        "the next batch uses it. A batch that is not prepared yet is planned again",
     ),
     Change(
         ("storage.max_kept_values", "retention.*"),
         How.AT_ONCE,
-        "windows that fire, and maintenance, use it; what was deleted does not come back",
+        "applies to later firings and maintenance. Deleted data does not come back",
     ),
     Change(
         ("airflow.*", "notify.*", "pages.*", "description", "owner", "tags"),
@@ -92,25 +89,25 @@ CHANGES = (
     Change(
         ("code of your own (the same class)",),
         How.AT_ONCE,
-        "the next batch computes by it; what the old code has put into state stays",
+        "the next batch uses it. State written by the old code stays",
     ),
     Change(
         ("window.* (the others)", "aggregates (others in a column's place, or their arguments; removed columns)"),
         How.MIGRATE,
-        "gap, size, slide, offset, kind, trigger, evictor, function: state was collected by the old ones",
+        "state was collected by the old windows, triggers and functions",
     ),
     Change(
         ("source.key", "source.timestamp", "source.timestamp_unit", "source.event_id", "source.rename"),
         How.MIGRATE,
-        "every event lies elsewhere",
+        "the meaning of every event changes",
     ),
-    Change(("storage.state_partition",), How.MIGRATE, "the state is laid out by it"),
+    Change(("storage.state_partition",), How.MIGRATE, "it partitions the state"),
     Change(
         ("source.path",),
         How.REFUSED,
-        "other files: give another name; the same files in another place are said by `source.moved_from`",
+        "other files need another `name`. For moved files, set `source.moved_from`",
     ),
-    Change(("name", "warehouse"), How.REFUSED, "they name the tables: with other names it starts from scratch"),
+    Change(("name", "warehouse"), How.REFUSED, "they name the tables: a new pipeline starts from scratch"),
 )
 
 
@@ -120,4 +117,4 @@ def markdown() -> str:
         f"| {', '.join(f'`{key}`' if ' ' not in key else key for key in one.keys)} | {one.how.value} | {one.then} |"
         for one in CHANGES
     ]
-    return "\n".join(("| what changes | comes into force | and then |", "|---|---|---|", *rows))
+    return "\n".join(("| change | applies | effect |", "|---|---|---|", *rows))
