@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from windowlib.contract.table import Column, TableSpec
-from windowlib.contract.types import date, long, text, timestamp
+from windowlib.contract.types import date, integer, long, text, timestamp
 
 FILLED = "filled_columns"
 """Column of `results`: names of the added columns that the row has; null: none."""
@@ -40,6 +40,10 @@ RESULT_COLUMNS = (
         FILLED,
         text,
         "after columns were added: the added columns that the row has, such as `p95, slowest`; null: none",
+    ),
+    ResultColumn("firing", integer, "number of the firing of this result, from 1", compared=False),
+    ResultColumn(
+        "result_number", integer, "only with window.function: number of the row in its firing", compared=False
     ),
     ResultColumn("timing", text, "early, on_time or late", compared=False),
     ResultColumn("batch_id", long, "the batch that wrote the row", compared=False),
