@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from tests.support.clicks import MINUTE_MS, SCHEMA, START_MS, arrive, clock, tables
 from tests.support.comparison import same_values
 from tests.support.every_aggregate import EVERYTHING
-from tests.support.killed import Killed, dead_owner, stopped
+from tests.support.killed import stopped
 from tests.support.live_pipeline import as_earlier_releases_judge, defined, newest, run
 from tests.support.strategies import ALL
 from tests.support.streams import arrives, definition_text, pipeline
@@ -33,15 +33,12 @@ from windowlib.decisions.rollback import rollback
 from windowlib.decisions.verdicts import abandon
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import ADDED, PARTIALS, continues, is_of
-from windowlib.delta import commits as delta_commits
 from windowlib.delta.data_files import DataFile
-from windowlib.delta.table_change import FileChange
 from windowlib.delta.tables import Table
 from windowlib.erasure.forget import ForgetRequest, forget
 from windowlib.inspection.lineage.explain_window import explain_window
 from windowlib.inspection.verify.request import VerifyRequest
 from windowlib.inspection.verify.verify import verify
-from windowlib.ledger import lease
 from windowlib.ledger.rerun_request import Rerun
 from windowlib.maintenance import compaction
 from windowlib.maintenance.maintain import maintain
@@ -532,7 +529,7 @@ def test_a_source_column_may_be_used_that_earlier_files_lack(spark: SparkSession
     assert not verify(definition, VerifyRequest(asked(0, 10).range), spark, clock).differs
 
 
-ELSEWHERE = pytest.mark.long("only between columns and rows is it another place; test_kill has these, in make test")
+ELSEWHERE = pytest.mark.long("before the ledger's commit row, in make test, all tables have changed")
 
 
 @pytest.mark.spark
@@ -541,12 +538,11 @@ ELSEWHERE = pytest.mark.long("only between columns and rows is it another place;
     "moment",
     [
         pytest.param("commit:open_windows", marks=ELSEWHERE),
-        "columns:results",
-        pytest.param("ledger:commit", marks=ELSEWHERE),
+        "ledger:commit",
     ],
 )
 def test_a_run_that_dies_while_it_publishes_is_finished(spark: SparkSession, tmp_path: Path, moment: str) -> None:
-    """The run may die between the columns of a table and its rows. The batch can also be abandoned."""
+    """A table gets its columns and its rows in one commit. The batch can also be abandoned."""
     shown: list[list[tuple[Any, ...]]] = []
     died = tmp_path / "died"
     first = defined(died, PLAIN)
@@ -554,7 +550,7 @@ def test_a_run_that_dies_while_it_publishes_is_finished(spark: SparkSession, tmp
     arrive(died, 2, events(30, 50, value=6))  # results are in two files, of which one stays
     run(first, spark)
     arrive(died, 3, [*events(2, value=1), *events(80, value=8), *events(120)])
-    with _dies(moment):
+    with stopped(moment):
         run(defined(died, MORE), spark)
     for ended in ("rolled forward", "given up"):
         folder = shutil.copytree(died, tmp_path / ended.replace(" ", "_"))
@@ -568,30 +564,6 @@ def test_a_run_that_dies_while_it_publishes_is_finished(spark: SparkSession, tmp
         shown.append(results(definition, *SHOWN))
     assert [one[-2:] for one in shown] == [[(6, None, None), (8, 8, "most")]]
     assert len(shown[0]) == 5
-
-
-def _dies(moment: str) -> Any:
-    if not moment.startswith("columns:"):
-        return stopped(moment)
-    from contextlib import contextmanager
-
-    @contextmanager
-    def between() -> Any:
-        commit = delta_commits.commit_logged
-
-        def committing(table: Table, expected: int, change: FileChange, *more: Any) -> int:
-            made = commit(table, expected, change, *more)
-            if table.folder.name == "results" and change.columns and len(more) == 1:
-                raise Killed(moment)
-            return made
-
-        with dead_owner() as patch:
-            patch.setattr(lease, "_release", lambda ledger, claim: None)
-            patch.setattr(delta_commits, "commit_logged", committing)
-            with pytest.raises(Killed):
-                yield
-
-    return between()
 
 
 @pytest.mark.spark

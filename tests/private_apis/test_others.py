@@ -32,14 +32,6 @@ def test_the_archive_is_written_by_the_option_that_is_tested() -> None:
     assert "-XX:ArchiveClassesAtExit=" in inspect.getsource(setup_cds)
 
 
-def test_actions_of_delta_have_their_fields() -> None:
-    with listed("deltalake.transaction"):
-        from deltalake.transaction import AddAction, RemoveAction
-
-        AddAction("a", 1, {}, 0, True, "{}")
-        RemoveAction("a", True, 0)
-
-
 @OF_AIRFLOW
 @pytest.mark.airflow
 def test_airflow_refuses_who_is_not_logged_in() -> None:

@@ -1,5 +1,5 @@
 """Bytes at names below a URL. Every other folder reads and writes stored data through `Store`.
 
-store.py   the Protocol `Store`, and the description of a stored object
+store.py   the Protocol `Store`
 disk.py    `Disk`: a folder of this machine, or of a shared disk
 """

@@ -9,15 +9,11 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
-
-from windowlib.storage.store import ObjectInfo
 
 AT_ONCE = 8  # parallel flushes: several take little longer than one
 TEMPORARY = ".tmp"
@@ -31,35 +27,11 @@ class Disk:
 
     >>> import tempfile
     >>> disk = Disk(Path(tempfile.mkdtemp()))
-    >>> disk.create("a/1", b"first"), disk.create("a/1", b"second"), disk.get("a/1")
+    >>> disk.create("a/1", b"first"), disk.create("a/1", b"second"), (disk.root / "a/1").read_bytes()
     (True, False, b'first')
-    >>> [found.path for found in disk.list("a/")], disk.get("a/2")
-    (['a/1'], None)
     """
 
     root: Path
-
-    @property
-    def url(self) -> str:
-        """The path of the folder."""
-        return str(self.root)
-
-    def get(self, path: str) -> bytes | None:
-        """Content of a file; None if it does not exist."""
-        try:
-            return (self.root / path).read_bytes()
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-
-    def get_range(self, path: str, start: int, end: int) -> bytes:
-        """Bytes ``[start, end)`` of a file, fewer if it ends before. Raises FileNotFoundError."""
-        with (self.root / path).open("rb") as file:
-            file.seek(start)
-            return file.read(end - start)
-
-    def get_many(self, paths: Sequence[str]) -> list[bytes | None]:
-        """Contents of several files."""
-        return [self.get(path) for path in paths]
 
     def create(self, path: str, data: bytes) -> bool:
         """Writes a file unless one exists, and tests if it then holds `data`."""
@@ -77,49 +49,6 @@ class Disk:
                 file.unlink(missing_ok=True)
         self._flush_folders(items)
         return created
-
-    def put(self, path: str, data: bytes) -> None:
-        """Writes a file, or replaces its content."""
-        place = self.root / path
-        temporary = _temporary(place)
-        try:
-            _write((temporary, data))
-            temporary.replace(place)
-        finally:
-            temporary.unlink(missing_ok=True)
-        self._flush_folders([path])
-
-    def list(self, prefix: str = "", after: str = "") -> Iterator[ObjectInfo]:
-        """Files whose path begins with `prefix` and is greater than `after`, sorted by path."""
-        folder = prefix.rpartition("/")[0]
-        paths = [path for path in _files(self.root, folder) if path.startswith(prefix) and path > after]
-        for path in sorted(paths, key=os.fsencode):
-            with suppress(FileNotFoundError):  # deleted meanwhile
-                about = os.stat(self.root / path)
-                tag = f"{about.st_ino:x}-{about.st_mtime_ns:x}-{about.st_size:x}"
-                yield ObjectInfo(path, about.st_size, about.st_mtime_ns, tag)
-
-    def copy_many(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """Gives each file (from, to) a second name: a hard link, or a copy where the disk has none."""
-        for source, target in pairs:
-            place = self.root / target
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.unlink(missing_ok=True)
-            try:
-                os.link(self.root / source, place)
-            except FileNotFoundError:
-                raise
-            except OSError:
-                shutil.copyfile(self.root / source, place)
-
-    def delete(self, paths: Iterable[str]) -> None:
-        """Deletes files. A missing one is no error. Folders stay."""
-        for path in paths:
-            (self.root / path).unlink(missing_ok=True)
-
-    def options(self) -> dict[str, str]:
-        """No settings: engines and delta-rs open the path."""
-        return {}
 
     def sync(self, paths: Iterable[str]) -> None:
         """Flushes files, and the folders between them and the root. Raises FileNotFoundError if one is missing."""
@@ -176,21 +105,6 @@ def _at_once(step: Callable[[A], B], items: Iterable[A]) -> list[B]:
         return [step(item) for item in chosen]
     with ThreadPoolExecutor(AT_ONCE, "windowlib-disk") as pool:
         return list(pool.map(step, chosen))
-
-
-def _files(root: Path, folder: str) -> Iterator[str]:
-    """Paths of the files below a folder, relative to the root; none if the folder does not exist."""
-    try:
-        with os.scandir(root / folder) as listing:
-            entries = list(listing)
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    for entry in entries:
-        path = f"{folder}/{entry.name}" if folder else entry.name
-        if entry.is_dir():
-            yield from _files(root, path)
-        else:
-            yield path
 
 
 def _up_to(root: Path, file: Path) -> Iterator[Path]:
