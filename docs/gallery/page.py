@@ -1,4 +1,4 @@
-"""The page `docs/windows.md`: the text of `windows.md` and `flink.md`, with what is replayed put in its place.
+"""The page `docs/windows.md`: the text of `windows.txt` and `flink.txt`, with what is replayed put in its place.
 
 ``{{ plate NAME }}`` stands for a picture, the TOML of its rows, its firings in words and its refusals;
 ``{{ triggers }}`` and ``{{ evictors }}`` for what the registry and the classes of the model say of them.
@@ -33,8 +33,8 @@ HERE = Path(__file__).parent
 
 def page() -> str:
     """The page as Markdown."""
-    text = (HERE / "windows.md").read_text(encoding="utf-8")
-    text = text.replace("{{ flink }}\n", (HERE / "flink.md").read_text(encoding="utf-8"))
+    text = (HERE / "windows.txt").read_text(encoding="utf-8")
+    text = text.replace("{{ flink }}\n", (HERE / "flink.txt").read_text(encoding="utf-8"))
     parts: dict[str, Callable[[], str]] = {
         "story": _story,
         "overview": _overview,

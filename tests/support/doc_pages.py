@@ -99,8 +99,8 @@ class Page:
 
 
 def pages() -> list[Page]:
-    """README, changelog and every page of the site; `docs/gallery` holds parts of one."""
-    found = [one for one in sorted(DOCS.rglob("*.md")) if not {"_site", "gallery"} & set(one.parts)]
+    """README, changelog and every page of the site."""
+    found = [one for one in sorted(DOCS.rglob("*.md")) if "_site" not in one.parts]
     return [Page(PROJECT / "README.md"), Page(PROJECT / "CHANGELOG.md"), *map(Page, found)]
 
 
