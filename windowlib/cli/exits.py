@@ -94,15 +94,15 @@ ENDS = (
         REJECTED,
         "nothing done: a batch refused in an earlier run still waits",
         TaskState.WAITS,
-        "the operator, by the sentence: which batch, who may decide, and where. `decide` asks again if no question"
-        " about the batch is open. Otherwise it is skipped, and names the run that asks",
+        "the operator, by the sentence: which batch, who may decide, and where. `decide` asks again unless another"
+        " run has asked already; then it is skipped and names that run",
     ),
     End(
         SUPERSEDED,
         "superseded: another run of this pipeline is in progress",
         TaskState.SKIPPED,
-        "nobody yet: the other run reports its batches. On a retry the other run may be left over from an earlier try:"
-        " the task waits for it, then finishes and reports its batches itself",
+        "nobody yet: the other run reports its own batches. A retry may find the command of an earlier try at work: it"
+        " waits for that command, and reports the batches of both",
         on_retry=TaskState.RETRY,
     ),
     End(
