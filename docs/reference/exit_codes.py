@@ -24,8 +24,8 @@ A task of Airflow is *skipped* in three cases only:
 - A batch waits for a decision, and a user has been asked in Required Actions, in this run or in another open run.
 
 The task says which case applies, or `plan` does. A run on another machine or in another container cannot be seen. A
-command that finds its claim waits at most `lease_timeout` for a heartbeat: if one arrives, the command ends with 4, else
-it takes the pipeline over.
+command that finds its claim waits at most `lease_timeout` for a heartbeat. If one arrives, the command ends with 4.
+Otherwise it takes the pipeline over.
 
 In cron, act on all codes except 0 and 4. With `--json`, a run of several pipelines prints one line per pipeline, with
 `pipeline`, `batches` and `exit_code`. For a definition that cannot be used, `pipeline` is null, and `file` and `error`
