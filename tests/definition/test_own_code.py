@@ -435,7 +435,7 @@ def test_code_of_the_same_name_in_another_folder_is_not_used(folder: Path) -> No
     ("first", "why"),
     [
         ("set()", "must be JSON (numbers, texts, lists, dictionaries with texts as keys, None): Object of type set"),
-        ("{1: 0}", "must be JSON (numbers, texts, lists, dictionaries with texts as keys, None): 1 is the key"),
+        ("{1: 0}", "must be JSON (numbers, texts, lists, dictionaries with texts as keys, None): the dictionary key 1"),
         ("1 // 0", "cannot be created: ZeroDivisionError"),
     ],
 )

@@ -143,15 +143,15 @@ FAULTS = (
         "state row dropped",
         "some windows in flight are lost while they are written",
         "batches/windows_job.py",
-        'inputs.staged.write(made, "windows", "part", PARTITION)',
-        'inputs.staged.write(made.where("part <> \'open\' OR user <> \'u1\'"), "windows", "part", PARTITION)',
+        'inputs.staged.write(output, "windows", "part", PARTITION)',
+        'inputs.staged.write(output.where("part <> \'open\' OR user <> \'u1\'"), "windows", "part", PARTITION)',
     ),
     Fault(
         "result row dropped",
         "some results are lost while they are written",
         "batches/windows_job.py",
-        'inputs.staged.write(made, "windows", "part", PARTITION)',
-        'inputs.staged.write(made.where("part <> \'on_time\' OR user <> \'u1\'"), "windows", "part", PARTITION)',
+        'inputs.staged.write(output, "windows", "part", PARTITION)',
+        'inputs.staged.write(output.where("part <> \'on_time\' OR user <> \'u1\'"), "windows", "part", PARTITION)',
     ),
     Fault(
         "feed row missing",
@@ -180,7 +180,7 @@ FAULTS = (
         "event ids of earlier batches forgotten",
         "an event that came in an earlier batch counts again",
         "plans/duplicates.py",
-        '.where(f"{TIMES} > 1 OR {SEEN}")',
+        '.where(f"{TIMES} > 1 OR {EARLIER}")',
         '.where(f"{TIMES} > 1")',
     ),
     Fault(
@@ -201,8 +201,8 @@ FAULTS = (
         "late events kept twice",
         "each late event is written twice to the late side output",
         "batches/rejects.py",
-        "late_events(late, step, given.columns, event_id)",
-        "late_events(late.union(late), step, given.columns, event_id)",
+        "late_events(late, step, file_rows.columns, event_id)",
+        "late_events(late.union(late), step, file_rows.columns, event_id)",
     ),
     # -- time -------------------------------------------------------------------------------------------------------
     Fault(
