@@ -65,7 +65,7 @@ def values(definition: Definition) -> list[int]:
 
 
 def test_progress_shows_each_step_and_the_amount_read(definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("windowlib.runs.run.followed", lambda spark: nullcontext(lambda: ", far"))
+    monkeypatch.setattr("windowlib.runs.run.task_progress", lambda spark: nullcontext(lambda: ", far"))
     said: list[Any] = []
     [report] = batches(RunRequest.of(definition, say=said.append), simple_batches.no_spark)
     reads = size(waiting(definition).stat().st_size)
