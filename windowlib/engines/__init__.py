@@ -15,8 +15,8 @@ Spark:
     spark_dialect.py       Spark's dialect
     connect.py             sessions over Spark Connect
     jvm.py                 start of the JVM on this machine
-    spark_launcher.py      start of a JVM by Spark's own launcher
-    jvm_output.py          standard error of a JVM
+    spark_launcher.py      start of the JVM by Spark's own launcher
+    jvm_output.py          standard error of the JVM
     refused_settings.py    errors about a refused `spark.master` or `spark.conf` setting
     shipping.py            package `windowlib` as a zip for the workers of a cluster
 
@@ -33,14 +33,14 @@ Sail:
     sail.py                Sail session in this process
     sail_dialect.py        Sail's dialect
     sail_expressions.py    SQL with Spark's answers at the limits of numbers
-    sail_requests.py       requests to Sail, with trees instead of SQL texts
+    sail_requests.py       requests to Sail, with parsed trees instead of SQL strings
     sail_sql.py            parser of SQL expressions into trees
     sail_batches.py        functions over Arrow batches that Sail calls
-    sail_json.py           rows as JSON, in Spark's text
+    sail_json.py           rows as JSON, spelled as by Spark
 
-The table shows what each start-up measure saves, for a run in its own process over a million session events. The
-figures are processor seconds: medians of three turns on a busy machine with 2 cores, 2026-11-22. Wall time varied too
-much to quote.
+The table shows the processor time, with and without each start-up measure, of a run in its own process over a million
+session events. Times are in seconds: medians of three runs on a busy machine with 2 cores, 2026-11-22. Wall time varied
+too much to quote.
 
 ===========================================================  ====================================  ====  =======
 measure                                                      where                                 with  without
@@ -49,11 +49,11 @@ an archive of loaded and verified classes                    `engines.jvm`, `eng
 no optimising compiler in a process of one small batch       `engines.jvm`, `runs.spark_sessions`  17.9     27.6
 Python builds the JVM's command line, not a first JVM        `engines.jvm`                         17.9     19.9
 checks are judged in a process, not in a thread of the run   `quality.judge`                       17.9     22.2
-the same on Sail                                             `quality.judge`                        6.2      9.0
+checks are judged in a process, on Sail                      `quality.judge`                        6.2      9.0
 on Sail, the judge imports no PySpark and no SQLAlchemy      `quality.judge`                        6.2      8.8
-on Sail, it imports statistics and plots when they are used  `quality.lazy_imports`                 6.2      6.9
+on Sail, statistics and plots are imported when used         `quality.lazy_imports`                 6.2      6.9
 ===========================================================  ====================================  ====  =======
 
-In wall time such a run takes a median of 8.7 s with its own JVM and 2.4 s on Sail (`docs/benchmark.md`). As a job of
-Spark's Structured Streaming it takes 25.1 s. A run without new input imports no Spark and takes 0.9 s.
+The median wall time of such a run is 8.7 s with its own JVM and 2.4 s on Sail (`docs/benchmark.md`). The same windows
+take 25.1 s as a job of Spark's Structured Streaming. A run without new input imports no Spark and takes 0.9 s.
 """

@@ -1,8 +1,8 @@
-"""Cache folder for files that can be fetched or built again: JARs and class archives.
+"""Cache folder for JARs and class archives, which can be fetched or built again.
 
-It is `$WINDOWLIB_CACHE`, or the user's cache folder: `~/.cache/windowlib` on Linux, `~/Library/Caches/windowlib` on
-macOS. Installations of several versions can share the folder, because its file names carry the version. Deleting the
-folder costs only time: `windowlib setup` fills it again.
+The folder is `$WINDOWLIB_CACHE`, or the user's cache folder: `~/.cache/windowlib` on Linux,
+`~/Library/Caches/windowlib` on macOS. Several versions of windowlib can share the folder, because its file names carry
+the version. Deleting the folder costs only time: `windowlib setup` fills it again.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def cache_folder() -> Path:
 
 
 def writable_cache_folder() -> Path:
-    """Cache folder, created if it is missing. Raises `NoCacheFolder` if the user cannot write to it."""
+    """Returns the cache folder, created if missing. Raises `NoCacheFolder` if the user cannot write to the folder."""
     folder, advice = cache_folder(), f"give this user the right, or name another folder in {VARIABLE}"
     try:
         folder.mkdir(parents=True, exist_ok=True)

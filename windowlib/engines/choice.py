@@ -1,8 +1,8 @@
 """Choice between Spark and Sail: the dialect of an engine, and the refusal of definitions that Sail cannot run.
 
-`spark` is the default, and its results are the correct ones. `sail` (`windowlib.engines.sail`) computes the same plans
-over the same tables in this process, without Java. Each run may choose another engine. If Sail cannot compute a
-definition exactly as Spark does, it is refused.
+`spark` is the default, and its results are the reference. `sail` (`windowlib.engines.sail`) computes the same plans
+over the same tables in this process, without Java. Each run may choose another engine. A definition that Sail cannot
+compute exactly as Spark does is refused.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from windowlib.definition.uses import Uses
     from windowlib.plans.dialect import Dialect
 
-# Parts of expressions that `windowlib.plans.sql.types` knows, by their names in sqlglot.
+# sqlglot's names of the expression nodes that `windowlib.plans.sql.types` knows.
 _PROVED = frozenset(
     (
         *("Filter", "Where", "IgnoreNulls", "Distinct", "Star", "Column", "Identifier", "Literal", "Boolean", "Null"),
@@ -30,7 +30,7 @@ _PROVED = frozenset(
     )
 )
 
-# Limits of nesting. Python allows a thousand nested calls, and sqlglot needs 13 for a sum.
+# Limits of nesting. Python allows a thousand nested calls, and sqlglot makes 13 for each nested sum.
 MOST_SUMS, MOST_OPERATIONS = 50, 180
 MOST_ROUNDS = 3  # each rounding copies its argument six times
 
@@ -40,13 +40,13 @@ class NotOnThisEngine(WindowError):
 
 
 def check_engine(engine: str, source: Source, uses: Uses) -> None:
-    """Raises NotOnThisEngine if the definition's engine cannot give Spark's answer."""
+    """Raises NotOnThisEngine if the definition's engine cannot give Spark's results."""
     if engine == "sail" and (why := refusal(source, uses)):
         raise NotOnThisEngine(f'{source.file}: engine = "sail" cannot run this: {why}; use engine = "spark"')
 
 
 def check_types(engine: str, source: Source, uses: Uses, types: Mapping[str, str] | None) -> None:
-    """Raises NotOnThisEngine if the engine cannot give Spark's answer over columns of these types (Arrow's names)."""
+    """Raises NotOnThisEngine if the engine cannot give Spark's results for columns of these types (Arrow's names)."""
     if types and (why := type_refusal(engine, source.key, uses.expressions, types)):
         raise NotOnThisEngine(f'{source.file}: engine = "sail" cannot run this: {why}; use engine = "spark"')
 
@@ -54,14 +54,14 @@ def check_types(engine: str, source: Source, uses: Uses, types: Mapping[str, str
 def type_refusal(
     engine: str, key: Sequence[str], expressions: Mapping[str, str], types: Mapping[str, str]
 ) -> str | None:
-    """Reason why an engine cannot give Spark's answer over columns of these types (Arrow's names), or None."""
+    """Reason why an engine cannot give Spark's results for columns of these types (Arrow's names), or None."""
     from windowlib.engines.proved_aggregates import refusal_by_type
 
     return refusal_by_type(key, expressions, types) if engine == "sail" else None
 
 
 def quickest_engine(source: Source, uses: Uses) -> str:
-    """Name of the engine that starts faster and gives Spark's answer."""
+    """Name of the fastest-starting engine that gives Spark's results for a definition."""
     return "spark" if refusal(source, uses) else "sail"
 
 
@@ -103,7 +103,7 @@ def is_too_deep(tree: exp.Expr) -> bool:
 
 
 def not_proved(tree: exp.Expr) -> str | None:
-    """First part of an expression that is not in `_PROVED`, or None. Its types are checked when a batch is planned.
+    """SQL of the first part of an expression that is not proved on Sail, or None. Does not check the types of columns.
 
     >>> from windowlib.plans.aggregates.calls import parsed
     >>> not_proved(parsed("round(sum(bytes * 2) / count(*), 2)")), not_proved(parsed("sum(price % 2)"))
@@ -122,7 +122,7 @@ def _is_proved(node: exp.Expr) -> bool:
 
 
 def dialect_of(spark: SparkSession) -> Dialect:
-    """Dialect of a session's engine."""
+    """Dialect of the engine that a session runs on."""
     from windowlib.engines.sail import is_sail
 
     return dialect_named("sail" if is_sail(spark) else "spark")

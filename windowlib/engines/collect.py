@@ -1,4 +1,4 @@
-"""Rows of a DataFrame in this process, with times as they are stored.
+"""Collection of a DataFrame's rows in this process, with times in UTC.
 
 PySpark's own `collect` returns a TIMESTAMP in the local time of this machine, without a zone. It fails for times after
 the year 9999.
@@ -15,5 +15,5 @@ if TYPE_CHECKING:
 
 
 def collected(rows: DataFrame) -> list[dict[str, Any]]:
-    """All rows as dictionaries by column, as from `rows_of`: TIMESTAMPs in UTC, regardless of the machine's zone."""
+    """Collects all rows as dictionaries by column, as `rows_of` does, with TIMESTAMPs in UTC."""
     return rows_of(rows.toArrow())

@@ -1,9 +1,9 @@
 """Spark sessions over Spark Connect: this process is a thin client without a JVM, and the plans run on a server.
 
 The server runs on this machine or is the end point of a cluster, `sc://host:port`. It must see the same files under the
-same paths. PySpark's client reads the server's token from `SPARK_CONNECT_AUTHENTICATE_TOKEN`. By default the client
-repeats a call for minutes while no server answers. Here a server must answer the first call within
-`ANSWERS_WITHIN_SECONDS`, and later calls are repeated six times.
+same paths. PySpark's client reads the server's token from `SPARK_CONNECT_AUTHENTICATE_TOKEN`. If no server answers, the
+client by default repeats a call for minutes. In this module the server must accept a connection within
+`ANSWERS_WITHIN_SECONDS`, and the client repeats a call at most six times.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 ANSWERS_WITHIN_SECONDS = 10
 DEFAULT_PORT = 15002
 GONE = ("SESSION_CLOSED", "SESSION_NOT_FOUND", "SESSION_CHANGED", "OPERATION_NOT_FOUND", "NO_ACTIVE_SESSION")
-"""Spark's names of errors after a server has restarted or has dropped the session."""
+"""Spark's error names after a server has restarted or dropped the session."""
 UNREADABLE = "Exception deserializing response!"
 """gRPC's message for an unreadable answer. Sail's answers are unreadable in rare cases, for an unknown reason."""
 ANSWERED_BEFORE = "task context not found for operation"
-"""Sail's message if the client asks again for an unreadable answer that was the last of its operation."""
+"""Sail's message if the client requests the last answer of an operation again, because it was unreadable."""
 
 
 class Unreachable(WindowError):
@@ -36,11 +36,11 @@ class Unreachable(WindowError):
 
 
 class EngineLost(WindowError):
-    """The server has ended or dropped the session, or its answer is unreadable. Another run repeats the work."""
+    """The server has ended or dropped the session, or its answer is unreadable. The next run repeats the work."""
 
 
 def session(address: str, settings: Mapping[str, str], own: Mapping[str, str]) -> SparkSession:
-    """New session on the server at `address` (`sc://host:port`, with parameters), with `settings`.
+    """Starts a session on the server at `address` (`sc://host:port`, with parameters), with `settings`.
 
     `own` holds settings from the definition. Raises `Unreachable` if no server answers in time. Raises `InvalidSpec` if
     the server refuses the token, or a setting of `own`.
@@ -76,10 +76,10 @@ def session(address: str, settings: Mapping[str, str], own: Mapping[str, str]) -
 
 
 def close(spark: SparkSession) -> None:
-    """Ends a session without waiting for a server that may have ended before it."""
+    """Ends a session without waiting for the server, which may have ended already."""
     client: Any = spark
     client.client.set_retry_policies([])
-    with suppress(Exception):  # no error matters here, as the session is no longer needed
+    with suppress(Exception):  # the session is no longer needed, so errors are ignored
         spark.stop()
 
 
@@ -92,13 +92,13 @@ def is_engine_lost(error: BaseException) -> bool:
 
 
 def _status(error: BaseException) -> str:
-    """Name of an error's gRPC status; empty for other errors."""
+    """Name of an error's gRPC status; empty for an error without such a status."""
     code = getattr(error, "getGrpcStatusCode", None) or getattr(error, "code", None)
     return getattr(code(), "name", "") if callable(code) else ""
 
 
 def host_and_port(address: str) -> tuple[str, int]:
-    """Host and port of an address. Raises `InvalidSpec` if it is no address.
+    """Host and port of a server's address. Raises `InvalidSpec` if the address is malformed.
 
     >>> host_and_port("sc://spark.example:15010/;use_ssl=true"), host_and_port("sc://spark.example")
     (('spark.example', 15010), ('spark.example', 15002))
@@ -111,7 +111,7 @@ def host_and_port(address: str) -> tuple[str, int]:
 
 
 def _refusal(place: str, error: Exception) -> WindowError | None:
-    """Reason why a server that answers at `place` refuses a session; None for any other error."""
+    """Error for a server that answers at `place` but refuses a session; None if `error` has another cause."""
     from windowlib.definition.toml.masters import TOKEN_VARIABLE  # imports pydantic, which would slow down `--help`
 
     token = os.environ.get(TOKEN_VARIABLE)

@@ -1,8 +1,8 @@
 """JARs that windowlib adds to Spark's own, locked in `jars.lock` by coordinates and sha256, like Python packages.
 
-A run needs none of them. With the local file system for Hadoop (`LOCAL_FILES`) Spark writes files faster on this
-machine. Hadoop's own file system starts a `chmod` process for each file and folder. The other JARs let Spark itself
-read and maintain Delta tables. `windowlib setup` fetches them (`windowlib.engines.setup_jars`).
+A run works without these JARs. With the local file system for Hadoop (`LOCAL_FILES`) Spark writes files on this machine
+faster, because Hadoop's own file system starts a `chmod` process for each file and folder. The other JARs let Spark
+itself read and maintain Delta tables. `windowlib setup` fetches all JARs (`windowlib.engines.setup_jars`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Jar:
 
     @property
     def file(self) -> str:
-        """Name of its file."""
+        """File name of the JAR."""
         return f"{self.name}-{self.version}.jar"
 
     def __str__(self) -> str:
@@ -42,7 +42,7 @@ class Jar:
 
 
 def locked(lock: Path = LOCK) -> list[Jar]:
-    """JARs of a lock file in its order, from lines `organisation:name:version --hash=sha256:SUM`."""
+    """Reads the JARs of a lock file, in order, from lines `organisation:name:version --hash=sha256:SUM`."""
     lines = lock.read_text(encoding="utf-8").splitlines()
     return [_jar(line) for line in lines if line and not line.startswith("#")]
 
@@ -54,7 +54,7 @@ def _jar(line: str) -> Jar:
 
 
 def present(folder: Path, jars: Sequence[Jar]) -> bool:
-    """Tests if the folder has all these JARs, without reading their content."""
+    """Tests if the folder has files for all these JARs, without reading their content."""
     return all((folder / jar.file).is_file() for jar in jars)
 
 
@@ -70,7 +70,7 @@ def check(folder: Path, jars: Sequence[Jar]) -> None:
 
 
 def delta_jars() -> list[Path]:
-    """Files with which Spark can read and maintain Delta tables. Raises `MissingJars` if one is missing."""
+    """Paths of the JARs with which Spark can read and maintain Delta tables. Raises `MissingJars` if one is missing."""
     folder, jars = cache_folder(), locked()
     if not present(folder, jars):
         raise MissingJars(f"need Delta's JARs in {folder}, which is incomplete: run `windowlib setup`")
@@ -78,6 +78,6 @@ def delta_jars() -> list[Path]:
 
 
 def local_files_jar() -> Path | None:
-    """File with the local file system for Hadoop; None if it has not been fetched."""
+    """Path of the JAR with the local file system for Hadoop; None if it has not been fetched."""
     files = (cache_folder() / jar.file for jar in locked() if jar.name == LOCAL_FILES)
     return next(filter(Path.is_file, files), None)

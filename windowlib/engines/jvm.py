@@ -1,18 +1,19 @@
 """JVM of a run on this machine, started directly so that it starts early and is ready quickly.
 
-Spark's own `bin/spark-submit` starts a first JVM, only to build the command line of the second. It also cannot begin
-before PySpark is imported. Here Python builds the command line, and the JVM starts while Python still imports modules.
-PySpark gets the port of the JVM's gateway. The JVM's standard input is a pipe, so the JVM ends whenever this process
-ends.
+Spark's own `bin/spark-submit` starts a first JVM only to build the command line of a second JVM. It also cannot begin
+before PySpark is imported. In this module Python builds the command line, and the JVM starts while Python still imports
+modules. PySpark gets the port of the JVM's gateway. The JVM's standard input is a pipe, so the JVM ends whenever this
+process ends.
 
 * *Class data sharing.* `windowlib setup --archive` puts an archive of loaded and verified classes into the cache
-  folder. Java compares the archive with the class path, and ignores it if it does not fit.
-* *Quick compiler.* `-XX:TieredStopAtLevel=1` leaves out the optimising compiler. In a process of one small batch that
-  compiler costs more than it saves. In a long run it saves more, so the caller decides.
+  folder. Java compares the archive with the class path, and ignores an archive that does not fit.
+* *Quick compiler.* `-XX:TieredStopAtLevel=1` turns off the optimising compiler. In a process of one small batch, that
+  compiler costs more than it saves. In a long run it saves more than it costs, so the caller decides.
 
 `windowlib.engines` lists the savings.
 
-If the environment configures Spark (`SETTLED_ELSEWHERE`), Spark's own launcher is used.
+If an environment variable in `SETTLED_ELSEWHERE` configures Spark, Spark's own launcher starts the JVM.
+
 `docs/contributing/private-apis.md` lists the private parts of PySpark and Java that this file needs.
 """
 
@@ -58,7 +59,7 @@ class NoJvm(WindowError):
 
 
 class JvmEnded(NoJvm):
-    """The JVM ended before it was ready; `why` is its own message."""
+    """The JVM ended before it was ready; `why` is the JVM's own message."""
 
     def __init__(self, why: str) -> None:
         super().__init__(f"Spark's JVM ended before it was ready: {why}")
@@ -76,7 +77,7 @@ def spark_home() -> Path:
 
 
 def can_start_directly(master: str, settings: Mapping[str, str]) -> bool:
-    """Tests if this module starts the JVM of a session with this master, instead of Spark's launcher."""
+    """Tests if this module, instead of Spark's launcher, can start the JVM of a session with this master."""
     return (
         (master == "local" or master.startswith("local["))
         and not any(os.environ.get(name) for name in SETTLED_ELSEWHERE)
@@ -87,7 +88,7 @@ def can_start_directly(master: str, settings: Mapping[str, str]) -> bool:
 
 
 def java() -> str:
-    """Java that Spark would use. Raises `NoJvm` if there is none. `setup_java` checks its version."""
+    """Path of the Java that Spark would use; its version is not checked. Raises `NoJvm` if there is no Java."""
     path, missing = look_for_java()
     if path is None:
         raise NoJvm(
@@ -120,7 +121,7 @@ def command(settings: Mapping[str, str], arguments: Sequence[str], options: Sequ
 
 
 def archive() -> Path:
-    """File of the class archive for this Java and this PySpark, which need not exist."""
+    """Path of the class archive for this Java and this PySpark; the file need not exist."""
     installation = f"{Path(java()).resolve()}\n{spark_home()}"
     return cache_folder() / f"classes-{hashlib.sha256(installation.encode()).hexdigest()[:16]}.jsa"
 
@@ -134,9 +135,9 @@ def archive_fits(settings: Mapping[str, str]) -> bool:
 
 
 def added_environment() -> dict[str, str]:
-    """Environment variables of a JVM from here.
+    """Environment variables to add for a JVM that this module starts.
 
-    Without `SPARK_LOCAL_IP`, Spark resolves the machine's name. That fails in some containers and foreign networks.
+    Without `SPARK_LOCAL_IP`, Spark resolves the machine's name, which fails in some containers and networks.
     """
     address = os.environ.get("SPARK_LOCAL_IP", "127.0.0.1")
     return {"SPARK_HOME": str(spark_home()), "SPARK_CONNECT_MODE": "0", "SPARK_LOCAL_IP": address}
@@ -144,14 +145,14 @@ def added_environment() -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """A starting JVM, to which PySpark connects."""
+    """JVM that is starting, and to which PySpark connects."""
 
     process: subprocess.Popen[bytes]
-    connection_file: Path  # the JVM writes its port and secret into it
+    connection_file: Path  # the JVM writes its port and secret into this file
     stderr: ProcessStderr
 
     def variables(self, within_seconds: float = 120) -> dict[str, str]:
-        """Waits for the JVM and returns the variables by which PySpark finds it. Raises `NoJvm` if the JVM fails."""
+        """Waits for the JVM; returns the variables by which PySpark finds it. Raises `NoJvm` if the JVM fails."""
         deadline = time.monotonic() + within_seconds
         try:
             while not self.connection_file.exists():
@@ -162,7 +163,7 @@ class Gateway:
                 time.sleep(0.01)
             written = self.connection_file.read_bytes()
         except BaseException:
-            self.process.kill()  # on Ctrl-C too: without its file the JVM would wait for ever
+            self.process.kill()  # on Ctrl-C too: without the connection file the JVM would wait for ever
             raise
         finally:
             shutil.rmtree(self.connection_file.parent)
@@ -172,11 +173,11 @@ class Gateway:
 
     @property
     def is_unused(self) -> bool:
-        """Tests if no session has connected yet."""
+        """Tests if no session has connected to the JVM yet."""
         return self.connection_file.parent.exists()
 
     def end(self) -> None:
-        """Ends the JVM before a session has connected."""
+        """Ends a JVM to which no session has connected."""
         self.process.kill()
         self.process.wait()
         shutil.rmtree(self.connection_file.parent, ignore_errors=True)
@@ -198,14 +199,14 @@ def start(settings: Mapping[str, str], options: Sequence[str] = ()) -> Gateway:
 
 
 def _release(process: subprocess.Popen[bytes]) -> None:
-    """Makes the JVM end without waiting for it, and silences Python's warning about that."""
+    """Closes the JVM's standard input, which ends the JVM, and silences Python's warning that the JVM still runs."""
     assert process.stdin, "a pipe"
     process.stdin.close()
     warnings.filterwarnings("ignore", f"subprocess {process.pid} is still running", ResourceWarning)
 
 
 def class_path_of(settings: Mapping[str, str]) -> list[str]:
-    """JARs of a JVM with these settings."""
+    """Class path of a JVM with these settings: additional entries, then Spark's JARs."""
     extra = settings.get("spark.driver.extraClassPath", "")
     return [*filter(None, extra.split(os.pathsep)), *_spark_jars()]
 

@@ -1,6 +1,7 @@
-"""Standard error of a JVM: kept while the JVM starts, to explain its end, then passed on.
+"""Standard error of a JVM: kept while the JVM starts, to explain a failure, then passed on.
 
-The process writes into a pipe. Once it is up, the kept output and all later output go to our standard error.
+The JVM writes into a pipe. Once the JVM is ready, the kept output and all later output go to this process's standard
+error.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _AFTER = re.compile(r"\s*SQLSTATE: \w+$")
 
 
 class ProcessStderr:
-    """Standard error of one process. The process is started with the file descriptor `write_end`."""
+    """Captured standard error of a process that is started with the file descriptor `write_end`."""
 
     def __init__(self) -> None:
         self._read_end, self.write_end = os.pipe()
@@ -32,7 +33,7 @@ class ProcessStderr:
         self._thread.start()
 
     def pass_on(self) -> None:
-        """Starts to pass on the output, once the process is up. Never blocks, even if nobody reads our stderr."""
+        """Starts to pass on the output, once the process is ready. Never blocks, even if nobody reads our stderr."""
         Thread(target=self._pass_on, name="windowlib-jvm-stderr", daemon=True).start()
 
     def _pass_on(self) -> None:
@@ -42,7 +43,7 @@ class ProcessStderr:
             self._kept.clear()
 
     def reason(self, within_seconds: float = 5) -> str | None:
-        """Reason from the output of a process that has ended; None if there is no output."""
+        """Reason why the process ended, taken from its output; None if there is no output."""
         self._thread.join(within_seconds)
         with self._lock:
             return gist(b"".join(self._kept).decode("utf-8", errors="replace"))
@@ -61,7 +62,7 @@ class ProcessStderr:
 
 @contextmanager
 def captured_stderr() -> Iterator[ProcessStderr]:
-    """Standard error for a process that the block starts."""
+    """Captures the standard error of a process that the block starts."""
     stderr = ProcessStderr()
     try:
         yield stderr
@@ -70,7 +71,7 @@ def captured_stderr() -> Iterator[ProcessStderr]:
 
 
 def gist(output: str) -> str | None:
-    r"""First line with a message, without the names of Java classes.
+    r"""First line of an output that has a message, without the names of Java classes.
 
     >>> gist('WARNING: incubator\nException in thread "main" org.apache.spark.SparkException: no master\n\tat org.a.b')
     'no master'
@@ -82,7 +83,7 @@ def gist(output: str) -> str | None:
 
 
 def _write(output: bytes) -> None:
-    """Writes to standard error. If that is full or closed, the output is lost without an error."""
+    """Writes to standard error. If standard error is full or closed, the output is lost without an error."""
     with suppress(OSError):
         while output:
             output = output[os.write(STDERR, output) :]

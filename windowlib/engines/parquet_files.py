@@ -1,4 +1,4 @@
-"""Rows of Parquet files by Arrow, with their origin (file and row number) for an engine that does not number rows."""
+"""Rows of Parquet files, read by Arrow with file and row number, for an engine that does not number rows."""
 
 from __future__ import annotations
 
@@ -49,8 +49,11 @@ def rows_of_files(
 ) -> DataFrame:
     """Rows of Parquet files: `schema`, SOURCE_FILE (the path), SOURCE_ROW (from 0 in its file).
 
-    Columns that a file lacks are null. `renamed` maps, by path, columns of a file in lower case to columns of `schema`,
-    or to None if they are not read. `values` has, by path, columns with one value for all rows of a file.
+    Columns that a file lacks are null.
+
+    renamed: by path, columns of a file in lower case, with the column of `schema` that takes their values; None: not
+             read
+    values:  by path, columns that have the same value in all rows of a file
     """
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import LongType, StringType, StructField, StructType
@@ -65,7 +68,7 @@ def rows_of_files(
 def parquet_file(path: str | Path) -> pq.ParquetFile:
     """Opens a file to read its rows.
 
-    Times of 96 bits are read as microseconds. As nanoseconds, pyarrow's default, times before 1677 or after 2262 would
+    96-bit timestamps are read as microseconds. As nanoseconds, pyarrow's default, times before 1677 or after 2262 would
     be wrong.
     """
     return pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
@@ -74,7 +77,8 @@ def parquet_file(path: str | Path) -> pq.ParquetFile:
 def rows_read(path: str | Path, file: pq.ParquetFile, **chosen: Any) -> Iterator[pa.RecordBatch]:
     """Yields the rows of an opened file in batches, or only the rows and columns that `chosen` selects.
 
-    Raises `UnreadableRows` if the file is at fault, not the storage. Arrow's own error does not name the file.
+    Raises `UnreadableRows` if the file is damaged. Errors of the storage pass through. Arrow's own error does not name
+    the file.
     """
     try:
         for batch in file.iter_batches(BATCH_ROWS, **chosen):
@@ -87,7 +91,10 @@ def rows_read(path: str | Path, file: pq.ParquetFile, **chosen: Any) -> Iterator
 
 
 def _check_texts(path: str | Path, batch: pa.RecordBatch) -> None:
-    """Raises `UnreadableRows` for texts that are not UTF-8. Arrow does not check them, and later readers would fail."""
+    """Raises `UnreadableRows` for strings that are not UTF-8.
+
+    Arrow does not check strings when it reads them, and later readers would fail.
+    """
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if any(is_kind(column.type) for is_kind in MAY_HOLD_TEXTS):
             try:
@@ -98,7 +105,7 @@ def _check_texts(path: str | Path, batch: pa.RecordBatch) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """Row group of a file, and the number of its first row."""
+    """Row group of a file, and the number in the file of the row group's first row."""
 
     path: str
     row_group: int
@@ -115,7 +122,7 @@ def _pieces(path: str) -> Iterator[RowGroup]:
 
 @dataclass(frozen=True, slots=True)
 class FileScan:
-    """Reads the pieces with the given numbers, as batches of `schema`."""
+    """Reads the row groups `pieces[number]` for each number in the input, as batches of `schema`."""
 
     pieces: tuple[RowGroup, ...]
     schema: pa.Schema
@@ -160,14 +167,14 @@ def _column(field: pa.Field, batch: pa.RecordBatch, others: Mapping[str, Any]) -
 
 
 def _as(wanted: pa.DataType, column: pa.Array) -> pa.Array:
-    """Column cast to the wanted type; times of nanoseconds are floored."""
+    """Casts a column to the wanted type; timestamps in nanoseconds are floored to microseconds."""
     if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
         column = _in_micros(column)
     return column.cast(wanted)
 
 
 def _in_micros(nanos: pa.Array) -> pa.Array:
-    """Times of nanoseconds floored to microseconds. Correct even for the least value, which Arrow cannot floor.
+    """Floors timestamps in nanoseconds to microseconds. Correct also for the least value, which Arrow cannot floor.
 
     >>> _in_micros(pa.array([-(2**63), -1, 1_999], pa.timestamp("ns"))).cast(pa.int64()).to_pylist()
     [-9223372036854776, -1, 1]
@@ -179,7 +186,7 @@ def _in_micros(nanos: pa.Array) -> pa.Array:
 
 
 def _one_nan(column: pa.Array) -> pa.Array:
-    """Column with one bit pattern for NaN. Sail tells NaNs apart by their bits, and sorts half of them first."""
+    """Replaces all NaNs by the same bit pattern. Sail compares NaNs by their bits, and sorts half of them first."""
     if not pa.types.is_floating(column.type):
         return column
     return pc.if_else(pc.is_nan(column), pa.scalar(math.nan, column.type), column)

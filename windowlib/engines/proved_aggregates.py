@@ -1,6 +1,6 @@
 """Column types for which an engine other than Spark is proved to give Spark's results.
 
-`windowlib.plans.sql.types` defines the proved part of SQL. `tests/support/matrix/columns.py` proves its results.
+`windowlib.plans.sql.types` defines the supported part of SQL. `tests/support/matrix/columns.py` proves its results.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from windowlib.plans.sql.types import type_of
 KEYS = ("string", "boolean", "tinyint", "smallint", "int", "bigint", "date", "timestamp", "timestamp_ntz")
 
 UNREAD = ("uint", "halffloat")
-"""Prefixes of Arrow types that PySpark has no names for. Only Spark reads such columns."""
+"""Prefixes of Arrow types that PySpark has no names for. Only Spark reads columns of these types."""
 
 MOST_LEVELS = 24
-"""Maximum nesting of types. A message to Sail holds about thirty levels, and plans put columns into structs."""
+"""Maximum nesting of types. A message to Sail can have about thirty levels, and plans put columns into structs."""
 
 _PLAIN = {
     "bool": "boolean",
@@ -38,7 +38,7 @@ _PLAIN = {
 
 
 def refusal_by_type(keys: Sequence[str], expressions: Mapping[str, str], types: Mapping[str, str]) -> str | None:
-    """Reason why aggregates by these keys are not proved over columns of these types (Arrow's names), or None."""
+    """Reason why aggregates are not proved for columns of these types (Arrow's names), or None."""
     columns = {name.casefold(): spark_type(kind) for name, kind in types.items()}
     for key in keys:
         if (kind := columns.get(key.casefold())) and kind not in KEYS and not kind.startswith("decimal"):
@@ -66,7 +66,7 @@ def _levels(arrow: str) -> int:
 
 
 def spark_type(arrow: str) -> str:
-    """Spark's name of an Arrow type; an unknown type keeps Arrow's name.
+    """Spark's name of an Arrow type; an unknown type keeps its Arrow name.
 
     >>> [spark_type(name) for name in ("int64", "decimal128(10, 2)", "timestamp[us, tz=UTC]", "list<item: int32>")]
     ['bigint', 'decimal(10,2)', 'timestamp', 'array<item: int32>']

@@ -1,4 +1,4 @@
-"""Errors for a definition whose `spark.master` or `spark.conf` Spark refuses when a session starts."""
+"""Errors for a definition's `spark.master` or `spark.conf` that Spark refuses when a session starts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from windowlib.model.errors import InvalidSpec, WindowError
 
 @contextmanager
 def refusals_named(file: Path, master: str, conf: Mapping[str, str]) -> Iterator[None]:
-    """Raises `InvalidSpec` if Spark refuses `spark.master` or `spark.conf`, `Unreachable` if the cluster refuses."""
+    """Turns the block's error about a refused `spark.master` or `spark.conf` into an error that names the definition.
+
+    Raises `InvalidSpec` if Spark refuses a setting, `Unreachable` if the cluster refuses the session.
+    """
     try:
         yield
     except JvmEnded as error:
@@ -36,7 +39,7 @@ def _sentence(file: Path, master: str, conf: Mapping[str, str], reason: str) -> 
 
 
 def _blamed(conf: Mapping[str, str], reason: str) -> str | None:
-    """Setting that the error of Spark or Java names, else a setting whose value the error repeats.
+    """Key of the setting that an error of Spark or Java names, else of a setting whose value the error repeats.
 
     >>> _blamed({"spark.a": "true", "spark.driver.memory": "many"}, "Invalid maximum heap size: -Xmxmany")
     'spark.driver.memory'

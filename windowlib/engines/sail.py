@@ -1,7 +1,7 @@
 """Sail sessions in this process, without Java.
 
-Sail is an engine in Rust that speaks Spark Connect. So it runs the same plans over the same tables. Its dialect
-(`windowlib.engines.sail_dialect`) adds the operations that it lacks.
+Sail is an engine in Rust that speaks Spark Connect, so it runs the same plans over the same tables as Spark. Sail's
+dialect (`windowlib.engines.sail_dialect`) adds the operations that Sail lacks.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ SETTINGS = {
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
     "spark.python.sql.dataFrameDebugging.enabled": "false",  # as on Spark; saves a tenth of a batch's processor time
 }
-# Sail reads these when its package is loaded and when its server starts.
-# - Statistics and pruning: statistics of Parquet files leave out NaN. Sail takes a column with equal least and greatest
-#   values for a constant, so a NaN would be read as the value of another row.
-# - Huge pages: with them a process wastes 230 MB after forty small batches. Each batch ends some threads, which leave
-#   one small block in two MB of memory.
-# - Timeout: a session would end after a pause of some minutes, such as in a notebook or on a sleeping machine.
+# Environment variables that Sail reads when its package is loaded and when its server starts.
+# - Statistics and pruning: statistics of Parquet files omit NaN. If the least and the greatest value of a column are
+#   equal, Sail takes the column for a constant. It would then read a NaN as the value of another row.
+# - Huge pages: with huge pages a process wastes 230 MB after forty small batches. Each batch ends some threads, which
+#   each leave one small block in two MB of memory.
+# - Timeout: by default a session ends after a pause of some minutes, such as in a notebook or on a sleeping machine.
 ENVIRONMENT = {
     "SAIL_EXECUTION__COLLECT_STATISTICS": "false",
     "SAIL_PARQUET__PRUNING": "false",
@@ -38,39 +38,39 @@ ENVIRONMENT = {
     "SAIL_SPARK__SESSION_TIMEOUT_SECS": str(100 * 365 * 86_400),
 }
 MOST_USES = 20
-"""Number of times that the session of a server is used before a new server takes over.
+"""Number of uses of a server's session, after which a new server replaces it.
 
-Sail keeps some 10 KB per query until its server stops, a quarter of a MB per batch. A new server and its session take
-3 ms.
+Sail keeps some 10 KB per query until its server stops, a quarter of a MB per batch. A new server with its session
+starts in 3 ms.
 """
 
 
 class SailUnavailable(WindowError):
-    """Sail cannot be used here."""
+    """This process cannot use Sail."""
 
 
 class _Server:
-    """Server in this process, and its only session."""
+    """Sail server in this process, and the only session of the server."""
 
     def __init__(self, server: Any, session: SparkSession) -> None:
         self.server = server
         self.session: SparkSession | None = session
-        self.session_ref = weakref.ref(session)  # data frames refer to their session, which lives as long as they do
+        self.session_ref = weakref.ref(session)  # the session lives as long as a data frame refers to it
         self.client: Any = session.client
         self.uses = 0
 
     def stop(self) -> None:
-        """Stops the server after its session is gone, and releases the client that PySpark would keep until the end."""
+        """Stops the server after its session is gone, and releases the client, which PySpark keeps until the end."""
         atexit.unregister(self.client._on_exit)
         self.server.stop()
 
 
 _current: _Server | None = None
-_retired: list[_Server] = []  # each is stopped once its session is no longer used, or when the process ends
+_retired: list[_Server] = []  # a server is stopped once its session is unused, or when the process ends
 
 
 def session() -> SparkSession:
-    """Session on Sail in this process. After `MOST_USES` calls it is a new session; earlier sessions stay usable.
+    """Session on Sail in this process. After `MOST_USES` calls, starts a new session; earlier sessions stay usable.
 
     Raises SailUnavailable if the package is missing, or if this process already runs Spark.
     """
@@ -88,7 +88,10 @@ def session() -> SparkSession:
 
 
 def _stop_retired() -> None:
-    """Stops the servers whose sessions are gone. A finalizer of the session could not: it may run in a Sail thread."""
+    """Stops the servers whose sessions are gone.
+
+    A finalizer of the session could not stop its server, since it may run in one of Sail's threads.
+    """
     if not _retired:
         return
     gc.collect()
@@ -125,11 +128,14 @@ def _start() -> _Server:
 
 
 def _keep_interrupts() -> None:
-    """Restores this process's handler of Ctrl-C. Sail's own handler ends its server, and a run would wait for that."""
+    """Restores this process's handler of Ctrl-C.
+
+    Sail's own handler ends Sail's server, and a run would then wait for the server.
+    """
     if threading.current_thread() is threading.main_thread() and (ours := signal.getsignal(signal.SIGINT)) is not None:
         signal.signal(signal.SIGINT, ours)
 
 
 def is_sail(spark: SparkSession) -> bool:
-    """Tests if a session belongs to a Sail server of this process, without a request to the session."""
+    """Tests if a session belongs to a Sail server of this process, without a request to the server."""
     return any(server.session_ref() is spark for server in (_current, *_retired) if server is not None)

@@ -22,7 +22,7 @@ BATCH_ROWS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Sorted:
-    """Sorts the rows of a task by some columns, in memory, and calls `then` with them."""
+    """Sorts the rows of a task in memory by the columns `by`, and passes them to `then`."""
 
     by: tuple[str, ...]
     then: OverBatches
@@ -37,13 +37,13 @@ class Sorted:
 
 @dataclass(frozen=True, slots=True)
 class Islands:
-    """Numbers the islands of intervals that are sorted by key and start."""
+    """Numbers the islands (runs of overlapping or touching intervals) of intervals sorted by key and start."""
 
     keys: tuple[str, ...]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         previous: pa.RecordBatch | None = None  # last row so far
-        reach, island = 0, 0  # greatest end of that row's key so far, and the number of its island
+        reach, island = 0, 0  # of the last row: the greatest end of its key so far, and its island's number
         for batch in batches:
             if not batch.num_rows:
                 continue
@@ -58,7 +58,7 @@ class Islands:
             )
 
     def _new_keys(self, batch: pa.RecordBatch, previous: pa.RecordBatch | None) -> np.ndarray:
-        """Boolean per row: the row has another key than the row before it."""
+        """Boolean array with an entry per row: true if the row's key differs from the key of the row before."""
         new = np.zeros(batch.num_rows, dtype=bool)
         new[0] = previous is None
         for key in self.keys:
@@ -70,7 +70,9 @@ class Islands:
 
 
 def _running_max(ends: np.ndarray, new_key: np.ndarray, reach: int) -> np.ndarray:
-    """Greatest end so far of each row's key; `reach` is the greatest end of the first row's key in earlier batches.
+    """Greatest end of each row's key, up to the row.
+
+    reach: the greatest end of the first row's key in earlier batches
 
     >>> _running_max(np.array([5, 3, 9, 2, 4]), np.array([False, False, False, True, False]), 4).tolist()
     [5, 5, 9, 2, 4]
@@ -78,7 +80,7 @@ def _running_max(ends: np.ndarray, new_key: np.ndarray, reach: int) -> np.ndarra
     [7, 7]
     """
     own = ends if new_key[0] else np.concatenate(([max(int(ends[0]), reach)], ends[1:]))
-    # Computed by rank, so that each key lies above all earlier keys without exceeding 64 bits.
+    # Ranks replace the ends, so that each key's values exceed those of earlier keys and still fit into 64 bits.
     order = np.argsort(own, kind="stable")
     rank = np.empty_like(order)
     rank[order] = np.arange(len(own))
@@ -87,13 +89,13 @@ def _running_max(ends: np.ndarray, new_key: np.ndarray, reach: int) -> np.ndarra
     return greatest
 
 
-_sums: dict[int, dict[str, int]] = {}  # by number of the counters; the functions below add to it in this process
+_sums: dict[int, dict[str, int]] = {}  # by `PassingCounters._number`; `_Pass` adds to the sums in this process
 _numbers = itertools.count()
 _adding = Lock()
 
 
 class PassingCounters:
-    """Counters for Sail: a function adds up the columns of each Arrow batch that passes."""
+    """Counters for Sail: a function over Arrow batches adds up columns while the rows pass through it."""
 
     def __init__(self) -> None:
         self._number = next(_numbers)
@@ -117,7 +119,7 @@ class PassingCounters:
 
 @dataclass(frozen=True, slots=True)
 class _Pass:
-    """Adds up the last columns of each batch, and passes on the columns `kept`."""
+    """Adds up the last columns of each batch, and passes on only the columns in `kept`."""
 
     number: int
     names: tuple[str, ...]

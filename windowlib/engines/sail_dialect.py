@@ -1,7 +1,7 @@
 """Sail's dialect.
 
-Sail lacks the origin of a row, sorted and numbered rows, and sums over passing rows. Functions over Arrow batches do
-this instead, and Sail calls them in this process (`windowlib.engines.sail_batches`).
+Sail does not give the file and number of a row, sorted and numbered rows, or sums over passing rows. Functions over
+Arrow batches provide these, and Sail calls them in this process (`windowlib.engines.sail_batches`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SailDialect:
-    """Sail's dialect."""
+    """Implementation of `Dialect` for Sail."""
 
     reads_text: ClassVar[bool] = False
     numbers_rows: ClassVar[bool] = False
@@ -39,7 +39,7 @@ class SailDialect:
         return sail_expressions.rewritten(sql, types())
 
     def long_summand(self, sql: str) -> str:
-        """See `Dialect`. On Sail sums of 64 bits wrap around, and sums of decimals do not."""
+        """See `Dialect`. On Sail, 64-bit sums wrap around on overflow, and sums of decimals do not."""
         return f"cast({sql} as decimal({WIDEST}, 0))"
 
     def long_sum(self, sql: str) -> str:
@@ -53,12 +53,13 @@ class SailDialect:
     def average_of_decimals(self, total: str, count: str, precision: int, scale: int) -> str:
         """See `Dialect`.
 
-        Sail's quotient has four digits more than the dividend and is cut off. So the sum gets one more digit.
+        Sail's quotient has four digits more than the dividend, and further digits are cut off. So the sum is cast to
+        one digit more.
         """
         return f"cast({total} as decimal({min(precision + 1, WIDEST)}, {scale + 1})) / {count}"
 
     def of_same_type(self, partial: str) -> str:
-        """See `Dialect`. Sail orders maps, and refuses two aggregates with the same name."""
+        """See `Dialect`. Sail can order maps, but refuses two aggregates with the same name."""
         return partial
 
     def as_json(self, rows: DataFrame, columns: Sequence[str]) -> Column:
@@ -70,7 +71,7 @@ class SailDialect:
         return PassingCounters()
 
     def with_values(self, rows: DataFrame, values: Mapping[str, int]) -> DataFrame:
-        """See `Dialect`. Uses literals: Sail compiles nothing, and a join with one row would take twice the time."""
+        """See `Dialect`. Uses literals: Sail compiles no code, and a join with one row would take twice the time."""
         return rows.withColumns({name: F.lit(value).cast("long") for name, value in values.items()})
 
     def union(self, parts: Sequence[DataFrame]) -> DataFrame:
@@ -95,12 +96,12 @@ class SailDialect:
     def map_sorted(
         self, rows: DataFrame, keys: Sequence[str], order: Sequence[str], function: OverBatches, schema: StructType
     ) -> DataFrame:
-        """See `Dialect`. Sail drops a sort that only a function needs, so the function sorts the rows."""
+        """See `Dialect`. Sail drops a sort that only a Python function needs, so the function itself sorts the rows."""
         together = rows.repartition(os.cpu_count() or 1, *map(quoted, keys)) if keys else rows.coalesce(1)
         return together.mapInArrow(Sorted((*keys, *order), function), schema)
 
     def with_islands(self, intervals: DataFrame, keys: Sequence[str]) -> DataFrame:
-        """See `Dialect`. Sail evaluates window functions key by key, which costs four times as much."""
+        """See `Dialect`. Sail evaluates window functions key by key, which takes four times as long."""
         from pyspark.sql.types import LongType, StructField, StructType
 
         numbered = StructType([*intervals.schema, StructField("_island", LongType())])
@@ -112,7 +113,7 @@ class SailDialect:
         return rows.withColumnRenamed(names.SOURCE_FILE, names.FILE).drop(names.SOURCE_ROW)
 
     def size_tasks(self, spark: SparkSession, rows: int, conf: Mapping[str, str]) -> None:
-        """See `Dialect`. Sail has one task per core, regardless of the rows."""
+        """See `Dialect`. Does nothing: Sail has one task per core, regardless of the number of rows."""
 
 
 SAIL: Dialect = SailDialect()

@@ -1,17 +1,19 @@
-"""SQL that gives Spark's answers on Sail at the limits of numbers.
+"""SQL that gives Spark's results on Sail at the limits of numbers.
 
 Sail differs from Spark in five ways:
 
-- Whole numbers wrap around.
-- Averages of decimals are cut off.
+- Integers wrap around on overflow.
+- Averages of decimals are cut off instead of rounded.
 - Doubles are rounded by their binary digits.
-- Extremes leave out NaN.
-- A minimum starts at the greatest finite double, so it never becomes infinity.
+- `min` and `max` ignore NaN.
+- `min` starts at the greatest finite double, so it never returns infinity.
 
-Arithmetic of whole numbers is done in decimals, and the result is cast back to its type, which fails if it does not
-fit. Operands always fit into the decimal, so they are cast by TRY_CAST. With CAST, Sail's time to plan a sum triples
-with each term. A double is rounded as the decimal number that it is written as. It is rounded up from the middle of two
-neighbours, which is the double nearest to that middle. A decimal fraction that meets doubles becomes a double.
+Integer arithmetic is computed in decimals. The result is cast back to its integer type; this cast fails on overflow, as
+in Spark. Operands always fit into the decimal, so TRY_CAST is used for them. With CAST, Sail's time to plan a sum
+triples with each term.
+
+A double is rounded as the decimal number that it is written as. It is rounded up if it is at least the double nearest
+to the middle of its two rounded neighbours. A decimal literal in an operation with doubles is cast to double.
 """
 
 from __future__ import annotations
@@ -26,11 +28,11 @@ from windowlib.plans.sql.types import ARITHMETIC, COMPARISONS, is_fraction, oper
 
 CHANGED = (*ARITHMETIC, *COMPARISONS, exp.Div, exp.In, exp.Between, exp.Case, exp.Round)
 OF_64_BITS = "decimal(19, 0)"
-WHOLE_DOUBLES = 1 << 52  # doubles from here on have no digits after the point
+WHOLE_DOUBLES = 1 << 52  # doubles from this value on have no fraction
 
 
 def rewritten(sql: str, types: Mapping[str, str]) -> str:
-    """Rewrites an author's expression for Sail; `types` has the types of columns by name in lower case.
+    """Rewrites a definition's expression for Sail; `types` has the types of columns, by name in lower case.
 
     >>> rewritten("a * 2", {"a": "int"})
     'CAST(TRY_CAST(a AS DECIMAL(19, 0)) * TRY_CAST(2 AS DECIMAL(19, 0)) AS INT)'
@@ -60,7 +62,7 @@ def _rewritten(node: exp.Expr, types: Mapping[str, str]) -> exp.Expr:
     elif isinstance(node, ARITHMETIC):
         for part in operands(copy):
             wide = exp.DataType.build(OF_64_BITS, dialect="spark")
-            part.replace(exp.TryCast(this=part.copy(), to=wide, safe=True))  # safe: sqlglot writes it unchanged
+            part.replace(exp.TryCast(this=part.copy(), to=wide, safe=True))  # safe: sqlglot writes TRY_CAST unchanged
         return exp.cast(copy, _kind(node, types) or "", dialect="spark")
     return copy
 
@@ -69,7 +71,7 @@ def _kind(node: exp.Expr, types: Mapping[str, str]) -> str | None:
     try:
         return type_of(node, types)
     except Unproved:
-        return None  # a run has refused it before; elsewhere Sail evaluates it in its own way
+        return None  # a run refuses it before this; outside of runs, Sail evaluates it by its own rules
 
 
 def _rounded(node: exp.Expr) -> exp.Expr:
@@ -82,7 +84,7 @@ def _rounded(node: exp.Expr) -> exp.Expr:
 
 
 def extreme(function: str, argument: str, floats: str) -> str:
-    """Aggregate ``min`` or ``max`` of floats or doubles; null without values.
+    """SQL of the aggregate ``min`` or ``max`` of floats or doubles; null without values.
 
     >>> extreme("min", "x", "double").count("x < double('Infinity')")
     1

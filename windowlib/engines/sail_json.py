@@ -1,7 +1,8 @@
-"""Rows as JSON on Sail, in the same text as on Spark.
+"""Rows as JSON on Sail, spelled exactly as on Spark.
 
-Sail writes a decimal as the nearest double, -0.5 as 0.5, and a time without a zone as if it were in UTC. So both are
-converted to texts first, at any depth. A decimal becomes a number again in the JSON, unless it is the key of a map.
+Sail writes a decimal as the nearest double, -0.5 as 0.5, and a time without a zone as a time in UTC. So decimals and
+times without a zone are converted to strings first, at any depth. In the JSON a decimal becomes a number again, unless
+it is the key of a map.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
 
-MARK = "windowlib:decimal:"  # prefix of a decimal's text, until it is a number again
+MARK = "windowlib:decimal:"  # prefix of a decimal's string, until it is a number again
 TIME_FORMAT = TIMES_IN_JSON["timestampNTZFormat"].replace("'", "\\'")
 
 
 def as_json(rows: DataFrame, columns: Sequence[str]) -> Column:
-    """Some columns of `rows` as one JSON object."""
+    """Converts some columns of `rows` to one JSON object per row."""
     types = {field.name: field.dataType for field in rows.schema}
     exact = (F.expr(_exact(quoted(name), types[name])).alias(names.plain(name)) for name in columns)
     return F.regexp_replace(F.to_json(F.struct(*exact)), f'"{MARK}([^"]*)"', "$1")
 
 
 def _exact(value: str, kind: DataType, mark: str = MARK, depth: int = 0) -> str:
-    """SQL of a value with texts instead of its decimals (after `mark`) and of its times without a zone.
+    """SQL that converts a value's decimals (with the prefix `mark`) and its times without a zone to strings.
 
     >>> from pyspark.sql.types import ArrayType, DecimalType, StringType
     >>> _exact("`a`", ArrayType(DecimalType(3, 1))), _exact("`a`", ArrayType(StringType()))
@@ -65,6 +66,6 @@ def _exact(value: str, kind: DataType, mark: str = MARK, depth: int = 0) -> str:
 
 
 def _text(name: str) -> str:
-    """Name as an SQL literal."""
+    """Quotes a name as an SQL literal."""
     escaped = name.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"

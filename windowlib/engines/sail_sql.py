@@ -1,7 +1,7 @@
-"""SQL expressions as the trees that Sail's own parser would build, for `windowlib.engines.sail_requests`.
+"""Translation of SQL expressions to the trees of Sail's own parser, for `windowlib.engines.sail_requests`.
 
 The translation follows `from_ast_expression` of sail-sql-analyzer exactly, including the types of casts. An expression
-with an unknown part stays a text.
+with an unknown part stays an SQL string.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import pyspark.sql.connect.proto as proto
 from google.protobuf.message import DecodeError
 
-TREES = 4096  # number of cached trees; the plans of one pipeline repeat about 100 texts
+TREES = 4096  # number of cached trees; the plans of one pipeline repeat about 100 expressions
 TOKEN = re.compile(
     r"""\s*(?: (?P<number>[0-9]+(?:\.[0-9]+)?[LD]?)(?![\w.]) | '(?P<text>(?:[^'\\]|'')*)' | `(?P<quoted>(?:[^`]|``)+)`
     | (?P<word>[A-Za-z_]\w*) | (?P<sign><=>|<=|>=|<>|!=|==|-(?!-)|/(?!\*)|[+*%<>=(),.:]) )""",
@@ -25,7 +25,7 @@ BINARY = {
     **{sign: (5, sign) for sign in ("==", "!=", "<", "<=", ">", ">=", "<=>")},
     **{sign: (7, sign) for sign in ("*", "/", "%", "div")},
 }
-NOT, PREDICATE, UNARY = 3, 4, 8  # binding strength of these, on the scale of `BINARY`
+NOT, PREDICATE, UNARY = 3, 4, 8  # binding strengths of these operators, on the scale of `BINARY`
 _T = proto.DataType
 KINDS = {
     **dict.fromkeys(("bigint", "long"), _T(long=_T.Long())),
@@ -36,7 +36,8 @@ KINDS = {
 DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 CONSTANTS = {"null", "true", "false"}
 ALL = ([("sign", "*")], [("sign", "("), ("sign", "*"), ("sign", ")")])  # a star alone, or as in count(*)
-# `WORDS` begin, join or end a construct. Sail parses those in `OWN_GRAMMAR` specially, mostly without parentheses.
+# `WORDS` begin, join or end a construct. Sail has a special syntax for the words in `OWN_GRAMMAR`, mostly without
+# parentheses.
 WORDS = frozenset(
     re.findall(
         r"\w+",
@@ -54,11 +55,11 @@ OWN_GRAMMAR = frozenset(
 
 
 class Unknown(Exception):
-    """An expression has a part that is not translated."""
+    """An expression has a part that this module cannot translate."""
 
 
 def type_of(text: str) -> proto.DataType | None:
-    """Type from its SQL text; None if Sail must parse the text.
+    """Parses a type from SQL; returns None if Sail must parse the type.
 
     >>> type_of("array<decimal(38, 0)>").array.element_type.decimal.precision, type_of("struct<a:int>")
     (38, None)
@@ -74,7 +75,7 @@ def type_of(text: str) -> proto.DataType | None:
 
 @lru_cache(TREES)
 def tree_of(sql: str) -> bytes | None:
-    """Serialized tree of an expression, with or without ``AS name``; None if a part of it is unknown.
+    """Serialized tree of an expression, with or without ``AS name``; None if a part of the expression is unknown.
 
     >>> tree = proto.Expression.FromString(tree_of("a + 1 AS `b c`"))
     >>> tree.alias.name[0], tree.alias.expr.unresolved_function.function_name
@@ -85,7 +86,7 @@ def tree_of(sql: str) -> bytes | None:
     try:
         tree: bytes = _Parser(sql).parse().SerializeToString()
         proto.Expression.FromString(tree)
-    except (Unknown, DecodeError, RecursionError):  # the last two: a tree may be at most some 40 operators deep
+    except (Unknown, DecodeError, RecursionError):  # the last two errors: a tree may be at most some 40 operators deep
         return None
     return tree
 
@@ -107,17 +108,17 @@ def _number(text: str) -> proto.Expression:
     if text.endswith("D"):
         return _literal(double=float(text[:-1]))
     if "." in text or int(text.rstrip("L")) >= 1 << 63:
-        raise Unknown(text)  # a decimal, whose type depends on the written digits
+        raise Unknown(text)  # a decimal: its type depends on the number of digits written
     value = int(text.rstrip("L"))
     return _literal(long=value) if text.endswith("L") or value >= 1 << 31 else _literal(integer=value)
 
 
 class _Parser:
-    """Parses an expression from left to right by operator precedence. Raises Unknown."""
+    """Parser of an expression, from left to right by operator precedence. Raises Unknown for an unknown part."""
 
     def __init__(self, sql: str) -> None:
         self.sql, self.position, self.ends = sql, 0, [0]
-        self.tokens: list[tuple[str, str]] = []  # kind and text
+        self.tokens: list[tuple[str, str]] = []  # group name in `TOKEN`, and text
         while sql[self.ends[-1] :].strip():
             token = TOKEN.match(sql, self.ends[-1])
             if token is None or token.lastgroup is None:
@@ -135,7 +136,7 @@ class _Parser:
         return tree
 
     def ahead(self) -> tuple[str, str]:
-        """Kind and text of the next token; both empty at the end."""
+        """Group name and text of the next token; both empty at the end."""
         return self.tokens[self.position] if self.position < len(self.tokens) else ("", "")
 
     def keyword(self) -> str:
@@ -144,13 +145,13 @@ class _Parser:
         return text.casefold() if kind in ("word", "sign") else ""
 
     def accept(self, wanted: str) -> bool:
-        """Consumes the next token if it is `wanted`, and returns if it was."""
+        """Consumes the next token if it is `wanted`; returns true if the token was consumed."""
         matches = self.keyword() == wanted
         self.position += matches
         return matches
 
     def expect(self, wanted: str) -> None:
-        """Consumes the next token, which must be `wanted`."""
+        """Consumes the next token. Raises Unknown if the token is not `wanted`."""
         if not self.accept(wanted):
             raise Unknown(self.sql)
 
@@ -192,7 +193,7 @@ class _Parser:
         return _call("not", tree) if negated else tree
 
     def arguments(self) -> list[proto.Expression]:
-        """Expressions up to the next closing parenthesis, which is consumed too."""
+        """Parses expressions up to the next closing parenthesis, and consumes the parenthesis."""
         if self.accept(")"):
             return []
         arguments = [self.expression(0)]
@@ -258,7 +259,7 @@ class _Parser:
         return proto.Expression(cast=cast)
 
     def named(self) -> proto.Expression:
-        """Function call, or a column, possibly of a struct."""
+        """Parses a function call, or a column, possibly a field of a struct."""
         is_word, name = bool(self.keyword()), self.name()
         if is_word and (name.casefold() in OWN_GRAMMAR or name.casefold().startswith("current_")):
             raise Unknown(self.sql)

@@ -1,8 +1,8 @@
 """Training of the class archive, which `windowlib setup --archive` makes for later JVMs.
 
-`windowlib run` runs two small pipelines in one JVM. At its end the JVM writes all classes that it has loaded, parsed
-and verified (class data sharing). `windowlib.engines` lists the saving. Without the archive runs work, but start more
-slowly.
+The training executes `windowlib run` for two small pipelines in one JVM. When this JVM ends, it writes all classes that
+it has loaded, parsed and verified (class data sharing). `windowlib.engines` lists the saving. Without the archive, runs
+work but start more slowly.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from windowlib.model.errors import WindowError
 
 FILES, EVENTS, USERS = 3, 20_000, 2_000
 TRAINING = ".training-"
-LEFT_BEHIND_S = 3_600  # age from which a folder belongs to a killed setup
+LEFT_BEHIND_S = 3_600  # a training folder of this age was left by a killed setup
 BASE_MS, HOUR_MS = 1_772_409_600_000, 3_600_000
 WINDOWS = {
     "sessions": 'type = "session"\ngap = "30m"\nallowed_lateness = "0s"',
@@ -56,15 +56,15 @@ class NoArchive(WindowError):
 
 
 def make() -> Path:
-    """Makes the class archive of this Java and PySpark in the cache folder, unless Java can use the existing one.
+    """Makes the class archive of this Java and PySpark in the cache folder, unless Java can use the existing archive.
 
-    It takes about half a minute, or a second if nothing is to be done. Raises `NoArchive` and `UnusableJava`.
+    Takes about half a minute, or a second if the existing archive is usable. Raises `NoArchive` and `UnusableJava`.
     """
     find_java()
     file = jvm.archive()
     if not jvm.archive_fits(spark.settings_of("local[*]", {})):
         _remove_left_behind(writable_cache_folder())
-        file.unlink(missing_ok=True)  # Java cannot write an archive while it uses one
+        file.unlink(missing_ok=True)  # Java cannot write an archive while it uses an archive
         with tempfile.TemporaryDirectory(prefix=TRAINING, dir=cache_folder()) as folder:  # on the disk of the cache
             _train(Path(folder), archive := Path(folder) / file.name)
             archive.rename(file)
@@ -72,7 +72,7 @@ def make() -> Path:
 
 
 def _remove_left_behind(cache: Path) -> None:
-    """Removes the folders of killed setups."""
+    """Removes the training folders that killed setups left behind."""
     for folder in cache.glob(f"{TRAINING}*"):
         if time.time() - folder.stat().st_mtime > LEFT_BEHIND_S:
             shutil.rmtree(folder)
@@ -87,7 +87,7 @@ def _train(folder: Path, archive: Path) -> None:
     for name, window in WINDOWS.items():
         (folder / f"{name}.toml").write_text(PIPELINE.format(name=name, window=window, options=options))
     command = [sys.executable, "-P", "-m", "windowlib", "run", *(f"{name}.toml" for name in WINDOWS)]
-    # The JVM shares the output of the run, so this waits for the end of both.
+    # The JVM shares the output of the run, so `subprocess.run` waits for the end of both.
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode or not archive.exists():
         lines = (done.stdout + done.stderr).strip().splitlines() or ["Java gave no reason"]
@@ -96,7 +96,7 @@ def _train(folder: Path, archive: Path) -> None:
 
 
 def _events(number: int) -> pa.Table:
-    """Events of one hour, in bursts per user."""
+    """Generates the events of one hour, in bursts per user."""
     events = range(number * EVENTS, (number + 1) * EVENTS)
     times = [1000 * (BASE_MS + number * HOUR_MS + event * 7_919 % HOUR_MS) for event in events]
     columns = {

@@ -1,8 +1,8 @@
-"""Download of the locked JARs with Spark's own Ivy, and a check of each by its sha256.
+"""Download of the locked JARs with Spark's own Ivy, and a check of each JAR by its sha256.
 
 With `spark.jars.packages`, Spark itself would resolve JARs at every start, and wait for a repository that may not
-answer. Ivy uses the public Maven repository, or the repositories of an Ivy settings file (a mirror). No JAR reaches the
-folder before all JARs have been checked.
+answer. Ivy uses the public Maven repository, or the repositories of an Ivy settings file (a mirror). All JARs are
+checked before the first is moved to the folder.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from windowlib.engines.setup_java import find_java
 
 
 def fetch(folder: Path, jars: Sequence[Jar], ivy_settings: Path | None = None) -> bool:
-    """Puts the JARs into the folder, and returns if any was missing. If all exist, they are only checked.
+    """Fetches the JARs into the folder; returns true if a JAR was missing. If all JARs exist, only checks them.
 
     Raises `UnusableJava`. Raises `MissingJars` if a JAR cannot be fetched, or if its content differs from the lock.
     """
@@ -27,7 +27,7 @@ def fetch(folder: Path, jars: Sequence[Jar], ivy_settings: Path | None = None) -
         check(folder, jars)
         return False
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".fetched-", dir=folder) as work:  # on the disk of the folder
+    with tempfile.TemporaryDirectory(prefix=".fetched-", dir=folder) as work:  # on the folder's file system
         fetched = Path(work) / "jars"
         _run_ivy(Path(work), fetched, jars, ivy_settings)
         check(fetched, jars)
@@ -53,7 +53,7 @@ def _run_ivy(work: Path, fetched: Path, jars: Sequence[Jar], settings: Path | No
 
 
 def _ivy_module(jars: Sequence[Jar]) -> str:
-    """Ivy module that requires these JARs, without their dependencies."""
+    """Ivy module file that requires these JARs, without their dependencies."""
     wanted = "\n".join(
         f"<dependency org={quoteattr(jar.organisation)} name={quoteattr(jar.name)} rev={quoteattr(jar.version)}"
         ' conf="default->master" transitive="false"/>'
@@ -69,7 +69,7 @@ def _ivy_module(jars: Sequence[Jar]) -> str:
 
 
 def _ivy() -> Path:
-    """JAR of Ivy, which PySpark includes."""
+    """Path of Ivy's JAR, which PySpark includes. Raises `MissingJars` without PySpark's JARs."""
     try:
         bundled = Path(str(distribution("pyspark").locate_file("pyspark/jars")))
         return next(bundled.glob("ivy-*.jar"))

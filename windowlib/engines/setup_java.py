@@ -1,6 +1,7 @@
 """Search for a Java that Spark can use; also a command, `python -P -m windowlib.engines.setup_java`.
 
-It needs only the standard library. Like Spark, it uses `$JAVA_HOME/bin/java`, or without JAVA_HOME the `java` on PATH.
+This module needs only the standard library. Like Spark, it uses `$JAVA_HOME/bin/java` or, without JAVA_HOME, the `java`
+on PATH.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ class UnusableJava(WindowError):
 
 
 def look_for_java() -> tuple[str | None, str]:
-    """Path of the Java that Spark would use, or None; and a description of what is missing."""
+    """Returns the path of the Java that Spark would use, or None, and a description of what is missing."""
     home = os.environ.get("JAVA_HOME")
     missing = f"no bin/java in JAVA_HOME ({home})" if home else "no java on PATH"
     return shutil.which(os.path.join(home, "bin", "java") if home else "java"), missing
 
 
 def find_java() -> str:
-    """Path of the Java that Spark will use. Raises `UnusableJava` if there is none, or it is too old."""
+    """Path of the Java that Spark will use. Raises `UnusableJava` if there is no Java, or if it is too old."""
     java, missing = look_for_java()
     if java is None:
         raise UnusableJava(f"need Java {OLDEST} or newer, found {missing}: {ADVICE}")
@@ -45,7 +46,7 @@ def find_java() -> str:
 
 
 def java_version(printed: str) -> int | None:
-    """Major version from the output of `java -version`; Java 8 calls itself 1.8.
+    """Parses Java's major version from the output of `java -version`; Java 8 calls itself 1.8.
 
     >>> java_version('openjdk version "17.0.15" 2025-04-15'), java_version('java version "1.8.0_402"')
     (17, 8)

@@ -1,7 +1,7 @@
 """Shipping of the package `windowlib` to the Python workers of a cluster, which need not have it installed.
 
-Only plans that run the operator in Python (`windowlib.plans.general.plan`) have such workers. They also need pyarrow
-and PySpark's requirements, which the cluster's own Python must have.
+Only plans that run the operator in Python (`windowlib.plans.general.plan`) have such workers. The workers also need
+pyarrow and PySpark's requirements, which the cluster's own Python must have.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SHIPPED = "spark.windowlib.shipped"
 
 @cache
 def package() -> Path:
-    """Zip file of `windowlib`, which exists as long as this process."""
+    """Builds a zip file of `windowlib`, which exists as long as this process; returns its path."""
     folder = Path(tempfile.mkdtemp(prefix="windowlib-package-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     root = Path(windowlib.__file__).parent

@@ -16,12 +16,12 @@ from windowlib.engines.spark_launcher import launched_by_spark
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Settings that the plans need. A definition's [spark.conf] can add settings, but not change these.
+# Settings that the plans need. A definition's [spark.conf] can add settings, but cannot change these settings.
 REQUIRED = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # A malformed CSV line must be malformed no matter which columns a query reads.
+    # A CSV line must count as malformed no matter which columns a query reads.
     "spark.sql.csv.parser.columnPruning.enabled": "false",
 }
 MOST_TASKS = "spark.windowlib.mostTasks"
@@ -35,11 +35,11 @@ DEFAULTS = {
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "2g",
-    # Only errors on stderr, and the garbage collector that costs least on few cores.
+    # Logs only errors, to stderr. Uses the garbage collector that costs least on few cores.
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOGGING.as_uri()} -XX:+UseParallelGC",
-    # The rows of a batch decide its number of tasks before it begins (`size_tasks`).
+    # `size_tasks` sets the number of tasks by the rows of a batch, before the batch begins.
     "spark.sql.adaptive.enabled": "false",
-    # With adaptive execution: tasks of half a million slices on any number of cores, so that few files are written.
+    # For adaptive execution: half a million slices per task on any number of cores, so that few files are written.
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
     # Tasks write into many partitions at once instead of sorting their rows first.
@@ -48,14 +48,14 @@ DEFAULTS = {
     "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
     # A batch has about ten generated classes. Several pipelines in one session need more than Spark's default of a
-    # hundred. Classes that drop out of the cache would be compiled again, and run cold, in every batch.
+    # hundred. In every batch Spark would compile the evicted classes again, and run them without JIT optimisation.
     "spark.sql.codegen.cache.maxEntries": "2000",
-    # Inference of filters from equalities: a batch gains nothing, and with four hundred equal columns the search takes
-    # more than twenty minutes.
+    # Turns off the inference of filters from equalities. It does not speed up a batch, and for four hundred equal
+    # columns it takes more than twenty minutes.
     "spark.sql.constraintPropagation.enabled": "false",
-    # Hash aggregation starts in a small, fast map of 2 to the 19 groups. Spark's default, 2 to the 16, is soon full.
+    # Hash aggregation starts in a fast map of 2^19 groups. Spark's default of 2^16 groups is soon exceeded.
     "spark.sql.codegen.aggregate.fastHashMap.capacityBit": "19",
-    # Partial aggregation of many distinct keys must not fall back to sorting after 128 of them.
+    # Partial aggregation of many distinct keys must not fall back to sorting after 128 keys.
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "100000",
 }
 
@@ -63,7 +63,10 @@ _started: tuple[dict[str, str], jvm.Gateway] | None = None  # the settings and t
 
 
 def prepare(master: str, conf: Mapping[str, str], *, one_batch: bool) -> None:
-    """Starts the JVM for `session` in the background. `one_batch`: the process runs only one small batch."""
+    """Starts the JVM for a later call of `session` in the background.
+
+    one_batch: true if the process runs only one small batch
+    """
     settings = settings_of(master, conf)
     if _is_needed(master, settings):
         _start(settings, one_batch=one_batch)
@@ -72,9 +75,10 @@ def prepare(master: str, conf: Mapping[str, str], *, one_batch: bool) -> None:
 def session(
     master: str = "local[*]", conf: Mapping[str, str] | None = None, *, with_delta: bool = False
 ) -> SparkSession:
-    """Session for runs. `with_delta` adds the Delta reader and commands, which a run does not need.
+    """Starts or reuses the Spark session for runs.
 
-    With `with_delta`, raises `MissingJars` until `windowlib setup` has fetched Delta's JARs.
+    `with_delta` adds the Delta reader and commands, which a run does not need. With it, the call raises
+    `MissingJars` until `windowlib setup` has fetched Delta's JARs.
     """
     from pyspark.logger import PySparkLogger
     from pyspark.sql import SparkSession
@@ -85,7 +89,7 @@ def session(
     os.environ.setdefault("PYSPARK_PYTHON", settings["spark.pyspark.python"])  # the variable that a session reads
     with _gateway(master, settings):
         spark = SparkSession.builder.config(map={**settings}).getOrCreate()
-    for logger in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):  # they log errors that are raised anyway
+    for logger in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):  # they repeat raised errors
         PySparkLogger.getLogger(logger).disabled = True
     remember_most_tasks(spark)
     for name, value in REQUIRED.items():  # needed if the session existed before
@@ -97,14 +101,14 @@ def session(
 
 def session_settings() -> dict[str, str]:
     """Settings for a session on a server that was started without windowlib's settings."""
-    static = {"spark.sql.codegen.cache.maxEntries"}  # only the server can set it
+    static = {"spark.sql.codegen.cache.maxEntries"}  # only the server can set this setting
     in_hadoop = {name.removeprefix("spark.hadoop."): value for name, value in DEFAULTS.items()}
     settings = {name: value for name, value in {**in_hadoop, **REQUIRED}.items() if name not in static}
     return {k: v for k, v in settings.items() if k.startswith(("spark.sql.", "mapreduce."))}
 
 
 def remember_most_tasks(spark: SparkSession) -> None:
-    """Stores the session's configured number of tasks after a shuffle as the maximum for a batch."""
+    """Stores the session's number of shuffle partitions as the maximum number of tasks for a batch."""
     spark.conf.set(MOST_TASKS, str(spark.conf.get("spark.sql.shuffle.partitions")))
 
 
@@ -112,10 +116,11 @@ def size_tasks(spark: SparkSession, rows: int, conf: Mapping[str, str]) -> None:
     """Sets the number of tasks after a shuffle for the next jobs, by their rows, up to the configured maximum.
 
     The number of slices is not known yet. From `ADAPTIVE_FROM_TASKS` tasks on, adaptive execution joins small tasks
-    once Spark knows their sizes. With fewer tasks it takes longer than it saves. A definition can set this in `conf`.
+    once Spark knows their sizes. With fewer tasks, adaptive execution costs more time than it saves. A definition can
+    turn adaptive execution on or off in `conf`.
     """
     most = spark.conf.get(MOST_TASKS, None)
-    if most is None:  # a session from elsewhere
+    if most is None:  # `session` did not start this session
         remember_most_tasks(spark)
         most = spark.conf.get(MOST_TASKS)
     tasks = min(int(str(most)), 1 + rows // ROWS_PER_TASK)
@@ -138,7 +143,7 @@ def settings_of(master: str, conf: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def _is_needed(master: str, settings: Mapping[str, str]) -> bool:
-    """Tests if a session needs a JVM that this module can start."""
+    """Tests if a session needs a JVM that the module `jvm` can start."""
     if "pyspark.sql" in sys.modules:
         from pyspark.sql import SparkSession
 
@@ -150,7 +155,7 @@ def _is_needed(master: str, settings: Mapping[str, str]) -> bool:
 def _start(settings: dict[str, str], *, one_batch: bool = False) -> jvm.Gateway:
     global _started
     if _started and _started[0] != settings and _started[1].is_unused:
-        _started[1].end()  # it has other settings than this session needs
+        _started[1].end()  # the unused JVM has other settings than this session needs
         _started = None
     if _started is None:
         _started = settings, jvm.start(settings, [jvm.QUICK_COMPILER] if one_batch else [])
@@ -159,7 +164,7 @@ def _start(settings: dict[str, str], *, one_batch: bool = False) -> jvm.Gateway:
 
 @contextmanager
 def _gateway(master: str, settings: dict[str, str]) -> Iterator[None]:
-    """Makes PySpark connect to the JVM of this module. PySpark keeps the connection for later sessions."""
+    """Makes PySpark connect to the JVM that `_start` started. PySpark keeps the connection for later sessions."""
     if not _is_needed(master, settings):
         with launched_by_spark(settings):
             yield
@@ -172,12 +177,12 @@ def _gateway(master: str, settings: dict[str, str]) -> Iterator[None]:
     try:
         yield
     finally:
-        for name in variables:  # child processes must not see them
+        for name in variables:  # child processes must not inherit the variables
             del os.environ[name]
 
 
 def on_this_machine() -> dict[str, str]:
-    """Settings of a session that needs no other machine."""
+    """Settings of a session that uses only this machine."""
     settings = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     # If spark-submit has started this process, the class path of its JVM is already fixed.
     if "PYSPARK_GATEWAY_PORT" not in os.environ and (jar := jars.local_files_jar()):

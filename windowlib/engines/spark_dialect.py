@@ -22,12 +22,12 @@ TIMES_IN_JSON = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
-COUNT_DIGITS = 10  # of the number of events of one window
-MOST_DIGITS = 22  # after the point: with more, the rest cannot be divided to enough digits
+COUNT_DIGITS = 10  # digits of the number of events in a window
+MOST_DIGITS = 22  # after the decimal point: with more, the remainder cannot be divided to enough digits
 
 
 class ObservedCounters:
-    """Counters that Spark gathers (`Observation`)."""
+    """Counters that Spark computes with an `Observation`."""
 
     def __init__(self) -> None:
         from pyspark.sql import Observation
@@ -46,7 +46,7 @@ class ObservedCounters:
 
 @dataclass(frozen=True, slots=True)
 class SparkDialect:
-    """Spark's dialect, on this machine, on a cluster and over Spark Connect."""
+    """Implementation of `Dialect` for Spark, on this machine, on a cluster and over Spark Connect."""
 
     reads_text: ClassVar[bool] = True
     numbers_rows: ClassVar[bool] = True
@@ -71,8 +71,8 @@ class SparkDialect:
     def average_of_decimals(self, total: str, count: str, precision: int, scale: int) -> str:
         """See `Dialect`.
 
-        Spark's quotient of decimals has as many digits as the types leave room for. For wide sums these are too few.
-        Then the whole part of the sum and its rest are divided separately.
+        Spark's quotient of decimals has as many digits as the types leave room for. Wide sums leave too few digits. In
+        this case the integral part of the sum and the remainder are divided separately.
 
         >>> SPARK.average_of_decimals("t", "n", 20, 2)
         't / n'
@@ -87,7 +87,7 @@ class SparkDialect:
         return f"{quotient} + cast({rest} as decimal({scale + 5}, {scale + 4}))"
 
     def of_same_type(self, partial: str) -> str:
-        """See `Dialect`. Spark cannot order maps.
+        """See `Dialect`. Spark cannot order maps, so `first` replaces `min` and `max`.
 
         >>> SPARK.of_same_type("max(struct(a))"), SPARK.of_same_type("sum(a)")
         ('first(struct(a))', 'sum(a)')
@@ -95,7 +95,7 @@ class SparkDialect:
         return f"first{partial[3:]}" if partial.startswith(("min(", "max(")) else partial
 
     def as_json(self, rows: DataFrame, columns: Sequence[str]) -> Column:
-        """See `Dialect`. JSON leaves out nulls. If columns share a name in JSON, at most one is not null in a row."""
+        """See `Dialect`. JSON omits nulls. If columns share a name in JSON, at most one of them is set in a row."""
         named = (F.col(quoted(name)).alias(names.plain(name)) for name in columns)
         return F.to_json(F.struct(*named), TIMES_IN_JSON)
 
@@ -106,8 +106,9 @@ class SparkDialect:
     def with_values(self, rows: DataFrame, values: Mapping[str, int]) -> DataFrame:
         """See `Dialect`. Uses a join with one row.
 
-        As literals, the values would be part of Spark's generated code, so each batch would be compiled again and run
-        cold. That took three times as long as the windows themselves (a million events: 2.7 s against 0.7 s).
+        As literals, the values would be part of Spark's generated code. Spark would then compile each batch again and
+        run it without JIT optimisation. That took three times as long as the windows themselves (a million events: 2.7
+        s against 0.7 s).
         """
         one_row = ", ".join(f"CAST({value} AS BIGINT)" for value in values.values())
         instant = f"SELECT * FROM VALUES ({one_row}) AS instant({', '.join(values)})"
@@ -122,7 +123,7 @@ class SparkDialect:
         return self.union([_gathered(part, columns) for part in parts])
 
     def concatenated(self, rows: DataFrame, arrays: str, by: Sequence[str]) -> tuple[DataFrame, str]:
-        """See `Dialect`. Uses a window function, so that groups arrive sorted.
+        """See `Dialect`. Uses a window function, which sorts the rows by group.
 
         Hash aggregation would keep the lists of all groups as objects (240,000 rows: 6 s instead of 2 s).
         """

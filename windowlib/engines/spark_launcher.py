@@ -1,4 +1,4 @@
-"""Start of a JVM by Spark's own launcher, such as for a cluster, with its stderr kept to explain a failure."""
+"""Start of the JVM by Spark's own launcher, such as for a cluster. Keeps the JVM's stderr to explain a failure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STARTED_ELSEWHERE = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE")
 
 @contextmanager
 def launched_by_spark(settings: Mapping[str, str]) -> Iterator[None]:
-    """Starts the JVM for the session of the block, unless there is one. Raises `JvmEnded` if the JVM ends early."""
+    """Starts the JVM for the block's session, unless a JVM exists. Raises `JvmEnded` if the JVM ends early."""
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway

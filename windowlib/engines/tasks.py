@@ -1,4 +1,4 @@
-"""Progress of an engine's tasks, only for lines of progress."""
+"""Progress of an engine's tasks, for progress lines only."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ ProgressText = Callable[[], str]
 
 @contextmanager
 def task_progress(spark: SparkSession) -> Iterator[ProgressText]:
-    """Yields a function that returns the progress of the running stages, to append to a step: ", 40 of 200 tasks".
+    """Yields a function that returns the progress of the running stages, such as ", 40 of 200 tasks".
 
-    The text is empty if no stage runs, or if the engine reports no stages, as Sail.
+    The string is appended to the name of a step. It is empty if no stage runs, or if the engine, like Sail, reports no
+    stages.
     """
     from pyspark.errors import PySparkAttributeError
 
@@ -50,7 +51,7 @@ def _connect_progress(spark: SparkSession) -> Iterator[ProgressText]:
 
 
 def in_words(done: int, tasks: int) -> str:
-    """Text of a number of finished tasks; empty without tasks.
+    """Phrase with the number of finished tasks; empty without tasks.
 
     >>> in_words(40, 200), in_words(0, 0)
     (', 40 of 200 tasks', '')

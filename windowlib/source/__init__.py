@@ -1,12 +1,12 @@
-"""Source of a pipeline: a folder of Parquet, JSON or CSV files, or a Delta table. The modules list its files, compare
-them with those read before, check their columns and read their rows. Anything that cannot be read exactly is refused
-with the file named.
+"""Source of a pipeline: a folder of Parquet, JSON or CSV files, or a Delta table. The modules list the files,
+compare them with files read before, check their columns and read their rows. A source that cannot be read exactly is
+refused; the error names the file.
 
 Listing:
 
     listing.py       new files of a source, and changes of files read before
     listed.py        a listed file, a Delta version, and the error of an unreadable source
-    folder.py        files of a folder and its subfolders, and names left out
+    folder.py        files of a folder and its subfolders, and omitted names
     marker.py        start of a listing where file names sort by time
     transfers.py     names of unfinished transfers
     read_before.py   files read before, matched with the files there now

@@ -1,9 +1,9 @@
 """Identity of a source file: its content, as a SHA-256, and the folder values that the definition reads.
 
-A file with the same name, size and time is unchanged and is not read. Otherwise its content decides. If two files
-have the same content, their folder values decide too: `store=1` and `store=2` are two inputs for a definition that
-reads `store`. Computed checksums are kept in `_contents.json`. So after an archive was unpacked again, only the first
-plan reads its files.
+A file with an unchanged name, size and modification time counts as unchanged, and its content is not read. Otherwise
+its content decides. If two files have the same content, their folder values decide: for a definition that reads
+`store`, files below `store=1` and `store=2` are two inputs. `_contents.json` keeps computed checksums. So if an archive
+is unpacked again, only the first plan after that reads its files.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ THREADS = 2
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """State of a source file at one moment. `path` is relative to the source; `sha256` is None if it is not known.
+    """State of a source file at one moment. `path` is relative to the source; `sha256` is None if not known.
 
     >>> FileState("a", 1, 2) == FileState("a", 1, 2, "0f")
     True
@@ -51,9 +51,9 @@ class FileState:
 
 @dataclass(slots=True)
 class Contents:
-    """Checksums of the source's files, read when needed; as a context manager it keeps them in `kept_in`.
+    """Checksums of the source's files, computed on demand. On exit, the context manager writes them to `kept_in`.
 
-    columns: the columns in use, by the files' names for them, in lower case
+    columns: names of the columns in use, as in the files, in lower case
     """
 
     source: Path
@@ -61,7 +61,7 @@ class Contents:
     columns: frozenset[str] = frozenset()
     never_changes: bool = False
     _stored: dict[str, str] = field(default_factory=dict)
-    _needed: dict[str, str] = field(default_factory=dict)  # the checksums to keep
+    _needed: dict[str, str] = field(default_factory=dict)  # the checksums to write to `kept_in`
     _read: bool = False
 
     @classmethod
@@ -90,7 +90,7 @@ class Contents:
         return replace(now, path=before.path) != before and not self.same(now, before)
 
     def same(self, now: FileState, before: FileState) -> bool:
-        """Tests if a file has the same content as `before`; false if that cannot be known."""
+        """Tests if a file has the same content as `before`; false if either content is not known."""
         if now.size_bytes != before.size_bytes or before.sha256 is None or self.never_changes:
             return False
         return self.of_file(now) == before.sha256
@@ -115,7 +115,7 @@ class Checksums:
 
     @classmethod
     def started(cls, source: Source, paths: Sequence[str]) -> Checksums:
-        """Starts to read the files; for a Delta source it reads none, since its files never change."""
+        """Starts to compute the checksums. Reads no file of a Delta source, since these files never change."""
         if source.format == "delta":
             return cls({})
         pool = ThreadPoolExecutor(THREADS, thread_name_prefix="windowlib-checksums")
@@ -124,7 +124,7 @@ class Checksums:
         return cls(futures)
 
     def of(self, path: str) -> str | None:
-        """Waits for the SHA-256 of a file; None if the file has none."""
+        """Waits for the SHA-256 of a file; None if the file is too large, unreadable or in a Delta table."""
         return self._by_path[path].result() if path in self._by_path else None
 
 

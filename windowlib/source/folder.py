@@ -1,11 +1,11 @@
 """Files of a source folder and its subfolders, chosen by their names.
 
-Unfinished transfers are left out (`windowlib.source.transfers`), and so are files that `source.exclude` matches or
-`source.include` does not match. Two kinds of folders are refused:
+The listing omits unfinished transfers (`windowlib.source.transfers`), and files that `source.exclude` matches or
+`source.include` does not match. It refuses two kinds of folders:
 
 * a link to a folder, since one file would have two paths and be read twice
-* the folder of a table (Delta, Hudi, Iceberg, output of a Spark stream), since files that no longer count would be
-  read too
+* the folder of a table (Delta, Hudi, Iceberg, output of a Spark stream), since files that the table no longer contains
+  would be read too
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ TABLES = {
     ".hoodie": "a Hudi table, whose timeline says which of its files count",
     "_spark_metadata": "written by a streaming query of Spark, whose log says which of its files count",
 }
-"""Names in a folder that show that it is a table, with a description of the table."""
+"""Entries that mark a folder as a table, each with a description of the table."""
 ICEBERG = "an Iceberg table, whose metadata says which of its files count"
-ICEBERG_METADATA = (".metadata.json", ".metadata.json.gz")  # ends of names in its folder `metadata`
+ICEBERG_METADATA = (".metadata.json", ".metadata.json.gz")  # name endings in an Iceberg `metadata` folder
 
 
 def folder_files(source: Source, since: Marker | None = None) -> list[ListedFile]:
-    """Files of the folder that are not left out, from a marker on. Raises `SourceError`."""
+    """Lists the chosen files, from a marker on. Raises `SourceError` for a folder, link or name that is refused."""
     chosen = [(name, entry) for name, entry in _entries(source, since) if is_chosen(source, name)]
     _check_links(source, chosen)
     return [
@@ -59,7 +59,7 @@ def _check_links(source: Source, chosen: Sequence[tuple[str, os.DirEntry[str]]])
 
 
 def left_out(source: Source, since: Marker | None = None) -> list[str]:
-    """Names of the files that patterns leave out and of unfinished transfers, from a marker on; sorted."""
+    """Sorted names of files that the listing omits from a marker on: unfinished transfers and unmatched files."""
     if source.format == "delta":
         return []
     with denials_named(source.path):
@@ -67,11 +67,11 @@ def left_out(source: Source, since: Marker | None = None) -> list[str]:
 
 
 def is_chosen(source: Source, name: str) -> bool:
-    """Tests if a file is read, by its name relative to the source folder and the patterns of the source.
+    """Tests if a file is read, by its name relative to the source folder and by the source's patterns.
 
     An unfinished transfer is read only if a pattern in `include` ends with its suffix. A pattern without a slash
-    matches the file's own name in any folder. A pattern with a slash matches the whole name. `*` stands for any
-    characters, slashes included.
+    matches the file's own name in any folder. A pattern with a slash matches the whole relative name. `*` stands for
+    any characters, slashes included.
     """
     if has_prefix(name):
         return False
@@ -99,9 +99,10 @@ def _entries(source: Source, since: Marker | None) -> Iterator[tuple[str, os.Dir
 def _below(
     source: Source, folder: str, above: str, since: Marker | None, table: str | None = None
 ) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Files of a folder and of the folders below it. Names before the marker cost no further system call.
+    """Yields the files of a folder and its subfolders. Names before the marker cost no further system call.
 
-    table: for a folder of a table, or below one, the reason why its files may not be read
+    above: path of the folder relative to the source, with a slash at its end
+    table: the reason why files in or below a table's folder may not be read; None outside of tables
     """
     depth = above.count("/")
     first = since.parts[depth] if since and depth < len(since.parts) else ""
@@ -137,7 +138,10 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
 
 
 def _is_pipe_or_device(entry: os.DirEntry[str]) -> bool:
-    """Tests if an entry that is not a file is ignored: it is no folder, and no broken link."""
+    """Tests if an entry that is not a file is a pipe or device: it exists and is no folder.
+
+    The listing ignores such entries.
+    """
     return os.path.exists(entry.path) and not os.path.isdir(entry.path)
 
 
@@ -154,7 +158,10 @@ def _why_a_table(source: Source, folder: str, above: str) -> str | None:
 
 
 def _iceberg_table(folder: str, *, look_above: bool) -> str | None:
-    """Folder of the Iceberg table: the folder itself or, with `look_above`, a table whose `data` folder it is below."""
+    """Folder of the Iceberg table that contains a folder; None if there is no such table.
+
+    The table is the folder itself or, with `look_above`, the parent of a folder `data` on the path to it.
+    """
     if _has_iceberg_metadata(folder):
         return folder
     place = os.path.realpath(folder) if look_above else os.sep

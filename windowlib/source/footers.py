@@ -1,7 +1,7 @@
 """Row counts and event times of a batch, from the footers of its Parquet files alone.
 
 The footers suffice if they show that no row is refused: no null among keys and times, and every time within bounds.
-Then no job has to scan the rows before the watermark can move. The spans of time are coarse, one for each row group.
+Then no job has to scan the rows before the watermark can move. The time ranges are coarse: there is one per row group.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def look(folder: Path, files: Sequence[SourceFile], admission: Admission) -> Bat
     return _cached_look(folder, tuple(files), replace(admission, keys=tuple(admission.keys)))
 
 
-@lru_cache(maxsize=4)  # a batch needs it twice
+@lru_cache(maxsize=4)  # a batch looks at the same files twice
 def _cached_look(folder: Path, files: tuple[SourceFile, ...], admission: Admission) -> BatchIntake | None:
     assigner = admission.assigner
     if not may_suffice(assigner, by_event_time=admission.by_event_time) or admission.time_zone:
@@ -74,7 +74,7 @@ def _cached_look(folder: Path, files: tuple[SourceFile, ...], admission: Admissi
 
 
 def may_suffice(assigner: Assigner, *, by_event_time: bool) -> bool:
-    """Tests if every event is in a window, and its time alone determines its windows.
+    """Tests if every event is in a window, and if its event time alone determines its windows.
 
     >>> [may_suffice(Sliding(size_ms=9, slide_ms=slide_ms), by_event_time=True) for slide_ms in (9, 10)]
     [True, False]
@@ -85,9 +85,9 @@ def may_suffice(assigner: Assigner, *, by_event_time: bool) -> bool:
 
 
 def span(path: Path, timestamp: str, unit: str | None, zone: str | None = None) -> tuple[int, int] | None:
-    """Least and greatest time of a file's rows in ms, refused rows included; None if its footer has no times.
+    """Least and greatest event time of a file's rows in ms, refused rows included; None if its footer has no times.
 
-    Local times of a zone get a margin of a day at both ends.
+    With `zone`, the times are local, so the range is one day wider at both ends.
     """
     footer, margin_ms = pq.read_metadata(path), DAY_MS if zone else 0
     times_ms: list[int] = []
@@ -101,7 +101,10 @@ def span(path: Path, timestamp: str, unit: str | None, zone: str | None = None) 
 
 
 def texts(path: Path, column: str) -> list[tuple[str, str]] | None:
-    """Least and greatest text of a column of a file, empty if it is all null; None if the footer does not tell."""
+    """Least and greatest string of a file's column, as a list with one pair.
+
+    The list is empty if the column is all null. Returns None if the footer does not have these bounds.
+    """
     footer = pq.read_metadata(path)
     low, high, nulls = bounds_of(footer)
     if nulls.get(column) == footer.num_rows:
@@ -120,7 +123,7 @@ class _Span(NamedTuple):
 
 
 def _spans(path: Path, admission: Admission) -> list[_Span] | None:
-    """Row groups of a file that have rows; None if the footer does not suffice."""
+    """Non-empty row groups of a file; None if the footer does not suffice."""
     footer = pq.read_metadata(path)
     indices = {footer.schema.column(i).path: i for i in range(footer.num_columns)}
     if len(indices) < footer.num_columns:
@@ -142,7 +145,7 @@ def _spans(path: Path, admission: Admission) -> list[_Span] | None:
         try:
             bounds_ms = _times_ms(times, admission.timestamp_unit)
         except (OverflowError, ValueError):
-            return None  # a time that Python cannot represent: each row is judged by itself
+            return None  # Python cannot represent a bound: a job scans the rows
         if bounds_ms is None:
             return None
         spans.append(_Span(number, group.num_rows, *bounds_ms))
@@ -150,13 +153,13 @@ def _spans(path: Path, admission: Admission) -> list[_Span] | None:
 
 
 def _times_ms(statistics: pq.Statistics, unit: str | None) -> tuple[int, int] | None:
-    """Least and greatest event time in the statistics; None if they have none."""
+    """Least and greatest event time in a column's statistics, in ms; None if the bounds are not event times."""
     low_ms, high_ms = (_time_ms(value, unit) for value in (statistics.min, statistics.max))
     return None if low_ms is None or high_ms is None else (low_ms, high_ms)
 
 
 def _time_ms(value: Any, unit: str | None) -> int | None:
-    """An event time, floored as by admission; None for a value that is neither a TIMESTAMP nor a number of `unit`."""
+    """Event time in ms, floored as by admission; None unless the value is a TIMESTAMP or a number of `unit`."""
     match value:
         case datetime():
             time_ms: object = time_of(value)  # the least nanosecond is NaT in pandas, and no number

@@ -1,4 +1,4 @@
-"""Content of a batch's source files, which the driver must know before the watermark can move."""
+"""Row counts and event times of a batch's files, which the driver needs before it can move the watermark."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ class FileFigures:
 
 @dataclass(frozen=True, slots=True)
 class NewestEvent:
-    """The event with the greatest time, admitted or in no window; among equal times, in the first file by name."""
+    """Event with the greatest time among the admitted events and the events in no window.
+
+    If several events have this time, it is an event of the first file by name.
+    """
 
     timestamp_ms: int
     file: str
@@ -48,11 +51,11 @@ class NewestEvent:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Rows of one file that are admitted and lie in one bucket of time, or are refused for one reason (no bucket).
+    """Rows of one file that are admitted in the same time bucket, or refused for the same reason (without bucket).
 
-    first_end_ms: the least end of a window, if each of its events were alone
-    newest_row:   the row with the greatest time
-    newest_ms:    that time; None if the rows do not move the watermark
+    first_end_ms: least window end among the rows' events, each event taken alone
+    newest_row:   number of the row with the greatest time
+    newest_ms:    time of that row; None if the rows do not move the watermark
     """
 
     file: str
@@ -68,9 +71,9 @@ class Group:
 class BatchIntake:
     """Content of a batch: row counts by reason, by file, and by bucket of event time.
 
-    may_be_late: true if an event would be late on its own
+    may_be_late: true if some event, taken alone, would be late
     files:       by path relative to the source
-    row_groups:  None if it is not known
+    row_groups:  number of row groups; None if not known
     """
 
     rows: int = 0
@@ -83,13 +86,13 @@ class BatchIntake:
     row_groups: int | None = None
 
     def with_holes(self, rows: int) -> BatchIntake:
-        """The same with this many of the admitted rows counted as in no window, and not late."""
+        """Counts `rows` of the admitted rows as in no window (reason "hole"), and not as late."""
         reasons = {**self.reasons, "hole": self.reasons.get("hole", 0) + rows}
         return replace(self, admitted=self.admitted - rows, reasons=reasons) if rows else self
 
 
 def summed_up(groups: Sequence[Group], admission: Admission) -> BatchIntake:
-    """Adds groups of rows up; they are sorted by the names of their files."""
+    """Adds up groups of rows, which are sorted by file name."""
     admitted = [(group, group.bucket) for group in groups if group.bucket is not None]
     moving = [
         NewestEvent(group.newest_ms, group.file, group.newest_row) for group in groups if group.newest_ms is not None
@@ -133,9 +136,9 @@ def _group(path: str, row: Row) -> Group:
 
 
 def as_judged_by(batch: BatchIntake, admission: Admission) -> BatchIntake:
-    """The same rows under another definition, with other window ends and another bound for late events.
+    """Recomputes the window ends and `may_be_late` of a batch for the admission of another definition.
 
-    Only for windows whose end never decreases as the time of their event increases.
+    Only for windows whose end never decreases as the event time increases.
     """
     own_end_ms = partial(own_end_of, admission.assigner)
     buckets = [replace(bucket, max_window_end_ms=own_end_ms(bucket.max_timestamp_ms)) for bucket in batch.buckets]
@@ -145,10 +148,10 @@ def as_judged_by(batch: BatchIntake, admission: Admission) -> BatchIntake:
 
 
 def _short_names(paths: Mapping[str, str]) -> tuple[Column, Mapping[Any, str]]:
-    """A column that identifies files, and the path for each of its values.
+    """Returns a column that identifies files, and the path for each value of the column.
 
-    It has a checksum of the URI, unless two URIs share one. Grouping a million rows by a long URI took as long as the
-    rest of the job.
+    The values are checksums of the URIs, unless two URIs share a checksum. Grouping a million rows by a long URI took
+    as long as the rest of the job.
     """
     by_checksum = {zlib.crc32(uri.encode()): path for uri, path in paths.items()}
     if len(by_checksum) < len(paths):

@@ -18,9 +18,9 @@ class SourceError(WindowError):
 
 @dataclass(frozen=True, slots=True)
 class ListedFile:
-    """A file of the source, not yet numbered. `order` sorts by arrival: time or version, then name.
+    """File of the source that has no sequence number yet.
 
-    `partition_values` is as in `SourceFile`.
+    `order` sorts by arrival: time or version, then name. `partition_values` is as in `SourceFile`.
     """
 
     path: str
@@ -31,12 +31,12 @@ class ListedFile:
 
     @property
     def values(self) -> dict[str, str | None]:
-        """Texts of its partition columns, by column."""
+        """Partition values of the file, as strings, by column."""
         return values_of(self.path, self.partition_values)
 
     @classmethod
     def there(cls, folder: Path, path: str) -> ListedFile:
-        """Looks a file up in a source folder."""
+        """Looks up a file's size and time in a source folder."""
         stat = (folder / path).stat()
         return cls(path, stat.st_size, stat.st_mtime_ns, (stat.st_mtime_ns, path))
 
@@ -48,11 +48,11 @@ class ListedFile:
 
 @dataclass(frozen=True, slots=True)
 class TableVersion:
-    """One version of a Delta table: the files that it added, and the paths of the files that it removed.
+    """Version of a Delta table: the files that it added, and the paths of the files that it removed.
 
     changes_rows: false if the version only moved the same rows to other files
-    vectors:      added files in which some rows are marked as deleted by deletion vectors
-    values:       partition values of removed files, as JSON, by path, as far as the log repeats them
+    vectors:      paths of added files in which deletion vectors mark some rows as deleted
+    values:       partition values of removed files, as JSON, by path; only of files for which the log repeats them
     """
 
     number: int
@@ -66,7 +66,7 @@ class TableVersion:
 
     @property
     def touched(self) -> frozenset[str]:
-        """All files that the version added or removed."""
+        """Paths of all files that the version added or removed."""
         return self.removed | {file.path for file in self.added}
 
     @property

@@ -38,14 +38,14 @@ from windowlib.source.permissions import denials_named
 from windowlib.source.read_before import completed, known_files, known_files_named, moved_here, renamed
 
 WAITS_MS = 5_000  # a run does not wait for a longer `min_file_age`: the next run takes the file
-AHEAD_WAITS_MS = WAITS_MS  # longest wait for files from the future
+AHEAD_WAITS_MS = WAITS_MS  # longest wait for files with a future modification time
 
 
 class FilesChanged(SourceError, TryAgain):
     """A file was changed or removed between its plan and its commit: the batch is planned again."""
 
 
-Since = Cursor | Marker | None  # start of a listing: of a Delta table, or of a folder; None: at the beginning
+Since = Cursor | Marker | None  # start of a listing: Delta cursor, folder marker, or None for the beginning
 Look = Callable[[Source, Since], SourceListing]
 
 
@@ -60,13 +60,16 @@ def found_files(source: Source, since: Since = None) -> SourceListing:
 
 
 def arrivals(source: Source, tables: Tables, commit: Commit | None, listed: SourceListing) -> Arrived:
-    """Files that a pipeline must read, and a removal that may follow them."""
+    """Files that a pipeline must read next, and the removal after them, if any."""
     listed, aside = _with_taken_back(source, tables, commit, listed), files_set_aside(tables.root)
     return arrived(source, listed, lambda: spans_read(tables, commit), aside)
 
 
 def _with_taken_back(source: Source, tables: Tables, commit: Commit | None, listed: SourceListing) -> SourceListing:
-    """Adds files that were taken back after a cursor or a marker had passed them, while they were set aside."""
+    """Adds files that an operator set aside and took back later.
+
+    Meanwhile the cursor or marker has passed these files, so `listed` does not have them.
+    """
     cursor, folder = cursor_of(source, commit), source.path
     if commit is None or (cursor is None and listed.since is None):
         return listed
@@ -80,7 +83,7 @@ def _with_taken_back(source: Source, tables: Tables, commit: Commit | None, list
 
 
 def spans_read(tables: Tables, commit: Commit | None) -> Spans:
-    """Span of the admitted events of each file that was read up to `commit`; None for a file without any."""
+    """Time range of the admitted events of each file read up to `commit`, by path; None without such events."""
     table = tables[SOURCE_FILES.name]
     rows = table.rows(table.files(_read_by(commit)), SOURCE_FILES.columns)
     times = ((row["path"], row["min_timestamp_ms"], row["max_timestamp_ms"]) for row in rows)
@@ -88,14 +91,15 @@ def spans_read(tables: Tables, commit: Commit | None) -> Spans:
 
 
 def settled_files(source: Source, fresh: Sequence[ListedFile], now_ms: int) -> list[ListedFile]:
-    """Unread files that the next batch may read; files younger than `source.min_file_age` are left out.
+    """Unread files that the next batch may read; files younger than `source.min_file_age` are omitted.
 
     If all unread files are too young, the call waits until the youngest is old enough, at most `WAITS_MS`. A file that
-    changed meanwhile is left out.
+    changed meanwhile is omitted.
 
-    A file from the future was written with a clock that is ahead, so its time does not tell its age. The call then
-    waits for `min_file_age`, at most `AHEAD_WAITS_MS`, and takes the file if its size and time are unchanged. If
-    `min_file_age` is longer than `WAITS_MS`, the call only waits for files that are ahead by at least that age.
+    If a file's modification time is in the future, its writer's clock is ahead, and the time does not tell the file's
+    age. The call then waits for `min_file_age`, at most `AHEAD_WAITS_MS`, and takes the file if its size and time are
+    unchanged. If `min_file_age` is longer than `WAITS_MS`, the call only waits for files that are ahead by at least
+    that age.
     """
     least_ms = source.min_file_age_ms
     ages_ms = {file.path: now_ms - file.modified_ns // 1_000_000 for file in fresh}
@@ -125,7 +129,7 @@ def new_files(
 ) -> list[ListedFile]:
     """Arrived files that no batch up to `commit` has read, in arrival order.
 
-    Left out are files that an operator has set aside, and files that were read under another name that is gone. Raises
+    Omits files that an operator has set aside, and renamed files that were read under their earlier name. Raises
     `SourceError` if the content of a file has changed since it was read (only with `check`).
     """
     files, read_by, set_aside = arrived.files, _read_by(commit), files_set_aside(tables.root)
@@ -168,7 +172,7 @@ def _change_message(source: Source, before: FileState, now: ListedFile, span: Ti
 
 
 def _read_again(source: Source, span: TimeRange | None) -> str:
-    """Advice to read a changed file again; `span` is the range of its admitted events, None if it had none."""
+    """Advice to read a changed file again; `span` is the range of its admitted events, None without such events."""
     if span and is_too_long(span):
         return back_before(source, span)
     begin, end = (span and iso_instant(span.from_ms)) or OPEN, (span and iso_instant(span.to_ms)) or OPEN
@@ -177,7 +181,7 @@ def _read_again(source: Source, span: TimeRange | None) -> str:
 
 
 def back_before(source: Source, span: TimeRange) -> str:
-    """Advice to read a changed file again if its events span more days than a rerun may."""
+    """Advice to read a changed file again, if its events span more days than a rerun may cover."""
     return (
         f"go back to a batch before the one that read it ({to_paste('rollback', source.file, '--to-batch', 'N')};"
         " if the first batch read it, recompute everything under another name). Its events, from"
@@ -186,7 +190,7 @@ def back_before(source: Source, span: TimeRange) -> str:
 
 
 def cursor_of(source: Source, commit: Commit | None) -> Cursor | None:
-    """Cursor from which a Delta source is read on; None for other sources."""
+    """Cursor after which a Delta source is read next; None for other sources."""
     if source.format != "delta":
         return None
     return Cursor.of(commit.stored) if commit else beginning(source)
@@ -204,7 +208,7 @@ def next_cursor(
 
 
 def _read_by(commit: Commit | None) -> int | None:
-    """Version of `source_files` with the files that were read up to a batch."""
+    """Version of `source_files` that lists the files read up to a commit; None before the first commit."""
     return commit.versions.get(SOURCE_FILES.name) if commit else None
 
 
@@ -220,7 +224,7 @@ def numbered(files: Sequence[ListedFile], after_sequence: int, at_most: int = 0)
 def other_files(
     tables: Tables, commit: Commit | None, fresh: Sequence[ListedFile], files: Sequence[SourceFile]
 ) -> Iterator[ListedFile]:
-    """Other files than these: listed files in arrival order, then files that were read, newest first."""
+    """Yields all files except `files`: listed files in arrival order, then files that were read, newest first."""
     paths = {file.path for file in files}
     yield from (file for file in sorted(fresh, key=lambda file: file.order) if file.path not in paths)
     read = known_files(tables, commit.versions.get(SOURCE_FILES.name)).values() if commit else ()
@@ -229,7 +233,7 @@ def other_files(
 
 
 def check_unchanged(source: Source, files: Sequence[SourceFile]) -> None:
-    """Raises `FilesChanged` if a planned file is gone or has changed since."""
+    """Raises `FilesChanged` if a file is gone or has changed since the batch was planned."""
     if change := change_of(source, files):
         raise FilesChanged(
             f"{change}, and again each time the batch was replanned; run again when its writer has finished"
@@ -237,7 +241,7 @@ def check_unchanged(source: Source, files: Sequence[SourceFile]) -> None:
 
 
 def change_of(source: Source, files: Sequence[SourceFile]) -> str | None:
-    """Describes the first planned file that is gone or has changed since; None without one."""
+    """Describes the first file that is gone or has changed since its batch was planned; None without a change."""
     for file in files:
         path = source.path / file.path
         if not is_unchanged(source, path, file.size_bytes, file.modified_ns):

@@ -2,7 +2,7 @@
 
 Files are identified by their names below `source.path`, so all files of another folder would be new. A definition that
 names another folder is refused, unless `source.moved_from` says that the same files were moved there. If warehouse and
-source were moved together, the path from one to the other is unchanged, and nothing is refused.
+source were moved together, the relative path between them is unchanged, and the definition is accepted.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ PLACE = "source_place"  # key in the definition's part of a plan and of a commit
 
 
 def place_of(source: Source, root: Path) -> dict[str, str]:
-    """Location of the source, as a path and relative to the pipeline's tables in `root`, and the definition's file.
+    """Absolute path of the source, its path relative to the pipeline's tables in `root`, and the definition's file.
 
-    The file tells another pipeline of the same name apart.
+    The definition's file distinguishes two pipelines of the same name.
     """
     from_tables = os.path.relpath(source.path, root)
     return {"path": str(source.path), "from_tables": from_tables, "definition": str(source.file)}

@@ -7,11 +7,12 @@ code points.
     "names"     a file is listed if its name is the marker's or comes after it
     "folders"   a file is listed if its folder is the marker's or comes after it, whatever its own name
 
-Every `source.full_listing_every` a *full listing* finds the rest. A file that arrived late under an earlier name is
-read then. A file that has changed since it was read stops the run then.
+At intervals of `source.full_listing_every`, a *full listing* covers all files. It finds files that arrived late under
+an earlier name. It stops the run if a file has changed since it was read.
 
 Each batch keeps the marker in the ledger, since the marker depends on the files that the batch has read. A full listing
-that finds nothing leaves no batch, so its time is kept in `_listing.json`. Without that file the next listing is full.
+that finds nothing leads to no batch, so its time is kept in `_listing.json`. Without that file the next listing is
+full.
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ FILE = "_listing.json"
 class Marker:
     """Start of a listing, and the last full listing.
 
-    name:       the name of a file
+    name:       the name of the file at which the listing starts
     by:         "names" or "folders", as in `source.sorted_by_time`
     full_at_ms: time of the last full listing
     late:       number of new files before the marker that the full listing found
-    chosen:     the source's patterns at that time; other patterns may choose unread files before the marker
+    chosen:     the source's patterns when the marker was set; other patterns may choose unread files before the marker
     """
 
     name: str
@@ -56,11 +57,11 @@ class Marker:
 
     @property
     def parts(self) -> list[str]:
-        """Parts of a path; no listed file comes before them."""
+        """Parts of the marker's name that are compared with the parts of a file's name."""
         return _place(self.name, self.by)
 
     def reaches(self, name: str) -> bool:
-        """Tests if a file is listed.
+        """Tests if a listing from this marker includes a file.
 
         >>> by_name, by_folder = Marker("d2/b", "names", 0), Marker("d2/b", "folders", 0)
         >>> [by_name.reaches(name) for name in ("d1/z", "d2/a", "d2/b", "d2/b2", "d3/a", "e")]
@@ -71,20 +72,20 @@ class Marker:
         return _place(name, self.by) >= self.parts
 
     def to_json(self) -> dict[str, Any]:
-        """The marker as a plan keeps it."""
+        """Converts the marker to the values that a plan keeps."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class FullListing:
-    """Full listing at `at_ms`, which found `late` new files before the marker of that time."""
+    """Full listing at `at_ms`, with the number of `late` files: new files before the marker that was valid then."""
 
     at_ms: int
     late: int = 0
 
 
 def marker_of(source: Source, root: Path, commit: Commit | Plan | None) -> Marker | None:
-    """Marker that a batch left, or a planned batch leaves; None if everything must be listed."""
+    """Marker in a commit or plan, with the last full listing; None if the next listing must be full."""
     by = source.sorted_by_time
     if by is None or commit is None or (kept := commit.stored.get(MARKER)) is None:
         return None
@@ -98,22 +99,25 @@ def marker_of(source: Source, root: Path, commit: Commit | Plan | None) -> Marke
 
 
 def due_from(left: Marker | None, full_every_ms: int, now_ms: int) -> Marker | None:
-    """Marker from which a listing at `now_ms` begins, after a batch that left one; None for a full listing."""
+    """Returns the last batch's marker `left` for a listing at `now_ms`, or None if a full listing is due."""
     return left if left and 0 <= now_ms - left.full_at_ms < full_every_ms else None
 
 
 def full_listing(left: Marker | None, fresh: Collection[str], now_ms: int) -> FullListing:
-    """Full listing that found these new files, after a batch that left a marker."""
+    """Full listing at `now_ms`, with the number of `fresh` files that lie before the marker `left`.
+
+    The number is 0 without a marker.
+    """
     return FullListing(now_ms, sum(not left.reaches(name) for name in fresh) if left else 0)
 
 
 def without(definition: str) -> str:
-    """A batch's record of the definition, as JSON, without its marker, which does not apply to other tables."""
+    """Removes the marker from a batch's stored definition (JSON), since it does not apply to other tables."""
     return json.dumps({name: kept for name, kept in json.loads(definition).items() if name != MARKER}, sort_keys=True)
 
 
 def patterns(source: Source) -> str:
-    """Patterns of a source as one text; empty without any."""
+    """Patterns `include` and `exclude` of a source as a JSON string; empty without patterns."""
     chosen = {"include": source.include, "exclude": source.exclude}
     return json.dumps(chosen) if any(chosen.values()) else ""
 
@@ -121,9 +125,10 @@ def patterns(source: Source) -> str:
 def after(
     source: Source, since: Marker | None, listed: Collection[str], unread: Collection[str], full: FullListing
 ) -> Marker | None:
-    """Marker after a batch that has read all listed files but the `unread`; None without `source.sorted_by_time`.
+    """Marker after a batch that has read all listed files except `unread`; None without `source.sorted_by_time`.
 
-    since: the marker from which the files were listed; None for a full listing, which is then `full`
+    since: the marker from which the files were listed; None for a full listing
+    full:  the full listing, if `since` is None
     """
     by, names = source.sorted_by_time, [*listed, since.name] if since else listed
     if by is None or not names:
@@ -135,7 +140,7 @@ def after(
 
 
 def words(source: Source, marker: Marker) -> str:
-    """Sentence about the start of the listing and the full listings."""
+    """Sentence about the start of the listing, and about the last and next full listing."""
     every_ms, place = source.full_listing_every_ms, "/".join(marker.parts) or "the beginning"
     late = f" (which found {counted(marker.late, 'new file')} under earlier names)" if marker.late else ""
     return (
@@ -146,7 +151,7 @@ def words(source: Source, marker: Marker) -> str:
 
 
 def keep_full_listing(root: Path, commit: Commit, full: FullListing) -> None:
-    """Keeps a full listing that left no batch. If it cannot be kept, the next listing is a full one, too."""
+    """Stores a full listing that led to no batch. If it cannot be stored, the next listing is full again."""
     with suppress(OSError):
         text = json.dumps({"batch_id": commit.batch_id, "full_at_ms": full.at_ms, "late": full.late})
         (root / FILE).write_text(text, encoding="utf-8")
@@ -161,6 +166,6 @@ def _stored_listing(root: Path) -> Mapping[str, int]:
 
 
 def _place(name: str, by: str) -> list[str]:
-    """Parts by which a name is compared."""
+    """Splits a name into the parts by which it is compared."""
     parts = name.split("/")
     return parts[:-1] if by == "folders" else parts

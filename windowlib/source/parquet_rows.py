@@ -51,7 +51,10 @@ def numbered(spark: SparkSession, source: Source, files: Sequence[SourceFile], r
 
 
 def _with_folders(spark: SparkSession, folder: Path, files: Sequence[SourceFile], layout: Layout) -> DataFrame:
-    """The same for folders that Spark misreads: their columns are added here, and other columns come from the file."""
+    """Rows of files whose folder names Spark misreads, as in `numbered`.
+
+    This function adds the partition columns. Spark reads all other columns from the files.
+    """
     from pyspark.sql.types import StructType
 
     alike: dict[tuple[tuple[tuple[str, str], ...], tuple[str, ...]], list[SourceFile]] = {}
@@ -74,7 +77,7 @@ def _read(reader: DataFrameReader, layout: Layout, differing: Types, paths: Sequ
 
 
 def _as_spark_knows(reader: DataFrameReader, layout: Layout, paths: Sequence[str]) -> DataFrame:
-    """Reads files with the types that Spark finds itself, except for the columns in folder names."""
+    """Reads files with the types that Spark infers, except for the partition columns in folder names."""
     from pyspark.sql.types import StructType
 
     read = reader.parquet(*map(text.no_pattern, paths))
@@ -86,7 +89,7 @@ def _as_spark_knows(reader: DataFrameReader, layout: Layout, paths: Sequence[str
 
 
 def _only_spark_knows(schema: pa.Schema) -> bool:
-    """Tests if Spark, and only Spark, knows the types of a file's columns; asking it costs a job."""
+    """Tests if only Spark can determine the types of a file's columns. Spark needs a job to infer them."""
     if any(is_unread(field.type) for field in schema) or names.same_but_for_case(schema.names):
         return False
     by_spark = any(key.startswith(b"org.apache.spark") for key in schema.metadata or ())
@@ -119,7 +122,7 @@ def _column(name: str, differing: Types, layout: Layout) -> Column:
 
 
 def check_texts(source: Source, files: Sequence[SourceFile]) -> None:
-    """Raises `UnreadableRows` for a file with a text that is not UTF-8; Spark's own error does not name the file."""
+    """Raises `UnreadableRows` for a file with a string that is not UTF-8; Spark's own error does not name the file."""
     for file in files:
         path = source.path / file.path
         for _ in rows_read(path, parquet_file(path)):
@@ -127,7 +130,7 @@ def check_texts(source: Source, files: Sequence[SourceFile]) -> None:
 
 
 def is_as_recorded(source: Source, files: Sequence[SourceFile], recorded: Types) -> bool:
-    """Tests if every column of these files has the type that it is read as."""
+    """Tests if every column has the same type in all these files as the type that it is read as."""
     layout = Layout.of(source, files, recorded)
     return not any(layout.differing(schema_of(source.path / file.path)) for file in files)
 
@@ -137,8 +140,8 @@ def scan_of(
 ) -> tuple[StructType, Mapping[str, Mapping[str, str | None]], Mapping[str, Mapping[str, Any]]]:
     """Arguments of `windowlib.engines.parquet_files`: the schema to read, and two mappings by file.
 
-    The first maps columns of the file to the columns that they are read as. The second has the values of its partition
-    columns.
+    The first mapping gives, for columns of the file, the column of the schema that takes their values. The second gives
+    the values of the file's partition columns.
     """
     layout = Layout.of(source, files, recorded)
     schemas = {str(source.path / file.path): schema_of(source.path / file.path) for file in files}

@@ -1,7 +1,8 @@
-"""Errors about files and folders of the source that this user may not read; nothing is damaged or lost then.
+"""Errors about files and folders of the source that this user may not read; no file is damaged or lost.
 
 Python, Arrow, delta-rs and the engines word the system's refusal differently. If an error names the source, this module
-searches for the file or folder that is not readable. The message then names it, and not a file within.
+searches for the file or folder that is not readable. The message names an unreadable folder instead of a file within
+it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from windowlib.source.listed import SourceError
 
 @contextmanager
 def denials_named(folder: Path, within: Path | None = None) -> Iterator[None]:
-    """Raises `SourceError` if the block may not read the source in `folder`.
+    """Turns a permission error of the block into a `SourceError` that names the unreadable file or folder.
 
     within: the file or folder that the block reads, if it is known
     """
@@ -44,7 +45,7 @@ def denial_of(error: BaseException, folder: Path, within: Path | None = None) ->
 
 
 def _named(error: BaseException, folder: Path) -> Iterator[Path]:
-    """Paths in a source that an error names: the file name of a Python error, or the folder if its text names that."""
+    """Yields paths in a source that an error names: the file of an `OSError`, or the folder if the message has it."""
     for linked in linked_errors(error):
         place = linked.filename if isinstance(linked, OSError) else None
         if isinstance(place, str) and Path(place).is_relative_to(folder):
@@ -54,7 +55,7 @@ def _named(error: BaseException, folder: Path) -> Iterator[Path]:
 
 
 def _unreadable_in(folder: Path) -> Path | None:
-    """First file or folder below a folder that may not be read; links are left out."""
+    """First unreadable file or folder below a folder; links are skipped."""
     for at, folders, files in os.walk(folder):
         folders.sort()
         places = (Path(at, name) for name in (*folders, *sorted(files)))

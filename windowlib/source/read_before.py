@@ -1,7 +1,7 @@
 """Files that were read before, from `source_files`, matched with the files that exist now.
 
-If few files are listed, only the rows with their names are read, even from a long history. The statistics of the
-table's files and row groups find them. Names that sort by time lie close together in the table.
+If few files are listed, only the rows with their names are read, even from a long history. The statistics of data files
+and row groups in `source_files` locate these rows. Names that sort by time lie close together in the table.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ def known_files(tables: Tables, at: int | None) -> dict[str, FileState]:
 
 
 def known_files_named(tables: Tables, at: int | None, names: Collection[str]) -> dict[str, FileState]:
-    """The same for some names, with the files that were read as unfinished transfers of these names."""
+    """Files with these names that were read up to version `at` of `source_files`, by path.
+
+    Includes files that were read as unfinished transfers of these names.
+    """
     table, ordered, wanted, states = tables[SOURCE_FILES.name], sorted(names), {*names}, dict[str, FileState]()
 
     def may_hold(low: str | None, high: str | None) -> bool:
@@ -55,7 +58,7 @@ def known_files_named(tables: Tables, at: int | None, names: Collection[str]) ->
 
 
 def completed(contents: Contents, read: Mapping[str, FileState], aside: Collection[str]) -> dict[str, ListedFile]:
-    """Files that were read as unfinished transfers and have their complete names now, by the path that was read.
+    """Files that were read as unfinished transfers and now have their complete names, by the path that was read.
 
     aside: files that an operator has set aside
     """
@@ -74,7 +77,7 @@ def renamed(
 ) -> dict[str, ListedFile]:
     """Files that were renamed after they were read, by the path that was read.
 
-    A file that exists but is left out by a pattern is not gone.
+    A file that a pattern omits but that still exists does not count as renamed.
 
     listed:     all files of the source
     read_files: all files that were read
@@ -92,9 +95,9 @@ def renamed(
 def moved_here(
     contents: Contents, fresh: Sequence[ListedFile], tables: Tables, at: int | None
 ) -> dict[str, ListedFile]:
-    """The same as `renamed` for a listing that has not all files of the source.
+    """Files that were renamed after they were read, as in `renamed`, for a listing of only a part of the source.
 
-    It looks on disk only for files with the same content.
+    Checks on disk only if read files with the same content are gone.
     """
     sizes = _sizes_read(tables, at, {file.size_bytes for file in fresh}) if fresh else set()
     alike = [file for file in fresh if file.size_bytes in sizes]
@@ -103,7 +106,7 @@ def moved_here(
 
 
 def _same_inputs(contents: Contents, fresh: Sequence[ListedFile], read: Collection[FileState]) -> dict[str, ListedFile]:
-    """Matches each fresh file with the first file of the same identity that is gone and not yet matched."""
+    """Matches each fresh file with the first read file of the same identity that is gone and not yet matched."""
     before: dict[Hashable, list[str]] = {}
     for state in sorted(read, key=lambda state: state.path, reverse=True):
         if state.sha256:
@@ -121,12 +124,12 @@ def _same_inputs(contents: Contents, fresh: Sequence[ListedFile], read: Collecti
 
 
 def _sizes_read(tables: Tables, at: int | None, wanted: Set[int]) -> set[int]:
-    """Those of the wanted sizes that a file had when it was read; this reads eight bytes for each file."""
+    """Sizes in `wanted` that some file had when it was read. This reads eight bytes for each file."""
     return {size for stored in _stored(tables, at) for size in _sizes(stored, range(stored.num_row_groups))} & wanted
 
 
 def _read_with(tables: Tables, at: int | None, wanted: Set[str], sizes: Set[int]) -> list[FileState]:
-    """Files that were read with one of these contents, as SHA-256, and one of these sizes."""
+    """Files that were read with a SHA-256 in `wanted`. Only row groups with a size in `sizes` are searched."""
     states: list[FileState] = []
     for stored in _stored(tables, at) if wanted else ():
         groups = [n for n in range(stored.num_row_groups) if not sizes.isdisjoint(_sizes(stored, [n]))]
@@ -153,5 +156,5 @@ def _states(rows: pa.Table) -> list[FileState]:
 
 @lru_cache(maxsize=64)
 def _all_of(file: Path) -> pa.Table:
-    """Rows of one of the table's files, which never change."""
+    """Rows of a data file of `source_files`; data files never change."""
     return data_files.read_parquet(file, _STATE)

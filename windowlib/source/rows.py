@@ -1,4 +1,4 @@
-"""Rows of source files as a DataFrame, each with its file and its row number in it."""
+"""Rows of source files as a DataFrame, each with its file and its row number in the file."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class SourceRows:
     SOURCE_ROW counts from 0 in file order. JSON and CSV have no row numbers; their rows are ordered by timestamp, event
     id and the whole row. MISFIT (string) is a further column if a folder value does not fit the type of its column.
 
-    paths:     the path relative to the source, by URI
-    sequences: the number of the file, by URI
+    paths:     path of each file relative to the source, by URI
+    sequences: sequence number of each file, by URI
     """
 
     frame: DataFrame
@@ -47,11 +47,11 @@ class SourceRows:
 
     @property
     def columns(self) -> list[str]:
-        """Columns of the source itself."""
+        """Names of the source's columns, without SOURCE_FILE and the like."""
         return names.own(self.frame.columns)
 
     def arrival(self) -> Column:
-        """Position of a row in arrival order (long): its file's sequence, then its row."""
+        """Position of a row in arrival order (long): the file's sequence number, then the row number."""
         numbers = set(self.sequences.values())
         of_file = F.col(names.SOURCE_FILE)
         sequence = F.lit(*numbers) if len(numbers) == 1 else looked_up(of_file, self.sequences)
@@ -65,7 +65,7 @@ def rows(
     staging: Path,
     recorded: Mapping[str, str] | None = None,
 ) -> SourceRows:
-    """Rows of some source files. Text (json, csv) is parsed once, into Parquet under `staging`.
+    """Rows of some source files. JSON and CSV files are parsed once, into Parquet under `staging`.
 
     recorded: the types that the columns in use keep, whatever their types in these files
     """
@@ -95,7 +95,7 @@ def rows(
 def _scanned(
     spark: SparkSession, source: Source, files: Sequence[SourceFile], recorded: Mapping[str, str]
 ) -> SourceRows:
-    """The rows of Parquet files on an engine that does not number them."""
+    """Rows of Parquet files on an engine that does not number them."""
     folder = source.path
     by_path = {str(folder / f.path): f for f in files}
     frame = rows_of_files(spark, list(by_path), *parquet_rows.scan_of(source, files, recorded))
@@ -104,7 +104,10 @@ def _scanned(
 
 
 def _of_parquet(read: DataFrame, source: Source, recorded: Mapping[str, str], texts: Collection[str] = ()) -> DataFrame:
-    """Columns of Parquet files with the file and number of each row, as in `SourceRows`; `texts` must be UTF-8."""
+    """Renames and completes rows of Parquet files to the columns of `SourceRows`.
+
+    texts: string columns whose values Spark checks to be UTF-8
+    """
     columns = [*_renamed(source, names.own(read.columns), texts), *_lacking(source, read.columns, recorded)]
     no_text = F.lit(None).cast("string").alias(names.CORRUPT)
     misfits = [names.MISFIT] if names.MISFIT in read.columns else []
@@ -112,7 +115,7 @@ def _of_parquet(read: DataFrame, source: Source, recorded: Mapping[str, str], te
 
 
 def _lacking(source: Source, columns: Sequence[str], recorded: Mapping[str, str]) -> list[Column]:
-    """Nulls for columns in use that no file has, since all files may be older than these columns."""
+    """Null columns for columns in use that no file has, since all files may be older than these columns."""
     have = {source.named(name).casefold() for name in columns}
     lacking = {name.casefold(): pa.field(name, kind) for name, text in recorded.items() if (kind := named_type(text))}
     return [
@@ -121,16 +124,16 @@ def _lacking(source: Source, columns: Sequence[str], recorded: Mapping[str, str]
 
 
 def _renamed(source: Source, columns: Sequence[str], texts: Collection[str] = ()) -> list[Column]:
-    """Renames columns as the definition does; checks that `texts` are UTF-8, which Spark does not check."""
+    """Renames columns as in the definition. Checks that the string columns `texts` are UTF-8, since Spark does not."""
     columns_read = {name: F.col(quoted(name)) for name in columns}
     columns_read |= {name: F.validate_utf8(columns_read[name]) for name in columns if name in texts}
     return [column.alias(names.renamed(name, source.named)) for name, column in columns_read.items()]
 
 
 def _timed(rows: DataFrame, source: Source, kinds: Mapping[str, str]) -> DataFrame:
-    """Parses event times that are texts of whole numbers; other texts are malformed.
+    """Parses event times that are integers stored as strings; marks other strings as malformed.
 
-    kinds: the types of columns, by the definition's or the files' names
+    kinds: column types, by the column's name in the definition or in the files
     """
     name = quoted(source.timestamp)
     kind = kinds.get(source.timestamp) or kinds.get(source.in_files(source.timestamp)) or ""
@@ -143,7 +146,7 @@ def _timed(rows: DataFrame, source: Source, kinds: Mapping[str, str]) -> DataFra
 
 
 def _numbered(read: DataFrame, source: Source, staging: Path) -> DataFrame:
-    """Numbers text rows within their file, and writes them as Parquet."""
+    """Numbers rows of JSON or CSV within their file, and writes them as Parquet."""
     from pyspark.sql import Window
 
     keys = [F.col(quoted(name)) for name in (source.timestamp, source.event_id) if name]
@@ -155,7 +158,7 @@ def _numbered(read: DataFrame, source: Source, staging: Path) -> DataFrame:
 
 
 def with_path(spark: SparkSession, rows: DataFrame, paths: Mapping[str, str]) -> DataFrame:
-    """Replaces SOURCE_FILE by source_file (relative to the source)."""
+    """Replaces the URI in SOURCE_FILE by source_file, the path relative to the source."""
     named = spark.createDataFrame(list(paths.items()), f"{names.SOURCE_FILE} string, source_file string")
     columns = ["source_file" if c == names.SOURCE_FILE else c for c in rows.columns]
     return rows.join(F.broadcast(named), names.SOURCE_FILE).select(*map(quoted, columns))

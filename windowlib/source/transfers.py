@@ -1,6 +1,7 @@
 """Names of unfinished transfers: a file has such a name while it grows, and is renamed when it is complete.
 
-Most transfer programs append a suffix to the name. Spark and others put `_` or `.` before the name of a file or folder.
+Most transfer programs append a suffix to the name. Spark and similar writers put `_` or `.` before the name
+of a file or folder.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ PREFIXES = ("_", ".")  # engines ignore files and folders with such names
 
 
 def has_prefix(name: str) -> bool:
-    """Tests if a file, or a folder above it, has one of the prefixes.
+    """Tests if the name of a file, or of a folder above it, starts with `_` or `.`.
 
     >>> has_prefix("_upload/a.csv"), has_prefix("d/.a.csv"), has_prefix("d_/a_.csv")
     (True, True, False)
@@ -36,7 +37,7 @@ def is_unfinished(name: str) -> bool:
 
 
 def complete_names(name: str) -> Iterator[str]:
-    """Names that a file may get when its transfer is complete; none for a file without such a suffix.
+    """Yields the names that a file may get when its transfer is complete; none if its name has no suffix.
 
     >>> [*complete_names("d/a.csv.part.TMP")], [*complete_names("d/a.csv")]
     (['d/a.csv.part', 'd/a.csv'], [])
@@ -49,7 +50,7 @@ def complete_names(name: str) -> Iterator[str]:
 
 
 def is_named(suffix: str, patterns: Sequence[str]) -> bool:
-    """Tests if one of some patterns ends with a suffix.
+    """Tests if a pattern ends with `suffix`, regardless of case.
 
     >>> is_named(".part", ["*.PART"]), is_named(".part", ["*", "*.part-*"])
     (True, False)

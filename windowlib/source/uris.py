@@ -16,5 +16,5 @@ def file_of(uri: str) -> Path:
 
 
 def spellings(uri: str) -> tuple[str, str]:
-    """A URI as in Spark's `inputFiles`, and as in its `_metadata.file_path`, with one slash."""
+    """Returns a URI as Spark spells it in `inputFiles`, and with one slash as in `_metadata.file_path`."""
     return uri, uri.replace("file:///", "file:/", 1)

@@ -1,4 +1,4 @@
-"""Columns of source files: names and types in each file, against those that the definition reads.
+"""Columns of source files: check of their names and types in each file against the definition.
 
 check.py             check of the columns in use against the definition
 column_types.py      types of a column that differ between files

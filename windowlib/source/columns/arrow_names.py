@@ -12,11 +12,11 @@ from windowlib.source.columns.column_types import arrow_type, kind_of
 
 _NESTED = re.compile(r"(list|large_list|struct|map)<(.*)>")
 _NOT_NULL = " not null"
-_MAP_FIELDS = re.compile(r" \('[^']*'(?:, '[^']*')*\)$")  # field names of a map, which have no meaning
+_MAP_FIELDS = re.compile(r" \('[^']*'(?:, '[^']*')*\)$")  # names of a map's inner fields, which do not affect its type
 
 
 def named_type(name: str) -> pa.DataType | None:
-    """Arrow type of a name; None for a name that is not supported.
+    """Parses an Arrow type from its name; returns None if the name is not supported.
 
     >>> named_type("list<item: struct<a: int32 not null, b: map<string, double>>>")
     ListType(list<item: struct<a: int32, b: map<string, double>>>)
@@ -44,7 +44,7 @@ def named_type(name: str) -> pa.DataType | None:
 
 
 def _parts(inner: str) -> Iterator[str]:
-    """Splits a text at the commas outside of brackets."""
+    """Splits a string at the commas outside of brackets."""
     start = depth = 0
     for place, character in enumerate(inner):
         depth += (character in "<([") - (character in ">)]")

@@ -46,14 +46,15 @@ def check_readable(
     read: Collection[str] = (),
     others: Iterable[ListedFile] = (),
 ) -> dict[str, str]:
-    """Types of the columns in use, as the files have them; raises if a file cannot be read or does not fit.
+    """Checks that the files can be read; returns the type of each column in use, by the definition's names.
 
-    For json and csv the declared types count. For a Delta table the types of its schema count
-    (`windowlib.source.delta.table_types`). Raises `StateMismatch` if a type does not fit the one in `pinned`
+    JSON and CSV files have the declared types. For a Delta table the types in its schema count
+    (`windowlib.source.delta.table_types`). Raises `SourceError` if a file cannot be read. Raises `StateMismatch` if a
+    required column is missing, or if a type does not fit the type in `pinned`
     (`windowlib.source.columns.column_types`).
 
     pinned: types that earlier batches recorded
-    read:   files that were read before
+    read:   paths of files that were read before
     others: more files of the source, which may have columns that `files` lack
     """
     if source.is_text:
@@ -70,7 +71,7 @@ def check_readable(
 def _types_in_use(
     read_types: ReadTypes, files: Sequence[SourceFile], elsewhere: OtherFiles
 ) -> tuple[dict[str, str], dict[str, Path]]:
-    """Types of the columns in use; for each column without a type, the first file in which it is null."""
+    """Returns the types of columns in use and, for columns without a type, a file in which they are null or missing."""
     source, uses, types = read_types.source, read_types.uses, dict(read_types.types)
     in_folders = types_of(source, files, read_types.types)
     untyped, lacking = dict[str, Path](), dict[str, tuple[str, AbsentColumn]]()
@@ -100,7 +101,7 @@ def _types_in_use(
 def _lacking(
     source: Source, uses: Uses, file: str, columns: Sequence[str], elsewhere: OtherFiles
 ) -> Iterator[AbsentColumn]:
-    """Columns that a file lacks and that are read as null; raises `StateMismatch` for a column that must be there."""
+    """Yields the missing columns that are read as null. Raises `StateMismatch` if a required column is missing."""
     for gap in absent(source, uses, columns):
         if not is_null(source, uses, gap, elsewhere):
             raise StateMismatch(without(source, file, gap, elsewhere))
@@ -108,13 +109,13 @@ def _lacking(
 
 
 def _typed_elsewhere(untyped: Collection[str], elsewhere: OtherFiles) -> dict[str, str]:
-    """Types from other files, for columns that have no type in the files of this batch."""
+    """Looks up types in other files, for columns that have no type in the files of this batch."""
     types = {name: elsewhere.type_of(name) or NULL for name in untyped}
     return {name: kind for name, kind in types.items() if kind != NULL}
 
 
 def _used(source: Source, uses: Uses, path: Path, types: Mapping[str, str]) -> dict[str, str]:
-    """Types of the columns in use that a file has, by the definition's names.
+    """Types of a file's columns that are in use, by the definition's names.
 
     Raises `SourceError` for a type that no engine reads, and for columns that cannot be distinguished.
     """
@@ -127,7 +128,7 @@ def _used(source: Source, uses: Uses, path: Path, types: Mapping[str, str]) -> d
 
 
 def _check_read(path: Path, used: Mapping[str, str]) -> None:
-    """Raises `SourceError` for a column in use of a type that no engine reads."""
+    """Raises `SourceError` if a column in use has a type that no engine reads."""
     if nanos := [f"{name!r} is {kind}" for name, kind in used.items() if has_inner_nanos(kind)]:
         raise SourceError(
             f"{path}: {first_five(nanos)}, which Spark does not read. Write timestamps in microseconds:"
@@ -168,7 +169,7 @@ def _types_of_text(source: Source, used: Sequence[str], files: Sequence[SourceFi
 
 @contextmanager
 def _damage_named(source: Source, file: str, read: Collection[str]) -> Iterator[None]:
-    """Raises `SourceError` if the block cannot read a Parquet file."""
+    """Turns an error about a Parquet file that the block cannot read into a `SourceError` with the file's name."""
     try:
         with denials_named(source.path, source.path / file):
             yield
@@ -182,7 +183,7 @@ def _damage_named(source: Source, file: str, read: Collection[str]) -> Iterator[
 
 
 def _types_in(source: Source, file: SourceFile | ListedFile, in_folders: Mapping[str, str]) -> dict[str, str]:
-    """Type of each column of a Parquet file and of its partition columns, by the name in the file."""
+    """Types of a Parquet file's own columns and of its partition columns, by the names in the file."""
     types = {f.name: str(f.type) for f in schema_of(source.path / file.path)}
     return types | {name: in_folders[name] for name in file.values}
 
@@ -193,7 +194,7 @@ def _types_elsewhere(read_types: ReadTypes, files: Iterable[SourceFile | ListedF
     for file in files:
         with suppress(OSError, pa.ArrowInvalid):
             types = _types_in(source, file, types_of(source, [file], read_types.types))
-            new_names = {to.casefold() for to in source.rename.values()} - own  # another column's name here
+            new_names = {to.casefold() for to in source.rename.values()} - own  # in a file: another column
             yield {
                 source.named(name).casefold(): kind for name, kind in types.items() if name.casefold() not in new_names
             }
@@ -217,7 +218,7 @@ def _check_names(source: Source, uses: Uses, path: Path, columns: Sequence[str])
 
 
 def spelled_twice(path: Path, columns: Sequence[str]) -> SourceError:
-    """Error for a file that has a column in use in two spellings."""
+    """Error for a file in which the names of columns in use differ in case only."""
     return SourceError(
         f"{path}: the columns {', '.join(map(repr, columns))} differ in case only, which Spark ignores; rename one of"
         ' them: source.rename = { "column" = "another name" }, or in the files'

@@ -1,13 +1,13 @@
-"""Types of a column that differ from file to file: types that are read alike, wider types, and values that do not fit.
+"""Types of a column that differ between files, and values that do not fit the column's type.
 
-A column keeps the type that was recorded first. In a file its type may be:
+A column keeps the type that was recorded first. Its type in a file may be:
 
-* wider (int32 -> int64, float -> double, decimals of more digits): read as the recorded type if it holds each value
-  exactly, which is checked before anything is computed
-* null, since all its values are null: read as any type
-* in another unit of time: nanoseconds are read as microseconds
-* narrower: refused, since its writer may have cut off digits
-* of another meaning: refused
+* wider (int32 -> int64, float -> double, decimals of more digits): read as the recorded type if that type holds each
+  value exactly, which is checked before anything is computed
+* null (all values are null): read as the recorded type
+* a timestamp in nanoseconds instead of microseconds: read in microseconds
+* narrower: refused, since the writer of the file may have cut off digits
+* incompatible, such as string instead of int32: refused
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from windowlib.engines.proved_aggregates import spark_type
 from windowlib.plans.sql.kinds import NULL, STRING, decimal_of
 
 NANOS_PER_MICRO = 1_000
-MOST_DIGITS = 38  # of a decimal
+MOST_DIGITS = 38  # largest precision of a decimal that Spark reads
 _UNREAD = re.compile(r"\btime(?:32|64)\[|\bhalffloat\b|\barrow\.uuid\b")
 _CHAINS = (("tinyint", "smallint", "int", "bigint"), ("float", "double"))
 _ALSO_CALLED = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint", "real": "float"}
@@ -49,14 +49,14 @@ _TYPES = {
 def schema_of(path: Path) -> pa.Schema:
     """Schema of a Parquet file, with the types that Spark reads.
 
-    Timestamps of 96 bits are instants, inside of other types too. The view types that delta-rs writes become plain
-    types. An Arrow duration is an int64: Parquet stores it so, and Spark does not see its unit.
+    96-bit timestamps, nested ones too, become timestamps in UTC. View types, which delta-rs writes, become plain types.
+    An Arrow duration becomes int64: Parquet stores it as int64, and Spark ignores its unit.
     """
     stat = path.stat()
     return _schema(str(path), stat.st_mtime_ns, stat.st_size)
 
 
-@lru_cache(maxsize=4096)  # planning and reading a batch both need it
+@lru_cache(maxsize=4096)  # planning and reading a batch both need the schema
 def _schema(path: str, _modified_ns: int, _size_bytes: int) -> pa.Schema:
     with pq.ParquetFile(path) as file:
         schema = file.schema_arrow
@@ -67,7 +67,10 @@ def _schema(path: str, _modified_ns: int, _size_bytes: int) -> pa.Schema:
 
 
 def _with_instants(kind: pa.DataType, physical: Iterator[str]) -> pa.DataType:
-    """A type whose 96-bit timestamps are instants; `physical` gives the stored type of each single value, in order."""
+    """Replaces 96-bit timestamps in a type, nested ones too, by timestamps in UTC.
+
+    physical: the stored type of each primitive value in the file's schema, in order
+    """
 
     def plain(kind: pa.DataType) -> pa.DataType:
         stored = [next(physical) for _ in range(_single_values(kind))]
@@ -77,7 +80,7 @@ def _with_instants(kind: pa.DataType, physical: Iterator[str]) -> pa.DataType:
 
 
 def _single_values(kind: pa.DataType) -> int:
-    """Number of columns in which Parquet stores a type."""
+    """Number of Parquet leaf columns that store a type."""
     kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
     return sum(_single_values(kind.field(i).type) for i in range(kind.num_fields)) or 1
 
@@ -89,7 +92,7 @@ def _shared(schema: pa.Schema, _metadata: frozenset[tuple[bytes, bytes]]) -> pa.
 
 
 def as_in_parquet(kind: pa.DataType) -> pa.DataType:
-    """A type in which Arrow's own types (views, durations) are replaced by the stored ones, inside of others too.
+    """Replaces Arrow's own types (views, durations), nested ones too, by the types that Parquet stores.
 
     >>> as_in_parquet(pa.list_(pa.struct([("a", pa.string_view())])))
     ListType(list<item: struct<a: string>>)
@@ -101,7 +104,7 @@ def as_in_parquet(kind: pa.DataType) -> pa.DataType:
 
 
 def with_inner(kind: pa.DataType, plain: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
-    """Applies `plain` to each type of single values, by itself or inside of structs, maps and lists."""
+    """Applies `plain` to each primitive type, at the top level or nested in structs, maps and lists."""
     if pa.types.is_struct(kind):
         return pa.struct([field.with_type(with_inner(field.type, plain)) for field in kind])
     if pa.types.is_map(kind):
@@ -113,7 +116,7 @@ def with_inner(kind: pa.DataType, plain: Callable[[pa.DataType], pa.DataType]) -
 
 
 def kind_of(arrow: object) -> str:
-    """The engine's type of a column, from the name of its Arrow type.
+    """Engine's type of a column, from an Arrow type or its name.
 
     >>> [kind_of(name) for name in ("large_string", "timestamp[ns]", "null")]
     ['string', 'timestamp_ntz', 'null']
@@ -122,13 +125,13 @@ def kind_of(arrow: object) -> str:
 
 
 def arrow_type(kind: str) -> pa.DataType:
-    """Arrow's type for an engine's type; text for a type that only files have."""
+    """Arrow type for an engine's type; string for a type that is neither a decimal nor in `_TYPES`."""
     decimal = decimal_of(kind)
     return pa.decimal128(*decimal) if decimal else _TYPES.get(kind, pa.string())
 
 
 def declared_type(text: str | None) -> pa.DataType | None:
-    """Arrow's type for a type in `[source.schema]`; None for None, and for nested types.
+    """Arrow type for a type declared in `[source.schema]`; None for None and for nested types.
 
     >>> declared_type(" LONG"), declared_type("dec(10, 2)"), declared_type("array<int>"), declared_type(None)
     (DataType(int64), Decimal128Type(decimal128(10, 2)), None, None)
@@ -148,7 +151,7 @@ def in_nanos(arrow: object) -> bool:
 
 
 def is_unread(arrow: object) -> bool:
-    """Tests if a type is, or contains, one that no engine reads, such as a time of day, a half float, a UUID.
+    """Tests if no engine reads a type, since it is or contains a time of day, a half float or a UUID, for example.
 
     >>> [is_unread(kind) for kind in (pa.time64("us"), "struct<a: halffloat>", pa.uuid(), pa.timestamp("us"))]
     [True, True, True, False]
@@ -157,12 +160,12 @@ def is_unread(arrow: object) -> bool:
 
 
 def has_inner_nanos(arrow: object) -> bool:
-    """Tests if a type contains timestamps in nanoseconds, which Spark does not read."""
+    """Tests if timestamps in nanoseconds are nested in a type; Spark does not read such a type."""
     return "[ns" in str(arrow) and not in_nanos(arrow)
 
 
 def is_too_long(arrow: object) -> bool:
-    """Tests if a type is, or contains, a decimal of more digits than Spark reads.
+    """Tests if a type is or contains a decimal with more digits than Spark reads.
 
     >>> [is_too_long(kind) for kind in (pa.decimal256(39, 0), "list<item: decimal256(40, 2)>", pa.decimal256(38, 0))]
     [True, True, False]
@@ -191,10 +194,10 @@ def is_wider(a: str, b: str) -> bool:
 def misfit(
     path: Path, column: str, recorded: str, file_type: str, *, floored: bool = False, declared: bool = False
 ) -> str | None:
-    """Reason why a column of a file cannot be read as the recorded type; None if nothing would be lost.
+    """Reason why a column of a file cannot be read as the recorded type; None if no value would change.
 
-    floored:  fractions of a microsecond do not matter
-    declared: the definition names the type, so any type of numbers may be read if each value fits
+    floored:  true if fractions of a microsecond may be lost
+    declared: true if the definition declares the type, so that any numeric type is read if each value fits
     """
     then, now = kind_of(recorded), kind_of(file_type)
     is_said = f"is {file_type}, but {'source.schema says' if declared else 'was recorded as'} {recorded}"
@@ -218,12 +221,12 @@ def _is_number(kind: str) -> bool:
 
 
 def is_nested(recorded: str) -> bool:
-    """Tests if a type, as Arrow names it, contains other types."""
+    """Tests if an Arrow type, given by its name, is a list, struct or map."""
     return bool(re.match(r"(large_)?(list|struct|map)\b", recorded))
 
 
 def _not_whole_micros(path: Path, column: str) -> str | None:
-    """First time that is not a whole number of microseconds; None without one."""
+    """First timestamp, in ns, that is not an integral number of microseconds; None if there is no such timestamp."""
     for values in _values(path, column):
         nanos = values.cast(pa.int64())
         micros = pc.multiply(pc.divide(nanos, NANOS_PER_MICRO), NANOS_PER_MICRO)
@@ -233,7 +236,7 @@ def _not_whole_micros(path: Path, column: str) -> str | None:
 
 
 def _not_held(path: Path, column: str, kind: str) -> str | None:
-    """First value that a type of numbers does not hold exactly; None without one."""
+    """First value that a numeric type does not hold exactly; None if the type holds all values."""
     type_ = arrow_type(kind)
     for values in _values(path, column):
         held = _held(values, type_)
@@ -243,7 +246,7 @@ def _not_held(path: Path, column: str, kind: str) -> str | None:
 
 
 def _held(values: pa.Array, type_: pa.DataType) -> pa.Array:
-    """For each value, true if it is unchanged by a cast to another type and back; null for null."""
+    """Tests for each value if a cast to another type and back leaves it unchanged; null for null."""
     if pa.types.is_integer(values.type) and pa.types.is_floating(type_):
         return _held_as_float(values, type_)
     try:
@@ -257,7 +260,10 @@ def _held(values: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def _held_as_float(values: pa.Array, type_: pa.DataType) -> pa.Array:
-    """The same for whole numbers as floats; Arrow's own check refuses all beyond 2^53, although some are exact."""
+    """Tests for each integer if a float type holds it exactly.
+
+    Arrow's own check refuses all integers beyond 2^53, although some of them are exact.
+    """
     end = 2.0 ** (values.type.bit_width - (not pa.types.is_unsigned_integer(values.type)))
     near = values.cast(type_, safe=False)
     fits = pc.less(near, end)

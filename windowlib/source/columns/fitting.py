@@ -1,4 +1,4 @@
-"""Comparison of a column's type in a file with the type that it is read as: recorded, declared, or of a Delta table."""
+"""Check of a column's type in a file against the recorded, declared or Delta type that it is read as."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ DONE = "nothing of this batch has been committed"
 class ReadTypes:
     """Types that the columns in use are read as, as far as they are known before any file is read.
 
-    types: recorded by earlier batches, declared, or of the Delta table; as Arrow names them
-    table: the columns of a Delta table's schema, with their types
+    types: Arrow names of these types, by column: recorded by earlier batches, declared, or from the Delta table
+    table: Arrow names of the types in a Delta table's schema, by column in use
     """
 
     source: Source
@@ -32,7 +32,7 @@ class ReadTypes:
 
     @classmethod
     def of(cls, source: Source, uses: Uses, recorded: Mapping[str, str]) -> ReadTypes:
-        """Types for a source. Raises `StateMismatch` if a declared type differs from the recorded one."""
+        """Determines the types for a source. Raises `StateMismatch` if a declared and a recorded type differ."""
         table = table_types(source, uses.columns)
         types = {**recorded, **_declared(source, uses.columns, recorded)}
         return cls(source, uses, by_table(source, uses, types, table), table)
@@ -64,7 +64,7 @@ class ReadTypes:
         )
 
     def _since_widened(self, name: str, recorded: str) -> str:
-        """Advice for a table that was widened, while windows are stored by the recorded type."""
+        """Advice for a column that the table has widened, while stored windows depend on its recorded type."""
         now, file = self.table[name], self.source.file
         key = stored_by(self.source, self.uses, {**self.types, name: recorded}, name, now) or f"column {name!r}"
         return (
@@ -75,7 +75,10 @@ class ReadTypes:
 
 
 def _declared(source: Source, used: Sequence[str], recorded: Mapping[str, str]) -> dict[str, str]:
-    """Types in `[source.schema]` of columns in use; raises `StateMismatch` if another type is recorded."""
+    """Types that `[source.schema]` declares for columns in use without a recorded type.
+
+    Raises `StateMismatch` if a declared type differs from the recorded type.
+    """
     types: dict[str, str] = {}
     for name in used:
         text = source.declared(source.in_files(name))
@@ -91,7 +94,7 @@ def _declared(source: Source, used: Sequence[str], recorded: Mapping[str, str]) 
 
 
 def _declaring(column: str, recorded: str, file_type: str) -> str:
-    """Advice to declare the type, for a file whose narrower type has lost nothing; empty for other types."""
+    """Advice to declare the recorded type, for a file with a narrower type; empty for other types."""
     if not is_wider(kind_of(recorded), kind_of(file_type)):
         return ""
     line = f'schema = {{ {json.dumps(column)} = "{kind_of(recorded)}" }}'

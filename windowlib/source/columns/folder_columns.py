@@ -1,8 +1,8 @@
-"""Columns from folder names (`store=1/`) that Spark misreads or does not find.
+"""Partition columns in folder names (`store=1/`) that Spark misreads or does not find.
 
-Spark expects all files at the same depth, below folders that name the same columns, each with a value in Spark's own
-spelling. Other writers differ: files may lie at different depths or below other columns. Arrow and delta-rs escape
-each byte of UTF-8, Spark does not escape such characters.
+Spark expects all files at the same depth, below folders for the same columns, with values in Spark's own spelling.
+Other writers put files at different depths, or below folders for different columns. Arrow and delta-rs escape each byte
+of a non-ASCII character; Spark does not.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def are_as_spark_finds(files: Collection[SourceFile]) -> bool:
 
 
 def with_values(rows: DataFrame, uris: Sequence[str], source: Path, files: Sequence[SourceFile]) -> DataFrame:
-    """Adds the partition columns, as texts, to rows of files below `source`; the rows have SOURCE_FILE."""
+    """Adds the partition columns, as strings, to rows with SOURCE_FILE, the URI of a file below `source`."""
     by_folder = all(file.partition_values is None for file in files)
     by_path = {source / file.path: file for file in files}
     values_of: dict[str, dict[str, str | None]] = {}
@@ -64,7 +64,7 @@ def with_values(rows: DataFrame, uris: Sequence[str], source: Path, files: Seque
 
 
 def misfits_of(files: Iterable[SourceFile], kinds: Mapping[str, str]) -> dict[str, list[str]]:
-    """Texts of partition columns that do not fit their types, by column."""
+    """Values of partition columns, as strings, that do not fit the type of their column; by column."""
     texts = {(name, text): None for file in files for name, text in file.values.items() if kinds[name] != STRING}
     misfits: dict[str, list[str]] = {}
     for name, text in texts:
@@ -74,7 +74,10 @@ def misfits_of(files: Iterable[SourceFile], kinds: Mapping[str, str]) -> dict[st
 
 
 def typed(rows: DataFrame, kinds: Mapping[str, str], misfits: Mapping[str, Sequence[str]]) -> DataFrame:
-    """Casts partition columns from texts to their types; MISFIT has a sentence for each text that does not fit."""
+    """Casts partition columns from strings to their types.
+
+    A value that does not fit its type becomes null, and MISFIT has a message about it.
+    """
     columns: dict[str, Column] = {}
     sentences = []
     for name, kind in kinds.items():

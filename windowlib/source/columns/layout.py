@@ -1,12 +1,15 @@
-"""Types that the columns of Parquet files are read as, if the types differ from file to file.
+"""Types that the columns of Parquet files are read as, if the types differ between files.
 
-A column that the definition names has the type that was recorded first (`windowlib.source.columns.column_types`).
+A column that the definition names is read as the type that was recorded first
+(`windowlib.source.columns.column_types`).
 
-Other columns are only shown, as JSON, in late and quarantined rows. Such a column is read as the widest of its types.
-Types that this one does not hold are read as separate columns (`windowlib.plans.names.of_another_type`). A separate
-column is null in the rows of other files. JSON leaves nulls out, so a row shows the value of its own file.
+All other columns only appear as JSON in late and quarantined rows. Such a column is read as the widest of its types.
+Values of a type that does not fit into the widest type are read into a separate column
+(`windowlib.plans.names.of_another_type`), which is null in the rows of other files. JSON omits nulls, so a row shows
+the value of its own file.
 
-A type that no engine reads is null. A column has at most `MOST_TYPES` such types; values of further types are null.
+Values of a type that no engine reads are null. A column is split into at most `MOST_TYPES` columns; values of further
+types are null.
 """
 
 from __future__ import annotations
@@ -40,22 +43,22 @@ if TYPE_CHECKING:
 
 Types = Mapping[str, str]
 Fields = Mapping[str, Mapping[str, pa.Field]]
-NANOS = "nanos"  # a timestamp in nanoseconds, which Spark reads as a whole number
+NANOS = "nanos"  # a timestamp in nanoseconds, which Spark reads as an integer
 MOST_TYPES = 8
-"""Limit for a column that the definition does not name; its struct may differ in every file."""
+"""Limit for a column that the definition does not name. A struct column may have another type in every file."""
 _UNSIGNED = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64(), pa.uint64(): pa.decimal128(20)}
-"""Types that Spark reads unsigned numbers as."""
+"""Signed types that Spark reads unsigned types as."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Columns of some files, by the files' names for them, in order of appearance.
+    """Columns of some files, by their names in the files, in order of appearance.
 
     kinds:      the type that each column is read as
-    fields:     for each column and each of its types, a field of a file
-    in_folders: the types of the columns in folder names
-    places:     for a column that the definition does not name, and each of its types, the column in `kinds` that
-                reads it; other types are not read
+    fields:     a field from a file, by column and type
+    in_folders: types of the partition columns in folder names
+    places:     by column that the definition does not name, and by its type in a file: the column in `kinds` that takes
+                the values; values of types without an entry are not read
     """
 
     kinds: Types
@@ -65,7 +68,7 @@ class Layout:
 
     @classmethod
     def of(cls, source: Source, files: Sequence[SourceFile], recorded: Types) -> Layout:
-        """Layout of these files.
+        """Derives the layout of some files from their schemas.
 
         recorded: the types of the columns in use, as Arrow names them, by the definition's names
         """
@@ -84,7 +87,7 @@ class Layout:
         return cls(kinds, fields, folded, places)
 
     def differing(self, schema: pa.Schema) -> dict[str, str]:
-        """Columns whose type in a file differs from the type they are read as, with the file's type.
+        """Types in a file that differ from the types in `kinds`, by column of `kinds`.
 
         NULL: the column is not read from this file, or has only nulls there.
         """
@@ -107,33 +110,36 @@ class Layout:
         return types_read
 
     def placed(self, schema: pa.Schema) -> dict[str, str | None]:
-        """Columns of a file, in lower case, that are read as a column of another name; None: not read."""
+        """Maps a file's columns, in lower case, to differently named columns that take their values; None: not read."""
         differing = self.differing(schema)
         columns_read = {names.plain(name): name for name in self.kinds if differing.get(name) != NULL}
         return {name.casefold(): columns_read.get(name) for name in self.places if columns_read.get(name) != name}
 
     def type_of(self, name: str, kind: str) -> DataType:
-        """Spark's type of a column, for a type that it has in a file or is read as."""
+        """Spark's type for a column of type `kind`, which is its type in a file or in `kinds`."""
         field = self.fields[names.plain(name)].get(kind)
         if field is None or kind == NULL:
             field = pa.field(name, arrow_type("bigint" if kind == NANOS else kind))
         return spark_type(field)
 
     def schema(self, differing: Types = MappingProxyType({})) -> StructType:
-        """Schema to read a file with, in which these columns have other types; columns of nulls are left out."""
+        """Schema to read a file with.
+
+        differing: types that differ in the file, as in the method `differing`; columns of type NULL are omitted
+        """
         from pyspark.sql.types import StructField, StructType
 
         own = {name: differing.get(name, kind) for name, kind in self.kinds.items() if differing.get(name) != NULL}
         return StructType([StructField(names.plain(name), self.type_of(name, kind)) for name, kind in own.items()])
 
     def whole(self) -> StructType:
-        """Schema of all columns, in the types that they are read as."""
+        """Schema of all columns, with the types in `kinds`."""
         from pyspark.sql.types import StructField, StructType
 
         return StructType([StructField(name, self.type_of(name, kind)) for name, kind in self.kinds.items()])
 
     def with_folders(self, schema: StructType, *, as_texts: bool = False) -> StructType:
-        """Adds the columns in folder names to a schema, in their types or as texts."""
+        """Adds the partition columns in folder names to a schema, with their types or as strings."""
         from pyspark.sql.types import StructField, StructType
 
         folded = {name: STRING if as_texts else kind for name, kind in self.in_folders.items()}
@@ -142,17 +148,17 @@ class Layout:
 
 
 def each_once(schemas: Sequence[pa.Schema]) -> list[pa.Schema]:
-    """Schemas without repeated objects."""
+    """Removes repeated references to the same schema object."""
     return [*{id(schema): schema for schema in schemas}.values()]
 
 
 def _fields(source: Source, files: Sequence[SourceFile], recorded: Types, folded: Collection[str]) -> Fields:
-    """Fields that are read, by column and type; a column has the definition's spelling, else the first file's.
+    """Fields to read, by column and type; a column is spelled as in the definition, else as in the first file.
 
-    Left out are the columns in `folded`, and columns that a file has in two spellings. Raises `SourceError` if a
-    column in two spellings is in use, which it was not when the file was first read.
+    Omits the columns in `folded`, and columns of a file whose names differ in case only. Raises `SourceError` if such a
+    column is in use now, although it was not in use when the file was first read.
 
-    folded: the columns in folder names
+    folded: the partition columns in folder names
     """
     fields: dict[str, dict[str, pa.Field]] = {}
     in_folders = {*map(str.casefold, folded)}
@@ -175,7 +181,7 @@ def _fields(source: Source, files: Sequence[SourceFile], recorded: Types, folded
 
 
 def _apart(kinds: Sequence[str]) -> list[list[str]]:
-    """Groups the types of a column, so that one type of each group holds all others of it.
+    """Groups the types of a column, so that the widest type of each group holds all types of the group.
 
     >>> _apart(["int", "string", "null", "bigint", "double"]), _apart(["null"])
     ([['int', 'bigint'], ['string'], ['double']], [['null']])
@@ -197,7 +203,7 @@ def _widest(kinds: Sequence[str]) -> str:
 
 
 def spark_type(field: pa.Field) -> DataType:
-    """Spark's type of a field of a file."""
+    """Spark's type for a field of a file."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     signed = pa.schema([field.with_type(_signed(field.type))])
@@ -205,7 +211,7 @@ def spark_type(field: pa.Field) -> DataType:
 
 
 def _signed(kind: pa.DataType) -> pa.DataType:
-    """A type with signed numbers instead of unsigned ones, as Spark reads them.
+    """Replaces unsigned types, nested ones too, by the signed types that Spark reads them as.
 
     >>> _signed(pa.list_(pa.struct([("a", pa.uint8())])))
     ListType(list<item: struct<a: int16>>)

@@ -1,8 +1,8 @@
-"""Columns that a file lacks: read as null, or reported as a mistake of the definition or of the file.
+"""Columns that a file lacks: read as null, or reported as an error in the definition or the file.
 
-A column in a Delta table's schema is null in files that lack it, as for the table's other readers. For plain files
-`source.missing_columns` decides. A column that no file has so far is most likely misspelt in the definition. The
-message does not propose to set files aside for it, since their rows would be lost.
+If a Delta table's schema has the column, it is null in files that lack it, as for other readers of the table. For plain
+files `source.missing_columns` decides. A column that no file has so far is most likely misspelt in the definition. The
+message about such a column does not propose to set files aside, since their rows would be lost.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from windowlib.plans.sql.kinds import NULL
 
 @dataclass(slots=True)
 class OtherFiles:
-    """Columns of the other files of a source, next to the file that is checked.
+    """Columns that are known from the other files of a source, while one file is checked.
 
     read:     the paths of files that were read before; the checked file may be among them
     recorded: the columns that earlier batches have read, by the definition's names
@@ -36,7 +36,10 @@ class OtherFiles:
     _types: dict[str, str] = field(default_factory=dict)
 
     def type_of(self, column: str) -> str | None:
-        """Type of a column in the first file that has one; NULL if it is null in all; None if no file has it."""
+        """Type of a column in the first file in which it has a type.
+
+        NULL if the column is null in all files. If no file has the column: its type in the Delta table, or None.
+        """
         folded = column.casefold()
         while self._types.get(folded, NULL) == NULL and (types := next(self.files, None)) is not None:
             for name, kind in types.items():
@@ -45,7 +48,7 @@ class OtherFiles:
         return self._types.get(folded, self.table.get(column))
 
     def have(self, column: str) -> bool:
-        """Tests if a column was read before, or the table or another file has it."""
+        """Tests if an earlier batch read a column, or if the Delta table or another file has it."""
         return column in self.recorded or column in self.table or self.type_of(column) is not None
 
 
@@ -53,10 +56,11 @@ class OtherFiles:
 class AbsentColumn:
     """A column that a file does not have.
 
-    name:  the definition's name for it
-    key:   the key of the definition that names it
-    has:   the columns of the file
-    meant: a proposal for the name that was meant; empty if no column has a similar name
+    column: its name in the files
+    name:   its name in the definition
+    key:    the key of the definition that names it
+    has:    the columns of the file
+    meant:  a hint with the most similar name; empty if no column has a similar name
     """
 
     column: str
@@ -67,13 +71,16 @@ class AbsentColumn:
 
 
 def in_use(source: Source, uses: Uses, name: str, has: Collection[str]) -> AbsentColumn:
-    """A column in use that a file does not have."""
+    """Describes a column in use that a file does not have."""
     key = f"{uses.named_by[name]} in {source.file}" if name in uses.named_by else str(source.file)
     return AbsentColumn(name, name, key, sorted(has), nearest(name, has))
 
 
 def renamed(source: Source, column: str, has: Sequence[str]) -> AbsentColumn:
-    """A column to rename that a file does not have; if the file has the new name, proposes to swap the two names."""
+    """Describes a column in `source.rename` that a file does not have.
+
+    If the file has the new name, `meant` proposes to swap the two names.
+    """
     name, meant = source.rename[column], nearest(column, has)
     if name in has:
         meant = f"; did you mean {{ {in_toml(name)} = {in_toml(column)} }}, what the files call it first?"
@@ -81,10 +88,10 @@ def renamed(source: Source, column: str, has: Sequence[str]) -> AbsentColumn:
 
 
 def absent(source: Source, uses: Uses, columns: Sequence[str]) -> Iterator[AbsentColumn]:
-    """Columns that the definition renames or uses, and that are not among the columns of a file."""
+    """Yields the columns that the definition renames or uses and that a file with these `columns` lacks."""
     folded, has = {name.casefold() for name in columns}, [source.named(name) for name in columns]
     missing = {name.casefold(): own for own, name in source.rename.items() if own.casefold() not in folded}
-    if uses.columns:  # otherwise the file only needs to open
+    if uses.columns:  # without columns in use, the file only has to open
         yield from (renamed(source, own, columns) for own in missing.values())
     for name in uses.columns:
         if source.in_files(name).casefold() not in folded and name.casefold() not in missing and name != EVENT_TIME:
@@ -92,9 +99,10 @@ def absent(source: Source, uses: Uses, columns: Sequence[str]) -> Iterator[Absen
 
 
 def is_null(source: Source, uses: Uses, gap: AbsentColumn, others: OtherFiles) -> bool:
-    """Tests if a column may be absent from a file, and is null there.
+    """Tests if a missing column is read as null instead of being reported as an error.
 
-    A column that is renamed and not used is never read. Before the first batch, some file must have it.
+    A renamed column that is not in use is never read, so files may lack it. Before the first batch, some file must have
+    it.
     """
     if gap.name not in uses.columns:
         return bool(others.recorded) or others.have(gap.name)
@@ -102,7 +110,7 @@ def is_null(source: Source, uses: Uses, gap: AbsentColumn, others: OtherFiles) -
 
 
 def without(source: Source, file: str, gap: AbsentColumn, others: OtherFiles) -> str:
-    """Message that a file does not have a column that the definition names."""
+    """Error message for a file that lacks a column that the definition names."""
     column, key, meant = gap.column, gap.key, gap.meant
     named = f"{key} names the column {column!r}, which {source.path / file} does not have"
     has = f"It has {first_five(gap.has)}." if gap.has else "It has no column."
@@ -124,5 +132,5 @@ def without(source: Source, file: str, gap: AbsentColumn, others: OtherFiles) ->
 
 
 def aside(source: Source, file: str, read: Collection[str], words: str) -> str:
-    """Command that sets a file aside, after some words; empty for a file that was read before."""
+    """Advice to set a file aside: `words`, then the command. Empty for a file that was read before."""
     return "" if file in read else f"{words}: `{to_paste('set-aside', source.file, file, *WHY)}`"

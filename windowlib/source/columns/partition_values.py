@@ -1,7 +1,7 @@
-"""Values of partition columns: texts in the names of folders, or in the log of a Delta table.
+"""Values of partition columns: strings in folder names, or in the log of a Delta table.
 
-A column is text unless `source.schema`, or the schema of the Delta table, gives it another type. The text must then be
-exactly a value of that type; otherwise every row of the file is refused.
+A partition column is a string unless `source.schema`, or the schema of the Delta table, gives it another type. If a
+string is not exactly a value of that type, every row of the file is refused.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _TIME = r"([0-9]{4}-[0-9]{2}-[0-9]{2})[ T]([0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{
 
 
 def value_of(text: str, kind: str) -> Any:
-    """Parses a text as a value of a type; raises `ValueError` if it is not one.
+    """Parses a string as a value of a type. Raises `ValueError` if it is not a value of the type.
 
     >>> [value_of(text, kind) for text, kind in (("007", "int"), ("1.10", "decimal(4,1)"), ("2026-03-02", "date"))]
     [7, Decimal('1.10'), datetime.date(2026, 3, 2)]
@@ -73,7 +73,7 @@ def _holds(digits: tuple[int, int], number: Decimal) -> bool:
 
 
 def is_value(text: str | None, kind: str) -> bool:
-    """Tests if a text, or null, is a value of a type.
+    """Tests if a string is a value of a type; true for None.
 
     >>> [is_value(*pair) for pair in (("1.5", "int"), ("2026-02-30", "date"), ("1099511627776", "int"), (None, "int"))]
     [False, False, False, True]
@@ -85,12 +85,15 @@ def is_value(text: str | None, kind: str) -> bool:
 
 
 def misfit(name: str, text: str, kind: str) -> str:
-    """Sentence about a value that does not fit the type of its column."""
+    """Message about a partition value that does not fit the type of its column."""
     return f"folder column {name!r} has {text!r}, which is no {kind}"
 
 
 def values_in(file: SourceFile, kinds: Mapping[str, str]) -> dict[str, Any]:
-    """Typed values of a file's partition columns; MISFIT has the sentence about the first that does not fit."""
+    """Typed values of a file's partition columns.
+
+    A value that does not fit its type is None. MISFIT has a message about the first such value.
+    """
     values: dict[str, Any] = {}
     for name, text in file.values.items():
         kind = kinds[name]
@@ -102,12 +105,12 @@ def values_in(file: SourceFile, kinds: Mapping[str, str]) -> dict[str, Any]:
 
 
 def have_misfits(files: Iterable[SourceFile], kinds: Mapping[str, str]) -> bool:
-    """Tests if a file has a value that does not fit the type of its column."""
+    """Tests if some file has a partition value that does not fit the type of its column."""
     return any(not is_value(text, kinds[name]) for file in files for name, text in file.values.items())
 
 
 def kinds_of(source: Source, files: Iterable[SourceFile], recorded: Mapping[str, str]) -> dict[str, str]:
-    """The engine's types of the files' partition columns, by the files' names for them.
+    """Engine's types of the files' partition columns, by the names in the files.
 
     recorded: the types of the columns in use, as Arrow names them, by the definition's names
     """
@@ -117,10 +120,10 @@ def kinds_of(source: Source, files: Iterable[SourceFile], recorded: Mapping[str,
 
 
 def types_of(source: Source, files: Iterable[SourceFile | ListedFile], recorded: Mapping[str, str]) -> dict[str, str]:
-    """Types of the files' partition columns, as Arrow names them, before any file is read.
+    """Arrow names of the types of the files' partition columns, without reading any file.
 
-    For a Delta table, recorded types come first, then those of its schema. Raises `SourceError` for a declared type
-    that a text cannot have.
+    For a Delta table a recorded type precedes a declared type, which precedes the type in the table's schema. Raises
+    `SourceError` for a declared type that a partition column cannot have.
     """
     columns = dict.fromkeys(name for file in files for name in file.values)
     types = {}
@@ -141,7 +144,7 @@ def types_of(source: Source, files: Iterable[SourceFile | ListedFile], recorded:
 
 
 def check_columns(source: Source, uses: Uses, file: SourceFile, own: Sequence[str]) -> None:
-    """Raises `SourceError` for a column in use that is in the file and its folder, or that needs a declared type.
+    """Raises `SourceError` if a column in use is both in a file and in its folder name, or lacks a declared type.
 
     own: the columns of the file itself
     """
@@ -169,7 +172,7 @@ def check_columns(source: Source, uses: Uses, file: SourceFile, own: Sequence[st
 
 
 def _line(source: Source, uses: Uses, name: str) -> str:
-    """Line to add to the definition."""
+    """Advice with the line of the definition that declares a partition column."""
     kind = STRING
     if name == uses.gap_column or (name == source.timestamp and source.timestamp_unit):
         kind = "bigint"

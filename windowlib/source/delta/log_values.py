@@ -1,4 +1,4 @@
-"""Partition values of a Delta log: texts by column, kept as JSON next to the name of a file."""
+"""Partition values in a Delta log: strings by column, kept as JSON next to the path of a file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def values_of_action(action: Mapping[str, Any]) -> str:
 
 
 def as_json(values: Mapping[str, Any]) -> str:
-    """Partition values as JSON of texts, as in an action; an empty text is null, by Delta's protocol.
+    """Converts partition values to JSON, as strings like in an action. By Delta's protocol, an empty string is null.
 
     >>> as_json({"a": "x", "b": None, "c": True, "d": 1.5, "e": datetime(2026, 3, 2, 9), "f": ""})
     '{"a": "x", "b": null, "c": "true", "d": "1.5", "e": "2026-03-02 09:00:00", "f": null}'

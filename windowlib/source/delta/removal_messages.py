@@ -1,4 +1,4 @@
-"""Messages about a removal, with the commands to go on."""
+"""Messages about a removal, with commands to continue."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 
 
 def title(source: Source, removal: Removal) -> str:
-    """Version, operation and user of a removal, in words."""
+    """Phrase that names the version, operation and user of a removal."""
     first = removal.first
     return f"version {first.number} of {source.path} ({first.operation}, by {first.user})"
 
 
 def happened(source: Source, removal: Removal) -> str:
-    """Effect of a removal, in words."""
+    """Sentence about the effect of a removal."""
     if removal.removes_rows:
         return f"{title(source, removal)} removes rows"
     return f"{title(source, removal)} has moved rows that were read into other files"
 
 
 def ways_on(source: Source, removal: Removal, span: TimeRange | None, never: str | None) -> str:
-    """Reason why a run stops at a removal, and the ways to go on.
+    """Message that explains why a run stops at a removal, and how to continue.
 
-    never: the reason why no window can be recomputed, if there is one
+    never: the reason why the removal's windows cannot be recomputed; None if they can
     """
     why, otherwise = _why(source, removal), _otherwise(source, removal)
     if removal.aside:

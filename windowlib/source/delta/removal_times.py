@@ -1,4 +1,4 @@
-"""Time range of the events that a removal concerns, from the ledger, the footers and partition values."""
+"""Time range of the events that a removal affects, from the ledger, the footers and partition values."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 
 def span_of(source: Source, removal: Removal, spans: Spans, latest_ms: int) -> TimeRange | None:
-    """Time range of a removal's events, as far as it is known without reading rows; None without events.
+    """Time range of a removal's events, derived without reading rows; None if no event time is known.
 
-    The footers give the times of added files, up to `latest_ms`: later events are not admitted.
+    `spans` gives the times of removed files. Footers or partition values give the times of added files. Times after
+    `latest_ms` are ignored, since later events are not admitted.
     """
     spans_known = [span for path in removal.gone if (span := spans[path])]
     most_ms = min(latest_ms, MAX_TIMESTAMP_MS)
@@ -36,7 +37,7 @@ def span_of(source: Source, removal: Removal, spans: Spans, latest_ms: int) -> T
 
 
 def _times_of(source: Source, file: ListedFile) -> tuple[int, int] | None:
-    """Least and greatest event time of a file's rows in ms, refused rows included; None if they are not known."""
+    """Least and greatest event time of a file's rows in ms, refused rows included; None if not known."""
     column, zone = source.in_files(source.timestamp), source.dialect.time_zone
     if column not in file.values:
         return footers.span(source.path / file.path, column, source.timestamp_unit, zone)

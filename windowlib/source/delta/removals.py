@@ -1,25 +1,26 @@
 """Versions of a Delta source that remove files. Each row of the table is still read exactly once.
 
-A version that removes files usually adds others. A version that only moves the same rows to other files (OPTIMIZE) is a
-*compaction*. If none of the files that it removed was read, the files that it added are read instead. If some were
-read, the unread ones are read as they were, as long as they exist.
+A version that removes files usually also adds files. A *compaction* (OPTIMIZE) only moves the same rows to other files.
+If none of its removed files was read, its added files are read instead. If some of its removed files were read, the
+unread removed files are still read, as long as they exist.
 
-DELETE, UPDATE, MERGE and an overwrite remove rows. Their added files mix rewritten old rows with new ones, and nothing
-tells them apart. So all files that were made from each other, by compactions too, are handled as one group.
+DELETE, UPDATE, MERGE and an overwrite remove rows. Their added files mix rewritten old rows with new rows, which cannot
+be distinguished. So all files that were rewritten into each other, also by compactions, are handled as one group.
 
-* If no file of the group that was read is gone, rows only moved before they were read. The present files are new.
-* Otherwise it is a *removal*: windows contain events that the table no longer holds. All files before it are read
-  first. Then one rerun replaces the files that are gone by the present ones, and recomputes the windows of both in one
-  batch. No event is lost, and none counts twice.
+* If the table still holds every file of the group that was read, rows only moved before they were read. The present
+  files of the group are new.
+* Otherwise the group is a *removal*: windows contain events that the table no longer holds. All earlier files are read
+  first. Then a rerun replaces the files that are gone by the present files, and recomputes the windows of both in one
+  batch. No event is lost or counted twice.
 
-`source.removals` decides who starts the rerun. With "stop" it is the operator, who gets the command. With "rerun" it is
-the run itself. With "skip" the version is ignored.
+`source.removals` decides who starts the rerun. With "stop" the operator starts it, and the message has the command.
+With "rerun" the run itself starts it. With "skip" the run ignores the version.
 
-Successive versions that remove rows are handled as one. So a delete that was restored has no effect.
+Successive versions that remove rows are handled as one removal. So a DELETE that a RESTORE has undone has no effect.
 
 A compaction may merge unread files with files that were read. If VACUUM then deletes the unread files, no file holds
-the new rows alone. That is a removal too, and only such a rerun reads these rows. The same holds if the files that
-replace others were themselves compacted and deleted.
+only unread rows. This is a removal too, and only its rerun reads the unread rows. The same holds if
+the files that replace removed files were themselves compacted and deleted.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from windowlib.source.marker import Marker
 if TYPE_CHECKING:
     from windowlib.definition.toml.source import Source
 
-Spans = Mapping[str, TimeRange | None]  # for each file that was read, the range of its admitted events
+Spans = Mapping[str, TimeRange | None]  # by path of a read file: the time range of its admitted events
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +46,11 @@ class Removal:
     """Versions `first` to `last`, which remove files whose events are in windows.
 
     gone:         paths of the files that were read and are gone
-    fresh:        the files that replace them
-    has_vectors:  in some files rows are deleted by deletion vectors
-    removes_rows: false if rows only moved into one file with unread rows, whose own files are deleted
-    lost:         paths of these deleted files
+    fresh:        the files that replace the files that are gone
+    has_vectors:  true if deletion vectors delete rows in some files
+    removes_rows: false if the versions only moved rows that were read into a file with unread rows, after which the own
+                  files of the unread rows were deleted
+    lost:         paths of the deleted files of unread rows
     aside:        paths of files of the group that were set aside
     """
 
@@ -67,7 +69,7 @@ class Arrived:
     """Listing of a source for a pipeline: the files to read, and the removal that follows them.
 
     since: as in `SourceListing`
-    up_to: the version of a Delta table up to which everything is read once these files are
+    up_to: the version of a Delta table up to which every version is read, once `files` are read
     """
 
     files: Sequence[ListedFile]
@@ -77,9 +79,9 @@ class Arrived:
 
 
 def arrived(source: Source, listed: SourceListing, spans: Callable[[], Spans], aside: Collection[str] = ()) -> Arrived:
-    """Decides how each version that removes files is handled.
+    """Decides how to handle each version that removes files.
 
-    spans: called only if there is such a version
+    spans: returns the time ranges of read files; called only if a version removes files
     aside: the files that an operator has set aside
     """
     has_moved = any(version.removed for version in listed.versions)
@@ -113,7 +115,7 @@ class _Table:
         return (self.source.path / file.path).is_file()
 
     def lost(self, pending: Iterable[str]) -> list[str]:
-        """Those of the pending files that the table no longer holds and that are deleted from disk."""
+        """Pending files that the table no longer holds and that are deleted from disk."""
         removed = removed_files(self.versions) - self.aside
         return [path for path in pending if path in removed and not (self.source.path / path).is_file()]
 
@@ -126,11 +128,11 @@ class _Table:
 class _Walk:
     """Walk over the versions of a table, in order.
 
-    pending: unread files that wait to be read
+    pending: unread files to read
     ever:    all files that were ever pending
     passed:  removals that were skipped
     removal: the removal that ended the walk
-    touched: the files of its group
+    touched: all files in the group of that removal
     """
 
     pending: dict[str, ListedFile]
@@ -144,14 +146,18 @@ class _Walk:
         self.ever |= self.pending.keys()
 
     def replace(self, gone: Collection[str], fresh: Iterable[ListedFile], number: int) -> None:
-        """Replaces pending files by others, at the position of the first of them; without one, at a version."""
+        """Replaces the pending files in `gone` by `fresh`.
+
+        The fresh files take the position of the first replaced file, or the position of version `number` if none was
+        pending.
+        """
         replaced = [self.pending.pop(path) for path in [*self.pending] if path in gone]
         place = min((file.order[0] for file in replaced), default=number)
         self.pending |= {file.path: replace(file, order=(place, file.path)) for file in fresh}
 
 
 def _walk(table: _Table, *, passing: bool) -> _Walk:
-    """Walks to the next removal; with `passing`, to the last version."""
+    """Walks to the next removal. With `passing`, skips removals and walks to the last version."""
     walk, done = _Walk({}, set()), 0
     walk.arrive(table.listed.files, table.read)
     while done < len(table.versions) and walk.removal is None:
@@ -167,9 +173,9 @@ def _walk(table: _Table, *, passing: bool) -> _Walk:
 
 
 def _take_compaction(table: _Table, walk: _Walk, at: int) -> None:
-    """Replaces pending files that a compaction removed by the files that it added.
+    """Replaces the pending files that a compaction removed by the files that it added.
 
-    It does so only if all removed files are unread, or if files that were made from them have been read.
+    Does nothing unless all removed files are unread, or files that were made from the removed files have been read.
     """
     version = table.versions[at]
     if version.removed.isdisjoint(walk.pending):
@@ -183,7 +189,7 @@ def _take_compaction(table: _Table, walk: _Walk, at: int) -> None:
 
 
 def _take_removing(table: _Table, walk: _Walk, at: int, *, passing: bool) -> int:
-    """Handles a version that removes rows, with the versions of its group; returns their number."""
+    """Handles a version that removes rows, with its group; returns the number of versions in the group."""
     group = _group(table.versions[at:])
     rewritten = _rewritten_files(table, walk, group, at + len(group))
     if passing and len(group) > 1 and rewritten.removes(table.read):
@@ -206,7 +212,7 @@ def _rewritten_files(table: _Table, walk: _Walk, seeds: Sequence[TableVersion], 
 
 
 def _group(versions: Sequence[TableVersion]) -> list[TableVersion]:
-    """The first version, which removes rows, and those after it up to the next version that only adds new files."""
+    """Returns the first version, which removes rows, and all versions before the next that only adds new files."""
     group, removed = [versions[0]], {*versions[0].removed}
     for version in versions[1:]:
         if version.arrived and not any(file.path in removed for file in version.added):
@@ -217,7 +223,10 @@ def _group(versions: Sequence[TableVersion]) -> list[TableVersion]:
 
 
 def _at_once(table: _Table) -> Arrived:
-    """Handles all versions as one removal, of the files that are finally gone and of the lost files."""
+    """Handles all versions as a single removal.
+
+    It covers the files that are gone after the last version, and the lost files.
+    """
     walk, skips = _walk(table, passing=True), table.source.removals == "skip"
     lost, passed = table.lost(walk.pending), [] if skips else walk.passed
     seeds = [version for version in table.versions if version in passed or not version.removed.isdisjoint(lost)]
@@ -235,9 +244,10 @@ def _at_once(table: _Table) -> Arrived:
 
 
 def _before(table: _Table, walk: _Walk, removal: Removal, version: int) -> Arrived:
-    """Files to read before a removal; its own files are listed again, from `version` on, until it is done.
+    """Files to read before a removal.
 
-    A file is not read if a file that was made from it has been read.
+    `up_to` stays before `version`, so the removal's own files are listed again until its rerun is done. A pending file
+    is omitted if a file that was made from it has been read.
     """
 
     def is_read_first(file: ListedFile) -> bool:
@@ -252,9 +262,10 @@ def _before(table: _Table, walk: _Walk, removal: Removal, version: int) -> Arriv
 
 
 def compacted(source: Source, version: int, read: Spans, missing: Collection[str]) -> Removal | None:
-    """Removal that replaces deleted files that were read by those of a version, if rows only moved to other files.
+    """Removal that replaces the `missing` files, which were read, by files of a version, if rows only moved.
 
-    None if the version still names one of the missing files, or if rows were removed: then their rows are lost.
+    Returns None if the version still holds a missing file, if the log does not show its removal, or if rows were
+    removed. The rows of the missing files are lost then.
     """
     versions, looked_for, number = list[TableVersion](), {*missing}, version
     while looked_for and (entry := version_of(source, number)):

@@ -1,7 +1,7 @@
-"""Groups of files in a Delta table that were made from each other: a version's removed files became its added ones.
+"""Groups of files that the versions of a Delta table rewrote into each other.
 
-Nothing tells rewritten old rows from new ones in these files. So a group has all files that share a version, directly
-or through other files.
+A version that removes files writes their rows into its added files. There, old rows cannot be distinguished from new
+rows. So a group has all files that share a version, directly or through other files.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RewrittenFiles:
-    """Group of files that were made from each other.
+    """Group of files that versions rewrote into each other.
 
     touched:      paths of all files of the group
-    live:         those files that the table holds at last
-    has_vectors:  in some of these, rows are deleted by deletion vectors
+    live:         the files of the group that the table holds after the last version, by path
+    has_vectors:  true if deletion vectors delete rows in some live files
     changes_rows: false if all versions of the group only moved rows to other files
     """
 
@@ -33,7 +33,7 @@ class RewrittenFiles:
     changes_rows: bool
 
     def gone(self, read: Collection[str]) -> frozenset[str]:
-        """Files of the group that were read and that the table no longer holds."""
+        """Paths of the group's files that were read and that the table no longer holds."""
         return frozenset(path for path in read if path in self.touched and path not in self.live)
 
     def fresh(self, read: Collection[str]) -> tuple[ListedFile, ...]:
@@ -41,7 +41,10 @@ class RewrittenFiles:
         return tuple(file for path, file in self.live.items() if path not in read)
 
     def removes(self, read: Mapping[str, object]) -> bool:
-        """Tests if rows that were read are gone from the table; a file without events (None) does not matter."""
+        """Tests if rows that were read are gone from the table.
+
+        A removed file without events (None in `read`) counts only if all versions of the group just moved rows.
+        """
         gone = self.gone(read)
         return self.has_vectors or any(read[path] for path in gone) or bool(gone and not self.changes_rows)
 
@@ -53,10 +56,10 @@ def rewritten_files(
     known_files: Collection[str],
     last: int,
 ) -> RewrittenFiles:
-    """Group of all files that the files of some versions were made from or became, back to `known_files`.
+    """Group of all files that the files of the `seeds` were made from or rewritten into.
 
-    An unknown file was added by a version before the cursor (a compaction, or a skipped version). The log is then read
-    back to that version. If the log does not reach so far, the group is the whole table.
+    A file that is not in `known_files` was added by a version before the cursor (a compaction, or a skipped version).
+    The log is then read back to that version. If the log no longer has that version, the group is the whole table.
     """
     earlier = min(entry.number for entry in versions)
     versions, settled = list(versions), {*known_files}
@@ -88,7 +91,7 @@ def rewritten_files(
 
 
 def _files_before(versions: Sequence[TableVersion]) -> set[str]:
-    """Files that existed before some versions, which are in order; RESTORE may add one of them again."""
+    """Files that the versions, oldest first, removed and had not added. RESTORE may add such a file again."""
     earlier, added = set[str](), set[str]()
     for version in versions:
         earlier |= version.removed - added
@@ -97,12 +100,15 @@ def _files_before(versions: Sequence[TableVersion]) -> set[str]:
 
 
 def _closure(seeds: Sequence[TableVersion], versions: Sequence[TableVersion]) -> tuple[set[str], list[TableVersion]]:
-    """Files of some versions and of all versions that share files with them, directly or not; and these versions."""
+    """Returns the files of the `seeds` and of all versions linked to them, and the linked versions.
+
+    Two versions are linked if they share a file, directly or through other versions.
+    """
     touched = {path for version in seeds for path in version.touched}
     left, joined = [(version, version.touched) for version in versions], set[int]()
     while True:
         others = []
-        for version, files in reversed(left):  # back and forth: a long chain is followed in one go
+        for version, files in reversed(left):  # alternating directions follow a long chain in one pass
             if files.isdisjoint(touched):
                 others.append((version, files))
             else:
@@ -114,7 +120,7 @@ def _closure(seeds: Sequence[TableVersion], versions: Sequence[TableVersion]) ->
 
 
 def descendants(paths: Collection[str], versions: Iterable[TableVersion]) -> set[str]:
-    """Files that versions, oldest first, made from some files, directly or through other files."""
+    """Files that the versions, oldest first, rewrote the given files into, directly or through other files."""
     sources, results = {*paths}, set[str]()
     for version in versions:
         if not version.removed.isdisjoint(sources):
@@ -124,7 +130,7 @@ def descendants(paths: Collection[str], versions: Iterable[TableVersion]) -> set
 
 
 def rewriting_versions(versions: Sequence[TableVersion]) -> list[TableVersion]:
-    """Versions that remove files, or add removed files again."""
+    """Versions that remove files, or that add removed files again."""
     gone, matches = set[str](), list[TableVersion]()
     for version in versions:
         if version.removed or any(file.path in gone for file in version.added):

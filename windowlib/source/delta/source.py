@@ -1,10 +1,10 @@
 """A Delta table as a source: files that its versions added, from the version at which the last batch stopped.
 
-Only the log after that version is read, so earlier entries may be cleaned up. If a new pipeline finds a log that no
-longer reaches back to version 0, its first files are those that the table then holds.
+Only the log after that version is read, so earlier entries may be cleaned up. If the log no longer reaches back to
+version 0, a new pipeline begins with the files that the table holds at its start.
 
 `windowlib.source.delta.removals` handles versions that remove rows (DELETE, UPDATE, MERGE, an overwrite), and files
-that OPTIMIZE removed before they were read. VACUUM deletes files that no later version holds.
+that OPTIMIZE removed before they were read. VACUUM only deletes files that no later version holds.
 """
 
 from __future__ import annotations
@@ -29,16 +29,17 @@ from windowlib.source.listed import ListedFile, SourceError, SourceListing, Tabl
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 CURSOR = "source_cursor"  # key in the definition's part of a plan and of a commit
 OUTSIDE = re.compile("/|[A-Za-z][A-Za-z0-9+.-]*:/")
-"""Start of the path of a file outside of its table's folder."""
+"""Start of a path outside of the table's folder: an absolute path or a URI."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
     """Position up to which a Delta table was read.
 
-    version:  all versions up to this one were read
-    snapshot: the version whose files come first, if the log does not reach back to 0; None once all of them are read
-    table:    the id of the table, which differs if the table is created again; None if it was not kept
+    version:  all versions up to this version were read
+    snapshot: the version whose files are read first, if the log does not reach back to 0; None once all of them are
+              read
+    table:    the id of the table, which changes if the table is created again; None if the cursor has no id
     """
 
     version: int = -1
@@ -47,19 +48,19 @@ class Cursor:
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> Cursor:
-        """The cursor that a commit keeps."""
+        """Restores the cursor from the stored part of a commit."""
         return cls(**stored[CURSOR])
 
     def to_json(self) -> dict[str, int | str | None]:
-        """The cursor as the ledger keeps it."""
+        """Converts the cursor to the values that the ledger keeps."""
         return asdict(self)
 
 
 def delta_files(source: Source, cursor: Cursor | None) -> SourceListing:
-    """Versions after a cursor (None: from the log's beginning), and the files of the snapshot that comes first.
+    """Lists the versions after a cursor (None: from the log's beginning), and the files of the cursor's snapshot.
 
-    Some of these files may have been read. Raises `SourceError` if there is no table, it was created again, its log has
-    a gap after the cursor, its files are outside of its folder, or it uses column mapping.
+    Some of the snapshot's files may have been read. Raises `SourceError` if the table does not exist, was created
+    again, uses column mapping or has files outside of its folder, or if its log has a gap after the cursor.
     """
     if not _log_of(source).is_dir():
         raise SourceError(
@@ -80,7 +81,7 @@ def _read_up_to(cursor: Cursor) -> int:
 
 
 def _check_same(source: Source, table: DeltaTable, cursor: Cursor) -> None:
-    """Raises `SourceError` if the table is not the one that was read so far."""
+    """Raises `SourceError` if the cursor belongs to another table."""
     id_read, id_now, read, newest = cursor.table, _id_of(table), _read_up_to(cursor), table.version()
     if newest >= read and (id_read in (None, id_now) or id_now in _ids_since(source, read, newest)):
         return
@@ -92,7 +93,7 @@ def _check_same(source: Source, table: DeltaTable, cursor: Cursor) -> None:
 
 
 def _ids_since(source: Source, read: int, newest: int) -> set[str]:
-    """Ids that a table got after a version; a table may be replaced within its log."""
+    """Ids of the table in the versions after `read`; replacing a table within its log changes its id."""
     with suppress(log.DamagedLog):  # a gap, which is reported when versions are read
         actions = [action for version in range(read + 1, newest + 1) for action in log.actions(source.path, version)]
         return {action["metaData"]["id"] for action in actions if "metaData" in action}
@@ -120,7 +121,7 @@ def _check_inside(source: Source, files: Iterable[ListedFile]) -> None:
 
 
 def version_of(source: Source, number: int) -> TableVersion | None:
-    """One version of the table; None if its log entry is gone."""
+    """Version `number` of the table; None if its log entry is gone."""
     try:
         return _version(number, log.actions(source.path, number))
     except log.DamagedLog:
@@ -128,7 +129,10 @@ def version_of(source: Source, number: int) -> TableVersion | None:
 
 
 def since_removed(source: Source, paths: Collection[str], version: int) -> list[TableVersion]:
-    """Versions up to `version`, from the first that finally removed one of some files; empty without such a version."""
+    """Versions up to `version`, from the first version that removed a file in `paths` for good.
+
+    Empty if no version did. A removal is not for good if a later version up to `version` added the file again.
+    """
     looked_for, versions, first = {*paths}, list[TableVersion](), version + 1
     while looked_for and (entry := version_of(source, version)):
         versions.insert(0, entry)
@@ -139,9 +143,9 @@ def since_removed(source: Source, paths: Collection[str], version: int) -> list[
 
 
 def taken_back(source: Source, listed: SourceListing, paths: Collection[str], cursor: Cursor) -> SourceListing:
-    """Adds some unread files from before the cursor to a table's listing.
+    """Adds the unread files at `paths`, which lie before the cursor, to a table's listing.
 
-    If the table has removed one of them since, the listing also gets the versions from that removal on. These show the
+    If the table has removed such a file since, the listing also gets the versions from that removal on. They show the
     files that replaced it.
     """
     versions = [*since_removed(source, paths, cursor.version), *listed.versions]
@@ -156,9 +160,9 @@ def taken_back(source: Source, listed: SourceListing, paths: Collection[str], cu
 
 
 def files_at(source: Source, version: int) -> list[ListedFile]:
-    """Files that the table holds at a version, each as if that version had added it.
+    """Files that the table holds at a version, ordered as if that version had added them.
 
-    If the log before the next checkpoint is cleaned up, they are derived backwards from the newest version.
+    If the log before the next checkpoint is cleaned up, the files are derived backwards from the newest version.
     """
     newest = open_table(source).version()
     with suppress(SourceError):
@@ -171,7 +175,7 @@ def files_at(source: Source, version: int) -> list[ListedFile]:
 
 
 def _there(source: Source, path: str, version: int, values: str | None) -> ListedFile:
-    """Looks up a file of which only the name is known; size and time are 0 if it is gone."""
+    """Looks up the size and time of a file by its path; both are 0 if the file is gone."""
     with suppress(FileNotFoundError):
         stat = (source.path / path).stat()
         return ListedFile(path, stat.st_size, stat.st_mtime_ns, (version, path), values)
@@ -179,9 +183,10 @@ def _there(source: Source, path: str, version: int, values: str | None) -> Liste
 
 
 def cursor_after(left: Sequence[ListedFile], up_to: int | None, before: Cursor) -> Cursor:
-    """Cursor after a batch that leaves some files unread: before the first of these, and at most at `up_to`.
+    """Cursor after a batch: before the first version with an unread file, and at most at `up_to`.
 
-    up_to: the version up to which everything but `left` is read; None without newer versions
+    left:  files that the batch leaves unread
+    up_to: the version up to which all files except `left` are read; None without newer versions
 
     >>> b, c = ListedFile("b", 1, 1, (5, "b")), ListedFile("c", 1, 1, (6, "c"))
     >>> [cursor_after(left, 7, Cursor(3)).version for left in ([b, c], [c], [])]
@@ -197,7 +202,7 @@ def cursor_after(left: Sequence[ListedFile], up_to: int | None, before: Cursor) 
 
 
 def beginning(source: Source) -> Cursor:
-    """Cursor of a new pipeline: version 0 or, if the log was cleaned up, the files that the table holds now."""
+    """Cursor of a new pipeline: before version 0 or, if the log was cleaned up, before the table's current files."""
     if log.file_of(source.path, 0).exists() or not _log_of(source).is_dir():
         return Cursor()
     return Cursor(snapshot=open_table(source).version())
@@ -217,7 +222,7 @@ def _id_of(table: DeltaTable) -> str:
 
 
 def partition_types(source: Source) -> dict[str, str]:
-    """Types of the columns by which a Delta table is partitioned, as its schema names them."""
+    """Types of a Delta table's partition columns, as in its schema, by column."""
     table = open_table(source)
     partitioned = {*table.metadata().partition_columns}
     fields = [field for field in table.schema().fields if field.name in partitioned]
@@ -225,7 +230,7 @@ def partition_types(source: Source) -> dict[str, str]:
 
 
 def open_table(source: Source, version: int | None = None) -> DeltaTable:
-    """Opens the table at its newest version or another. Raises `SourceError` if it cannot be opened."""
+    """Opens the table at `version`, or at its newest version. Raises `SourceError` if it cannot be opened."""
     try:
         return DeltaTable(str(source.path), version=version)
     except DeltaError as error:
@@ -234,7 +239,10 @@ def open_table(source: Source, version: int | None = None) -> DeltaTable:
 
 
 def _snapshot(source: Source, version: int) -> list[ListedFile]:
-    """Files that the table holds at a version, in the order in which they were written."""
+    """Files that the table holds at a version, in the order in which they were written.
+
+    Raises `SourceError` if the table uses deletion vectors.
+    """
     table = open_table(source, version)
     if "deletionVectors" in (table.protocol().reader_features or ()):
         raise SourceError(
@@ -262,7 +270,7 @@ def _files_of(table: DeltaTable, version: int) -> list[ListedFile]:
 
 
 def _since(source: Source, after: int, newest: int) -> Iterator[TableVersion]:
-    """Versions after the version `after`, up to `newest`."""
+    """Yields the versions after `after`, up to `newest`. Raises `SourceError` if the log has a gap."""
     folder = source.path
     for version in range(after + 1, newest + 1):
         try:

@@ -1,8 +1,8 @@
-"""Column types in a Delta table's schema, and the widening of recorded types to them.
+"""Column types in a Delta table's schema, and the widening of recorded types.
 
 A table's schema may be widened after batches have read it (int -> bigint, int -> double, more digits of a decimal, date
--> timestamp_ntz). The recorded type becomes the new one if nothing stored depends on it. Otherwise it stays, and a
-value that does not fit it stops the run.
+-> timestamp_ntz). The new type replaces the recorded type if no stored window or result depends on the recorded type.
+Otherwise the recorded type stays, and a value that does not fit it stops the run.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from windowlib.plans.sql.types import type_of
 from windowlib.source.columns.column_types import as_in_parquet, declared_type, is_nested, is_wider, kind_of
 from windowlib.source.delta.source import open_table
 
-_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}  # digits before the point that Delta demands
+_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}  # digits before the decimal point that Delta requires
 
 
 def table_types(source: Source, columns: Collection[str]) -> dict[str, str]:
-    """Types of the columns in use in a Delta table's schema, as Arrow names them; partition columns are left out."""
+    """Types of columns in use in a Delta table's schema, as Arrow names them, without partition columns."""
     if source.format != "delta" or not columns:
         return {}
     table = open_table(source)
@@ -39,9 +39,9 @@ def table_types(source: Source, columns: Collection[str]) -> dict[str, str]:
 
 
 def by_table(source: Source, uses: Uses, recorded: Mapping[str, str], table: Mapping[str, str]) -> dict[str, str]:
-    """Recorded types, replaced by those of a Delta table's schema where these are new or wider.
+    """Recorded types, completed and widened by the types in a Delta table's schema.
 
-    Raises `StateMismatch` if the table has a type of another meaning.
+    Raises `StateMismatch` if the table's type of a column is incompatible with the recorded type.
     """
     types = dict(recorded)
     for name, now in table.items():
@@ -76,7 +76,7 @@ def widens(then: str, now: str) -> bool:
 
 
 def stored_by(source: Source, uses: Uses, types: Mapping[str, str], name: str, now: str) -> str | None:
-    """Key of the definition whose stored windows or results depend on a column's type; None if the type may change.
+    """Definition key whose stored windows or results depend on a column's type; None if the type may change.
 
     types: recorded types of all columns in use
     now:   the new type of the column `name`
@@ -99,7 +99,10 @@ def stored_by(source: Source, uses: Uses, types: Mapping[str, str], name: str, n
 
 
 def _stored_types(sql: str, kinds: Mapping[str, str]) -> Sequence[tuple[str, ...]]:
-    """Types by which the aggregates of an expression are stored. Raises `Unproved` if they are not known."""
+    """Aggregate functions of an expression, each with the types on which its stored value depends.
+
+    Raises `Unproved` if a function or type is not known.
+    """
     stored = []
     for node in calls(parsed(sql)):
         if (function := call(node)) is None:

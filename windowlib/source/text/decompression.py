@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 CHUNK_BYTES = 1 << 20
-NUMBER = r"([0-9]+)\.txt$"  # in the names of copies, from 1
+NUMBER = r"([0-9]+)\.txt$"  # sequence number in the name of a copy, from 1
 
 
 @contextmanager
@@ -49,9 +49,9 @@ def content(path: Path) -> bytes:
 
 @contextmanager
 def decoded(path: Path, encoding: str, skip_lines: int = 0) -> Iterator[TextIO]:
-    """Opens a text file after its first lines, without a byte order mark; bytes that cannot be decoded are U+FFFD.
+    """Opens a decompressed text file after `skip_lines` lines, without a byte order mark.
 
-    Line breaks stay as they are.
+    Bytes that cannot be decoded become U+FFFD. Line breaks stay as they are.
     """
     with opened(path) as stream:
         whole = "utf-8-sig" if encoding == "UTF-8" else encoding
@@ -62,13 +62,13 @@ def decoded(path: Path, encoding: str, skip_lines: int = 0) -> Iterator[TextIO]:
 
 
 def texts(path: Path, encoding: str, skip_lines: int = 0) -> Iterator[str]:
-    """Decoded text of a file after its first lines, in pieces."""
+    """Yields the decoded content of a file in pieces, after `skip_lines` lines."""
     with decoded(path, encoding, skip_lines) as text:
         yield from iter(lambda: text.read(CHUNK_BYTES), "")
 
 
 def copies(paths: Sequence[str], encoding: str, folder: Path, skip_lines: int = 0) -> list[Path]:
-    """Copies files into a folder, decoded, in UTF-8 and not compressed; the copies are numbered in order."""
+    """Copies files into a folder as uncompressed UTF-8; the copy of the first file is `1.txt`."""
     folder.mkdir(parents=True, exist_ok=True)
     copied_to = [folder / f"{number}.txt" for number, _ in enumerate(paths, 1)]
     for path, copy in zip(paths, copied_to, strict=True):
@@ -79,7 +79,7 @@ def copies(paths: Sequence[str], encoding: str, folder: Path, skip_lines: int = 
 
 
 def of_originals(copied: DataFrame, paths: Sequence[str]) -> DataFrame:
-    """Replaces the copies in SOURCE_FILE by the files at `paths` that they were made from."""
+    """Replaces the URI of a copy in SOURCE_FILE by the URI of its original in `paths`."""
     number = F.regexp_extract(names.SOURCE_FILE, NUMBER, 1).cast("int")
     uris = F.array(*(F.lit(Path(path).as_uri()) for path in paths))
     return copied.withColumn(names.SOURCE_FILE, F.element_at(uris, number))

@@ -2,14 +2,14 @@ r"""Lines of JSON that Spark misreads, in files with a record on each line.
 
 Two kinds of lines are *odd*, and become malformed rows:
 
-* half of a surrogate pair (`windowlib.source.text.surrogates`), which is not a text
-* several records, as in `{"a": 1}{"a": 2}`, of which Spark reads only the first
+* a line with half of a surrogate pair (`windowlib.source.text.surrogates`), which is not a character
+* a line with several records, as in `{"a": 1}{"a": 2}`, of which Spark reads only the first
 
-A search of the bytes finds files that may have odd lines. Their lines are tested one by one. If a line is odd, the
-other lines are copied, and the copy is read in place of the file.
+A search of the bytes finds files that may have odd lines. Spark then tests each line of these files. If a file has odd
+lines, its other lines are copied, and the copy is read instead.
 
-In multi-line mode Spark reads one record, or one list of records, and ignores the rest of the file. A file with more
-is refused.
+In multi-line mode Spark reads one record, or one list of records, and ignores the rest of the file. A file with any
+further content is refused.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 NUMBER = names.internal("file_number")
 _OVERLAP = 64  # bytes kept from the last chunk, since a match may lie across two chunks
-_AFTER_A_RECORD = rb'[}\]][ \t]*(?:,[ \t]*[{\[]|[^ \t\r\n,}\]"\\])'  # seldom matches within a record, too
+_AFTER_A_RECORD = rb'[}\]][ \t]*(?:,[ \t]*[{\[]|[^ \t\r\n,}\]"\\])'  # rarely matches within a record, too
 _MAY_BE_ODD = re.compile(surrogates.MAY_BE.pattern + rb"|" + _AFTER_A_RECORD)
 _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"?|[{\[]|[}\]]', re.DOTALL)
 _NOT_FINITE = r"[+-]?(?:NaN|INF|Infinity)"
 
 
 def may_be_odd(path: Path) -> bool:
-    """Tests if a file may have odd lines, by its bytes."""
+    """Tests by a search of its bytes if a file may have odd lines."""
     before = b""
     for chunk in chunks(path):
         if _MAY_BE_ODD.search(before + chunk):
@@ -53,7 +53,7 @@ def is_odd(line: Column) -> Column:
 
 
 def read(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """Lines of files that are not blank: value (string), SOURCE_FILE. `paths` are escaped for Spark."""
+    """Non-blank lines of files: value (string), SOURCE_FILE. `paths` are escaped for Spark."""
     lines = spark.read.text([*paths])
     of_file = lines.metadataColumn("_metadata")["file_path"].alias(names.SOURCE_FILE)
     return lines.select("value", of_file).where(F.trim("value") != "")
@@ -65,14 +65,14 @@ def odd_files(lines: DataFrame) -> list[str]:
 
 
 def copy_other_lines(lines: DataFrame, uris: Sequence[str], folder: Path) -> None:
-    """Writes the lines of these files that are not odd to a folder, with NUMBER, the position of the file in `uris`."""
+    """Writes the lines that are not odd to a folder, partitioned by NUMBER, the position of the file in `uris`."""
     number = looked_up(F.col(names.SOURCE_FILE), {uri: number for number, uri in enumerate(uris)})
     others = lines.where(number.isNotNull() & ~is_odd(F.col("value")))
     others.select("value", number.alias(NUMBER)).write.partitionBy(NUMBER).text(str(folder))
 
 
 def check_one_record(path: Path, text: str) -> None:
-    """Raises `SourceError` if a file's text goes on after its first record or list."""
+    """Raises `SourceError` if the content of a file goes on after its first record or list."""
     if text[_end_of_first(text) :].strip(" \t\r\n\ufeff\0"):
         raise SourceError(
             f"{path} has more than one value of JSON, and source.dialect.multi_line reads only the first: write"
@@ -81,7 +81,7 @@ def check_one_record(path: Path, text: str) -> None:
 
 
 def _end_of_first(text: str) -> int:
-    """Position after the first object or list of a text; the text's length if that is not closed.
+    """Position after the first JSON object or list; the length of `text` if that object or list is not closed.
 
     >>> [_end_of_first(text) for text in ('{"a": "}"} {}', "[{}, []]", "[{}", "1", r'{"\\"}": 1}')]
     [10, 8, 3, 1, 10]

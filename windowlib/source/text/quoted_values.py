@@ -1,22 +1,23 @@
 r"""Search for misplaced quotes in CSV text, which could hide records in one long value.
 
-RFC 4180: a quote at the start of a value opens it. A quote before a delimiter or a line break closes it. Between the
-two, the value may have line breaks, and each quote in it is doubled.
+RFC 4180: a quote at the start of a value opens it. A quote before a delimiter or a line break closes it. Between these
+two quotes the value may have line breaks, and each quote in it is doubled.
 
-An engine reads from an opening quote to the next quote, whatever follows that one. If a quote was forgotten, the next
-quote opens another value, and all records up to there become one value. So three conditions must hold for a value
-with line breaks:
+An engine reads from an opening quote to the next quote, regardless of the character after that. If a quote was
+forgotten, the next quote opens another value, and all records up to there become one value. So three conditions must
+hold for a value with line breaks:
 
 - A delimiter, a line break or the end of the text follows its closing quote, possibly after blanks.
-- If its closing quote might instead open a value (a delimiter or a line break precedes it), no quote behind it is out
-  of place.
-- If its opening quote might instead close a value (a delimiter or a line break follows it), no earlier closing quote
-  is out of place.
+- If its closing quote might instead open a value (a delimiter or a line break precedes it), no later quote is out of
+  place.
+- If its opening quote might instead close a value (a delimiter or a line break follows it), no earlier closing quote is
+  out of place.
 
-A quoted value that begins with any other character shows that the quotes are in step again.
+A quoted value that begins with any character except a delimiter, line break or quote shows that all earlier quotes are
+paired correctly.
 
-With an escape character of its own, Spark reads on past delimiters and line breaks if an escape follows the closing
-quote. Such a value is never accepted.
+If an escape follows the closing quote, and the escape character is not the quote, Spark reads on past delimiters and
+line breaks. Such a value is never accepted.
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ from windowlib.definition.toml.source import FileDialect
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A misplaced quote: the line of the quote that opens a value, and of the quote out of place.
+    """Misplaced quote in a CSV text.
 
-    out_of_place: None if no quote closes the value
+    opened:       line of the quote that opens the value
+    out_of_place: line of the misplaced quote; None if no quote closes the value
     """
 
     opened: int
@@ -41,7 +43,7 @@ class Fault:
 
 
 def fault(pieces: Iterable[str], dialect: FileDialect) -> Fault | None:
-    r"""First fault of a text that comes in pieces; None without one.
+    r"""Finds the first fault of a text that comes in pieces; returns None without a fault.
 
     >>> texts = ["a,'b", "'a','b'", "'a''", "'a''','b'", "a,b'c", "a,'b\nc'", "a,'b\nc'd", "a,'b\nc,'\nd'"]
     >>> faults = [fault([text], FileDialect(quote="'")) for text in texts]
@@ -87,7 +89,7 @@ class _Reader:
         return self._faults(is_last)
 
     def _faults(self, is_last: bool) -> Fault | None:
-        """Scans the text at hand up to the last complete value, or the first fault."""
+        """Scans the buffered text up to the last complete value, or up to the first fault."""
         while True:
             if not (self.doubtful or self.astray) and (usual := self.usual.match(self.text, self.at)):
                 self.at = usual.end()
@@ -131,7 +133,7 @@ class _Reader:
         return None
 
     def _line_of(self, at: int) -> int:
-        """Line of a position in the text at hand; positions must not decrease from call to call."""
+        """Line of a position in the buffered text; positions must not decrease from call to call."""
         self.line += self.text.count("\n", self.counted, at)
         self.counted = at
         return self.line

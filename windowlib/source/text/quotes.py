@@ -1,8 +1,8 @@
 """Scan of a whole CSV file for records of several lines and quotes that are never closed.
 
-An unclosed quote makes one value of all records that follow. A file that may have one is refused
-(`windowlib.source.text.quoted_values`). If blanks are the delimiter, a line of nothing but delimiters is a record
-without values. Spark skips such a line as empty, unless its reader accepts records of several lines.
+An unclosed quote turns all records after it into one value. A file that may have such a quote is refused
+(`windowlib.source.text.quoted_values`). If the delimiter is a blank, a line of only delimiters is a record without
+values. Spark skips such a line as empty, unless its reader accepts records of several lines.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _OVERLAP = 64  # bytes kept from the last chunk, since a line of blanks may lie 
 
 
 def may_have_longer_records(source: Source, path: Path) -> bool:
-    """Tests if records may have several lines, so that one task must read the file; refuses an open quote.
+    """Tests if one task must read the file: a record may have several lines, or a line only blank delimiters.
 
-    Raises `SourceError`.
+    Raises `SourceError` for a quote that is misplaced or never closed.
     """
     dialect = source.dialect
     if dialect.multi_line is False:
@@ -34,7 +34,7 @@ def may_have_longer_records(source: Source, path: Path) -> bool:
 
 
 def _has_quotes_and_blanks(path: Path, dialect: FileDialect) -> tuple[bool, bool]:
-    """Tests if a file has quotes, and if it has a line of nothing but blank delimiters."""
+    """Tests if a file has quotes, and if it has a line of only blank delimiters."""
     quote, has_quotes, has_blanks, before = dialect.quote.encode(dialect.encoding, "replace"), False, False, b"\n"
     delimiter = re.escape(dialect.delimiter.encode(dialect.encoding, "replace"))
     blanks = re.compile(rb"[\r\n][ \t]*" + delimiter + rb"[ \t]*[\r\n]") if dialect.delimiter.isspace() else None

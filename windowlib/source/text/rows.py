@@ -1,7 +1,7 @@
 """Rows of JSON and CSV files: the header of a file, and its records as Spark parses them.
 
-CSV follows RFC 4180 unless `[source.dialect]` says otherwise: a value in quotes may hold delimiters, line breaks and
-doubled quotes. A record that cannot be parsed or decoded is malformed; its whole text is in CORRUPT.
+CSV follows RFC 4180 unless `[source.dialect]` says otherwise: a quoted value may hold delimiters, line breaks and
+doubled quotes. A record that cannot be parsed or decoded is malformed; CORRUPT holds the whole record.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 UNREADABLE = (".zip", ".zst", ".xz", ".lz4", ".7z", ".snappy", ".br", ".lzma", ".tar", ".tgz", ".rar", ".z")
 FORM = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": names.CORRUPT}
-NOT_DECODED = "\ufffd"  # decoders put it in place of bytes that they cannot decode
+NOT_DECODED = "\ufffd"  # decoders replace bytes that they cannot decode by this character
 
 
 def check_file(source: Source, path: Path) -> None:
@@ -56,7 +56,7 @@ def _check_whole(path: Path, dialect: FileDialect) -> None:
 
 
 def columns_of(source: Source, path: Path) -> list[str]:
-    """Columns of a CSV file in its own order; declared columns are spelled as in the schema.
+    """Columns of a CSV file, in file order; declared columns are spelled as in the schema.
 
     Raises `StateMismatch` if the first line does not name the declared columns as `source.dialect.header` demands.
     """
@@ -97,7 +97,7 @@ def columns_of(source: Source, path: Path) -> list[str]:
 
 
 def _check_not_for_spreadsheets(source: Source, path: Path, header: Sequence[str]) -> None:
-    """Raises `StateMismatch` if a file begins with the line that tells a spreadsheet its delimiter."""
+    """Raises `StateMismatch` if a file begins with `sep=…`, which tells a spreadsheet the delimiter."""
     line, dialect = source.dialect.delimiter.join(header), source.dialect
     if not (separator := re.fullmatch("sep=(.)", line, re.IGNORECASE)):
         return
@@ -160,7 +160,7 @@ def _in_utf8(source: Source) -> Source:
 
 
 def _json(spark: SparkSession, source: Source, paths: Sequence[str], staging: Path) -> DataFrame:
-    """Records of JSON files; files that Spark would misread are read from a copy in plain UTF-8.
+    """Records of JSON files. Files that Spark would misread are copied to plain UTF-8 first.
 
     Spark rounds numbers to doubles in other encodings, and in compressed files whose records have several lines.
     """
@@ -180,7 +180,7 @@ def _is_packed(path: str) -> bool:
 
 
 def _plain_json(spark: SparkSession, source: Source, paths: Sequence[str], staging: Path) -> DataFrame:
-    """Records of JSON files in UTF-8; files with odd lines (`windowlib.source.text.json_lines`) are read by line."""
+    """Records of JSON files in UTF-8; files with odd lines (see `json_lines`) are read line by line."""
     columns, whole = list(source.columns), bool(source.dialect.multi_line)
     suspects = [] if whole else [path for path in paths if lines.may_be_odd(Path(path))]
     suspect_lines = lines.read(spark, [*map(no_pattern, suspects)]) if suspects else None
@@ -196,7 +196,7 @@ def _plain_json(spark: SparkSession, source: Source, paths: Sequence[str], stagi
 def _by_line(
     spark: SparkSession, source: Source, suspect_lines: DataFrame, odd: Sequence[str], staging: Path
 ) -> list[DataFrame]:
-    """Records of files with odd lines; an odd line is in CORRUPT."""
+    """Records of files with odd lines; CORRUPT holds each odd line."""
     from pyspark.sql.types import IntegerType, StructField, StructType
 
     schema = _as_read(source, list(source.columns))
@@ -213,7 +213,7 @@ def _by_line(
 
 
 def _csv(spark: SparkSession, source: Source, columns: Sequence[str], paths: Sequence[str], longer: bool) -> DataFrame:
-    """Records of CSV files with these columns, in this order; `longer`: a record may have several lines."""
+    """Records of CSV files with these columns, in this order. With `longer`, a record may have several lines."""
     dialect = source.dialect
     options = {
         "header": dialect.header != "none",
@@ -239,7 +239,7 @@ def _loaded(
 
 
 def _declared(source: Source, columns: Sequence[str]) -> StructType:
-    """Types of a file's columns; columns that the schema does not name are texts."""
+    """Declared types of a file's columns; columns that the schema does not name are strings."""
     from pyspark.sql.types import DataType, StructType
 
     kinds = source.columns
@@ -249,7 +249,7 @@ def _declared(source: Source, columns: Sequence[str]) -> StructType:
 
 
 def _as_read(source: Source, columns: Sequence[str]) -> StructType:
-    """Schema that Spark reads: fractional numbers and times as texts, and CORRUPT."""
+    """Schema that Spark reads: fractional numbers and times as strings, and CORRUPT."""
     from pyspark.sql.types import StructType
 
     schema = as_text(_declared(source, columns))
@@ -262,7 +262,10 @@ def _path(path: str) -> str:
 
 
 def _decoded(loaded: DataFrame, source: Source, columns: Sequence[str]) -> DataFrame:
-    """The declared columns; a record with a value that cannot be decoded or read is in CORRUPT, as JSON."""
+    """Parses the declared columns.
+
+    If a value of a record cannot be decoded or parsed, CORRUPT holds the record as JSON.
+    """
     in_json = source.format == "json"
     broken, values = F.lit(False), dict[str, "Column"]()
     for number, field in enumerate(_declared(source, columns)):
@@ -271,7 +274,7 @@ def _decoded(loaded: DataFrame, source: Source, columns: Sequence[str]) -> DataF
         values[name := names.internal(f"value{number}")] = parsed.value
         broken = broken | _not_decoded(own, as_text(field.dataType)) | parsed.broken_by(F.col(name))
     if not in_json:
-        last = columns[-1]  # in a file with two kinds of line breaks, a value of it may end with "\r"
+        last = columns[-1]  # if a file mixes line breaks, the last value may end with "\r"
         if source.columns.get(last, "string") == "string":
             broken = broken | F.coalesce(F.col(quoted(last)).endswith("\r"), F.lit(False))
     whole = F.to_json(F.struct(*map(quoted, columns)))
@@ -282,7 +285,7 @@ def _decoded(loaded: DataFrame, source: Source, columns: Sequence[str]) -> DataF
 
 
 def _not_decoded(value: Column, kind: DataType) -> Column:
-    """Tests if a text could not be decoded, in a value that was read as type `kind`."""
+    """Tests if a value that was read as type `kind` has a string that could not be decoded."""
     from pyspark.sql.types import AtomicType, StringType
 
     if isinstance(kind, AtomicType) and not isinstance(kind, StringType):

@@ -1,8 +1,8 @@
-"""Exact parsing of numbers and times from text.
+"""Exact parsing of numbers and times from strings.
 
-Engines parse text leniently: Spark removes commas from decimals, rounds numbers with too many digits, and completes a
-time without a date by today's. So such values are read as texts (`as_text`). A value is malformed if its text does
-not have the form of the declared type, or if the cast would lose anything (`spelled`).
+Engines parse strings leniently: Spark removes commas from decimals, rounds numbers with too many digits, and adds
+today's date to a time without a date. So such values are read as strings (`as_text`). A value is malformed if its
+string does not have the form of the declared type, or if the cast would lose digits (`spelled`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CLOCK = r"[T ]\d{1,2}:\d{1,2}(?::\d{1,2}"
 MICROS, ANY_FRACTION = r"(?:\.\d{1,6}0*)?)?", r"(?:\.\d+)?)?"
 ZONE = r"(?: ?(?:Z|UTC|GMT|[+-]\d{1,2}(?::?\d{2})?|[A-Z][A-Za-z_]+/[A-Za-z_/+-]+))?"
 WITHOUT_SECONDS = (
-    rf"\A( *{DAY}[T ]\d{{1,2}}:\d{{1,2}})( ?[A-Z+-].*)\z"  # with a zone, which Spark does not parse without seconds
+    rf"\A( *{DAY}[T ]\d{{1,2}}:\d{{1,2}})( ?[A-Z+-].*)\z"  # with a zone, which Spark parses only after seconds
 )
 ONE_VALUE = {"sep": "\x01", "quote": ""}  # options that make any text one value of CSV
 NOT_ONE_VALUE = r"[\x01\r\n]"
@@ -36,10 +36,10 @@ NOT_ONE_VALUE = r"[\x01\r\n]"
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """Spelling of the values in some files.
+    """Rules by which the values in some files are parsed.
 
-    in_json: an empty text is not a null, and numbers are spelled as in JSON, whatever the locale
-    floored: fractions of a microsecond do not matter
+    in_json: an empty string is not null, and numbers are spelled as in JSON, whatever the locale
+    floored: fractions of a microsecond may be lost
     """
 
     dialect: FileDialect
@@ -49,19 +49,22 @@ class Spelling:
 
 @dataclass(frozen=True, slots=True)
 class SpelledColumn:
-    """Values parsed from a column of texts; `broken_by(values)` tests if a text has no value of the type."""
+    """Values parsed from a string column.
+
+    broken_by: tests, given the column of parsed values, if a string is not a value of the type
+    """
 
     value: Column
     broken_by: Callable[[Column], Column]
 
     @property
     def is_broken(self) -> Column:
-        """Tests if a text has no value of the type; never null."""
+        """True if the string is not a value of the type; never null."""
         return self.broken_by(self.value)
 
 
 def as_text(kind: DataType) -> DataType:
-    """Type that values are read as, so that `spelled` can check their texts."""
+    """Type that values of type `kind` are read as, so that `spelled` can check their strings."""
     from pyspark.sql import types
 
     match kind:
@@ -125,7 +128,7 @@ def _each_spelled(kind: DataType, spelling: Spelling) -> Callable[[Column], Spel
 
 
 def _leaf(text: Column, kind: DataType, spelling: Spelling) -> Column:
-    """Value of a text; null if the text has no value of the type."""
+    """Parses a string column as a primitive type; null if a string is not a value of the type."""
     from pyspark.sql import types
 
     match kind:
@@ -152,7 +155,7 @@ def _double(text: Column, kind: DataType, spelling: Spelling) -> Column:
 
 
 def _plain(text: Column, spelling: Spelling) -> Column:
-    """A number's text without separators of thousands and with a decimal point; null for other texts."""
+    """Removes separators of thousands from a number, and sets a decimal point; null for other strings."""
     locale = None if spelling.in_json else spelling.dialect.locale
     mark = decimal_mark(locale)
     assert mark, "the definition has been checked"
@@ -174,7 +177,7 @@ def _time(text: Column, kind: DataType, spelling: Spelling) -> Column:
 
 
 def _read(text: Column, kind: DataType, dialect: FileDialect) -> Column:
-    """A time by the dialect's pattern and zone, or by Spark's own rules without both; null for other texts."""
+    """Parses a time by the dialect's pattern and zone, or by Spark's rules without them; null for other strings."""
     if not dialect.timestamp_format and not dialect.time_zone:
         return F.trim(text).try_cast(kind)
     written = {"timestampFormat": dialect.timestamp_format, "timestampNTZFormat": dialect.timestamp_format}
@@ -184,5 +187,5 @@ def _read(text: Column, kind: DataType, dialect: FileDialect) -> Column:
 
 
 def _is(text: Column, pattern: str) -> Column:
-    """Tests if a whole text has this form, apart from blanks at both ends."""
+    """Tests if a whole string has the form `pattern`, apart from spaces at both ends."""
     return text.rlike(rf"\A *(?:{pattern}) *\z")

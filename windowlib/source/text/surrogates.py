@@ -1,7 +1,7 @@
 r"""Halves of surrogate pairs in JSON: `"\ud83d"` alone is not a character, and engines read it as a question mark.
 
-So a record that has one is malformed (`windowlib.source.text.json_lines`). If records do not have a line each, the
-file is refused.
+A record with half of a pair is malformed (`windowlib.source.text.json_lines`). If the file does not have one record per
+line, the file is refused.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _RAW = re.compile(rb"\xed[\xa0-\xbf]")  # a half that a faulty encoder wrote as 
 
 
 def check_whole(path: Path, content: bytes, encoding: str) -> None:
-    """Raises `SourceError` for a file, read as a whole, that has half of a surrogate pair."""
+    """Raises `SourceError` if a file that is read as a whole has half of a surrogate pair."""
     text = re.sub(_WHOLE, " ", content.decode(encoding, "replace"), flags=re.DOTALL)
     if re.search(_HALF, text) or (encoding == "UTF-8" and _RAW.search(content)):
         raise SourceError(
