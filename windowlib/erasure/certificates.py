@@ -31,7 +31,7 @@ class Certificate:
     cuts_lost: Sequence[int] = ()
 
     def json_fields(self) -> dict[str, Any]:
-        """Keys and values of its JSON, without the secret of the hash."""
+        """Fields of the certificate's JSON, without the secret of the hash."""
         fields = asdict(self)
         erasure = {name: value for name, value in fields.pop("erasure").items() if name != "secret"}
         return {**erasure, **fields}
@@ -40,7 +40,7 @@ class Certificate:
 def certificates(definition: Definition, clock: Clock = wall_clock_ms) -> list[Certificate]:
     """Every erasure of a pipeline, oldest first, with its progress.
 
-    A killed or overtaken erasure is left out if the command was run again for its key.
+    Leaves out a killed or overtaken erasure if the command was run again for the same key.
     """
     tables = ledger_of(definition, clock).tables
     newest: list[Certificate] = []
@@ -51,7 +51,7 @@ def certificates(definition: Definition, clock: Clock = wall_clock_ms) -> list[C
 
 
 def certified(tables: Tables, requested: Sequence[Erasure]) -> Iterator[Certificate]:
-    """Certificates of these erasures, in their order."""
+    """Yields the certificates of `requested`, in the same order."""
     commits = commits_of(tables)
     unpublished = erasures.unpublished(requested, {commit.batch_id: commit.decision for commit in commits})
     kept_from = maintained.kept_from(tables.root)
@@ -65,7 +65,7 @@ def certified(tables: Tables, requested: Sequence[Erasure]) -> Iterator[Certific
 
 
 def _is_given_again(earlier: Certificate, later: Certificate) -> bool:
-    """Tests if the later erasure replaces the earlier one: the same key, which the earlier one did not erase."""
+    """Tests if `later` repeats `earlier`: both have the same key, and `earlier` was overtaken or not published."""
     before, after = earlier.erasure, later.erasure
     is_overtaken = before.batch_id == after.batch_id
     return before.digest == after.digest and (is_overtaken or not earlier.is_published)

@@ -1,10 +1,11 @@
 """`windowlib forget`: erases a key from all that a pipeline holds, and from all that it will read.
 
-    claim -> look -> row in `erasures` -> files next to the tables -> one batch, prepared and rolled forward
+    claim -> search -> row in `erasures` -> files next to the tables -> one batch, prepared and rolled forward
 
 Once the row exists, no batch reads the key's events again. So a run, rerun or migration after a kill does not bring
 back erased rows. If the command is killed before its batch is prepared, run it again; if it is killed later, the next
-run finishes it. Old files hold the key until `windowlib maintain` deletes the files that only older cuts need.
+run publishes the batch. Old files contain the key until `windowlib maintain` deletes the files that only older cuts
+need.
 """
 
 from __future__ import annotations
@@ -70,9 +71,9 @@ class NothingToForget(WindowError, LookupError):
 
 @dataclass(frozen=True, slots=True)
 class ForgetRequest:
-    """The key to erase, as texts, with the requester, the reason and the clock.
+    """Request to erase a key: its values as strings, the requester, the reason and the clock.
 
-    With `now` the older cuts are deleted at once, and consumers of `result_changes` get no rows about the erasure.
+    `now`: deletes the older cuts at once, and writes no removal rows for consumers of `result_changes`.
     """
 
     key: Sequence[str]
@@ -85,9 +86,10 @@ class ForgetRequest:
 
 @dataclass(frozen=True, slots=True)
 class ErasureForecast:
-    """Effect of an erasure: counts of removed rows and files, rows in the source, and the cuts that it deletes.
+    """Effect that an erasure would have.
 
-    `dry_run`: only the forecast was requested.
+    `removed`: number of rows by table, and of files. `source`: number of the key's rows by source file. `cuts_lost`:
+    batches whose cuts would be deleted. `dry_run`: only the forecast was requested.
     """
 
     removed: Mapping[str, int]
@@ -114,7 +116,7 @@ def forecast(definition: Definition, spark: GetSpark, request: ForgetRequest) ->
 
 
 def _key(definition: Definition, ledger: Ledger, state: LedgerState, request: ForgetRequest) -> Key:
-    """The requested key. Raises if it cannot be erased now, or by this clock."""
+    """The requested key. Raises if the key cannot be erased now, or if the clock is wrong."""
     if not definition.source.key:
         raise ForgetRefused(f"{definition.name} has no key column: all its events share the same windows")
     check_key(definition.source.key, request.key)
@@ -138,7 +140,7 @@ def _kinds(key: Key) -> Iterator[tuple[str, str]]:
 
 
 def _check_rests(file: Path, ledger: Ledger, state: LedgerState) -> None:
-    """Raises `ForgetRefused` if a batch waits or a migration can be undone, since both may hold the key."""
+    """Raises `ForgetRefused` if a batch is unfinished or a migration can be undone: both may hold the key."""
     if done := migration.switched(ledger):
         raise ForgetRefused(
             f"the migration of batch {done[0]} can still be undone, and its old tables hold the key. First keep it with"
@@ -154,7 +156,7 @@ def _check_rests(file: Path, ledger: Ledger, state: LedgerState) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Places to search: the pipeline's tables in the snapshot `here`, and its source as `commit` left it."""
+    """Places to search: the pipeline's tables in the snapshot `here`, and its source as of `commit`."""
 
     definition: Definition
     here: PipelineSnapshot
@@ -163,7 +165,7 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class _Looked:
-    """Holdings of a key: in the tables (`erased`), next to them (`others`), and in the source (`kept`)."""
+    """Occurrences of a key: in published tables (`erased`), in other records (`others`), in the source (`kept`)."""
 
     here: PipelineSnapshot
     target: Target
@@ -178,14 +180,14 @@ class _Looked:
 
 
 def _look(place: _Place, key: Key, spark: GetSpark, request: ForgetRequest, attempt: str | None) -> _Looked:
-    """Searches for the key. With an `attempt`, writes the files without it. Raises `NothingToForget`."""
+    """Searches for the key. With an `attempt`, writes the new files without the key. Raises `NothingToForget`."""
     here, tables = place.here, place.here.tables
     secret = erasures.secret_of(erasures.erasures(tables.root))
     target = Target(key, secret, max(request.clock(), _newest_ms(here)))
     kept = source_holdings(place.definition, tables, place.commit, target, spark())
     others = outside.find(tables, key, remove=False)
     erased = of_tables.find(here, ErasureQuery(key, kept.ids, request.now), attempt)
-    of_key = others.keys() - {PREVIEWS.name} or outside.is_in_previews(tables.root, key)  # all of them are deleted
+    of_key = others.keys() - {PREVIEWS.name} or outside.is_in_previews(tables.root, key)  # `others` has all dry runs
     if not (erased or of_key or kept.rows or _is_begun(place.definition, target)):
         raise NothingToForget(
             f"neither the tables nor the source hold the key {key}, so nothing was changed. Keys are compared exactly,"
@@ -248,7 +250,7 @@ def _forgotten(
         erasure = _erasure(looked, batch_id, request)
         erasures.keep(ledger.root, erasure)
         for begun in migration.migrations(ledger.root):
-            migration.forget(ledger.root, begun)  # its tables hold the key, so it starts from scratch
+            migration.forget(ledger.root, begun)  # its new tables hold the key, so they are built again
         outside.find(ledger.tables, key, remove=True)
         # If no table holds the key, the batch changes no table. It still marks that older cuts may hold the key.
         decision = Decision("forget", request.who, request.reason, digest=erasure.digest)
@@ -278,7 +280,7 @@ def _with(erasure: TableErasure | None, removals: Sequence[DataFile]) -> TableEr
 
 
 def _newest_ms(here: PipelineSnapshot) -> int:
-    """Lower bound of the time of the newest event that was ever admitted."""
+    """Greatest admitted event time in the statistics of `source_files`; 0 without statistics."""
     times = [
         int(file.high["max_timestamp_ms"]) for file in here.files(SOURCE_FILES.name) if "max_timestamp_ms" in file.high
     ]

@@ -1,12 +1,12 @@
 """Traces of a key outside the tables that batches publish, and their removal.
 
-- Dry runs of reruns are all deleted, whatever keys they hold: they can be repeated.
+- All dry runs of reruns are deleted, whatever keys they hold, because a user can repeat them.
 - Verifications lose the differences of the key.
 - Notices and the ledger's reasons lose the key's values in the examples of checks.
 - Files with check outcomes, pages, tracebacks and the last error are deleted if they mention the key. The next run or
   report writes them again.
 
-The removal may be repeated.
+The removal is idempotent.
 """
 
 from __future__ import annotations
@@ -72,13 +72,13 @@ def is_in_previews(root: Path, key: Key) -> bool:
 
 
 def _of_others(differences: str, key: Key) -> str:
-    """The stored differences of a verification without those of the key."""
+    """The stored differences of a verification, without the differences in windows of the key."""
     kept = [finding for finding in json.loads(differences) if not key.is_of(json.loads(finding)["key"])]
     return json.dumps(kept)
 
 
 def _of_ledger(row: Row, key: Key, mention: Mention) -> Row:
-    """The ledger row without the key. Text that people typed stays, except the key of readmitted late events."""
+    """The ledger row without the key. Text that operators typed stays, except the key of readmitted late events."""
     rerun = rerun_of(row)
     if rerun and key.is_that(rerun.key):
         row = {**row, "rerun": replace(rerun, key=()).to_json()}
@@ -86,16 +86,16 @@ def _of_ledger(row: Row, key: Key, mention: Mention) -> Row:
 
 
 def _reworded(text: str | None, mention: Mention, *, anywhere: bool) -> str | None:
-    """The text without the key in its examples. `anywhere`: outside of examples too, as an error may list windows."""
+    """Removes the key from the examples in a text; `anywhere`: from all of it, because an error may list windows."""
     if not text:
         return text
     return mention.redacted(text) if anywhere and mention.is_in(text) else mention.without_examples(text)
 
 
 def _change(table: Table, name: str, change: Callable[[Row], Row | None], *, remove: bool) -> int:
-    """Counts, and with `remove` applies, the changes to a table that others may append to. None: the row is deleted.
+    """Counts the rows of a table that `change` alters or deletes (None). With `remove`, commits these changes.
 
-    Raises `RefusedCommit`.
+    Repeats both if another process commits to the table meanwhile. Raises `RefusedCommit`.
     """
 
     def changed() -> int:

@@ -1,7 +1,7 @@
-"""Rows of a key in the source. windowlib does not own the source, so nothing in it is changed.
+"""Rows of a key in the source. windowlib does not own the source and never changes it.
 
-Rows are read as a run reads them. They are matched twice: by their values, and by the hash that later runs use to leave
-them out.
+Rows are read as a run reads them. Each row is matched twice: by its values, and by the hash that later runs use to
+leave out erased events.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class HashesDiffer(WindowError):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A key to erase, the secret of its hash, and the last ms (inclusive) of its events that no longer count."""
+    """A key to erase, and the secret of its hash. Its events up to `up_to_ms` (inclusive) are no longer read."""
 
     key: Key
     secret: str
@@ -59,9 +59,9 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class SourceHoldings:
-    """Number of the key's rows by source file, the ids of its events, and event times after `Target.up_to_ms`.
+    """Rows of a key in the source: number by file, event ids, and event times after `Target.up_to_ms`.
 
-    `not_looked_at` names each file that could not be read, in a sentence.
+    `not_looked_at`: a sentence for each file that is set aside or cannot be read.
     """
 
     rows: Mapping[str, int] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class SourceHoldings:
 def source_holdings(
     definition: Definition, tables: Tables, commit: Commit, target: Target, spark: SparkSession
 ) -> SourceHoldings:
-    """Rows of a key in the source, in files that were read and in new files. Raises `HashesDiffer`."""
+    """Searches read and new source files for rows of a key. Raises `HashesDiffer`."""
     types: Mapping[str, str] | None = commit.stored.get("source_types")
     files, not_looked_at = _files(definition, tables, commit, types)
     if not files:
@@ -89,7 +89,7 @@ def source_holdings(
 def _files(
     definition: Definition, tables: Tables, commit: Commit, types: Mapping[str, str] | None
 ) -> tuple[list[SourceFile], list[str]]:
-    """The readable files, numbered, and a sentence for each unreadable file."""
+    """The readable files with their sequence numbers, and a sentence for each file set aside or unreadable."""
     known_sources = known_files(definition.source, definition.uses, tables, commit.versions)
     read = {file.now.path: file.now for file in known_sources if file.now}
     changed = [file.now for file in known_sources if file.now and file.rewritten]

@@ -1,8 +1,8 @@
-"""Removal of a key's rows from the tables that batches publish: the files that hold them are written without them.
+"""Removal of a key's rows from the published tables. A file with such rows is replaced by a file without them.
 
 The other rows stay as they are, in their order. Each erased result gets a removal row in `result_changes`. Results
-removed earlier get one too, because a lagging consumer may still hold them. The erased rows of `result_changes`
-themselves leave the table without a data change, as compacted files do, so consumers read nothing else.
+removed earlier also get a row, because a lagging consumer may still hold them. Files of `result_changes` are replaced
+without a data change, as in a compaction, so consumers do not read the new files.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ KEYED = tuple(name for name, table in TABLES.items() if any(column.name == "<key
 
 @dataclass(slots=True)
 class TableErasure:
-    """Erasure of a key in one table: the number of deleted or reworded rows, and the replaced files.
+    """Erasure of a key in one table. `count`: number of deleted or reworded rows.
 
-    `rows`: the deleted rows of `results`, and those of `result_changes` that removed a result, with the partition of
-    their file.
+    `remove`, `add`: the replaced files and the new files. `rows`: the deleted rows of `results` and the deleted removal
+    rows of `result_changes`, with the partition of their file.
     """
 
     count: int = 0
@@ -52,7 +52,7 @@ class TableErasure:
 
 @dataclass(frozen=True, slots=True)
 class ErasureRule:
-    """Function that returns the remaining rows of a table, possibly reworded, and the columns it depends on."""
+    """`remains` returns the rows of a table that stay, possibly reworded. `by`: the columns that it needs."""
 
     remains: Callable[[pa.Table], pa.Table]
     by: Sequence[str]
@@ -60,9 +60,9 @@ class ErasureRule:
 
 @dataclass(frozen=True, slots=True)
 class ErasureQuery:
-    """Rows to erase: those of a key, those with the ids of its events, and its values in examples of checks.
+    """Query for the rows of a key, the ids of its events, and its values in examples of checks.
 
-    With `announcements`, also the rows that told consumers about an earlier erasure of the key.
+    `announcements`: also the rows that told consumers about an earlier erasure of the key.
     """
 
     key: Key
@@ -94,7 +94,7 @@ class ErasureQuery:
             return True
         if file.partition.get("cause") == FORGET and not self.announcements:
             return False
-        has_key = {*self.key.columns} <= {*schema.names}  # a file from before a migration may lack them
+        has_key = {*self.key.columns} <= {*schema.names}  # a file from before a migration may lack the columns
         return has_key and self.key.may_be_in(file, schema)
 
     def _without_key(self, rows: pa.Table) -> pa.Table:
@@ -104,13 +104,13 @@ class ErasureQuery:
         return _without(rows, reduce(pc.and_, equal))
 
     def _refused(self, raws: Iterable[str | None], mention: Mention) -> pa.Array:
-        """Mask of the quarantined rows with this key. An unparsable line matches if it contains all the values."""
+        """Mask of the quarantined rows with this key. An unparsable line matches if it contains all values."""
         rows = ((raw, raw_row(raw, Decimal)) for raw in (raw or "" for raw in raws))
         return pa.array([self.key.is_of(row) if row else mention.is_in(raw) for raw, row in rows], pa.bool_())
 
 
 def find(here: PipelineSnapshot, query: ErasureQuery, attempt: str | None) -> dict[str, TableErasure]:
-    """Erasure of a key in each table that holds it. With an `attempt`, writes the new files; no commit names them."""
+    """Erasures by table, for tables that hold the key. With an `attempt`, writes the new files but commits nothing."""
     erasures: dict[str, TableErasure] = {}
     try:
         for name in COMMIT_ORDER:
@@ -181,9 +181,9 @@ def change(here: PipelineSnapshot, name: str, erasure: TableErasure | None, remo
 def removals(
     here: PipelineSnapshot, erasures: Mapping[str, TableErasure], batch_id: int, attempt: str
 ) -> list[DataFile]:
-    """Writes one file of removal rows per day: for results erased now, and for results removed by erased rows.
+    """Writes a file of removal rows per window day: for erased results, and for erased removal rows.
 
-    No commit names the files yet.
+    Commits nothing.
     """
     by_day: dict[object, list[pa.Table]] = {}
     for name in (RESULT_CHANGES.name, RESULTS.name):
@@ -211,12 +211,12 @@ def _once(rows: pa.Table) -> pa.Table:
 
 
 def _without(rows: pa.Table, mask: pa.Array | pa.ChunkedArray) -> pa.Table:
-    """The rows outside the mask; the same table object if the mask is empty."""
+    """The rows that the mask does not select; the same table object if the mask selects none."""
     return rows.filter(pc.invert(mask)) if pc.any(mask).as_py() else rows
 
 
 def _reworded(rows: pa.Table, column: str, mention: Mention) -> pa.Table:
-    """The rows without values of the key in examples; the same table object if no row has one."""
+    """The rows without values of the key in examples; the same table object if no row has such a value."""
     before = rows[column].to_pylist()
     after = [text and mention.without_examples(text) for text in before]
     if after == before:
@@ -226,7 +226,7 @@ def _reworded(rows: pa.Table, column: str, mention: Mention) -> pa.Table:
 
 
 def _differing(rows: pa.Table, left: pa.Table) -> int:
-    """Number of rows that differ between two tables of the same length."""
+    """Number of rows with a different value in `observed`, in two tables of the same length."""
     return sum(
         before != after
         for before, after in zip(rows["observed"].to_pylist(), left["observed"].to_pylist(), strict=True)

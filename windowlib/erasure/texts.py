@@ -1,4 +1,4 @@
-"""Values of a key in free text: search and removal."""
+"""Search for the values of a key in free text, and their removal."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Mention:
 
     @classmethod
     def of(cls, key: Key) -> Mention:
-        """Patterns for a key, both as the user typed it and as its type prints it."""
+        """Patterns that match each value of a key as the user typed it, and as its type prints it."""
         values = zip(key.texts, key.python_values().values(), strict=True)
         return cls(tuple(_pattern({text, str(value)}) for text, value in values))
 
@@ -47,7 +47,7 @@ class Mention:
         return text
 
     def without_examples(self, text: str) -> str:
-        """The text of a check with the values of the key replaced among its examples only.
+        """The text of a check, with the values of the key replaced by "…" in the examples only.
 
         >>> import pyarrow as pa
         >>> mention = Mention.of(Key(("k",), ("u1",), (pa.string(),)))

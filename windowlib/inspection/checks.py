@@ -1,7 +1,8 @@
 """The checks of a pipeline, each explained by its subject, its current bound, its last value and its owner.
 
-Suites are read as a run reads them (`windowlib.quality.suite_files`). Bounds are those of a batch planned now. Outcomes
-are the stored ones of the newest batches, including refused batches. Neither Great Expectations nor Spark is started.
+Suites are read as a run reads them (`windowlib.quality.suite_files`). Bounds are computed as for a batch planned now.
+Outcomes are the stored outcomes of the newest batches, including refused batches. Neither Great Expectations nor Spark
+is started.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from windowlib.quality.terms import Terms
 from windowlib.quality.validations import Validated, stored_outcomes
 from windowlib.runs.history import history
 
-RECENT = 20  # number of newest outcomes that are read
+RECENT = 20  # number of newest batches whose outcomes are read
 # Parameters that are keys of `[checks]`.
 IN_CHECKS = ("max_late_share", "max_unusable_share", "max_duplicate_share")
 NOT_SAID, NO_BOUND = "not said", "none yet"
@@ -34,7 +35,7 @@ NOT_SAID, NO_BOUND = "not said", "none yet"
 
 @dataclass(frozen=True, slots=True)
 class CheckObservation:
-    """Outcome of a check in one batch; `value` is the observed number, or None."""
+    """Outcome of a check in a batch. `value`: the observed value if it is a number, else None."""
 
     batch_id: int
     success: bool
@@ -44,7 +45,7 @@ class CheckObservation:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check. `low` and `high` are its bounds (inclusive) or None; `seen` holds its outcomes, newest first."""
+    """A check. `low`, `high`: bounds or None, inclusive unless the check is strict. `seen`: outcomes, newest first."""
 
     name: str
     suite: str
@@ -92,7 +93,7 @@ def checks(definition: Definition, now_ms: int, *, as_judged: bool = False) -> P
 
 
 def check_named(pipeline: PipelineChecks, name: str) -> Check:
-    """The check with this name or this end of a name (`late_share` for `events.late_share`). Raises `InvalidSpec`."""
+    """The check with this name, with or without the suite: `events.late_share`, `late_share`. Raises `InvalidSpec`."""
     by_name = {check.name: check for check in pipeline.checks}
     if name in by_name:
         return by_name[name]
@@ -114,7 +115,7 @@ def _parameters(definition: Definition, now_ms: int) -> dict[str, float | None]:
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """An expectation of a suite, and the name of its check; `key` identifies it among the outcomes of a batch."""
+    """An expectation of a suite, and the name of its check. `key` identifies the check's outcome in a batch."""
 
     suite: Suite
     expectation: Expectation
@@ -123,7 +124,7 @@ class _Listed:
 
 
 def _listed(suites: Sequence[Suite]) -> Iterator[_Listed]:
-    """Names each expectation: `suite.column` or `suite.type`, with a number from the second of a name on."""
+    """Names each expectation `suite.column` or `suite.type`. Repeated names get a number, from `_2` on."""
     names, keys = Counter[str](), Counter[tuple[str, str]]()
     for suite in suites:
         for expectation in suite.expectations:
@@ -166,7 +167,7 @@ def _check(
 
 
 def _outcomes(batches: Sequence[Validated]) -> Iterator[Mapping[Identity, CheckObservation]]:
-    """Outcomes of each batch, newest batch first, by suite, expectation and its number among equal names."""
+    """Yields the outcomes of each batch, newest batch first, by identity of the check."""
     for batch in batches:
         raw = [result for suite in batch.suites for result in suite["results"]]
         outcomes = dict[Identity, CheckObservation]()
@@ -178,7 +179,7 @@ def _outcomes(batches: Sequence[Validated]) -> Iterator[Mapping[Identity, CheckO
 
 
 def _filled(value: Any, bounds: Mapping[str, float | None]) -> Any:
-    """A bound with the value of its parameter. A bound computed from parameters stays unchanged."""
+    """Replaces a parameter by its value, and a formula of parameters by its text. Returns other values unchanged."""
     if isinstance(value, dict) and "$PARAMETER" in value:
         return bounds.get(value["$PARAMETER"], f"({value['$PARAMETER']})")
     return value
@@ -189,7 +190,7 @@ def _bound(value: Any) -> float | None:
 
 
 def _observes(expectation: Expectation) -> list[str]:
-    """The number that the expectation checks, then the figures it is derived from, each with its meaning."""
+    """The figure that an expectation checks, then the figures behind that figure, each with its meaning."""
     column = str(expectation.config["kwargs"].get("column", ""))
     names = dict.fromkeys(
         [*([column] if column in DERIVED or column in FIGURES else []), *expectation.ours.get("figures", ())]
@@ -199,7 +200,7 @@ def _observes(expectation: Expectation) -> list[str]:
 
 
 def _fails(filled: Mapping[str, Any], judges: str, bound: str, newest: Sequence[CheckObservation]) -> str:
-    """Condition for a failure, and the distance of the newest value from it.
+    """Sentences that state when a check fails, and the newest value.
 
     >>> share, figures = {"column": "late_share", "min_value": 0.0, "max_value": 0.1}, "figures of a batch"
     >>> _fails(share, figures, "0 to 0.1", [CheckObservation(7, True, "0.025", 0.025)])
@@ -237,12 +238,12 @@ def _newest(filled: Mapping[str, Any], judges: str, last: CheckObservation) -> s
 
 
 def _is_open(expectation: Expectation, low: float | None, high: float | None) -> bool:
-    """Tests if the bound comes from earlier batches and they do not give one yet."""
+    """Tests if the bound is derived from earlier batches and has no value yet."""
     return high is None and not low and any(isinstance(value, dict) for value in expectation.config["kwargs"].values())
 
 
 def _limits(filled: Mapping[str, Any]) -> str:
-    """Condition for a number outside its bounds; empty without numeric bounds.
+    """Condition for a number outside its bounds; empty if there are no numeric bounds.
 
     >>> _limits({"column": "n", "min_value": 1, "max_value": 9, "strict_max": True}), _limits({"column": "n"})
     ('n is below 1 or not below 9', '')

@@ -19,7 +19,7 @@ SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """A batch that exists."""
+    """A committed batch, with its counts by figure."""
 
     batch_id: int
     at_ms: int
@@ -30,7 +30,7 @@ class Committed:
 
 
 def newest_commits(tables: Tables, state: LedgerState) -> list[Committed]:
-    """The newest commits, newest first. Reads no more ledger files than needed."""
+    """The `SHOWN` newest commits, newest first. Stops opening ledger files once these are found."""
     table = tables[LEDGER.name]
     committed: list[Committed] = []
     for file in sorted(table.files(state.version), key=lambda file: -file.high["sequence"]):

@@ -1,4 +1,4 @@
-"""Report on the next batch: its files, and the changes that come with it. `windowlib plan` prints it."""
+"""Report on the next batch: its files, and the changes that take effect with it. `windowlib plan` prints it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class PlanReport:
     notes: Sequence[str]
 
     def json_fields(self) -> dict[str, Any]:
-        """Keys and values of its JSON. Optional keys are present only if they have a value."""
+        """Fields of the report's JSON. Optional fields are present only if they have a value."""
         definition, plan = self.definition, self.plan
         fields: dict[str, Any] = {"batch_id": plan and plan.batch_id, "files": len(plan.files) if plan else 0}
         if plan:
@@ -68,8 +68,8 @@ def plan_report(definition: Definition, plan: Plan | None) -> PlanReport:
 
 
 def files_waiting(definition: Definition) -> int:
-    """Number of files that are too young to be read, when there is nothing else to read."""
+    """Number of files that are too young to be read, if no other file is waiting."""
     if definition.source.min_file_age_ms <= WAITS_MS:
-        return 0  # the plan has waited for such files, so no listing is needed
+        return 0  # planning has waited for such files, so no listing is needed
     ledger = ledger_of(definition)
     return len(waiting_files(definition.source, definition.uses, ledger.tables, ledger.state().commit, check=False))

@@ -47,7 +47,7 @@ class Explanation:
 
 
 def explain(definition: Definition) -> Explanation:
-    """Describes how a definition is run. Reads no table and does not start Spark."""
+    """Describes the plan that runs a definition. Reads no table and does not start Spark."""
     why, slices, state = _of(definition)
     return Explanation(
         pipeline=definition.name,
@@ -114,7 +114,7 @@ def _of(definition: Definition) -> tuple[str, str, str]:
 
 
 def _why_general(definition: Definition) -> str:
-    """Parts of the definition that no native plan can run exactly."""
+    """Sentence that names the parts of the definition that no native plan can run exactly."""
     reasons = "; ".join(why_element_by_element(definition.window))
     return f"{reasons}: so the operator runs for each key, element by element in order of arrival"
 

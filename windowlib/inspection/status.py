@@ -1,7 +1,7 @@
 """Status of a pipeline: newest commits, cause of the watermark, windows in flight, pending work.
 
-It is read from the Delta tables by delta-rs and from the listing of the source, without Spark. Like every reader, it
-reads the tables at the versions of the newest commit row.
+The status is read from the Delta tables by delta-rs and from the listing of the source, without Spark. The tables are
+read at the versions of the newest commit row.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Status:
 
     @property
     def further_problem(self) -> str | None:
-        """Reason why the source cannot be read; None if the last error states it already."""
+        """Reason why the source cannot be read; None if the last error already states this reason."""
         problem, error = self.source_problem, self.error
         return None if problem and error and problem.startswith(error.sentence) else problem
 

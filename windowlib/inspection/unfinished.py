@@ -15,7 +15,7 @@ from windowlib.ledger.migration import finished, migrations, switched
 
 
 def migration_begun(root: Path, file: Path, ledger: Ledger) -> str | None:
-    """Sentence about a migration that is being built or can be undone; None without one."""
+    """Sentence about a migration that is being built or can be undone; None if there is none."""
     kept = finished(ledger)
     begun = [migration for migration in migrations(root) if migration not in kept]
     undo = to_paste("migrate", file, "--undo", *WHY)
@@ -45,7 +45,7 @@ def unfinished_erasures(root: Path, tables: Tables) -> list[Erasure]:
 
 
 def erasure_begun(definition: Definition, ledger: Ledger) -> str | None:
-    """Sentence about an erasure that was killed or overtaken; None without one, or if the next run finishes it."""
+    """Sentence about a killed or overtaken erasure; None if there is none, or if the next run finishes the erasure."""
     plan = ledger.state().plan
     prepared = plan.decision.digest if plan and plan.decision else None
     left = [erasure for erasure in unfinished_erasures(definition.root, ledger.tables) if erasure.digest != prepared]

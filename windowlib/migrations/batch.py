@@ -1,4 +1,4 @@
-"""Switch of all tables as one batch that computes nothing: its request, its files and its outcome."""
+"""Batch that switches all tables and computes nothing: request, staged files and outcome."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GetSpark = Callable[[], "SparkSession"]
 
 @dataclass(frozen=True, slots=True)
 class MigrationOutcome:
-    """Batch of a switch or an undo, and the differences in `results`; None if only a killed switch was finished."""
+    """Batch of a switch or an undo. `difference`: None if the command only published a killed switch or undo."""
 
     batch_id: int
     difference: MigrationDifference | None = None
@@ -36,7 +36,7 @@ class MigrationOutcome:
 
 @dataclass(frozen=True, slots=True)
 class MigrationRequest:
-    """Requester, reason and clock of a migration. `approve`: build the tables even if checks refuse a batch."""
+    """Requester, reason and clock of a migration. `approve`: builds the tables even if checks refuse a batch."""
 
     who: str
     reason: str
@@ -47,7 +47,7 @@ class MigrationRequest:
 
 @contextmanager
 def staged(pipeline: HeldPipeline, batch_id: int, spark: SparkSession) -> Iterator[Staging]:
-    """Staging area for the files of a switch. Deletes them if the block fails before the batch is fixed."""
+    """Yields a staging area. Deletes its files if the block fails before the ledger contains the batch."""
     attempt, root = pipeline.attempt(batch_id), pipeline.ledger.root
     staging = Staging(staging_folder(root) / attempt, attempt, root, spark)
     shutil.rmtree(staging.folder, ignore_errors=True)
@@ -71,7 +71,7 @@ def switch_batch(
     changes: Sequence[TableChange],
     difference: MigrationDifference,
 ) -> DecisionBatch:
-    """The batch of a switch. The pipeline takes the definition, watermark and source position of `target`."""
+    """Batch of a switch or undo. The pipeline takes the definition, watermark and source position of `target`."""
     windows = {f"windows_{kind}": number for kind, number in difference.windows.items()}
     counts = {figure: target.counts[figure] for figure in COUNTED.values() if figure in target.counts}
     return DecisionBatch(

@@ -1,7 +1,7 @@
 """Differences of `results` between two definitions, window by window, for the operator and for consumers.
 
 Windows are matched by key, start and end (and by firing, if each firing is a result). If the definitions have different
-keys or kinds of window, no windows match: all old results are removed and all new ones added.
+keys or kinds of window, no windows match: all old results are removed and all new results are added.
 """
 
 from __future__ import annotations
@@ -40,7 +40,11 @@ _DAY = window_day("coalesce(unix_millis(window_end) - 1, unix_millis(last_event_
 
 @dataclass(frozen=True, slots=True)
 class MigrationDifference:
-    """Number of results (before, after), of changed windows by kind, sums (before, after) of columns, and examples."""
+    """Summary of the differences.
+
+    `results`: number of results (before, after). `windows`: number of windows by change. `sums`: sums (before, after)
+    by column. `examples`: newest windows of each change.
+    """
 
     results: tuple[int, int]
     windows: Mapping[str, int] = field(default_factory=dict)
@@ -76,7 +80,7 @@ class MigrationSide:
 def difference(
     definition: Definition, before: MigrationSide, after: MigrationSide, staging: Staging, batch_id: int
 ) -> MigrationDifference:
-    """Writes the changes of `results` below `FEED` of the attempt, and summarizes them.
+    """Writes the changes of `results` to the folder `FEED` of the staging area, and summarizes them.
 
     definition: one of the two definitions
     written: rows of `result_changes` for batch `batch_id`, with change and end_partition (the day)
@@ -102,7 +106,7 @@ def difference(
 
 
 def _identity(spec: WindowSpec, before: MigrationSide, after: MigrationSide) -> list[str] | None:
-    """Columns that match the results of both definitions; None if no results match."""
+    """Columns by which results of both definitions are matched; None if the definitions cannot match."""
     old, new = before.stored, after.stored
     kinds = [{k: v for k, v in stored["window"].items() if k not in _SAME_KIND} for stored in (old, new)]
     if old["key"] != new["key"] or kinds[0] != kinds[1]:
@@ -129,7 +133,7 @@ def _parts(
 
 
 def _changed(old: DataFrame, new: DataFrame, identity: Sequence[str], exact: frozenset[str]) -> DataFrame:
-    """New rows of the windows that exist in both and have different values."""
+    """New rows of windows that both sides have with different values; all of them if the columns differ."""
     values = [name for name in new.columns if name not in (*identity, *UNCOMPARED)]
     was = names.internal("was")
     if {*values} != {name for name in old.columns if name not in (*identity, *UNCOMPARED)}:
@@ -181,7 +185,7 @@ def _sums(wanted: Sequence[str], old: DataFrame | None, new: DataFrame | None) -
 
 
 def _examples(staging: Staging, source: Source) -> list[dict[str, Any]]:
-    """The newest windows of each kind of change, with their new values, or the old ones if removed."""
+    """Newest windows of each change, with their new values; removed windows with their old values."""
     rows = staging.spark.read.parquet(str(staging.folder / FEED))
     shown = []
     for kind in (CHANGED, ADDED, REMOVED):

@@ -1,7 +1,7 @@
-"""Table changes of a switch: the files of the new tables, placed in the folders of the old ones.
+"""Table changes of a switch: the files of the new tables, placed in the folders of the old tables.
 
-Files are hard-linked unchanged. Files with a column of batch ids are written again, because their batches get new ids
-after the newest batch of the pipeline.
+Files without batch ids are hard-linked. Files with a column of batch ids are written again, because their batches get
+new ids after the newest batch of the pipeline.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ def _renumber(path: Path, target: Path, after_batch: int) -> None:
 
 
 def replaced(name: str, here: PipelineSnapshot, add: Sequence[DataFile], schema: Schema | None) -> TableChange:
-    """Change that replaces all files of a table by `add`; `schema` is that of the new rows, if there are any.
+    """Change that replaces all files of a table by `add`. Files that are both old and in `add` stay.
 
-    Files that are both old and new stay.
+    `schema`: schema of the new rows; None if there are none.
     """
     start, old_schema = here.versions.get(name), here.schema(name)
     live = here.files(name)
@@ -96,7 +96,7 @@ def replaced(name: str, here: PipelineSnapshot, add: Sequence[DataFile], schema:
 
 
 def appended(name: str, here: PipelineSnapshot, add: Sequence[DataFile], schema: Schema | None) -> TableChange:
-    """Change that adds files to a table and keeps its files and columns; `schema` is that of the new rows."""
+    """Change that adds files to a table and keeps its files and columns. `schema`: schema of the new rows."""
     start, old_schema = here.versions.get(name), here.schema(name)
     if old_schema is not None and schema is not None:
         schema = publish.with_all_columns(old_schema, schema)
@@ -113,7 +113,7 @@ def appended(name: str, here: PipelineSnapshot, add: Sequence[DataFile], schema:
 
 
 def feed(staging: Staging, here: PipelineSnapshot, results: Sequence[Schema]) -> TableChange:
-    """Moves the changes of `results` into `result_changes`; `results` are the schemas that its rows may have."""
+    """Moves the staged changes into the folder of `result_changes`. `results`: schemas of the old and new `results`."""
     add = []
     for path, partition in staging.written(FEED):
         day = day_of(partition[PARTITION])

@@ -1,12 +1,12 @@
 """Tables under the new definition, built by ordinary runs next to the old tables.
 
-They are a separate pipeline in `_migration/<id>/`, over the same source. Its first batch reads all existing files as
-one set. No event is late in it, because no watermark has passed yet. Files that arrive before the switch come in
-further batches, by the ordinary rules. So the outcome equals that of a fresh pipeline under the new definition that
-reads the same files in the same batches.
+The new tables are a separate pipeline in `_migration/<id>/`, over the same source. Its first batch reads all existing
+files at once. None of their events is late, because there is no watermark before this batch. Further batches read the
+files that arrive before the switch, by the ordinary rules. So the new tables equal the tables of a fresh pipeline under
+the new definition that reads the same files in the same batches.
 
-A killed build is continued, like any pipeline. Its id is derived from the definition and the terms, so a build never
-mixes two definitions. If a file has changed after the build read it, everything is built again, because no rerun
+A killed build is continued, like any pipeline. The id is derived from the definition and the terms, so a build never
+mixes two definitions. If a file has changed after the build read it, all tables are built again, because no rerun
 corrects tables before the switch.
 """
 
@@ -61,7 +61,7 @@ class MigrationRefused(WindowError):
 
 
 class NewTablesRefused(ExpectationsFailed):
-    """The checks refuse a batch under the new definition. The pipeline keeps the old one."""
+    """The checks refuse a batch under the new definition. The pipeline keeps the old definition."""
 
 
 class NothingToMigrate(WindowError):
@@ -70,9 +70,9 @@ class NothingToMigrate(WindowError):
 
 @dataclass(frozen=True, slots=True)
 class Shadow:
-    """The new tables as a pipeline: the definition, with its own folder, and the ledger.
+    """The new tables as a pipeline. `definition`: the new definition, with the folder of the new tables.
 
-    `mark`: identity of the folder when this object was made. It changes once the tables are dropped.
+    `mark`: identity of the tables when this object was made. Tables that are built after a drop have another identity.
     """
 
     migration: Migration
@@ -89,7 +89,7 @@ class Shadow:
 
 
 def shadow_of(definition: Definition, state: LedgerState, clock: Clock) -> Shadow:
-    """The new tables of a migration to this definition, begun or continued. Removes those of other migrations."""
+    """Begins or continues the migration to a definition. Deletes the tables of other migrations."""
     assert state.commit is not None, "there is something to migrate"
     text = f"{definition.fingerprint} {terms_of(definition)}"
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
@@ -116,7 +116,7 @@ def built(definition: Definition, migration: Migration, clock: Clock) -> Shadow:
 
 
 def _changed(shadow: Shadow) -> KnownFile | None:
-    """A source file that has changed after the new tables read it; None without one."""
+    """The first source file that changed after the new tables read it; None if none did."""
     commit, definition = shadow.ledger.state().commit, shadow.definition
     if commit is None or definition.source.format == "delta":
         return None
@@ -139,13 +139,16 @@ def still_there(shadow: Shadow) -> Iterator[None]:
 def _check_is_there(shadow: Shadow, error: Exception | None = None) -> None:
     now = mark(shadow.definition.root)
     if now is None:
-        shutil.rmtree(shadow.definition.root, ignore_errors=True)  # written after the rest was deleted
+        shutil.rmtree(shadow.definition.root, ignore_errors=True)  # files that this build wrote after the drop
     if now is None or now != shadow.mark:
         raise MigrationRefused(GIVEN_UP) from error
 
 
 def catch_up(shadow: Shadow, spark: Callable[[], SparkSession], clock: Clock, *, finish: bool, note: Note) -> int:
-    """Runs the new tables up to the newest file, and returns the number of batches. Raises as runs do."""
+    """Runs batches of the new tables up to the newest file, and returns their number.
+
+    `finish`: declares the end of the source. Raises `NewTablesRefused`, `MigrationRefused`, and as runs do.
+    """
     try:
         return len(advance(shadow.definition, spark, clock=clock, finish=finish, on_note=note))
     except Rejected as refused:
@@ -218,7 +221,10 @@ def _check_nothing_waits(file: Path, state: LedgerState) -> None:
 
 
 def _check_all_there(source: Source, uses: Uses, ledger: Ledger, commit: Commit) -> None:
-    """Raises `MigrationRefused` if files that were read are gone. Skips Delta sources: their rows may change files."""
+    """Raises `MigrationRefused` if files that were read are gone, or if the new definition leaves them out.
+
+    Skips Delta sources, because their rows may move to other files.
+    """
     if source.format == "delta":
         return
     files = known_files(source, uses, ledger.tables, commit.versions)
@@ -240,7 +246,7 @@ def _check_all_there(source: Source, uses: Uses, ledger: Ledger, commit: Commit)
 
 
 def check_read_all(source: Source, uses: Uses, ledger: Ledger, commit: Commit, shadow: Shadow) -> None:
-    """Raises `MigrationRefused` if the old tables have read a file that the new ones have not."""
+    """Raises `MigrationRefused` if the old tables have read a file that the new tables have not read."""
     if source.format == "delta":
         return
     read = {file.place for file in known_files(source, uses, shadow.ledger.tables, shadow.commit.versions)}

@@ -1,15 +1,14 @@
-"""A migration from its first file to the switch.
+"""Whole migration: build of the new tables, comparison, switch.
 
-    shadow = build(...)          # the new tables, while runs continue under the old definition; again after a kill
+    shadow = build(...)          # builds the new tables; runs continue under the old definition
     found = compare(...)         # differences; a dry run ends here
     done = switch(...)           # one batch, under the pipeline's own lease
 
-The switch is a batch that computes nothing, like an adoption or a rollback. One commit of the ledger holds its plan and
-its prepared publication; then every table gets one commit; then the batch exists. A command that is killed before the
-first commit has changed nothing. If it is killed later, the next command rolls the batch forward
-(`windowlib.publication.roll_forward`). So a reader of the newest commit row sees either the old tables or the new ones.
-`undo` works in the other direction: it restores the files, definition, watermark and source position of the batch
-before the switch.
+The switch is a batch that computes nothing, like an adoption or a rollback. First, one commit of the ledger adds the
+plan and the prepared publication. Then every table gets one commit. Then the ledger gets the commit row. A command that
+is killed before the first commit has changed nothing. If it is killed later, the next command rolls the batch forward
+(`windowlib.publication.roll_forward`). So a reader of the newest commit row sees either the old or the new tables.
+`undo` restores the files, definition, watermark and source position of the batch before the switch.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ if TYPE_CHECKING:
 
 
 def build(definition: Definition, spark: GetSpark, request: MigrationRequest) -> Shadow:
-    """Builds the tables under a definition up to the newest source file; a killed build is continued.
+    """Builds the tables under a definition up to the newest source file. Continues a killed build.
 
     Raises `NothingToMigrate`, `MigrationRefused`, `NewTablesRefused`, and as runs do. No table of the pipeline changes.
     """
@@ -86,7 +85,7 @@ def build(definition: Definition, spark: GetSpark, request: MigrationRequest) ->
 def compare(
     definition: Definition, shadow: Shadow, spark: GetSpark, clock: Clock = wall_clock_ms
 ) -> MigrationDifference:
-    """Differences between the current `results` and the new ones. Changes nothing."""
+    """Compares the current `results` with the new `results`. Changes nothing."""
     ledger = ledger_of(definition, clock)
     commit = ledger.state().commit
     assert commit is not None, "there is something to migrate"
@@ -113,7 +112,7 @@ def _side(shadow: Shadow, spark: SparkSession) -> MigrationSide:
 
 
 def _check_types(here: PipelineSnapshot, shadow: Shadow) -> None:
-    """Raises `ColumnTypeChanged` before the two sides are compared."""
+    """Raises `ColumnTypeChanged` if a column of the new `results` has another type in `result_changes`."""
     old = here.schema(RESULT_CHANGES.name)
     new = PipelineSnapshot(shadow.ledger.tables, shadow.commit.versions).schema(RESULTS.name)
     if old is not None and new is not None:
@@ -121,9 +120,9 @@ def _check_types(here: PipelineSnapshot, shadow: Shadow) -> None:
 
 
 def switch(definition: Definition, shadow: Shadow, spark: GetSpark, request: MigrationRequest) -> MigrationOutcome:
-    """Reads the files that came since the build, then switches the pipeline to the new tables in one batch.
+    """Reads the files that arrived since the build, then switches the pipeline to the new tables in one batch.
 
-    Raises as `build` does, `Superseded` while a run is in progress, `ForeignChange`, `ColumnTypeChanged`.
+    Raises as `build` does; also `Superseded` while a run is in progress, `ForeignChange` and `ColumnTypeChanged`.
     """
     ledger = ledger_of(definition, request.clock)
     check_can_migrate(definition, ledger, ledger.state())
@@ -180,7 +179,7 @@ def _from_shadow(
 
 
 def _cuts(shadow: Shadow, after_batch: int) -> list[dict[str, Any]]:
-    """The batches of the new tables, with their ids after batch `after_batch` of the pipeline."""
+    """Records of the batches of the new tables. Their ids continue after batch `after_batch` of the pipeline."""
     cuts, watermark_in_ms, late_in_ms = list[dict[str, Any]](), None, MIN_WATERMARK
     for commit in commits_of(shadow.ledger.tables):
         cuts.append(

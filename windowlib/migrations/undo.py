@@ -1,4 +1,4 @@
-"""Undo of a migration, its final confirmation, and its completion after a kill."""
+"""Undo and final confirmation of a migration, and completion of a killed switch or undo."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 
 def undo(definition: Definition, spark: GetSpark, request: MigrationRequest) -> MigrationOutcome | None:
-    """Restores the tables from before the newest migration, as one batch. Before the switch, deletes the new tables
-    and returns None.
+    """Restores the tables from before the newest migration, as one batch. If the migration is not switched yet, deletes
+    the new tables and returns None.
 
-    The restored tables keep their own source position: the next run reads the files that came since. Raises
+    The source position is restored too, so the next run reads the files that arrived after it. Raises
     `NothingToMigrate` if nothing can be undone, `CannotUndo` if old files are deleted, `Superseded`,
     `DecidedMeanwhile` and `ForeignChange`.
     """
@@ -119,18 +119,18 @@ def finish(definition: Definition, request: MigrationRequest) -> int:
 def finish_prepared(
     definition: Definition, clock: Clock = wall_clock_ms, note: Note = silent
 ) -> MigrationOutcome | None:
-    """Publishes a switch or an undo that was prepared and then killed; None without one."""
+    """Publishes a prepared switch or undo whose command was killed; returns None if there is none."""
     ledger = ledger_of(definition, clock)
     plan = ledger.state().plan
     if plan is None or plan.decision is None or not plan.decision.switches:
         return None
     with held(ledger, note, Settlement.PUBLISH) as pipeline:
         published = pipeline.settled
-    return MigrationOutcome(plan.batch_id) if published else None  # None: another command finished it meanwhile
+    return MigrationOutcome(plan.batch_id) if published else None  # None: another command settled the batch
 
 
 def tidy(definition: Definition, clock: Clock = wall_clock_ms) -> None:
-    """Removes the files that a killed command left of a migration that is switched, undone or finished."""
+    """Deletes the remaining files of switched, undone or finished migrations; a killed command leaves them."""
     ledger = ledger_of(definition, clock)
     begun = {entry.id: entry for entry in migrations(definition.root)}
     if not begun:

@@ -1,9 +1,10 @@
-"""Sends the notices of a pipeline: each situation once until it changes, and once when it is over.
+"""Sends the notices of a pipeline. Each situation is reported once until it changes, and once when it is over.
 
     judge the situations -> compare with the notices reported -> claim new notices -> deliver -> record the outcome
 
-The table `notices` holds what was reported. `windowlib.ledger.notices` explains how it survives restarts and concurrent
-runs. A failed delivery adds a note and fails no run. The next run or plan tries it again when it ends.
+The table `notices` records the reported situations. `windowlib.ledger.notices` describes its behaviour after restarts
+and in concurrent runs. A failed delivery adds a note and fails no run. The next run or plan repeats the delivery at its
+end.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from windowlib.notices.situations import Situation, failure, situations
 from windowlib.notices.webhook import Undelivered, post
 
 HandOver = Callable[[Mapping[str, Any]], None]
-TRIES = 5  # to claim notices while other processes add some
+TRIES = 5  # attempts to add rows while other processes add rows
 
 
 @dataclass(frozen=True, slots=True)
 class CommandOutcome:
-    """Outcome of a command: its error message, if any; `is_well` if it did everything that was due."""
+    """Outcome of a command: its error message, if any. `is_well`: its success ends an earlier failure."""
 
     error: str | None = None
     is_well: bool = False
@@ -37,7 +38,7 @@ class CommandOutcome:
 
 @dataclass(frozen=True, slots=True)
 class PendingNotice:
-    """A notice to be sent, and the command that shows its subject."""
+    """A notice to be sent, and the command that shows or ends its situation."""
 
     notice: Notice
     command: str | None = None
@@ -46,7 +47,7 @@ class PendingNotice:
 def notify(
     definition: Definition, ended: CommandOutcome, now_ms: int, hand_over: HandOver | None, note: Callable[[str], None]
 ) -> bool:
-    """Sends what has begun, changed or ended since the last notices; returns True if there was anything to send.
+    """Sends notices of situations that began, changed or ended. Returns True if it sent or tried to send a notice.
 
     Does nothing without `[notify]`. `hand_over` passes a notice to Airflow's notifier, if there is one. Raises
     nothing: an error becomes a note.
@@ -74,7 +75,7 @@ def keep(root: Path, outcomes: Sequence[Notice]) -> None:
 
 
 def message(definition: Definition, step: PendingNotice) -> dict[str, Any]:
-    """A notice as it is sent. A chat shows its `text`."""
+    """JSON object of a notice. Chat programs show the value of `text`."""
     notice = step.notice
     about = {"began": "", "changed": " has changed", "over": " is over. It was"}[notice.what]
     return {
@@ -94,7 +95,7 @@ def message(definition: Definition, step: PendingNotice) -> dict[str, Any]:
 
 
 def _claimed(definition: Definition, ended: CommandOutcome, now_ms: int) -> list[PendingNotice]:
-    """Notices that this process sends. No other process sends them: one commit writes the rows that claim them."""
+    """Claims the due notices: adds their rows in one commit, so that no other process sends these notices."""
     for _ in range(TRIES):
         before = reported(definition.root)
         steps = list(_steps(definition, before, ended, now_ms))
@@ -106,7 +107,7 @@ def _claimed(definition: Definition, ended: CommandOutcome, now_ms: int) -> list
 def _steps(
     definition: Definition, before: ReportedNotices, ended: CommandOutcome, now_ms: int
 ) -> Iterator[PendingNotice]:
-    """Notices to be sent, not delivered yet; and notices that need not be sent, marked as delivered."""
+    """Yields the due notices. Marks notices that need not be sent as delivered."""
     holding = {situation.key: situation for situation in situations(definition, now_ms)}
     if ended.error is not None:
         holding["failure"] = failure(definition.file, ended.error)
@@ -149,7 +150,10 @@ def _notice_of_end(last: Notice, acknowledgements: Mapping[str, Acknowledged], n
 
 
 def _sent(definition: Definition, steps: Sequence[PendingNotice], to_airflow: HandOver | None) -> Iterator[Notice]:
-    """Outcome of each delivery. Nothing is tried after the first failure, so a run waits for one timeout only."""
+    """Delivers notices and yields their outcomes.
+
+    After a failure, marks the remaining notices as failed, so a run waits for one timeout only.
+    """
     failed: str | None = None
     for step in steps:
         failed = failed or _undelivered(definition.notify, message(definition, step), to_airflow)
@@ -157,7 +161,7 @@ def _sent(definition: Definition, steps: Sequence[PendingNotice], to_airflow: Ha
 
 
 def _undelivered(notify: Notify, notice: Mapping[str, Any], to_airflow: HandOver | None) -> str | None:
-    """Reason why a notice was not delivered; None if it was."""
+    """Delivers a notice. Returns None, or the reason why the delivery failed."""
     if to_airflow:
         to_airflow(notice)
     if notify.has_webhook:

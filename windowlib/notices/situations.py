@@ -1,4 +1,4 @@
-"""The situations of a pipeline that notices report, judged from its tables as they are now.
+"""Situations of a pipeline that notices report, judged from its current tables.
 
     failure     a run ended with an error, or died
     decision    a batch was refused by its checks and waits for an operator
@@ -7,8 +7,8 @@
     freshness   the watermark is further behind the clock than notify.freshness
     clock       the watermark is ahead of the clock: events that come on time are late
 
-The usual silence comes from the gaps between files in the eight weeks up to the newest file: one and a half times the
-second longest gap. So one outage does not count, but nights and weekends do. At least `ENOUGH_GAPS` gaps are needed.
+The usual silence is one and a half times the second longest gap between files, in the eight weeks up to the newest
+file. So a single outage does not count, but nights and weekends do. At least `ENOUGH_GAPS` gaps are needed.
 """
 
 from __future__ import annotations
@@ -47,24 +47,24 @@ KINDS = ("failure", "decision", "warning", "silence", "freshness", "clock")
 LONGEST = 500  # characters of a sentence
 ENOUGH_GAPS = 20
 USUAL_FOR_MS, MORE_THAN_USUAL = 56 * UNITS["d"], 1.5
-OPENED = 8  # compacted files of `source_files`
+OPENED = 8  # most compacted files of `source_files` to open
 MODIFIED = pa.schema([("modified_ns", pa.int64())])
 PER_FILE_NS = 1_000_000  # ns in a ms
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """Something that people should know. It has changed if its `signature` has."""
+    """A state of a pipeline that operators should know. Another `signature` means that the situation has changed."""
 
     key: str
     signature: str
     sentence: str
     batch_id: int | None = None
-    command: str | None = None  # shows it or ends it
+    command: str | None = None  # shows or ends the situation
 
     @property
     def kind(self) -> str:
-        """One of `KINDS`."""
+        """Kind of the situation, from `KINDS`."""
         return self.key.partition(".")[0]
 
 
@@ -81,7 +81,7 @@ def situations(definition: Definition, now_ms: int) -> list[Situation]:
 
 
 def standing_still(definition: Definition, ledger: Ledger, state: LedgerState, now_ms: int) -> list[Situation]:
-    """Situations that time alone shows: a watermark too far behind or ahead of the clock, a silent source."""
+    """Situations judged by the clock: a watermark too far behind or ahead of the clock, a silent source."""
     return [
         *_freshness(definition, state, now_ms),
         *_ahead(definition, state, now_ms),
@@ -90,7 +90,7 @@ def standing_still(definition: Definition, ledger: Ledger, state: LedgerState, n
 
 
 def failure(file: Path, sentence: str) -> Situation:
-    """Situation of a run that ended with an error. Errors that differ only in numbers and paths are the same."""
+    """Situation of a run that ended with an error. Errors that differ only in numbers and paths get one signature."""
     first = sentence.splitlines()[0] if sentence else "an error without a message"
     signature = re.sub(r"\(full traceback: .*\)|\d+|/\S+", "#", first)
     return Situation("failure", signature[:LONGEST], first[:LONGEST], command=to_paste("status", file))
@@ -106,7 +106,7 @@ def _decision(file: Path, state: LedgerState) -> Iterator[Situation]:
 
 
 def _died(file: Path, ledger: Ledger, state: LedgerState) -> Iterator[Situation]:
-    """A run that died: its plan is open, its claim is not released, and the run is no longer at work."""
+    """Situation of a run that died: its plan is open, and no process holds its claim, which is not released."""
     if state.plan is None or state.rejection or state.claim is None or state.claim.released:
         return
     if ledger.holder(state.claim) is None:
@@ -118,7 +118,7 @@ def _died(file: Path, ledger: Ledger, state: LedgerState) -> Iterator[Situation]
 
 
 def _warnings(definition: Definition, ledger: Ledger, state: LedgerState, now_ms: int) -> Iterator[Situation]:
-    """Failed warnings of the newest batch in `dq_results`, which has no abandoned and no undone batches."""
+    """Situations of failed warnings in the newest batch of `dq_results`, which omits abandoned and undone batches."""
     judged = ledger.tables[DQ_RESULTS.name].newest_batch(state.pinned(DQ_RESULTS.name))
     newest = None if judged is None else stored_outcome(definition.root, judged)
     if newest is None:
@@ -137,12 +137,12 @@ def _warnings(definition: Definition, ledger: Ledger, state: LedgerState, now_ms
 
 
 def checks_judged(root: Path) -> list[str]:
-    """Names that can follow `warning.`: the checks of the newest judged batch; empty if no batch was judged."""
+    """Names of checks that can follow `warning.`, from the newest judged batch; empty if no batch was judged."""
     return [about for batch in stored_outcomes(root, 1) for about, _ in _by_name(in_words(batch.suites, batch.figures))]
 
 
 def _by_name(results: Sequence[CheckResult]) -> Iterator[tuple[str, CheckResult]]:
-    """Checks of a batch with the names of their situations. Equal names get a number."""
+    """Yields situation name and check, for each check of a batch. Repeated names get a number, from `_2` on."""
     count = Counter[str]()
     for result in results:
         about = f"{result.suite}.{column_of(result.expectation) or result.expectation}"
@@ -153,7 +153,7 @@ def _by_name(results: Sequence[CheckResult]) -> Iterator[tuple[str, CheckResult]
 def _names(definition: Definition, batch_id: int, now_ms: int) -> dict[tuple[str, str], list[str]]:
     """Names of the non-critical checks that failed in a batch, by suite and observed value.
 
-    Empty if a suite was changed and can no longer be read.
+    Empty if a suite cannot be read any more.
     """
     try:
         report = checks(definition, now_ms)
@@ -196,7 +196,7 @@ def _ahead(definition: Definition, state: LedgerState, now_ms: int) -> Iterator[
 
 
 def _silence(definition: Definition, ledger: Ledger, state: LedgerState, now_ms: int) -> Iterator[Situation]:
-    """A source without a new file. The source is listed only if the newest file read is older than the limit."""
+    """Situation of a silent source. Lists the source only if the newest file read is older than the limit."""
     if state.commit is None or state.commit.watermark_out_ms == MAX_WATERMARK:
         return
     arrived_ms = _arrivals(ledger, state)
@@ -232,7 +232,7 @@ def _unread(source: Source, uses: Uses, tables: Tables, state: LedgerState) -> I
 
 
 def _usual_silence_ms(arrived_ms: Sequence[int]) -> int | None:
-    """Longest usual time without a new file, in ms; None if there are too few gaps to tell.
+    """Longest usual time without a new file, in ms; None if there are fewer than `ENOUGH_GAPS` gaps.
 
     >>> hours = [hour * 3_600_000 for hour in range(23)]
     >>> format_duration(_usual_silence_ms([*hours, hours[-1] + 50 * 3_600_000]))
@@ -244,11 +244,11 @@ def _usual_silence_ms(arrived_ms: Sequence[int]) -> int | None:
 
 
 def _arrivals(ledger: Ledger, state: LedgerState) -> list[int]:
-    """Arrival times, in ms and in order, of the files read in the eight weeks up to the newest file.
+    """Sorted arrival times, in ms, of the files read in the eight weeks up to the newest file.
 
-    The weeks do not end now: a source that has been silent for longer would have no file at all. Times come from the
-    statistics of the table's files; of the compacted files, the newest `OPENED` are opened. If there are more, the
-    range starts at the newest time in the first one that is not opened.
+    The range ends at the newest file, not now, because a source that was silent for eight weeks would have no file in
+    it. Times come from the statistics of `source_files`, and from its `OPENED` newest compacted files. If there are
+    more compacted files, the range starts at the newest time in the first compacted file that is not opened.
     """
     table = ledger.tables[SOURCE_FILES.name]
     files = table.files(state.pinned(SOURCE_FILES.name))
@@ -265,7 +265,7 @@ def _arrivals(ledger: Ledger, state: LedgerState) -> list[int]:
 
 
 def _modified(path: Path, since_ns: int) -> list[int]:
-    """Modification times, in ns, in one file of `source_files`. Row groups without a later time are skipped."""
+    """Modification times, in ns, in a file of `source_files`. Skips row groups with only times before `since_ns`."""
     rows = row_groups.holding(path, {"modified_ns": lambda low, high: high >= since_ns}, MODIFIED)
     times: list[int] = rows["modified_ns"].drop_null().to_pylist()
     return times

@@ -1,7 +1,8 @@
-"""Sends a notice to an address, as JSON by POST.
+"""Delivery of a notice to a webhook, as JSON by HTTP POST.
 
-The address and the token may be secrets: no message contains them. No redirect is followed, as it could carry the token
-to another server. A delivery that exceeds the timeout is abandoned, even if the server is still answering.
+The URL and the token may be secrets, so messages contain only the host. Redirects are not followed, because a redirect
+could carry the token to another server. A delivery that exceeds the timeout is abandoned, even if the server is still
+answering.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from windowlib.definition.toml.file import Notify
 
 
 class Undelivered(Exception):
-    """A notice could not be delivered. The message does not contain the address."""
+    """A notice could not be delivered. The message contains at most the host of the URL."""
 
 
 class _NoRedirects(HTTPRedirectHandler):
@@ -28,7 +29,7 @@ class _NoRedirects(HTTPRedirectHandler):
 
 
 def post(notify: Notify, notice: Mapping[str, Any]) -> None:
-    """Sends a notice. Raises `Undelivered`."""
+    """Posts a notice to the webhook of the definition. Raises `Undelivered`."""
     url = _address(notify)
     headers = {"Content-Type": "application/json", "User-Agent": "windowlib"}
     if notify.token_variable:

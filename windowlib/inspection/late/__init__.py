@@ -3,5 +3,5 @@ source files without Spark.
 
     events.py    late events, with reason and delay, also by group
     what_if.py   late events that other allowances would have kept
-    plot.py      SVG chart of that comparison
+    plot.py      SVG chart of the share of kept events by allowance
 """

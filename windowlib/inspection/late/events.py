@@ -1,5 +1,5 @@
-"""Late events, with the reason and the delay of each. `late_by_ms` is the distance of the watermark from the cleanup
-time of the window that an event missed.
+"""Late events, each with its reason and delay. `late_by_ms` is the distance by which the watermark had passed the
+cleanup time of the window that the event missed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class LateGroup:
-    """Late events of one group. `common`: the values that they share, empty for a group of all."""
+    """Figures of a group of late events. `common`: the values that its events share; empty if all are in one group."""
 
     common: Mapping[str, Any]
     events: int
@@ -40,7 +40,7 @@ class LateGroup:
     last_event_ms: int
 
     def json_fields(self) -> dict[str, Any]:
-        """Keys and values of its JSON: the entries of `common` are keys of their own, and times are ISO 8601."""
+        """Fields of the group's JSON. Entries of `common` are fields at the top level, and times are ISO 8601."""
         fields = asdict(self)
         times = {name: iso_instant(fields.pop(f"{name}_ms")) for name in ("first_event", "last_event")}
         return {**fields.pop("common"), **fields, **times}
@@ -48,9 +48,9 @@ class LateGroup:
 
 @dataclass(frozen=True, slots=True)
 class LateEventList:
-    """Late events of a pipeline, newest arrival first. `groups` is None unless they were grouped.
+    """Late events of a pipeline, newest arrival first. `groups`: None if no grouping was requested.
 
-    `with_readmitted`: includes events that a rerun has put into a window since. `hint`: advice on readmission.
+    `with_readmitted`: `rows` include events that a rerun has readmitted since. `hint`: advice on readmission.
     """
 
     key: Sequence[str]
@@ -83,7 +83,7 @@ def late_rows(
 ) -> list[dict[str, Any]]:
     """Late events with an event time in the span, for one `key` if given.
 
-    `readmitted`: includes events that a rerun has put into a window since.
+    `readmitted`: includes events that a rerun has readmitted since.
     """
     files = overlapping(cut.files("late_events"), "event_time", "event_time", span)
     chosen = within("event_time", span)
@@ -100,7 +100,7 @@ def newest_first(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def groups(rows: Sequence[Mapping[str, Any]], by: str | None, key: Sequence[str]) -> list[LateGroup]:
-    """Groups late events by reason, key or hour. The largest group comes first; hours are in order. None: one group."""
+    """Groups late events by reason or key, largest group first, or by hour, in order of time. None: one group."""
     members: dict[tuple[tuple[str, Any], ...], list[Mapping[str, Any]]] = {}
     for row in rows:
         members.setdefault(_common(row, by, key), []).append(row)
@@ -125,7 +125,7 @@ def _common(row: Mapping[str, Any], by: str | None, key: Sequence[str]) -> tuple
 
 
 def reason(row: Mapping[str, Any]) -> str:
-    """Reason of a late event: one of `REASONS`."""
+    """Reason for the lateness of an event: a key of `REASONS`."""
     return NO_WINDOW if row["window_start"] is None else PAST_CLEANUP
 
 
@@ -156,7 +156,7 @@ def how_late(late_by_ms: int) -> str:
 
 
 def readmit_hint(cut: Cut, rows: Sequence[Mapping[str, Any]]) -> str | None:
-    """Advice on readmitting late events into their windows; None if no window could take any."""
+    """Advice on readmitting late events into their windows; None if there is no such event."""
     definition = cut.definition
     waiting = [row for row in rows if row["readmitted_by"] is None and row["window_start"] is not None]
     if not waiting:

@@ -1,4 +1,4 @@
-"""Chart of the late events that other allowances would have kept: one bar each, as long as its share."""
+"""Chart with a bar for each other allowance: the share of the late events that it would have kept."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from windowlib.definition.plurals import counted
 from windowlib.definition.toml.durations import format_duration
 from windowlib.inspection.late.what_if import AllowanceEffect, WhatIf
 
-WIDTH, LEFT, RIGHT, BAR, HEAD, FOOT = 760, 110, 470, 30, 78, 34  # px; the figures are right of RIGHT
+WIDTH, LEFT, RIGHT, BAR, HEAD, FOOT = 760, 110, 470, 30, 78, 34  # px; numbers are drawn to the right of RIGHT
 BASE_STYLE = """
   svg { --paper: #ffffff; --ink: #1f2328; --quiet: #6a737d; --line: #d8dee4; --time: #b3261e;
         --key0: #0b62c4; --key1: #a24a00; --key2: #19703a; --key3: #7a3cb8; }

@@ -1,8 +1,8 @@
 """Late events that another allowed lateness would have kept, and the results that would differ.
 
-Assume an allowance of L from the beginning. Then an event is kept exactly if the watermark that made it late is less
-than L past the last millisecond of its window. The watermark depends on event times alone, so neither the kept events
-nor the actual allowance change it.
+Assume an allowance of L since the first batch. Then an event is kept exactly if the watermark that made the event late
+is less than L past the last millisecond of its window. The watermark depends on event times alone, so it is the same
+under every allowance.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class WhatIf:
 
 
 def allowances(asked_ms: Sequence[int], present_ms: int) -> list[int]:
-    """The requested allowances, or usual ones. Raises `CannotLook` for one not above the present allowance.
+    """The requested or else the usual allowances. Raises `CannotLook` unless all exceed the present allowance.
 
     >>> [format_duration(ms) for ms in allowances([], 3_600_000)]
     ['6h', '1d', '7d']
@@ -78,7 +78,7 @@ def allowances(asked_ms: Sequence[int], present_ms: int) -> list[int]:
 def what_if(cut: Cut, asked_ms: Sequence[int], span: TimeRange = EVER, *, published_too: bool = True) -> WhatIf:
     """Effect of other allowances on the late events with an event time in the span.
 
-    Without `published_too`, published windows are not counted and their files not opened.
+    Without `published_too`, published windows are not counted, and their files are not opened.
     """
     definition = cut.definition
     present_ms = definition.spec.allowed_lateness_ms

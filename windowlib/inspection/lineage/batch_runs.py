@@ -1,4 +1,4 @@
-"""The batches of a pipeline in its ledger, and the batches that the current tables come from."""
+"""Committed batches of a pipeline in its ledger, and the batches behind the current tables."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class BatchRun:
-    """A committed batch: its times in ms, the table versions after it, and its rerun, if it is one.
+    """A committed batch. `versions`: table versions after the batch. `rerun`: request, if the batch is a rerun.
 
-    A window is late at the start of the batch if its last ms is at most `late_in_ms`, and at its end if at most
-    `late_out_ms`.
+    A window is late at the start of the batch if the window's last ms is at most `late_in_ms`, and late at the end of
+    the batch if that ms is at most `late_out_ms`.
     """
 
     batch_id: int
@@ -42,11 +42,15 @@ class BatchRun:
     approved_by: str | None = None
     approved_because: str | None = None
     decision: Decision | None = None
-    part_of: int | None = None  # migration whose tables this batch built in part
+    part_of: int | None = None  # batch of the migration whose tables this batch built in part
 
 
 def of_this_definition(batches: Sequence[BatchRun]) -> list[BatchRun]:
-    """Batches behind the current tables: those since the newest migration, or those before an undone one."""
+    """Batches behind the current tables.
+
+    After a migration, these are the batches that built its tables, and all later batches. After an undo, these are the
+    batches before the migration, the undo, and all later batches.
+    """
     current, before = list[BatchRun](), list[BatchRun]()
     for run in batches:
         match run.decision:
@@ -77,7 +81,7 @@ def history(batches: Mapping[int, BatchRun], batch_id: int) -> dict[int, BatchRu
 
 
 def _cut_of(run: BatchRun, cut: Mapping[str, Any]) -> BatchRun:
-    """A batch in which a migration built its tables."""
+    """Converts the record of a batch that built tables of a migration, from the migration's decision."""
     return BatchRun(
         batch_id=cut["batch_id"],
         plan_time_ms=cut["plan_time_ms"],

@@ -1,7 +1,7 @@
 """Tables of a pipeline as they were after one of its batches, read in part and without Spark.
 
-A *cut* is a commit row of the ledger: it names the version of every table. Files are skipped if their statistics rule
-out a match.
+A *cut* is a commit row of the ledger, which names the version of every table. Files are skipped if their statistics
+rule out a match.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ EVER = TimeRange(MIN_TIMESTAMP_MS, MAX_TIMESTAMP_MS + 1)
 
 
 class ReadFilter(TypedDict, total=False):
-    """Selected columns, the key of selected rows, and an expression that selected rows fulfil."""
+    """Filter of a read: `columns` to read, the `key` of the rows, and an expression that the rows fulfil (`where`)."""
 
     columns: Sequence[str] | None
     key: Key | None
@@ -49,7 +49,7 @@ class Cut:
     _files: dict[str, list[DataFile]] = field(default_factory=dict, repr=False, compare=False)
 
     def files(self, table: str) -> list[DataFile]:
-        """The files of a table; none if it did not exist. Raises `CannotLook` if that version is gone."""
+        """Files of a table; empty if it did not exist. Raises `CannotLook` if its version is no longer on disk."""
         if table not in self._files:
             try:
                 self._files[table] = Table(self.definition.root / table).files(self.batch.versions.get(table))
@@ -60,7 +60,7 @@ class Cut:
     def rows(
         self, table: str, files: Iterable[DataFile] | None = None, **only: Unpack[ReadFilter]
     ) -> Iterator[dict[str, Any]]:
-        """Rows of a table or of some of its files, with partition columns. Columns that a file lacks are null."""
+        """Rows of a table or of given files, with partition columns. Selected columns that a file lacks are null."""
         lacking = dict.fromkeys(only.get("columns") or ())
         for file, rows in self.read(table, files, **only):
             for row in rows_of(rows):
@@ -70,7 +70,7 @@ class Cut:
         self, table: str, files: Iterable[DataFile] | None = None, **only: Unpack[ReadFilter]
     ) -> Iterator[tuple[DataFile, pa.Table]]:
         """Arrow tables with the selected rows, file by file, without partition columns."""
-        from pyarrow import dataset  # late, because it imports pandas
+        from pyarrow import dataset  # imported here, because it imports pandas
 
         folder, columns = self.definition.root / table, only.get("columns")
         key, where = only.get("key"), only.get("where")
@@ -110,7 +110,10 @@ class Cut:
 
 
 def cut(definition: Definition, as_of: int | None = None) -> Cut:
-    """The tables as of a batch, or of the newest. Raises `CannotLook` without such a batch, and `CutExpired`."""
+    """The tables as of batch `as_of`, or as of the newest batch.
+
+    Raises `CannotLook` if the current definition has no such cut, and `CutExpired` if files of the cut are deleted.
+    """
     every = batches_of(definition)
     batches = {run.batch_id: run for run in of_this_definition(every)}
     if not batches:
@@ -134,7 +137,7 @@ def cut(definition: Definition, as_of: int | None = None) -> Cut:
 
 
 def asked_range(from_text: str | None, to_text: str | None) -> TimeRange:
-    """The range between two times, unbounded on a side without one. Raises as `time_ms` does, and `CannotLook`.
+    """The range between two times; None: unbounded. Raises as `time_ms` does, and `CannotLook` for an empty range.
 
     >>> asked_range("2026-03-03T00:00Z", None).from_ms, asked_range(None, None) == EVER
     (1772496000000, True)
@@ -153,14 +156,14 @@ def asked_range(from_text: str | None, to_text: str | None) -> TimeRange:
 
 
 def within(column: str, span: TimeRange) -> pc.Expression:
-    """Expression for rows with a TIMESTAMP of `column` in the span."""
+    """Expression that selects rows with a TIMESTAMP inside the span in `column`."""
     return (pc.field(column) >= pa.scalar(nearest_utc(span.from_ms))) & (
         pc.field(column) < pa.scalar(nearest_utc(span.to_ms))
     )
 
 
 def _listed(numbers: Sequence[int]) -> str:
-    """Lists numbers, with consecutive ones as a range.
+    """Lists ascending numbers in words, with consecutive numbers as a range.
 
     >>> _listed([1, 2, 3, 5]), _listed([7])
     ('1 to 3, 5', '7')

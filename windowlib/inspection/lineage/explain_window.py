@@ -1,7 +1,7 @@
-"""Explanation of windows: those of one key around a time, with their events and all versions of their results.
+"""Explanation of the windows of a key around a time, with their events and all versions of their results.
 
-It is read from the tables as of one batch and from the source files. Decisions of runs are not repeated: firings,
-merges and removals come from `result_changes`, watermarks and plan times from the ledger.
+The explanation reads the tables as of one batch, and the source files. It does not recompute decisions of runs:
+firings, merges and removals come from `result_changes`, watermarks and plan times from the ledger.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ BY_ELEMENT = (
 
 @dataclass(frozen=True, slots=True)
 class ExplainedWindow:
-    """A window with its results, events and versions. `place`: it holds the requested time, or lies before or after it.
+    """A window with its results, events and versions. `place`: a place that `KeyWindows.around` returns.
 
-    `published`: its rows in `results`; more than one only if each firing is a result. `cleanup_time_ms`: None if there
-    is none, or if the window was cleaned up under another allowed lateness than the current one.
+    `published`: rows of the window in `results`; several only if each firing is a result. `cleanup_time_ms`: None if
+    the window has no cleanup time, or was cleaned up under another allowed lateness than the current one.
     """
 
     bounds_ms: Bounds
@@ -75,10 +75,10 @@ class Explained:
 
 
 def explain_window(definition: Definition, key_texts: Sequence[str], at_ms: int, as_of: int | None = None) -> Explained:
-    """Explains a key's windows around a time, as of batch `as_of` or the newest one.
+    """Explains a key's windows around a time, as of batch `as_of`, or as of the newest batch.
 
-    Raises `CannotLook` without such a batch, or if the key is not one value per column; `StateMismatch` if the tables
-    have another definition.
+    Raises `CannotLook` if there is no such batch, or if the key does not have one value per column. Raises
+    `StateMismatch` if the tables have another definition.
     """
     newest = ledger_of(definition).state().commit
     check_fingerprint(definition, newest)
@@ -106,7 +106,7 @@ def explain_window(definition: Definition, key_texts: Sequence[str], at_ms: int,
 
 
 def _elsewhere(tables: Cut, key: Key) -> Iterator[str]:
-    """Sentence about the occurrences of a key without a window."""
+    """Yields a sentence about the occurrences of a key that has no window."""
     batch = f"up to batch {tables.batch.batch_id}"
     late = len(late_rows(tables, readmitted=True, key=key))
     refused = sum(is_raw_of(key, row["raw"]) for row in tables.rows("quarantine"))
@@ -116,7 +116,7 @@ def _elsewhere(tables: Cut, key: Key) -> Iterator[str]:
 
 
 def _missed(tables: Cut, key: Key, at_ms: int) -> Iterator[str]:
-    """Sentences about late events of the key with windows that would have held the time."""
+    """Yields a sentence for each late event of the key whose window contains `at_ms`. Omits readmitted events."""
     files = overlapping(tables.files("late_events"), "window_start", "window_end", TimeRange(at_ms, at_ms + 1))
     moment = pa.scalar(nearest_utc(at_ms))
     holds = (pc.field("window_start") <= moment) & (pc.field("window_end") > moment)
@@ -167,7 +167,7 @@ def _explained(windows: KeyWindows, bounds: Bounds, place: str, at_ms: int, newe
 
 
 def _around(rows: Sequence[dict[str, Any]], at_ms: int) -> list[dict[str, Any]]:
-    """The last result before a time and the first at or after it, by their last event. For results without bounds."""
+    """Of results without bounds, the last before a time and the first at or after it, by the time of the last event."""
     ordered = sorted(rows, key=lambda row: (row["last_event_time"], row["batch_id"], row["firing"]))
     earlier = [row for row in ordered if time_of(row["last_event_time"]) < at_ms]
     return [*earlier[-1:], *ordered[len(earlier) : len(earlier) + 1]]
@@ -193,13 +193,13 @@ def _cleanup_ms(spec: WindowSpec, bounds: Bounds) -> int | None:
 
 
 def _cleaned_up_by(tables: Cut, bounds: Bounds) -> int | None:
-    """The first batch with a lateness bound past the window, which cleaned the window up; None without one."""
+    """The first batch whose lateness bound reached the window's last ms: it cleaned up the window. None if none did."""
     last_ms = TimeWindow(*bounds).max_timestamp_ms
     return min((n for n, run in tables.batches.items() if run.late_out_ms >= last_ms), default=None)
 
 
 def _reached(run: BatchRun, cleanup_ms: int | None) -> bool:
-    """Tests if the batch moved the watermark to the cleanup time or past it."""
+    """Tests if the batch moved the watermark to or past the cleanup time."""
     return cleanup_ms is not None and run.watermark_in_ms < cleanup_ms <= run.watermark_out_ms
 
 

@@ -1,9 +1,9 @@
 """Events of a window, and other events inside its bounds with the reason why they are not in the window.
 
-Events are read from the source files. `late_events` and `quarantine` state the events that are in no window. An
-admitted event is in a window if the window holds its time and was not past its cleanup time when the event's batch
-began. For sessions exactly one window qualifies. Two published sessions may overlap if the earlier one was cleaned up
-before the other began. Then the event belongs to the session that ends first.
+Events are read from the source files. `late_events` and `quarantine` record the events that are in no window. An
+admitted event is in a window if the window contains the event's time, and was not past its cleanup time when the
+event's batch began. Published sessions may overlap if the earlier session was cleaned up before the later session
+began. Then the event belongs only to the session that ends first.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from windowlib.publication.key import Key
 class WindowEvent(SourceEvent):
     """An event inside a window's bounds.
 
-    `why`: reason why it is not in the window; None if it is. `readmitted_by`: the rerun that readmitted it.
+    `why`: reason why the event is not in the window; None if it is. `readmitted_by`: the rerun that readmitted it.
     """
 
     why: str | None = None
@@ -49,7 +49,7 @@ class WindowEvents:
 
 
 def events_of(windows: KeyWindows, bounds: Bounds, *, until_batch: int | None = None) -> WindowEvents:
-    """Events inside a window's bounds. `until_batch`: later events are in a window in flight instead."""
+    """Events inside a window's bounds. `until_batch`: events of later batches are in another window, in flight."""
     cut, key, span = windows.cut, windows.key, span_of(bounds)
     by_event_time = cut.definition.spec.time == "event"
     read = read_events(cut, key, span, by_event_time=by_event_time)
@@ -73,9 +73,9 @@ def _judged(
     until_batch: int | None,
     recomputed_by: int,
 ) -> WindowEvent:
-    """An event of the source and its place. `record`: its row in `late_events` or `quarantine`.
+    """Decides if a source event is in the requested window, which is the first of `candidates`.
 
-    The first candidate is the requested window.
+    `record`: the event's row in `late_events` or `quarantine`, if it has one.
     """
     admitted = WindowEvent(event.file, event.row, event.time_ms, event.batch_id, event.values)
     if record is not None and record.why is not None:
@@ -105,7 +105,7 @@ def _open_to(cut: Cut, event: SourceEvent, bounds: Bounds) -> bool:
 
 
 def _recomputed_by(cut: Cut, bounds: Bounds) -> int:
-    """The last rerun that recomputed a tumbling or sliding window; 0 without any."""
+    """Batch of the last rerun that recomputed a tumbling or sliding window; 0 if none did."""
     if cut.definition.spec.assigner.merges:
         return 0
     window = TimeWindow(*bounds)
@@ -113,7 +113,7 @@ def _recomputed_by(cut: Cut, bounds: Bounds) -> int:
 
 
 def _rivals(windows: KeyWindows, bounds: Bounds) -> list[Bounds]:
-    """Other sessions of the key that overlap this one, without pairs in which one will replace the other."""
+    """Other sessions of the key that overlap this session, unless one of the two will replace the other session."""
     if not windows.cut.definition.spec.assigner.merges:
         return []
     span = span_of(bounds)
@@ -141,7 +141,7 @@ def _why_late(row: Mapping[str, Any]) -> str:
 
 
 def _refused(cut: Cut, key: Key, span: TimeRange, events: Iterable[SourceEvent]) -> Iterable[WindowEvent]:
-    """Quarantined rows in the span that are among the events, or that have this key in the table."""
+    """Quarantined rows in the span that are rows of the given events, or whose stored raw row has this key."""
     places = {(event.file, event.row) for event in events}
     files = overlapping(cut.files("quarantine"), "event_time", "event_time", span)
     for row in cut.rows("quarantine", files, where=within("event_time", span)):
@@ -150,7 +150,7 @@ def _refused(cut: Cut, key: Key, span: TimeRange, events: Iterable[SourceEvent])
 
 
 def _recorded(cut: Cut, row: Mapping[str, Any], why: str | None, readmitted_by: int | None) -> WindowEvent:
-    """The event of a row of `late_events` or `quarantine`."""
+    """Converts a row of `late_events` or `quarantine` to its event."""
     raw = raw_row(row["raw"])
     values = {name: raw.get(name) for name in shown_columns(cut.definition)}
     at_ms = time_of(row["event_time"])

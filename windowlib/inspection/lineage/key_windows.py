@@ -1,6 +1,6 @@
 """Windows of one key around a time in a cut: published, in flight and changed.
 
-Bounds are `(start_ms, end_ms)`, half-open. A window without bounds (global and count windows) gets those of
+Bounds are `(start_ms, end_ms)`, half-open. A window without bounds (global and count windows) gets the bounds of
 `GLOBAL_WINDOW`. Files are chosen by the window times in their statistics.
 """
 
@@ -35,11 +35,11 @@ class KeyWindows:
     key: Key
 
     def published(self, span: TimeRange) -> list[dict[str, Any]]:
-        """The rows of `results` that overlap the span, with `bounds`."""
+        """The rows of `results` whose windows overlap the span, with the window in `bounds`."""
         return list(self._timed("results", span))
 
     def changes(self, span: TimeRange) -> list[dict[str, Any]]:
-        """The rows of `result_changes` that overlap the span, with `bounds`, in the order of batches.
+        """The rows of `result_changes` whose windows overlap the span, with the window in `bounds`, in batch order.
 
         Leaves out rows of undone batches, and rows from before a migration.
         """
@@ -51,8 +51,8 @@ class KeyWindows:
         return [window for window in self._flying(self._state_files(span)) if _overlaps(window.bounds_ms, span)]
 
     def around(self, at_ms: int) -> dict[Bounds, str]:
-        """Windows that hold a time ("holds"). Without one, the nearest windows ("before", "after"), and a removed
-        window that held it ("held").
+        """Windows that contain a time ("holds"). If none does, the nearest windows ("before", "after"), and the last
+        removed window that contained the time ("held").
         """
         span = TimeRange(at_ms, at_ms + 1)
         holding = {row["bounds"] for row in self.published(span)} | {
@@ -86,14 +86,14 @@ class KeyWindows:
         return overlapping_ms(self.cut.files("open_windows"), self.cut.definition.plan.bounds, wider)
 
     def _flying(self, files: Iterable[DataFile]) -> Iterator[InFlight]:
-        """The windows in flight in some state files."""
+        """The windows in flight in the given state files."""
         definition, rows = self.cut.definition, self.cut.rows("open_windows", files, key=self.key)
         return definition.plan.in_flight(rows, definition.spec, self.cut.batch.late_out_ms)
 
     # -- nearest windows ------------------------------------------------------------------------------------------
 
     def _nearest(self, at_ms: int, *, before: bool) -> Bounds | None:
-        """The nearest window on one side of a time. Opens files in turn until no other can hold a nearer window."""
+        """The nearest window on one side of a time. Opens files until no other file can hold a nearer window."""
 
         def nearness(bounds: Bounds) -> int:
             return bounds[1] if before else -bounds[0]
@@ -107,7 +107,10 @@ class KeyWindows:
         return best
 
     def _reaching(self, at_ms: int, *, before: bool) -> Iterator[tuple[int, Callable[[], Iterable[Bounds]]]]:
-        """For each file with windows on one side: their nearness at best (greater is nearer), and a reader."""
+        """Yields, for each file that may have windows on one side, an upper bound of their nearness, and a reader.
+
+        Greater nearness means nearer to `at_ms`.
+        """
         for file in self.cut.files("results"):
             low, high = file.low.get("window_start"), file.high.get("window_end")
             start_ms, end_ms = (None if time is None else time_of(time) for time in (low, high))
@@ -130,7 +133,7 @@ class KeyWindows:
 
 
 def _near(start_ms: int | None, end_ms: int | None, at_ms: int, before: bool) -> int | None:
-    """Nearness of the windows of a file at best, by its first start and last end; None if none is on this side."""
+    """Upper bound of the nearness of a file's windows, by first start and last end; None: no window on this side."""
     if before:
         if start_ms is not None and start_ms >= at_ms:
             return None
@@ -148,7 +151,7 @@ def _bounds(row: Mapping[str, Any]) -> Bounds:
 
 
 def span_of(bounds: Bounds) -> TimeRange:
-    """The times in a window, limited to possible event times."""
+    """The time range of a window, limited to possible event times."""
     return TimeRange(max(bounds[0], EVER.from_ms), min(bounds[1], EVER.to_ms))
 
 

@@ -14,7 +14,7 @@ from windowlib.publication.key import CannotLook
 
 
 def check_key_columns(definition: Definition, commit: Commit | None) -> None:
-    """Raises `CannotLook` if the definition was edited and its key is not the key of the tables."""
+    """Raises `CannotLook` if an edited definition has other key columns than the tables."""
     if commit is None or continues(definition, commit.stored, commit.fingerprint):
         return
     if {*definition.source.key} != {*commit.stored["key"]}:
@@ -26,9 +26,10 @@ def check_key_columns(definition: Definition, commit: Commit | None) -> None:
 
 
 def not_filled(definition: Definition, commit: Commit | None, published: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Sentences about columns of a published window that are null because they were added later.
+    """Yields a sentence for each column that a published window lacks because it was added later.
 
-    `commit`: the newest commit, which records the added columns and their batches.
+    Also yields a sentence for each column that the next batch adds. `commit`: the newest commit, which records the
+    added columns and their batches.
     """
     if commit is None or not published:
         return

@@ -1,7 +1,7 @@
-"""Windows that a rerun has recomputed, with all events that they held at the time.
+"""Time ranges whose windows a rerun has recomputed.
 
-A rerun of late events recomputes the tumbling and sliding windows of every key that meet the time range of these
-events. The range is taken from the figures of the rerun, because a later rerun or erasure removes the events from
+A rerun of late events recomputes the tumbling and sliding windows, of every key, that meet the time range of these
+events. The range comes from the figures of the rerun, because a later rerun or erasure removes the events from
 `late_events`.
 """
 
@@ -21,9 +21,10 @@ FROM_MS, TO_MS = "recomputed_from_ms", "recomputed_to_ms"  # figures
 
 
 def recomputed(cut: Cut) -> dict[int, TimeRange]:
-    """Time range of each rerun by batch: all tumbling and sliding windows that meet it were recomputed.
+    """Time range of each rerun, by batch. The rerun recomputed all tumbling and sliding windows that meet the range.
 
-    For other windows it is the requested range: sessions are recomputed by chains, count windows all.
+    For other windows, the range is the requested range: reruns recompute whole chains of sessions, and all count
+    windows.
     """
     reruns = [batch for batch in cut.batches.values() if batch.rerun]
     if not isinstance(cut.definition.spec.assigner, Tumbling | Sliding):
@@ -42,7 +43,7 @@ def _figures(cut: Cut) -> dict[int, TimeRange]:
 
 
 def _span(cut: Cut, batch: BatchRun, figures: Mapping[int, TimeRange]) -> TimeRange | None:
-    """Time range of a rerun of tumbling or sliding windows; None if it was for late events and there were none."""
+    """Time range of a rerun of tumbling or sliding windows; None if it found no late events to readmit."""
     assigner = cut.definition.spec.assigner
     assert batch.rerun, "only reruns have a range"
     assert isinstance(assigner, Tumbling | Sliding), "others are recomputed by chains, or not at all"

@@ -1,7 +1,7 @@
 """Events of one key, read from the source files, with file, row and values.
 
-Only files that a batch has read, and that had an admitted event in the span, are opened. A file that is gone or has
-changed is not shown, because its current rows may not be those of the windows. A renamed file is read at its current
+Only files that a batch has read, and that had an admitted event in the span, are opened. Missing and changed files are
+not read, because the current rows may differ from the rows that the batch read. A renamed file is read at its current
 path and named as in the tables (`windowlib.reruns.source.KnownFile`).
 
 Parquet is read without Spark, JSON and CSV as a run reads them (`windowlib.inspection.lineage.text_events`). Row
@@ -42,7 +42,7 @@ from windowlib.source.rows import WHOLE_NUMBER
 
 @dataclass(frozen=True, slots=True)
 class SourceEvent:
-    """A row of the source with this key: its file and row, event time, columns in use."""
+    """A source row of a key: file, row number, event time, batch that read the row, and columns in use."""
 
     file: str
     row: int
@@ -53,14 +53,14 @@ class SourceEvent:
 
 @dataclass(slots=True)
 class ReadEvents:
-    """Result of `read_events`, with sentences about files that could not be read."""
+    """Events that `read_events` found. `problems`: sentences about unreadable files and erased events."""
 
     events: list[SourceEvent] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
 def read_events(cut: Cut, key: Key, span: TimeRange, *, by_event_time: bool = True) -> ReadEvents:
-    """Rows with this key and an event time in the span, admitted or not, in files read up to the cut.
+    """Rows with this key and a time in the span, admitted or not, in files that batches up to the cut have read.
 
     Without `by_event_time`, the time of an event is the plan time of the batch that read it.
     """
@@ -91,7 +91,7 @@ def read_events(cut: Cut, key: Key, span: TimeRange, *, by_event_time: bool = Tr
 def _rows(
     definition: Definition, files: Mapping[str, KnownFile], key: Key, problems: list[str]
 ) -> Iterator[tuple[str, int, int, Mapping[str, Any]]]:
-    """File, row, event time and values of the rows with this key and an event time; `files` by the name in messages."""
+    """Yields file, row, event time and values of rows with this key and an event time. `files`: by name in messages."""
     if definition.source.is_text:
         names = {file.place: file.path for file in files.values()}
         present = [file.now for file in files.values() if file.now]
@@ -125,7 +125,7 @@ def _files(cut: Cut, span: TimeRange, by_event_time: bool) -> list[dict[str, Any
 
 
 def _known(cut: Cut, rows: Sequence[Mapping[str, Any]], problems: list[str]) -> list[KnownFile]:
-    """The files of these rows in their current state. Lists the source only if a file has changed."""
+    """The files of these rows of `source_files`, as they are now. Lists the source only if a file has changed."""
     source = cut.definition.source
     then = [
         SourceFile(row["path"], row["size_bytes"], row["modified_ns"], row["sequence"], row["partition_values"])
@@ -145,7 +145,7 @@ def _known(cut: Cut, rows: Sequence[Mapping[str, Any]], problems: list[str]) -> 
 
 
 def _problem(file: KnownFile) -> str | None:
-    """Reason why a file is not the one that was read; None if it is."""
+    """States that a file is gone or has changed; None if the file is unchanged."""
     rows = counted(file.rows, "row")
     if file.now is None:
         return f"is gone, so those of its {rows} that belong to this window cannot be shown"
@@ -162,7 +162,7 @@ def _problem(file: KnownFile) -> str | None:
 def _parquet(
     definition: Definition, file: KnownFile, key: Key, folders: Mapping[str, pa.Scalar]
 ) -> Iterator[tuple[int, int, Mapping[str, Any]]]:
-    """Rows of a file with this key; `folders`: its partition values by the definition's names."""
+    """Rows of a file with this key. `folders`: partition values of the file, by column name in the definition."""
     section, path = definition.source, definition.source.path / file.place
     parquet = parquet_file(path)
     own = {section.named(field.name).casefold(): field for field in parquet.schema_arrow}
@@ -191,7 +191,7 @@ def _parquet(
 
 
 def _folders(definition: Definition, file: SourceFile) -> dict[str, pa.Scalar] | None:
-    """Partition values of a file by the definition's names; None if a value does not fit its type."""
+    """Partition values of a file, by column name in the definition; None if a value does not fit its type."""
     section, commit = definition.source, ledger_of(definition).state().commit
     kinds = kinds_of(section, [file], commit.stored.get("source_types") or {} if commit else {})
     values = values_in(file, kinds)
@@ -201,14 +201,14 @@ def _folders(definition: Definition, file: SourceFile) -> dict[str, pa.Scalar] |
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type without dictionaries and views, of which Arrow cannot take rows."""
+    """The type without dictionary encoding and views, because Arrow cannot take rows of such columns."""
     return as_in_parquet(kind.value_type if pa.types.is_dictionary(kind) else kind)
 
 
 def _wanted(key: Key, schema: pa.Schema) -> Mapping[str, pa.Scalar] | None:
     """Values of a key in a file's types; None if a narrower type of the file cannot hold them.
 
-    Raises `CannotLook` if a text is not a value of the recorded type.
+    Raises `CannotLook` if a string in the key is not a value of the recorded type.
     """
     try:
         return key.values(schema)
@@ -218,7 +218,7 @@ def _wanted(key: Key, schema: pa.Schema) -> Mapping[str, pa.Scalar] | None:
 
 
 def _places(batch: pa.RecordBatch, wanted: Mapping[str, pa.Scalar]) -> pa.Array:
-    """Row numbers in a batch with the wanted values."""
+    """Numbers of the rows in a record batch that have the wanted values."""
     mask = pa.repeat(pa.scalar(True), batch.num_rows)
     for name, value in wanted.items():
         mask = pc.and_(mask, pc.fill_null(pc.equal(batch.column(name), value), False))
@@ -226,9 +226,9 @@ def _places(batch: pa.RecordBatch, wanted: Mapping[str, pa.Scalar]) -> pa.Array:
 
 
 def times_ms(column: pa.Array, unit: str | None, zone: str | None = None) -> list[int | None]:
-    """Event times as admission computes them, floored to whole milliseconds; None for a row without one.
+    """Event times as admission computes them, floored to milliseconds; None for a row without an event time.
 
-    zone: of times without one; None: UTC
+    zone: time zone of times without a zone; None: UTC
 
     >>> times_ms(pa.array([-1, 1_999, None]), "us"), times_ms(pa.array([2], pa.timestamp("s")), None)
     ([-1, 1, None], [2000])

@@ -1,6 +1,7 @@
-"""Rows of one key in JSON and CSV files, as a run reads them: the same parser, row numbers and event times.
+"""Rows of one key in JSON and CSV files, with the parser, row numbers and event times of a run.
 
-Spark parses them, because its definition of a malformed row counts. It is started only if there is a file to read.
+Spark parses the files, because runs reject malformed rows by Spark's rules. Spark is started only if there is a file to
+read.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from windowlib.plans.kinds.kind import Bounds
 
 @dataclass(frozen=True, slots=True)
 class ReplacedWindow:
-    """A published window that another one replaced."""
+    """A published window, superseded by an overlapping window of a later batch."""
 
     bounds_ms: Bounds
     values: Mapping[str, Any]
@@ -23,7 +23,7 @@ class ReplacedWindow:
 
 @dataclass(frozen=True, slots=True)
 class ResultVersion:
-    """One change of a window's result. `why`: its cause in words. `who`, `reason`: of a rerun, migration, approval."""
+    """One change of a window's result. `why`: its cause. `who`, `reason`: of its rerun, migration or approval."""
 
     batch_id: int
     change: str
@@ -41,7 +41,7 @@ class ResultVersion:
 
 
 def version_of(tables: Cut, row: Mapping[str, Any], changes: Sequence[Mapping[str, Any]]) -> ResultVersion:
-    """The version of a row of `result_changes`; `changes`: rows of the key's windows around it."""
+    """Converts a row of `result_changes` to a version. `changes`: rows of the key that overlap the window's bounds."""
     run = tables.batches[row["batch_id"]]
     together = [other for other in changes if other["batch_id"] == row["batch_id"] and other["bounds"] != row["bounds"]]
     replaced: list[ReplacedWindow] = []

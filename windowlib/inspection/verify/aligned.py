@@ -1,9 +1,10 @@
 """Expected tumbling and sliding windows, computed from all events at once.
 
-- An event is in a window that holds its time if the window was not late when the event's batch began.
-- It is also in the window if a rerun has recomputed the window since.
-- If all its windows were late, it is in none of them until a rerun readmits it.
-- If `late_events` lacks such an event, it was refused as a duplicate. It counts from a rerun of its time on.
+- An event is in a window that contains its time if the window was not late when the event's batch began.
+- An event is also in such a window if a later rerun has recomputed the window.
+- An event whose windows were all late is in none of them until a rerun readmits it.
+- If `late_events` lacks such an event, the event was refused as a duplicate. It counts from the first rerun of its time
+  on.
 
 Events are first aggregated by slice, and by batch only if the batch makes a difference.
 """
@@ -73,7 +74,7 @@ def _slices(counted: CountedRows, grid: Grid, reruns: Sequence[PastRerun]) -> Da
     returns: key, _slice (start), _batch, _late_in, _readmitted_by, partials, _listed, _first and _last (starts of the
              first and last window over the slice), _last_end
 
-    _batch and _late_in are neutral if no window over the slice was late and no rerun readmitted the event.
+    _batch is 0 and _late_in is MIN_WATERMARK if no window over the slice was late and no rerun readmitted the event.
     """
     step = counted.step
     start = aligned_start_ms(F.col(names.TIMESTAMP_MS), grid.slice_ms, grid.offset_ms)
@@ -95,7 +96,7 @@ def _slices(counted: CountedRows, grid: Grid, reruns: Sequence[PastRerun]) -> Da
 
 
 def _counts_since(rerun: PastRerun) -> str:
-    """SQL for the batch of the rerun if it covers the event, else 0."""
+    """SQL for the batch of the rerun if the rerun covers the event, else 0."""
     time, span = names.TIMESTAMP_MS, rerun.span
     inside = f"{time} >= {span.from_ms} AND {time} < {span.to_ms}"
     return f"if({BATCH} <= {rerun.batch_id} AND {inside}, {rerun.batch_id}L, 0L)"

@@ -1,8 +1,9 @@
 """Comparison of two sets of windows, row by row and column by column, in one pass.
 
 Rows of both sides are grouped by key and bounds, so duplicate rows of a table are found too. Computed doubles are equal
-if they differ by less than `windowlib.plans.reruns.NEARLY` of the greater one. A column that was added later is null in
-rows that lack it. Each row states whether it has the column. A row must have it if all its events came since.
+if they differ by at most `windowlib.plans.reruns.NEARLY` times the greater double. A column that was added later is
+null in rows that lack the column. Each row lists the added columns that it has. A row must have an added column if the
+batches of all its events fill the column.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ class TableComparison:
 class TableShape:
     """Columns of a table in a comparison: `identity` (key columns and bounds) and `values`.
 
-    `exact`: columns with doubles that are not computed. `added`: columns that old rows lack, with the batch from which
-    events fill them; 0: any row may lack them.
+    `exact`: columns with doubles that must be exactly equal. `added`: columns that old rows lack, each with the first
+    batch whose events fill the column; 0: any row may lack the column.
     """
 
     table: str
@@ -58,7 +59,7 @@ class TableShape:
 def compare(
     inputs: Inputs, dialect: Dialect, shape: TableShape, expected: DataFrame | None, actual: DataFrame | None
 ) -> TableComparison:
-    """Compares the expected rows with the rows of the table. None stands for no row."""
+    """Compares the expected rows with the rows of the table. None: no rows."""
     if expected is None and actual is None:
         return TableComparison()
     either = actual if actual is not None else expected
@@ -95,7 +96,7 @@ def _differs(shape: TableShape, name: str, kind: Any) -> Column:
     actual = F.col(f"_found.{quoted(name)}")
     other = ~equal(F.col(f"_expected.{quoted(name)}"), actual, kind, exact=name in shape.exact)
     if name == FILLED and shape.added:
-        return F.lit(False)  # compared with the columns that it names
+        return F.lit(False)  # compared as part of the columns that it lists
     if name not in shape.added:
         return other
     lacks = actual.isNotNull() | (_has("_expected", name) if shape.added[name] else F.lit(False))
@@ -103,7 +104,7 @@ def _differs(shape: TableShape, name: str, kind: Any) -> Column:
 
 
 def _has(side: str, name: str) -> Column:
-    """Column that tests if a row states that it has this added column."""
+    """Column that tests if a row lists this added column as filled."""
     names = F.concat(F.lit(", "), F.col(f"{side}.{FILLED}"), F.lit(", "))
     return F.coalesce(names.contains(f", {name}, "), F.lit(False))
 
@@ -132,7 +133,7 @@ def _differences(row: Mapping[str, Any], shape: TableShape) -> Iterator[VerifyFi
 
 
 def compare_late(inputs: Inputs, step: Step, late: DataFrame | None) -> TableComparison:
-    """Compares, for each window, the events that are in `late_events` and no window with those that should be."""
+    """Compares, for each window, the expected and the actual number of events in `late_events` and in no window."""
     if late is None:
         return TableComparison()
     counters, name = step.dialect.counters(), inputs.staged.unused("late")

@@ -1,5 +1,5 @@
-"""Expected count windows. The k-th firing of a key covers elements ``(max(0, k * slide - size), k * slide]``, numbered
-from 1 in order of arrival.
+"""Expected count windows. The k-th firing of a key covers elements ``(max(0, k * slide - size), k * slide]``.
+Elements are numbered from 1 in order of arrival.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def expected(inputs: Inputs, counted: CountedRows) -> ExpectedWindows:
     slices = inputs.staged.write_and_read(slices, inputs.staged.unused("slices"))
     totals = slices.groupBy(*step.key_columns).agg(F.max(NUMBER).alias(TOTAL))
     whole = slices.join(totals, list(step.keys)) if step.keys else slices.crossJoin(totals)
-    first = f"((slice_index + 1) * {width} + {slide - 1}) div {slide}"  # the first firing after its last element
+    first = f"((slice_index + 1) * {width} + {slide - 1}) div {slide}"  # first firing with the slice
     last = f"least((slice_index * {width} + {size}) div {slide}, {TOTAL} div {slide})"
     ranged = whole.selectExpr("*", f"{first} AS {FIRST}", f"{last} AS {LAST}").where(f"{FIRST} <= {LAST}")
     fired = ranged.selectExpr("*", f"explode(sequence({FIRST}, {LAST})) AS firing")

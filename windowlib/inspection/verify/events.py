@@ -1,7 +1,7 @@
 """Source rows that count: admitted rows of the files that batches read, without rows that stayed refused.
 
-Event time, key and gap are judged as at admission. Duplicates and events too far in the future depend on the state at
-that time, so these refusals are taken from `quarantine`.
+Event time, key and gap are judged again, as at admission. Refusals of duplicates, and of events too far in the future,
+depend on past state, so they are taken from `quarantine`.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ BATCH, LATE_IN, READMITTED_BY, IS_LATE = map(names.internal, ("batch", "late_in"
 class CountedRows:
     """The rows that count, and the plan step with their types.
 
-    rows: used columns of the source, TIMESTAMP_MS, ARRIVAL (only if needed), BATCH (which read the row), LATE_IN
-          (windows with a last ms at or below it were late then), READMITTED_BY (rerun that put it into a window, or 0),
-          IS_LATE (true if `late_events` has it and it is in no window)
+    rows: used columns of the source, TIMESTAMP_MS, ARRIVAL (only if needed), BATCH (batch that read the row), LATE_IN
+          (windows with a last ms up to LATE_IN were late when that batch began), READMITTED_BY (rerun that put the row
+          into a window, or 0), IS_LATE (true if the row is in `late_events` and in no window)
     """
 
     rows: DataFrame
@@ -48,7 +48,7 @@ class CountedRows:
 def counted(
     inputs: Inputs, files: Sequence[ReadFile], recorded: RecordedPast, request: VerifyRequest
 ) -> CountedRows | None:
-    """The rows of these files that count; None without files."""
+    """The rows of these files that count; None if there are no files."""
     if not files:
         return None
     step = scratch(inputs, recorded.past.now.watermark_ms)

@@ -1,10 +1,10 @@
 """Expected windows in the form that every kind of plan returns.
 
 results, in_flight: key, the bounds (ms or numbers), elements, last_event_ms, and the definition's partial aggregates
-late: key, window_start_ms, window_end_ms, batch_id, should_be and is (number of its events in `late_events` and in no
-      window, by the rule and by the table)
+late: key, window_start_ms, window_end_ms, batch_id, should_be and is (expected and actual number of events of the
+      window in `late_events` that are in no window)
 
-None stands for no row.
+None: no rows.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ExpectedWindows:
 
 
 def meets_any(spans: Sequence[TimeRange], start: str, end: str, *, touching: bool = False) -> str:
-    """SQL that tests if a window meets a span; with `touching`, also if they only touch. `start`, `end`: SQL in ms."""
+    """SQL that tests if a window meets a span, or (with `touching`) touches a span. `start`, `end`: SQL in ms."""
     less = "<=" if touching else "<"
     met = (f"({start} {less} {span.to_ms} AND {end} {less.replace('<', '>')} {span.from_ms})" for span in spans)
     return f"({' OR '.join(met)})" if spans else "false"

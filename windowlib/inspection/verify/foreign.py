@@ -1,4 +1,4 @@
-"""Tables that another program has changed since the newest batch. They are compared in their current state."""
+"""Tables that another program has changed since the newest batch. Their current rows are compared."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOOKED_AT = ("results", "open_windows", "late_events", "quarantine")
 
 
 def foreign(tables: Tables, commit: Commit) -> dict[str, log.LogEntry]:
-    """The newest commit by another program that changed rows or columns since the batch, by table."""
+    """By table, the newest commit of another program that changed rows or columns after `commit`."""
     newest_entries = {}
     for name in LOOKED_AT:
         pinned, newest = commit.versions.get(name), tables[name].version()
@@ -26,7 +26,7 @@ def foreign(tables: Tables, commit: Commit) -> dict[str, log.LogEntry]:
 
 
 def as_compared(entries: dict[str, log.LogEntry], commit: Commit) -> dict[str, TableComparison]:
-    """Reports such commits as differences, because the next run will refuse each of them."""
+    """Reports commits of other programs as differences, because the next run will refuse these commits."""
     return {
         f"the log of {name}": TableComparison(
             1,

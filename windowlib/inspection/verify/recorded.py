@@ -1,4 +1,4 @@
-"""Recorded past of a pipeline, as far as it decides the windows of events. It is read from the ledger and the tables.
+"""Facts from the ledger and the tables that decide the windows of events.
 
 - each batch: the watermark and the lateness bound before it
 - each rerun: the range that it recomputed
@@ -31,7 +31,8 @@ from windowlib.reruns.source import KnownFile, known_files
 class ReadFile:
     """A source file that batch `batch_id` read. `corrected_by`: the rerun that read the changed file again, or 0.
 
-    `numbered`: tables name rows of it by number, and a change of the read columns may change the numbers.
+    `numbered`: tables identify rows of the file by number. A change of the columns that are read may change the
+    numbers.
     """
 
     known: KnownFile
@@ -56,7 +57,7 @@ class RecordedPast:
 
 
 def recorded(definition: Definition, tables: Tables, commit: Commit, cut: Cut) -> RecordedPast:
-    """The past as of a cut; `commit` is the commit of the cut."""
+    """Collects the past as of a cut. `commit`: commit of the cut."""
     batches = cut.batches
     reruns = _reruns(cut)
     past = Past(
@@ -69,7 +70,7 @@ def recorded(definition: Definition, tables: Tables, commit: Commit, cut: Cut) -
 
 
 def newest_windows(cut: Cut, length_ms: int) -> TimeRange:
-    """Range from `length_ms` before the watermark on. Ignores batches after the declared end of the source."""
+    """Range that starts `length_ms` before the watermark and has no end. Ignores the declared end of the source."""
     watermarks_ms = [run.watermark_out_ms for run in cut.batches.values() if run.watermark_out_ms < MAX_WATERMARK]
     return TimeRange(max(max(watermarks_ms, default=EVER.from_ms) - length_ms, EVER.from_ms), EVER.to_ms)
 
@@ -83,7 +84,7 @@ def _reruns(cut: Cut) -> list[PastRerun]:
 def _files(
     definition: Definition, tables: Tables, commit: Commit, cut: Cut, reruns: Sequence[PastRerun]
 ) -> tuple[list[ReadFile], dict[str, list[int]]]:
-    """Every file that was read, listed once; and the batches of files that were read more than once."""
+    """Every file that was read, without repetition, and the batches of files that several batches read."""
     read_by: dict[str, list[tuple[int, int]]] = {}
     for row in cut.rows(SOURCE_FILES.name, columns=["path", "sequence", "batch_id"]):
         read_by.setdefault(row["path"], []).append((row["sequence"], row["batch_id"]))
@@ -103,26 +104,26 @@ def _files(
 
 
 def _numbered(cut: Cut) -> set[str]:
-    """Files with rows that stay refused or late, which tables name by number."""
+    """Files with rows that stay refused or late. Tables identify such rows by number."""
     late = {row["source_file"] for row in cut.rows("late_events", columns=["source_file"])}
     refused = cut.rows("quarantine", columns=["source_file", "reason"])
     return late | {row["source_file"] for row in refused if row["reason"] in BY_NUMBER}
 
 
 def _is_corrected(file: KnownFile, planned: SourceFile, terms: str | None) -> bool:
-    """Tests if a file was changed after its batch planned it, or was read under other terms since."""
+    """Tests if a file changed after its batch planned it, or was later read with other read settings."""
     return file.then != planned or bool(file.read_as and terms and not is_read_alike(file.read_as, terms))
 
 
 def _corrected_by(file: KnownFile, reruns: Sequence[PastRerun]) -> int:
-    """The last rerun that covers the events of a changed file; 0 without one."""
+    """Batch of the last rerun that covers the events of a changed file; 0 if there is none."""
     events = file.events_then
     covering = (r.batch_id for r in reruns if not r.late_only and (events is None or r.span.holds(events)))
     return max(covering, default=0)
 
 
 def _planned(tables: Tables, root: Path) -> dict[tuple[int, str], tuple[SourceFile, str | None]]:
-    """Files of each plan as they were when it was made, with its terms, by batch and path."""
+    """Files as their plans recorded them, with the terms of the plan, by batch and path."""
     table, version = tables[LEDGER.name], Ledger(root, wall_clock_ms).state().version
     plans = newest_of_batches(table, version, {"plan"}, ("files", "terms"))["plan"]
     files = (

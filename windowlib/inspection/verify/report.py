@@ -61,12 +61,12 @@ class VerifyReport:
         return any(self.differing.values())
 
     def json_fields(self) -> dict[str, Any]:
-        """Keys and values of its JSON."""
+        """Fields of the report's JSON."""
         return {**asdict(self), "nothing_compared": self.found_nothing_to_compare}
 
 
 def verification(report: VerifyReport, at: datetime) -> Verification:
-    """Row of a report for the table of verifications."""
+    """Converts a report to a row of the table of verifications."""
     outcome: Outcome = "different" if report.differs else "equal"
     return Verification(
         at=at,

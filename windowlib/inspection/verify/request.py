@@ -44,7 +44,7 @@ class VerifyRequest:
             raise InvalidSpec(f"need a seed of at most {MOST}, because it is stored in 64 bits, got {self.seed}")
 
     def sampled(self, rows: DataFrame, keys: Sequence[str]) -> DataFrame:
-        """The rows with a key in the sample; all rows without key columns."""
+        """The rows whose key is in the sample; all rows if the pipeline has no key."""
         if self.sample == 1 or not keys:
             return rows
         text = F.concat_ws("|", F.lit(str(self.seed)), *(F.col(quoted(key)).cast("string") for key in keys))

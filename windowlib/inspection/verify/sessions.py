@@ -1,7 +1,7 @@
 """Expected sessions.
 
 1. *Parts*: touching events of one key and batch always form one interval, so they are aggregated first.
-2. *Chains*: touching parts of a key. A chain of one part, unless a rerun covers it, is one session or late.
+2. *Chains*: touching parts of a key. A chain of one part is one session, or late, unless a rerun covers the chain.
 3. All other chains are settled batch by batch (`windowlib.inspection.verify.settled`), by parts instead of events.
 """
 
@@ -74,7 +74,7 @@ def parts_of(inputs: Inputs, counted: CountedRows) -> DataFrame:
 
 
 def chains_of(inputs: Inputs, parts: DataFrame, step: Step) -> DataFrame:
-    """Aggregates touching parts, with CHAIN_START_MS, CHAIN_END_MS, _parts (their number), and maxima of OF_PART."""
+    """Aggregates touching parts, with CHAIN_START_MS, CHAIN_END_MS, _parts (number), and maxima of OF_PART."""
     chained = step.dialect.with_islands(parts, step.keys).groupBy(*step.key_columns, "_island")
     whole = {
         CHAIN_START_MS: F.min(START),
@@ -90,7 +90,7 @@ def chains_of(inputs: Inputs, parts: DataFrame, step: Step) -> DataFrame:
 def expected(
     inputs: Inputs, chained: SessionChains, recorded: RecordedPast, request: VerifyRequest, unsure: Sequence[TimeRange]
 ) -> ExpectedWindows:
-    """The sessions that meet the requested range, without those of chains that touch an `unsure` span."""
+    """The sessions that meet the requested range. Omits sessions of chains that touch an `unsure` span."""
     step, chains, past = chained.step, chained.chains, recorded.past
     spans = [rerun.span for rerun in past.reruns if not rerun.late_only]
     bounds = CHAIN_START_MS, CHAIN_END_MS
@@ -118,7 +118,10 @@ def expected(
 
 
 def _simple(chains: DataFrame, step: Step, now: LatenessBound) -> DataFrame:
-    """States of chains of one part."""
+    """States of chains of one part.
+
+    Returns a row per chain with LATE or IN_WINDOW, and further rows with RESULT and IN_FLIGHT as they apply.
+    """
     bounded = step.dialect.with_values(chains, {"_watermark": now.watermark_ms, "_late_out": now.late_up_to_ms})
     states = (
         f"filter(array(if({CHAIN_END_MS} - 1 <= _late_in, '{LATE}', '{IN_WINDOW}'),"
@@ -133,7 +136,10 @@ def _simple(chains: DataFrame, step: Step, now: LatenessBound) -> DataFrame:
 
 
 def _settled(chains: DataFrame, parts: DataFrame, step: Step, past: Past) -> DataFrame:
-    """States of the parts of other chains: a row for each part and session that holds it, and a row for each part."""
+    """States of the parts of other chains.
+
+    Returns a row for each part and session that contains the part, and a row for each part with LATE or IN_WINDOW.
+    """
     from pyspark.sql.types import StructField, StructType
 
     named = chains.select(*step.other_key_columns, CHAIN_START_MS, CHAIN_END_MS)

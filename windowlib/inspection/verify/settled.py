@@ -4,7 +4,7 @@
   watermark at the batch's start is dropped whole.
 - A session in flight is published once the watermark has reached its last millisecond. It replaces the published
   sessions that merged into it. At its cleanup time it is retired, and later events do not join it.
-- A rerun merges all touching sessions, including published and late ones. It recomputes the chains that meet its
+- A rerun merges all touching sessions, including published and late sessions. It recomputes the chains that meet its
   range.
 """
 
@@ -20,7 +20,7 @@ from windowlib.model.windows import TimeWindow, cover, touches
 
 
 class SessionPart(NamedTuple):
-    """Touching events of one key and batch: `[start_ms, end_ms)`. `readmitted_by`: their recorded rerun, or 0."""
+    """Touching events of one key and batch: `[start_ms, end_ms)`. `readmitted_by`: rerun that readmitted them, or 0."""
 
     batch_id: int
     readmitted_by: int
@@ -50,7 +50,7 @@ class LatenessBound(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """Lateness bounds before each batch (including reruns) and after the newest one, and the reruns."""
+    """Lateness bounds before each batch (including reruns) and after the newest batch, and the reruns."""
 
     before: Mapping[int, LatenessBound]
     now: LatenessBound
@@ -111,11 +111,11 @@ class _Key:
     def __init__(self, parts: Sequence[SessionPart]) -> None:
         self.all_parts = parts
         self.in_flight: list[_Session] = []
-        self.retired: dict[TimeWindow, Parts] = {}  # published, and out of flight
+        self.retired: dict[TimeWindow, Parts] = {}  # published and no longer in flight
         self.late: set[int] = set()
 
     def move(self, now: LatenessBound) -> None:
-        """Advances time: publishes sessions that have ended, and retires those past their cleanup time."""
+        """Advances time: publishes sessions that have ended, and retires sessions past their cleanup time."""
         kept = []
         for session in self.in_flight:
             if session.due and session.window.max_timestamp_ms <= now.watermark_ms:
@@ -161,7 +161,7 @@ class _Key:
 
 
 def _chains(sessions: Iterable[_Session]) -> list[list[_Session]]:
-    """Groups sessions into chains: sessions that touch directly or through others are in one group."""
+    """Groups sessions into chains: sessions that touch directly or through other sessions are in one group."""
     chains: list[list[_Session]] = []
     reached: TimeWindow | None = None
     for session in sorted(sessions, key=lambda session: session.window):

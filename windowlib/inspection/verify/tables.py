@@ -25,7 +25,7 @@ OF_RESULTS = {START: "unix_millis(window_start)", END: "unix_millis(window_end)"
 
 
 def shape_of(table: str, step: Step, *, by_time: bool) -> TableShape:
-    """Shape of a table in the comparison."""
+    """Columns to compare in a table. `by_time`: window bounds identify a row; else its firing or slice does."""
     exact = step.aggregates.exact
     if table == "results":
         values = [name for name in step.value_names if name not in UNCOMPARED]
@@ -69,7 +69,7 @@ def finished(rows: DataFrame, shape: TableShape, step: Step, *, whole: bool = Fa
 def chosen(
     rows: DataFrame | None, request: VerifyRequest, expected: ExpectedWindows, unsure: Sequence[TimeRange]
 ) -> DataFrame | None:
-    """The rows that meet the requested range, without those that cannot be compared."""
+    """The rows that meet the requested range. Omits rows that cannot be compared."""
     if rows is None or START not in rows.columns:
         return rows
     step = expected.step

@@ -1,8 +1,8 @@
-"""Verification of a pipeline: computes its windows again from the source, in one plain batch, and compares them.
+"""Verification of a pipeline: computes windows from the source, in one plain batch, and compares the tables with them.
 
 Nothing is changed. Three things are compared as of the newest batch: `results`, `open_windows`, and the number of
 events in `late_events` that were too late for all their windows. The windows of an event follow from the ledger's
-record of each batch. The rules for that are separate from the plans of runs: `aligned`, `sessions`, `counts`.
+record of each batch. The modules `aligned`, `sessions` and `counts` implement these rules without the plans of runs.
 """
 
 from __future__ import annotations
@@ -59,7 +59,10 @@ NAMED = 3  # number of files named in a sentence
 
 @dataclass(frozen=True, slots=True)
 class SourceCoverage:
-    """Source files that could be read, files that could not (`lost`), and the time ranges of the latter (`unsure`)."""
+    """Source files that can be read as batches read them (`files`), and other source files (`lost`).
+
+    `unsure`: for each lost file, the time range of the windows that may hold its events.
+    """
 
     files: Sequence[ReadFile]
     lost: Sequence[ReadFile]
@@ -87,7 +90,7 @@ def check_can_verify(definition: Definition, request: VerifyRequest) -> None:
 
 
 def verify(definition: Definition, request: VerifyRequest, spark: SparkSession, clock: Clock) -> VerifyReport:
-    """Compares a pipeline's windows with those computed from its source. Raises `CannotLook`, `StateMismatch`."""
+    """Compares a pipeline's tables with windows computed from its source. Raises `CannotLook`, `StateMismatch`."""
     check_can_verify(definition, request)
     commit = ledger_of(definition, clock).state().commit
     then = cut(definition, commit.batch_id if commit else None)
@@ -121,7 +124,7 @@ def verify(definition: Definition, request: VerifyRequest, spark: SparkSession, 
 
 
 def _staging(root: Path) -> Path:
-    """Folder for rows during the comparison. A read-only warehouse gets the temporary folder instead."""
+    """Folder for rows during the comparison: in the warehouse; the temporary folder if the warehouse is read-only."""
     staging = staging_folder(root)
     usable = os.access(staging if staging.exists() else root, os.W_OK | os.X_OK)
     return staging if usable else Path(tempfile.gettempdir())
@@ -168,7 +171,7 @@ def _verified(
 
 
 def _without(half: Sequence[Erasure], rows: DataFrame | None) -> DataFrame | None:
-    """Rows without half-erased keys: their events are no longer read, but the tables still hold some of their rows."""
+    """Removes rows of half-erased keys. Their events are no longer read, but tables still contain their rows."""
     if rows is not None:
         for erasure in half:
             rows = without_keys(rows, erasure.columns, [erasure.digest], erasure.secret)
@@ -195,7 +198,7 @@ def _expected(inputs: Inputs, past: RecordedPast, request: VerifyRequest) -> tup
 
 
 def _sessions(inputs: Inputs, past: RecordedPast, request: VerifyRequest) -> tuple[SourceCoverage, ExpectedWindows]:
-    """Widens the range that is read until no chain of sessions extends past it."""
+    """Expected sessions. Widens the range of events to read until no chain of sessions extends past the range."""
     assigner = inputs.definition.spec.assigner
     slack_ms = first_slack_ms(assigner)
     span = EVER if request.span is None else _around(request.span, slack_ms)
@@ -227,7 +230,7 @@ def _step(inputs: Inputs, counted_rows: CountedRows | None) -> Step:
 
 
 def _nothing(inputs: Inputs) -> ExpectedWindows:
-    """Expectation of no windows, because no event counts."""
+    """No expected windows, because no event counts."""
     return ExpectedWindows(typed_step(inputs, inputs.watermark_in_ms, None), None, None)
 
 
@@ -243,7 +246,7 @@ def _read(inputs: Inputs, past: RecordedPast, span: TimeRange) -> SourceCoverage
 
 
 def _reach(spec: WindowSpec, file: ReadFile) -> TimeRange:
-    """Time range of the windows that may hold an event of the file."""
+    """Time range of the windows that may contain an event of the file."""
     events, assigner = file.known.events_then, spec.assigner
     assert events is not None, "only files with events are lost"
     if isinstance(assigner, Session):
@@ -252,7 +255,7 @@ def _reach(spec: WindowSpec, file: ReadFile) -> TimeRange:
 
 
 def _read_once(past: RecordedPast) -> TableComparison:
-    """Reports files that several batches read: their events are in windows more than once."""
+    """Reports files that several batches read, because windows contain the events of such files more than once."""
     findings = [
         VerifyFinding(UNEXPECTED, "source_files", {"path": path}, {}, "batches", [batches[0]], list(batches))
         for path, batches in sorted(past.read_twice.items())
