@@ -6,7 +6,7 @@ DAGs and tasks:
     pipelines.py         pipelines of a folder, as Airflow schedules them
     operators.py         tasks of a pipeline: plan, advance, report
     rerun_operators.py   tasks of the DAG `rerun_windows`
-    rerun_form.py        form of that DAG
+    rerun_form.py        form of the DAG `rerun_windows`
     job.py               task that runs a command as its own process
     processes.py         a command in its own process group
     commands.py          command lines of the tasks

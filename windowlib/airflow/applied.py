@@ -1,4 +1,4 @@
-"""Batch that applied a preview, from the ledger; any try of a task, or a command, may have applied it."""
+"""Batch that applied a preview, from the ledger. Any try of a task or a command may have applied the preview."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def batch_that_applied(definition: Definition, preview_id: str) -> int | None:
 
 
 def done_since(definition: Definition, preview_id: str, began: datetime | None) -> list[Record]:
-    """Outcome of the batch that applied a preview, if it was committed since `began`."""
+    """Outcome of the batch that applied a preview; empty if no such batch was committed since `began`."""
     from windowlib.runs.recent_batches import committed_since
 
     batch_id = batch_that_applied(definition, preview_id)

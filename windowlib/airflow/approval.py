@@ -41,19 +41,19 @@ def triggered_by(context: Context) -> str | None:
 
 
 def text_of(event: Mapping[str, Any], key: str) -> str:
-    """Text in a field of the form, stripped; empty if it is no text. Airflow does not validate answers by its API."""
+    """String in a field of the form, stripped; empty for other types. Airflow's API does not validate answers."""
     value = (event.get("params_input") or {}).get(key)
     return value.strip() if isinstance(value, str) else ""
 
 
 def reason_mistake(reason: str) -> str | None:
-    """Problem with a required reason, in words; None without one."""
+    """Problem with a required reason, in words; None if the reason is valid."""
     mistake = wrong_with(reason) if reason else "there is none"
     return f"the reason: {mistake}" if mistake else None
 
 
 def needs_approval(definition: Definition, form: Mapping[str, Any]) -> bool:
-    """Tests if a rerun needs an approval, because its form or its pipeline requires one."""
+    """Tests if the form or the pipeline of a rerun requires an approval."""
     return bool(form["approval"]) or policy(definition.airflow) != "asked"
 
 
@@ -61,7 +61,7 @@ def waits_for_decision(definition: Definition, batch_id: int, decide: str, askin
     """Message about a batch of an earlier run that waits: the users who may decide about it, and the place to decide.
 
     decide: the task that asks
-    asking: the run of this task; None: this run
+    asking: run of the DAG whose task asks; None: this run
     """
     run_hint = (
         f"\nit is asked in the run {asking}: the button Decide among the details of this task leads there"
@@ -79,8 +79,8 @@ def waits_for_decision(definition: Definition, batch_id: int, decide: str, askin
 def refused_answer(definition: Definition, who: str | None, context: Context) -> str | None:
     """Reason why the approval of a user does not count, or None.
 
-    With `approval = "another user"` users cannot approve their own requests. Airflow itself checks before that the user
-    may answer.
+    With `approval = "another user"` users cannot approve their own requests. Airflow has already checked that the
+    user may answer.
     """
     if who is None:
         return "no user is logged in"
@@ -90,7 +90,7 @@ def refused_answer(definition: Definition, who: str | None, context: Context) ->
 
 
 def whose_answer(what: str, definition: Definition, context: Context) -> str:
-    """Last paragraph of a question, about the users whose answer counts as `what`; empty if every user's does."""
+    """Last paragraph of a question: users whose answer counts as `what`. Empty if the answer of every user counts."""
     requester = triggered_by(context) if policy(definition.airflow) == "another user" else None
     return f"\n\n{what} must come from another user than {requester}, who triggered this run." if requester else ""
 

@@ -1,4 +1,4 @@
-"""Command lines of Airflow's tasks: `windowlib` in this Python, whatever the working directory contains."""
+"""Command lines of Airflow's tasks: `windowlib` in this Python, without modules of the working directory."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def verify_command(definition: Definition) -> list[str]:
 
 
 def _with_spark(first: Definition, *arguments: str) -> list[str]:
-    """Command line of a command that computes: plain Python, or `spark-submit` if the master is a cluster for it."""
+    """Command line of a command that computes: plain Python, or `spark-submit` if the master is a cluster."""
     if not first.engine_place.is_submitted:
         return command(*arguments)
     submit = str(Path(sys.executable).with_name("spark-submit"))

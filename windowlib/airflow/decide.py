@@ -9,7 +9,7 @@ wherever it was made. `decide` polls every five minutes (`LOOK_AGAIN`), because 
 continues if the batch was decided elsewhere, and otherwise asks again.
 
 `decide` runs after advance has failed, or after plan has found a waiting batch and skipped advance. If nothing is
-planned, plan skips it without a process; if advance is done, advance does.
+planned, plan skips `decide` without a process. If advance succeeds, advance skips `decide`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ DONE = {APPROVE: "approved", ABANDON: "abandoned"}
 REASON = "reason"  # the field of the form
 NOT_TAKEN = "not_taken"  # XCom key of the reason why the last answer did not count
 LOOK_AGAIN = timedelta(minutes=5)  # for a decision made elsewhere
-ROWS = 6  # of each kind, in the question
+ROWS = 6  # rows of each kind that the question shows
 
 
 class Decide(Job, HITLOperator):
@@ -81,7 +81,7 @@ class Decide(Job, HITLOperator):
         self.file = str(file)
 
     def execute(self, context: Context) -> Any:
-        """Builds the report and asks. Succeeds at once if the batch is approved; is skipped if none waits."""
+        """Builds the report and asks. Succeeds at once if the batch is approved; is skipped if no batch waits."""
         from windowlib.batches.planning import ledger_of
         from windowlib.definition.definition import load_definition
 
@@ -177,7 +177,7 @@ class Decide(Job, HITLOperator):
         return self._ask(context, definition, state)
 
     def _decided_elsewhere(self, definition: Definition, batch_id: int) -> Record:
-        """Decision made elsewhere: succeeds if the batch is approved and not published yet; otherwise is skipped."""
+        """Returns an approval given elsewhere if the batch is not published yet; otherwise skips the task."""
         from windowlib.batches.planning import ledger_of
 
         decision, plan = _decided(definition, batch_id), ledger_of(definition).state().plan
@@ -199,8 +199,8 @@ class Publish(Advance):
 def add_decision_tasks(definition: Definition, advance: Advance, report: BuildReport, suffix: str = "") -> None:
     """Adds the tasks after advance: decision about a refused batch, verification of a sample, and report as a teardown.
 
-    The state of the last task before report is the state of the run. It succeeds if advance or publish does. It is
-    skipped if there was nothing to do, or the waiting batch was abandoned. Otherwise it fails.
+    The state of the last task before report is the state of the run. That task succeeds if advance or publish succeeds.
+    It is skipped if there was nothing to do, or the waiting batch was abandoned. Otherwise it fails.
     """
     decide = Decide(
         task_id=f"decide{suffix}",

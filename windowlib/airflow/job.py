@@ -1,8 +1,8 @@
 """Task of Airflow that runs one `windowlib` command as its own process.
 
 The output of the command goes to the task's log. The command also writes its outcomes to a file that the task names
-(`windowlib.cli.outcomes`); they are the return value of the task. The exit code determines the state of the task, by
-the table in `windowlib.cli.exits`.
+(`windowlib.cli.outcomes`). The outcomes are the return value of the task. The exit code determines the state of the
+task, by the table in `windowlib.cli.exits`.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def level_of(line: str) -> int:
 
 
 def tries_left(context: Context) -> int:
-    """Number of further tries of Airflow if this task fails."""
+    """Number of retries that Airflow has left if this task fails."""
     task = context.get("ti")
     return max(0, getattr(task, "max_tries", 0) + 1 - getattr(task, "try_number", 1)) if task is not None else 0
 

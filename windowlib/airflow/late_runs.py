@@ -1,8 +1,8 @@
 """Notices that results are not fresh while a run is still in progress, or waits for a slot.
 
 Each plan checks `notify.freshness` when it ends, but the plan of a run that hangs or waits does not end. So a DAG gets
-a deadline if its pipeline sets `notify.freshness`. If a run is not over that long after it was queued, the scheduler
-has `judge` called by the executor that also runs tasks. No further service is needed.
+a deadline if its pipeline sets `notify.freshness`. If a run has not ended `notify.freshness`
+after it was queued, Airflow calls `judge` in the executor that also runs tasks. No further service is needed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def deadlines(members: Sequence[Definition]) -> Iterator[DeadlineAlert]:
 
 
 def judge(file: str, context: Mapping[str, Any]) -> None:
-    """Sends the notices of a pipeline that are due now, as its plans do. `context` is Airflow's context of the run."""
+    """Sends the due notices of a pipeline, as `windowlib plan` does. `context` is Airflow's context of the run."""
     from windowlib.airflow.notifiers import send
     from windowlib.cli.outcomes import to_notifier
     from windowlib.definition.definition import load_definition

@@ -51,9 +51,9 @@ class LineageTask:
 
 
 def lineage(definition: Definition, batches: Sequence[Record]) -> OperatorLineage[Any, Any]:
-    """Lineage of some batches, by their outcomes: the source as input, the tables for readers as outputs.
+    """Lineage of `batches`, outcomes of batches: the source as input, the tables for readers as outputs.
 
-    Without batches, for example if the checks refused one, there are no counts. The newest checks are always included.
+    Without batches, for example after a refused batch, the lineage has no counts. It always has the newest checks.
     """
     from airflow.providers.openlineage.extractors import OperatorLineage
     from openlineage.client.event_v2 import InputDataset, OutputDataset

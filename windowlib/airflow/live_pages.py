@@ -47,7 +47,7 @@ class Cache(Generic[Kept]):
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def get(self, definition: Definition, now_ms: int) -> Kept:
-        """Current content of a pipeline. It is made again if anything visible has changed."""
+        """Returns the current content of a pipeline, made again if anything visible may have changed."""
         fingerprint = _fingerprint(definition, now_ms)
         with self._lock:
             cached = self._kept.get(definition.file)
@@ -60,7 +60,7 @@ class Cache(Generic[Kept]):
 
 
 def _fingerprint(definition: Definition, now_ms: int) -> tuple[object, ...]:
-    """Inputs of a page of a pipeline: the ledger, a run in progress, the last error, the definition."""
+    """State that the page of a pipeline depends on: the ledger, a run in progress, the last error, the definition."""
     ledger = ledger_of(definition, lambda: now_ms)
     state = ledger.state()
     claim = state.claim
@@ -85,7 +85,7 @@ _ROWS, _PAGES = Cache(_row), Cache(_page)
 def home(
     definitions: Sequence[Definition], broken: Sequence[BrokenPipelines], now_ms: int, next_runs: Mapping[str, str]
 ) -> str:
-    """Home page of some pipelines. `next_runs` has a text about the next run of each, by name."""
+    """Home page of some pipelines. `next_runs` describes the next run of each pipeline, by name."""
     rows = [unreadable(group.name, group.message) for group in broken]
     for definition in definitions:
         try:
@@ -119,7 +119,7 @@ def search_page(definition: Definition, fields: Mapping[str, str], now_ms: int) 
         wanted = ResultFilter(None if span == EVER else span, {name: text for name, text in key.items() if text})
         rows = results(shown, Tables(definition.root), commit.versions if commit else {}, wanted)
         if commit and not continues(definition, commit.stored, commit.fingerprint):
-            rows = replace(rows, commands=())  # which the changed definition would refuse
+            rows = replace(rows, commands=())  # a command under the changed definition would be refused
     except WindowError as error:
         problem = str(error)
     return results_page(

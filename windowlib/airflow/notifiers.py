@@ -38,7 +38,7 @@ def _notifier(path: str, arguments: Mapping[str, Any]) -> BaseNotifier:
 
 
 def _notify(notifier: BaseNotifier, notice: Mapping[str, Any], context: Context) -> None:
-    """Calls a notifier as Airflow does, which fills in its templates. Raises the error that Airflow only logs."""
+    """Calls a notifier as Airflow does, so that its templates are filled in. Raises errors that Airflow only logs."""
     failed, own = list[Exception](), notifier.notify
 
     def notify(filled: Context) -> None:
@@ -55,7 +55,7 @@ def _notify(notifier: BaseNotifier, notice: Mapping[str, Any], context: Context)
 
 
 def _keep(root: Path, notice: Mapping[str, Any], reason: str) -> None:
-    """Records in the table that a notice was not delivered, unless the table has a newer one of its situation."""
+    """Records in the table of notices that a notice was not delivered, unless its situation has a newer notice."""
     from dataclasses import replace
 
     from windowlib.ledger.notices import reported

@@ -158,7 +158,7 @@ class AdvanceTogether(Advance):
 
 
 class AfterTogether(Advance):
-    """Task of one of several pipelines after `AdvanceTogether`.
+    """Task of a single pipeline after `AdvanceTogether`.
 
     Succeeds if `AdvanceTogether` has run the pipeline to its end. Is skipped if a batch waits for a decision. Otherwise
     runs the pipeline alone.

@@ -1,7 +1,7 @@
 """Event of a results' asset: the figures of all batches of a run together.
 
 Counts and seconds are added up. Failed checks are listed, each with its batch. Figures of the state (times, watermark,
-rows of a table) come from the newest batch, and figures of the state before a batch from the first. Percentiles of
+rows of a table) come from the newest batch, and figures of the state before a batch from the oldest. Percentiles of
 several batches cannot be combined, so they are None.
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 OF_RERUNS = AssetAlias("windowlib_reruns")  # the DAG of reruns serves many pipelines; an event is about one of them
 FIRST = ("_before", "watermark_in_ms")  # endings of the names of figures whose first value counts
-NEWEST = ("_after", "_ms", "windows_open", "batch_id", "watermark")  # endings of those whose last value counts
+NEWEST = ("_after", "_ms", "windows_open", "batch_id", "watermark")  # endings of names: the last value counts
 UNKNOWN = ("late_by_p50_ms", "late_by_p95_ms")
 CHECKS = "failed_checks"
 
@@ -50,7 +50,7 @@ def changes_results(batches: Sequence[Record]) -> bool:
 
 
 def _together(name: str, values: Sequence[Any]) -> Any:
-    """Figure of several batches, from its values in the batches that have one."""
+    """Figure of several batches, from its values in the batches that have the figure."""
     if not values or (name in UNKNOWN and len(values) > 1):
         return None
     if name == "late_by_max_ms":

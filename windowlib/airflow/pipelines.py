@@ -144,7 +144,7 @@ def files_for_reruns(folder: Path) -> dict[str, str]:
 
 
 def schedule_mistake(definition: Definition) -> str | None:
-    """Error of Airflow about the schedule of a definition, as a sentence; None without one."""
+    """Error of Airflow about the schedule of a definition, as a sentence; None if the schedule is valid."""
     try:
         if cron := timetable(definition):
             cron.validate()
@@ -154,7 +154,7 @@ def schedule_mistake(definition: Definition) -> str | None:
 
 
 def timetable(definition: Definition) -> CronDataIntervalTimetable | None:
-    """Timetable of the runs that look for new input; None: only by hand."""
+    """Timetable of the runs that look for new input; None if runs start only by hand."""
     schedule = definition.airflow.schedule
     return None if schedule is None else CronDataIntervalTimetable(schedule, timezone="UTC")
 

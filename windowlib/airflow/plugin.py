@@ -35,7 +35,7 @@ class LoginFirst(Exception):
 
 
 async def logged_in(request: Request) -> Any:
-    """User of the request. Without a valid login, refuses with 401; leads browsers to the login page."""
+    """Returns the user of a request. Without a valid login, raises an HTTP error, or `LoginFirst` for browsers."""
     from airflow.api_fastapi.core_api.security import get_user
 
     try:

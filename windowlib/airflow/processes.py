@@ -17,7 +17,7 @@ from typing import IO, Self
 
 
 class ProcessGroup:
-    """Started command with all its children. Leaving the `with` block ends the remaining ones.
+    """Started command with all its children. Leaving the `with` block ends the processes that still run.
 
     >>> import sys
     >>> with ProcessGroup([sys.executable, "-c", "print('one'); print('two')"]) as process:

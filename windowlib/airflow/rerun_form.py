@@ -1,4 +1,4 @@
-"""Form of the DAG `rerun_windows`: its pipeline, range and preview, and the checks of its values."""
+"""Form of the DAG `rerun_windows`: checks of its values, and the pipeline, range and preview that it names."""
 
 from __future__ import annotations
 
@@ -90,5 +90,5 @@ def _refuse_other(params: Mapping[str, Any], preview_id: str, kept: Rerun) -> No
 
 
 def preview_named(params: Mapping[str, Any]) -> str:
-    """Id of the preview that the form names, or an empty text."""
+    """Id of the preview that the form names, or an empty string."""
     return (params.get("preview") or "").strip()

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 WHY = "why"  # field of the question about a preview
 CHECK, PREVIEW, REVIEW, APPLY = "check", "preview", "review", "apply"  # task ids
-PROPOSED = "proposed"  # key of the sentences about ends that check has filled in
+PROPOSED = "proposed"  # key of the sentences about ends of the range that check has filled in
 SHOWN = "preview_id"  # XCom key of the preview that review has asked about
 DID_SOMETHING = "success", "failed"
 
@@ -101,7 +101,7 @@ class PipelineJob(Job):
 
 
 class PreviewRerun(PipelineJob):
-    """Previews the rerun: in the log, on a page, and by the id of the preview. A preview in the form is used again."""
+    """Previews the rerun in the log and on a page, and returns a report with its id. Reuses the preview in the form."""
 
     operator_extra_links = (PreviewPage(),)
     page = ""
@@ -191,10 +191,10 @@ class Review(ApprovalOperator):
 
 
 class Apply(LineageTask, PipelineJob):
-    """Does exactly what the preview showed. Waits while a scheduled run is in progress.
+    """Applies exactly what the preview showed. Waits while a scheduled run is in progress.
 
-    The task checks the approval itself, because a user may have marked earlier tasks as success. If it changed results,
-    it updates the asset of the pipeline's results.
+    The task checks the approval itself, because a user may have marked earlier tasks as success. If the rerun changed
+    results, the task updates the asset of the pipeline's results.
     """
 
     def __init__(self, **kwargs: Any) -> None:

@@ -1,7 +1,7 @@
 """Expected failures of tasks: the log has one sentence at ERROR, without a traceback.
 
 Airflow logs an exception that ends a task with a traceback of its own code. Such a traceback says nothing about a
-mistake in a definition or a source, and hides the sentence. The exceptions of this module are logged without it.
+mistake in a definition or a source, and hides the sentence. The log of this module's exceptions has no traceback.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from windowlib.airflow.outcome import results_of
 
 
 def count(batches: Sequence[dict[str, Any]], tags: Mapping[str, str]) -> None:
-    """Adds some batches, by their outcomes, to `windowlib.batches`, `windowlib.results` and `windowlib.late`."""
+    """Adds the batches, results and late events to `windowlib.batches`, `windowlib.results` and `windowlib.late`."""
     late = sum(int(batch.get("rows_late") or 0) for batch in batches)
     for name, number in (("batches", len(batches)), ("results", results_of(batches)), ("late", late)):
         if number:

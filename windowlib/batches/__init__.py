@@ -1,5 +1,5 @@
-"""A batch of a pipeline, from its plan to the changes it would make. Planning fixes the files, the watermarks and the
-clock in the ledger. The computation writes Parquet files and figures; committing them belongs to `runs`.
+"""A batch of a pipeline, from its plan to the changes it would make. Planning stores the files, the watermark before
+the batch and the plan time in the ledger. The computation writes Parquet files and figures; `runs` commits them.
 
 Planning:
 
@@ -27,9 +27,9 @@ Computing:
 Figures:
 
     figures.py          all figures of a batch, for the checks
-    late_figures.py     figures of its late events
-    result_figures.py   figures of its result rows
-    state_figures.py    figures of the state it reads and writes
+    late_figures.py     figures of late events
+    result_figures.py   figures of result rows
+    state_figures.py    figures of the state files that a batch reads and writes
     touching.py         windows of a key that touch and should have merged
     checksums.py        checksums of rows
     finished.py         late events after `--finish`

@@ -1,7 +1,7 @@
-"""Columns that a batch adds to its tables: the first batch that reads files after an aggregate was added.
+"""Columns of new aggregates. The first batch that reads files after the definition got an aggregate adds its columns.
 
-Existing rows have null in these columns. The batch adds the columns to all tables, even without a new row: later
-batches may read no file, and find the types in the tables.
+Existing rows have null in these columns. The batch adds the columns to all tables, even without a new row,
+because a later batch that reads no file takes the types from the tables.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def widened(inputs: Inputs, rows: DataFrame | None) -> Inputs:
-    """Inputs with the schemas of the tables that the batch adds columns to. Runs no job.
+    """Adds the schemas of tables that get new columns to the inputs. Runs no Spark job.
 
     rows: columns of the source, TIMESTAMP_MS, and ARRIVAL if something needs it   one row per row of the batch's files;
           None if the batch reads no file

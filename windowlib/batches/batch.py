@@ -4,8 +4,8 @@ Spark jobs of a batch, with the reason for each:
 
 1. *figures*: rows, reasons, event times per file. The watermark cannot move before the greatest event time is known.
    The job is not needed if the footers of Parquet files suffice (`windowlib.source.footers`).
-2. *windows*: slices, islands or windows, and their outcome. It is written once, split into rows that fire and rows that
-   stay in flight.
+2. *windows*: slices, islands or windows, and their outcome. The job writes its output once, split into rows that
+   fire and rows that stay in flight.
 3. *quarantine*, only if rows were refused.
 4. *late events*, only if events were late.
 5. *replacement*, only if published results are replaced (`windowlib.batches.replacement`).

@@ -17,7 +17,7 @@ HALF = np.uint64(32)
 
 
 def checksums(rows: pa.Table, before: Sums | None = None) -> Sums:
-    """One checksum per row. `before` has the checksums of the columns to the left of these.
+    """One checksum per row. `before` has the checksums of the same rows over the columns to the left.
 
     >>> rows = pa.table({"user": ["ann", "bob", "ann"], "at": [1, 1, 1]})
     >>> whole = checksums(rows)

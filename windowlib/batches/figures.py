@@ -1,7 +1,7 @@
 """Figures of a batch: rows read, admitted, refused, late, fired, kept. The checks judge only these figures.
 
-If two ways of counting are cheap, both are here: Spark counts rows while it computes, and footers of files count the
-written rows. A check compares them.
+Some rows are counted twice: by Spark during the computation, and by the footers of the written files. A check compares
+both counts.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def window_figures(inputs: Inputs, step: Step, changes: Mapping[str, StagedChang
 
 
 def _windows(inputs: Inputs, feed: Sequence[DataFile], compared: KeySample, results: ResultRows) -> Iterable[pa.Table]:
-    """Fired windows: those read from the results if the feed has no others, else those read from the feed."""
+    """Fired windows: the windows already read from `results` if they cover the feed; otherwise reads the feed."""
     if results.own == sum(file.rows for file in feed):
         return results.windows
     columns = [*compared.keys, "window_start", "window_end"]
@@ -139,7 +139,7 @@ def _touching(
 
 
 def rows_in_files(inputs: Inputs) -> int | None:
-    """Number of rows in the footers of the files; None if the format has none, or erased rows may be left out."""
+    """Number of rows by the files' footers; None if the format has no footers, or the batch may skip erased rows."""
     source = inputs.source
     if source.is_text or admission_of(inputs).erased:
         return None
@@ -147,7 +147,7 @@ def rows_in_files(inputs: Inputs) -> int | None:
 
 
 def ids_repeated(inputs: Inputs, changes: Mapping[str, StagedChanges]) -> int:
-    """Number of event ids that the batch admits again, among the newest `COMPARED_IDS` new and earlier ids."""
+    """Number of repeated event ids among about `COMPARED_IDS` new ids and as many of the newest earlier ids."""
     folder, change = inputs.tables.folder("seen_ids"), changes.get("seen_ids", StagedChanges())
     new = _up_to(COMPARED_IDS, change.add)
     if not new:
@@ -162,7 +162,7 @@ def ids_repeated(inputs: Inputs, changes: Mapping[str, StagedChanges]) -> int:
 
 
 def _up_to(rows: int, files: Sequence[DataFile]) -> list[DataFile]:
-    """First files that together hold at least `rows` rows."""
+    """First files that together hold at least `rows` rows; all files if they hold fewer."""
     before = itertools.accumulate((file.rows for file in files), initial=0)
     return [file for file, so_far in zip(files, before, strict=False) if so_far < rows]
 

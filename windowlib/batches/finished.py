@@ -1,4 +1,4 @@
-"""Events that arrived after ``--finish``: number of events dropped as late, and the command that undoes the end."""
+"""Events that arrived after ``--finish``: number of events dropped as late, and the command to undo the finish."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from windowlib.model.watermark import MAX_WATERMARK, SourceState
 
 
 def late_after_finish(file: Path, tables: Tables, commit: Commit) -> str | None:
-    """Sentence about the late events of a finished pipeline, with commands that undo its end; None without late events.
+    """Sentence about late events of a finished pipeline, with commands to undo the finish; None without late events.
 
     file:   definition of the pipeline
     commit: newest commit
@@ -49,7 +49,7 @@ def late_after_finish(file: Path, tables: Tables, commit: Commit) -> str | None:
 def _rows(
     tables: Tables, commit: Commit, spec: TableSpec, columns: dict[str, pa.DataType], since: int
 ) -> Iterator[dict[str, Any]]:
-    """Rows of the batches from `since` on, with these columns and batch_id."""
+    """Yields the rows of batch `since` and of later batches, with `columns` and batch_id."""
     table = tables[spec.name]
     schema = pa.schema([("batch_id", pa.int64()), *columns.items()])
 

@@ -1,7 +1,7 @@
-"""Earlier event ids that a batch compares with its own: the ids in files that may hold one of its ids.
+"""Choice of the files of `seen_ids` that a batch reads: files that may hold an event id of the batch.
 
 Ids that rise with time (counters, ULIDs) are in few files, as the statistics of the log show. Random ids may be in any
-file of the horizon. The log has no greatest value for texts of more than 32 characters. A file of such ids is left out
+file of the horizon. The log has no greatest value for strings of more than 32 characters. A file of such ids is skipped
 only if its least id is greater than the ids of the batch.
 """
 
@@ -14,7 +14,10 @@ from windowlib.source import footers
 
 
 def seen_files(inputs: Inputs) -> list[DataFile]:
-    """Files of `seen_ids` that may hold an id of the batch. Footers of the batch's files decide, if these are few."""
+    """Files of `seen_ids` that may hold an id of the batch, by the footers of the batch's files.
+
+    Returns all files of `seen_ids` if there are no footers, or if the batch has more files than `seen_ids`.
+    """
     source, files = inputs.source, inputs.tables.files("seen_ids")
     assert source.event_id, "the source has event ids"
     if source.is_text or len(inputs.plan.files) > len(files):

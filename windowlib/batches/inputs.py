@@ -1,7 +1,7 @@
 """Inputs and outcome of one attempt at a batch.
 
-`Inputs` has everything that a step may need of the attempt, and no step changes it. A step takes it together with the
-results of earlier steps, and returns its own. `windowlib.batches.batch` and the reruns combine the steps.
+`Inputs` holds everything that a step may need of the attempt; no step changes it. A step takes the inputs and the
+results of earlier steps, and returns its own result. `windowlib.batches.batch` and the reruns combine the steps.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 class SharedInputs:
     """Inputs that the batches of several pipelines share: one read of the source, its figures, and one set of slices.
 
-    rows:    rows of the source, or only those that a pipeline may refuse or find late
+    rows:    rows of the source; if some are refused or may be late, only these rows
     columns: the source's own columns
     uris:    path of a file, relative to the source, by its URI
-    folder:  holds JSON and CSV rows that were parsed once for all
+    folder:  folder of the JSON and CSV rows, parsed once for all pipelines
     """
 
     rows: DataFrame
@@ -57,11 +57,11 @@ class SharedInputs:
 class Inputs:
     """One attempt at one frozen plan.
 
-    before:  the commit that it builds on; None: the first batch
+    before:  commit that the batch builds on; None for the first batch
     opened:  the pipeline's tables
-    attempt: begins the names of its files
-    staging: the folder that it first writes its files to
-    wider:   schemas of the tables that it adds columns to
+    attempt: prefix of the names of the attempt's files
+    staging: folder that the attempt first writes its files to
+    wider:   schemas of the tables that the batch adds columns to
     """
 
     definition: Definition
@@ -88,12 +88,12 @@ class Inputs:
 
     @property
     def source(self) -> Source:
-        """Source of its files."""
+        """Source of the pipeline."""
         return self.definition.source
 
     @property
     def kind(self) -> PlanKind:
-        """Kind of plan that computes it."""
+        """Plan kind that computes the batch."""
         return self.definition.plan
 
     @property
@@ -108,7 +108,7 @@ class Inputs:
 
     @property
     def rerun(self) -> Rerun:
-        """Request of the rerun; the plan must be that of a rerun."""
+        """Request of the rerun. Asserts that the plan is the plan of a rerun."""
         assert self.plan.rerun is not None, "a rerun has been planned"
         return self.plan.rerun
 

@@ -1,4 +1,4 @@
-"""Figures of the late events that a batch writes: their lateness, and the number of events that were not late."""
+"""Figures of a batch's late events: percentiles of the lateness, and rows written as late although they were not."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def late_event_figures(inputs: Inputs, step: Step, changes: Mapping[str, StagedC
 
 
 def how_late(late_by_ms: list[pa.ChunkedArray]) -> dict[str, int | None]:
-    """Percentiles of the lateness in ms, by figure: the least value that this share of the events does not exceed.
+    """Percentiles of the lateness in ms, by figure. Each is the least value that this share of events does not exceed.
 
     >>> how_late([pa.chunked_array([[5, 1], [None]]), pa.chunked_array([[900]])])
     {'late_by_p50_ms': 5, 'late_by_p95_ms': 900, 'late_by_max_ms': 900}

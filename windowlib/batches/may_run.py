@@ -30,7 +30,10 @@ _UNREADABLE = ("Cc", "Cs")  # control characters, and bytes that are not text
 
 
 def check_may_run(definition: Definition, state: LedgerState) -> None:
-    """Raises `StateMismatch` if another definition made the newest or prepared batch, or `ApprovalPending`."""
+    """Raises `StateMismatch` if another definition made the newest or prepared batch.
+
+    Raises `ApprovalPending` if a batch waits for a decision.
+    """
     if state.plan and state.plan.decision and state.plan.decision.switches:
         check_fingerprint(definition, state.plan, f"finish it: `{migrate_command(definition.file)}`")
         return
@@ -43,7 +46,7 @@ def check_may_run(definition: Definition, state: LedgerState) -> None:
 
 
 def why_it_waits(file: Path, state: LedgerState) -> str | None:
-    """Message about the batch that waits for a decision, with the commands that decide; None if none waits."""
+    """Message about the batch that waits for a decision, with the commands that decide; None if no batch waits."""
     if state.plan is None or not state.is_refused:
         return None
     return (
@@ -140,12 +143,12 @@ def check_fingerprint(definition: Definition, record: Commit | Plan | None, othe
 
 
 def migrate_command(file: Path) -> str:
-    """Command line for a changed definition that does not fit the stored state."""
+    """Command line that rebuilds the tables under a changed definition."""
     return to_paste("migrate", file, *WHY)
 
 
 def other_terms(definition: Definition, plan: Plan) -> str | None:
-    """Differences to the definition with which a plan was made, in words; None if both compute the same."""
+    """Differences from the definition that a plan was made with, in words; None if both compute the same results."""
     if not plan.files or plan.rerun:
         definition = as_stored(definition, plan.stored)  # such a batch adds no column
     if not is_of(definition, plan.stored, plan.fingerprint):
@@ -191,7 +194,7 @@ def columns_to_add(definition: Definition, commit: Commit | None) -> list[str]:
 
 
 def formulas_changed(definition: Definition, commit: Commit | None) -> list[str]:
-    """Differences to the formulas of the newest batch, in words. The next batch uses the new formulas."""
+    """Differences from the formulas of the newest batch, in words. The next batch uses the new formulas."""
     if commit is None:
         return []
     then, now = (settings["aggregates"] for settings in (commit.stored, definition.semantics()))
@@ -199,6 +202,6 @@ def formulas_changed(definition: Definition, commit: Commit | None) -> list[str]
 
 
 def edited(definition: Definition, record: Commit | Plan) -> str:
-    """Differences to the definition of a commit or plan, in words."""
+    """Differences of a definition from the definition of a commit or plan, in words."""
     then, now = record.stored, definition.semantics()
     return "; ".join(differences(compared(then, now), now))

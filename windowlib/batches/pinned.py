@@ -1,4 +1,4 @@
-"""Tables that a batch builds on: every table at the version that the newest commit row names, as Spark reads it."""
+"""Tables that a batch builds on, each at its version in the newest commit, with their rows as Spark DataFrames."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Pinned:
         return self.opened[table].files(self.versions.get(table))
 
     def files_in(self, table: str, span: TimeRange) -> list[DataFile]:
-        """Files of `results` or `late_events` that may hold a window or an event that meets or touches the span."""
+        """Files of `results` or `late_events` that may hold a window or an event that overlaps or touches the span."""
         return overlapping(self.files(table), *TIMES[table], span)
 
     def files_of_days(self, table: str, days: Collection[date]) -> list[DataFile]:
@@ -57,7 +57,7 @@ class Pinned:
         return self.opened[table].files_where(self.versions.get(table), chosen)
 
     def rows(self, table: str, files: Sequence[DataFile] | None = None) -> DataFrame | None:
-        """Rows of a table, or of some of its files; None without files."""
+        """Rows of the given files of a table (`files` None: all its files). Returns None if there are no files."""
         chosen = self.files(table) if files is None else files
         if not chosen:
             return None
@@ -65,7 +65,7 @@ class Pinned:
         return self.spark.read.schema(schema).parquet(*self._paths(table, chosen))
 
     def rows_with_file(self, table: str, files: Sequence[DataFile]) -> DataFrame | None:
-        """Rows of some files of a table, with column FILE: the path or URI of the row's file. None without files."""
+        """Rows of the given files of a table, with column FILE: path or URI of the row's file. None without files."""
         if not files:
             return None
         schema = self._schema(table)

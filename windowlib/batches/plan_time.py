@@ -1,4 +1,4 @@
-"""Plan time of a batch: the only clock that its run knows. It never falls behind the plan time of the batch before.
+"""Plan time of a batch: the only clock time that its run uses. It is never before the plan time of the previous batch.
 
 A machine's clock may be wrong, and time decides which events are admitted (`watermark.max_future_skew`). With an idle
 timeout, or in processing time, it also decides which windows fire. So a run plans nothing in two cases:
@@ -35,7 +35,7 @@ def plan_time_ms(now_ms: int, state: LedgerState) -> int:
 
 
 def rerun_time_ms(now_ms: int, state: LedgerState) -> int:
-    """Time of a rerun planned at `now_ms`: at most `FAR_MS` after the newest batch, because a rerun moves no time."""
+    """Time of a rerun planned at `now_ms`: at most `FAR_MS` after the newest batch. A rerun does not advance time."""
     limit_ms = now_ms if state.time_ms is None else state.time_ms + FAR_MS
     return min(plan_time_ms(now_ms, state), limit_ms)
 

@@ -1,7 +1,8 @@
 """Plan of the next batch, and the check that it may run. Needs no Spark: Airflow and `windowlib plan` run this.
 
-A plan reads everything new up to a source position, at most `max_files_per_run` files. Without new files it does what
-the passing of time makes due. The ledger stores the plan before any work, with the settings that it depends on.
+A plan reads everything new up to a source position, at most `max_files_per_run` files. Without new files,
+the batch fires and retires the windows that have become due with time. The ledger stores the plan before any work, with
+the settings that the computation depends on.
 """
 
 from __future__ import annotations
@@ -61,11 +62,11 @@ def plan(
 ) -> Plan | None:
     """Stores the plan of the next batch, or returns the stored one; None if there is nothing to do. Needs no Spark.
 
-    `look` lists the files of the source. With `finish`, once nothing new is left, a last batch ends the input, and
-    every window fires.
+    `look` lists the files of the source. With `finish`, a last batch follows when no new file is left: it ends
+    the input, and every window fires.
 
     Raises `ApprovalPending` while a refused batch waits, `StateMismatch` if another definition wrote the warehouse,
-    `SourceError` if the source cannot be read, `ClockRefused` if the clock must be wrong, and `ColumnTypeChanged` if a
+    `SourceError` if the source cannot be read, `ClockRefused` if the clock may be wrong, and `ColumnTypeChanged` if a
     new column differs only in case from an earlier one.
     """
     ledger = ledger_of(definition, clock)
@@ -78,7 +79,7 @@ def plan(
 class _Arrived:
     """Input that has arrived since the newest batch, and the part that the next batch reads.
 
-    The listing at `at_ms` began at `cursor` in a Delta table, or at `since` in a folder, and gave `listed`. The newest
+    The listing at `at_ms` began at `cursor` in a Delta table, or at `since` in a folder, and found `listed`. The newest
     batch left the marker `before`. No batch has read the `fresh` files. The next batch reads `files`, whose columns
     have `types`. Without fresh files, the removal in `listed` is next.
     """
@@ -94,15 +95,15 @@ class _Arrived:
 
     @property
     def left(self) -> set[str]:
-        """Paths of the new files that are left to later batches."""
+        """Paths of the new files that later batches will read."""
         return {file.path for file in self.fresh} - {file.path for file in self.files}
 
     def full_listing(self) -> FullListing:
-        """Report of a listing of everything."""
+        """Record of this listing as a full listing: its time, and the new files that lie before the last marker."""
         return marker.full_listing(self.before, [file.path for file in self.fresh], self.at_ms)
 
     def marker(self, source: Source) -> Marker | None:
-        """Marker from which the source is listed after `files` are read."""
+        """Marker from which the next listing of the source begins, once `files` are read."""
         paths = [file.path for file in self.listed.files]
         return marker.after(source, self.since, paths, self.left, self.full_listing())
 
@@ -161,7 +162,7 @@ def _arrived(
 
 
 def _removing(definition: Definition, tables: Tables, state: LedgerState, arrived: _Arrived, removal: Removal) -> Plan:
-    """Plan of the rerun that a removal makes due."""
+    """Plan of the rerun for a removal of source files. Raises `SourceError` if an operator must decide."""
     if state.commit is None:  # nothing can be rerun yet, so an operator must decide
         raise SourceError(ways_on(definition.source, removal, None, definition.never_rerun))
     bare = _without_files(definition, state, state.commit, rerun_time_ms(arrived.at_ms, state))
@@ -212,7 +213,7 @@ def rerun_plan(
 
 
 def decided_plan(definition: Definition, state: LedgerState, decision: Decision, clock: Clock) -> Plan:
-    """Plan of a batch with which an operator moves the watermark. At least one batch is committed."""
+    """Plan of a batch with which an operator moves the watermark. Asserts that a batch is committed."""
     check_fingerprint(definition, state.commit)
     assert state.commit is not None, "there is a watermark to move"
     time_ms = plan_time_ms(clock(), state)
@@ -232,7 +233,7 @@ def _of_next_batch(
     time_ms: int,
     files: Sequence[SourceFile] = (),
 ) -> Plan:
-    """Plan of the batch after the newest one. `kept` is stored with it, next to the meaning of the definition."""
+    """Plan of the batch after the newest batch. The plan stores `kept` next to the semantics of the definition."""
     commit, batch_id = state.commit, state.last_batch_id + 1
     then = commit.stored if commit else None
     meaning = formulas.semantics(definition, then, batch_id)
@@ -260,7 +261,7 @@ def late_in_ms(spec: WindowSpec, commit: Commit | None) -> int:
 
 
 def _time_is_due(definition: Definition, tables: Tables, state: LedgerState, frozen: Plan) -> bool:
-    """Tests exactly if an idle source or the clock moves time so far that a window fires or retires."""
+    """Tests if an idle source or the clock moves time so far that a window fires or retires. The answer is exact."""
     policy, timers = watermarks.policy_of(definition.watermark), definition.plan.runs_operator  # of processing time
     if policy.idle_timeout_ms is None and not timers:
         return False

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AdmittedRows:
-    """Every row of a batch's files, with TIMESTAMP_MS, REASON, and ARRIVAL if something needs the order of arrival.
+    """All rows of a batch's files, judged: with TIMESTAMP_MS, REASON, and ARRIVAL if the order of arrival is needed.
 
     REASON is null in admitted rows.
 
@@ -42,7 +42,7 @@ class AdmittedRows:
     uris: Mapping[str, str]
 
     def events(self, batch_intake: BatchIntake) -> DataFrame | None:
-        """Admitted rows; None without any."""
+        """Admitted rows; None if there are none."""
         if not batch_intake.admitted:
             return None
         events = self.rows if batch_intake.admitted == batch_intake.rows else self.rows.where(f"{names.REASON} IS NULL")
@@ -94,7 +94,7 @@ def look_at_rows(inputs: Inputs, file_rows: AdmittedRows) -> BatchIntake:
 
 
 def folders_fit(inputs: Inputs) -> bool:
-    """Tests if every value in a folder name fits its type; otherwise all rows of that file are refused."""
+    """Tests if all partition values in folder names fit their types. A file with a misfit has all its rows refused."""
     files = inputs.plan.files
     return not have_misfits(files, kinds_of(inputs.source, files, inputs.source_types or {}))
 
@@ -108,14 +108,14 @@ def _may_be_erased(batch_intake: BatchIntake, judge: Admission) -> bool:
 
 
 def footers_suffice(inputs: Inputs, batch_intake: BatchIntake) -> bool:
-    """Tests if the batch reads at most as many rows of state as it has events, with the coarse times of footers."""
+    """Tests if the coarse times of footers make the batch read at most as many rows of state as it has events."""
     step = step_of(inputs.definition, inputs.plan, inputs.watermark_in_ms, inputs.watermark_in_ms)
     kind, files = inputs.kind, inputs.tables.files("open_windows")
     return batch_intake.rows >= sum(file.rows for file in files if kind.touches(file, batch_intake.buckets, step))
 
 
 def without_guard(source: Source, files: Sequence[SourceFile], judge: Admission) -> Admission:
-    """Admission rule without its bound on event times, which costs a join, if no time in the footers exceeds it."""
+    """Drops the rule's upper bound on event times, which costs a join, if no time in the footers exceeds the bound."""
     if source.is_text:
         return judge
     whole = in_files(source, judge)

@@ -1,7 +1,7 @@
 """Plan of a rerun that processes a removal of a Delta source (`windowlib.source.delta.removals`).
 
-Such a rerun covers all events of the removed files and of the files in their place. Its plan names both, and moves the
-cursor past the removal. After its commit the files that were read are again the files that the table holds.
+Such a rerun covers all events of the removed files and of the files in their place. Its plan names the old and the
+new files, and moves the cursor past the removal. After its commit, the pipeline has read the table's current files.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from windowlib.source.delta.source import CURSOR, Cursor, table_id
 from windowlib.source.listed import SourceError
 
 ITSELF = "windowlib"  # author of a rerun that no operator requested
-SLACK_MS = DAY_MS  # usual reach of sessions beyond a range; a rerun is refused if one reaches further
+SLACK_MS = DAY_MS  # sessions usually extend less beyond a range; a rerun is refused if a session extends further
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Pipeline as the reader of its source: the files read up to a commit, and the options after a removal.
+    """Source of a pipeline, the files read from it up to a commit, and the settings that decide about a removal.
 
-    never: reason why none of its windows can be rerun; None: they can
+    never: reason why no window of the pipeline can be rerun; None: windows can be rerun
     """
 
     source: Source
@@ -57,7 +57,7 @@ class Reader:
         return listing.spans_read(self.tables, self.commit)
 
     def span_of(self, removal: Removal, spans: Spans, now_ms: int) -> TimeRange | None:
-        """Times of the events that a removal concerns, as far as they would be admitted."""
+        """Range of the event times that a removal affects, without times too far in the future to be admitted."""
         return span_of(self.source, removal, spans, now_ms + self.max_future_skew_ms)
 
     def needs_operator(self, removal: Removal, span: TimeRange | None) -> bool:
@@ -71,7 +71,7 @@ class Reader:
 
 
 def due_removal(reader: Reader, look: listing.Look) -> Removal | None:
-    """The removal that is next, because every file before it is read; None without one."""
+    """Next removal to process, once every file before it is read; None if there is no such removal."""
     source, tables, commit = reader.source, reader.tables, reader.commit
     cursor = listing.cursor_of(source, commit)
     if cursor is None:
@@ -83,7 +83,7 @@ def due_removal(reader: Reader, look: listing.Look) -> Removal | None:
 
 
 def with_compacted(reader: Reader, removal: Removal) -> Removal:
-    """Removal that includes files near it that were compacted and deleted after they were read."""
+    """Extends a removal by files with events near its range that were read, and then compacted and deleted."""
     spans = reader.spans()
     while (span := reader.span_of(removal, spans, reader.commit.at_ms)) and (
         more := _compacted(reader.source, spans, removal.last, span, removal.gone)
@@ -93,7 +93,7 @@ def with_compacted(reader: Reader, removal: Removal) -> Removal:
 
 
 def _compacted(source: Source, spans: Spans, version: int, near: TimeRange, gone: Collection[str]) -> Removal | None:
-    """Replacement of files with events near a range that were read, then compacted and deleted; None without any."""
+    """Removal of files with events near a range that were read, then compacted and deleted; None without such files."""
     around = TimeRange(near.from_ms - SLACK_MS, near.to_ms + SLACK_MS)
     missing = {
         path
@@ -119,7 +119,7 @@ def automatic_rerun(reader: Reader, plan: Plan, removal: Removal) -> Plan:
 
 
 def next_removal(reader: Reader, now_ms: int) -> str | None:
-    """Sentence about the removal that the next run finds in the source, and its consequence; None without one."""
+    """Sentence about the removal that the next run finds in the source, and its consequence; None without a removal."""
     removal = due_removal(reader, listing.found_files)
     if removal is None:
         return None
@@ -137,9 +137,9 @@ def is_automatic(plan: Plan) -> bool:
 
 
 def with_moved_rows(reader: Reader, plan: Plan) -> Plan:
-    """Plan of a rerun that reads the replacements of compacted and deleted files; unchanged if there are none.
+    """Adds the replacements of compacted and deleted files to the plan of a rerun; unchanged without such files.
 
-    Raises `RerunRefused` if its range does not cover all events of these files.
+    Raises `RerunRefused` if the rerun does not cover all events of these files, or if rows before them are unread.
     """
     cursor = listing.cursor_of(reader.source, reader.commit)
     assert plan.rerun is not None, "it is a rerun"
@@ -164,9 +164,9 @@ def with_moved_rows(reader: Reader, plan: Plan) -> Plan:
 
 
 def with_removal(reader: Reader, plan: Plan, removal: Removal) -> Plan:
-    """Plan of a rerun with a removal; unchanged if its range has none of the removal's events.
+    """Adds a removal to the plan of a rerun; unchanged if the rerun covers no event of the removal.
 
-    Raises `RerunRefused` if its range has some of these events, but not all.
+    Raises `RerunRefused` if the rerun covers only some of these events, or if an operator must decide first.
     """
     assert plan.rerun is not None, "it is a rerun"
     span, wanted = reader.span_of(removal, reader.spans(), plan.plan_time_ms), plan.rerun.range
@@ -181,7 +181,7 @@ def with_removal(reader: Reader, plan: Plan, removal: Removal) -> Plan:
 
 
 def _quiet(reader: Reader, cursor: Cursor) -> tuple[int, int]:
-    """Last version after a cursor up to which all rows are read, and the newest version."""
+    """Last version from a cursor on up to which every row has been read, and the newest version."""
     source, last = reader.source, cursor.version
     listed = listing.found_files(source, cursor)
     newest = listed.versions[-1].number if listed.versions else last
@@ -197,9 +197,9 @@ def _quiet(reader: Reader, cursor: Cursor) -> tuple[int, int]:
 
 
 def _refuse_part(source: Source, removal: Removal, span: TimeRange | None, what: str, otherwise: str) -> Plan:
-    """Raises `RerunRefused`.
+    """Raises `RerunRefused` for a rerun that covers only a part of a removal's events.
 
-    otherwise: the advice if all events together exceed the longest rerun
+    otherwise: advice if the range of all events exceeds the longest rerun
     """
     times = f", and concerns events from {instant(span.from_ms)} to {instant(span.to_ms - 1)}" if span else ""
     enough = f" Rerun all of it: {command(source, span)}" if span else ""

@@ -1,4 +1,4 @@
-"""Published results that a batch replaces: rows that a late event updates, and sessions that merge into a larger one.
+"""Published results that a batch replaces: rows that a late event updates, and sessions that merge.
 
 The batch finds the files of `results` with such rows by time, writes them again without these rows, and adds the new
 rows in the same commit. So a reader sees every event exactly once. `result_changes` gets every row that was changed,
@@ -38,9 +38,9 @@ KEPT = "kept"
 
 
 def replace_results(inputs: Inputs, step: Step, windows: Windows) -> dict[str, StagedChanges]:
-    """Replaces published rows by the rows of part `update`, which name them in column `replaced`.
+    """Replaces published rows by the rows of part `update`, whose column `replaced` names the published rows.
 
-    Rows of part `gone` name published rows that are removed. The windows job has left both parts.
+    Rows of part `gone` name published rows to remove. The windows job wrote both parts.
     """
     new, gone = windows.rows(inputs.spark, UPDATE), windows.rows(inputs.spark, GONE)
     replacing = new if gone is None else gone if new is None else new.unionByName(gone)

@@ -1,7 +1,7 @@
 """Figures of the rows of `results` that a batch writes; each must be 0. Arrow reads all rows of the written files.
 
-A key has one result per window, or one per firing if each firing is a result of its own. This is checked in the
-partitions that the batch wrote; `windowlib verify` compares the others. Every row that the batch made must have the
+A key has one result per window, or one per firing if each firing is a result of its own. The batch checks this in the
+partitions that it wrote; `windowlib verify` compares the other partitions. Every row that the batch made must have the
 bounds of a window, must have fired when it was due, and must have the right timing.
 """
 
@@ -44,7 +44,7 @@ class ResultRows:
     """Figures of the rows of `results` in the files that a batch writes.
 
     own:     number of rows that the batch itself made
-    windows: keys and bounds of those of their windows that are compared
+    windows: keys and bounds of the windows of these rows that are in the compared sample
     """
 
     figures: Mapping[str, int | None]
@@ -82,7 +82,7 @@ def result_row_figures(
 
 
 def _constants(file: DataFile) -> dict[str, Any]:
-    """Columns with one value in all rows of a file, by its footer. They need not be read."""
+    """Columns with one value in all rows of a file, by its footer. Such columns need not be read."""
     types = {"batch_id": pa.int64(), "timing": pa.string()}
     return {
         name: pa.scalar(file.low[name], type_)
@@ -101,7 +101,7 @@ def identity_of(step: Step) -> list[str]:
 
 
 def files_written(changes: Mapping[str, StagedChanges]) -> list[DataFile]:
-    """Files of the feed with the rows that a batch adds to `results` or changes there, without removed rows."""
+    """Files of `result_changes` that hold added and changed rows, without the files of removed rows."""
     files = changes.get("result_changes", StagedChanges()).add
     return [file for file in files if file.partition["change"] != REMOVED]
 
@@ -117,7 +117,7 @@ def gone_null(
     Our decision: "most" is half, "almost never" is a tenth, and fewer than `ENOUGH_ROWS` rows prove nothing.
 
     before: returns the files of all results; called only if a column is null in most new rows
-    added:  columns that may be unfilled; for them only files count whose rows all have the same added columns
+    added:  columns that earlier rows may lack; for these, only files count in which every row has the column
 
     >>> file = lambda rows, nulls: DataFile("f", 9, rows, nulls={"mean": nulls})
     >>> [gone_null(["mean"], [file(50, 40)], lambda: [file(900, nulls)]) for nulls in (9, 99)]
@@ -160,7 +160,7 @@ def repeated(
     identity: Sequence[str],
     sums: Mapping[str, Sequence[Sums]] = MappingProxyType({}),
 ) -> Iterator[int]:
-    """Number of surplus rows by partition: rows with the identity of another row, one of which was added.
+    """Yields the number of surplus rows for each partition with added rows: rows with the identity of another row.
 
     sums: checksums of the rows of files that were read already, by path
     """
@@ -181,7 +181,7 @@ def _all_rows(folder: Path, files: Sequence[DataFile], columns: Sequence[str]) -
 def _may_share(file: DataFile, other: DataFile) -> bool:
     """Tests if both files may hold a window with the same bounds.
 
-    Without late windows they cannot: the windows of a batch end after earlier windows.
+    Without late windows, old and new files cannot: windows of a batch end after the windows of earlier batches.
     """
     for bound in ("window_start", "window_end"):
         span, others = _span(file, bound), _span(other, bound)
@@ -217,7 +217,7 @@ def surplus(rows: Callable[[], Iterator[Rows]], sums_of_rows: Sequence[Sums] | N
 
 
 def _plain(rows: Rows) -> Rows:
-    """Rows with text in place of nested values, which Arrow cannot group."""
+    """Replaces nested values by strings, because Arrow cannot group nested values."""
     for index, column in enumerate(rows.schema):
         if pa.types.is_nested(column.type):
             rows = rows.set_column(
@@ -244,7 +244,7 @@ def in_ms(column: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class OwnRows:
-    """Rows that the batch made: bounds and newest event in ms, timing (a scalar if all have one), checksums of keys."""
+    """Rows that the batch made: bounds and newest event in ms, timing (a scalar if it is constant), key checksums."""
 
     rows: Rows
     start: Any
@@ -268,7 +268,7 @@ def _own(rows: Rows, constant: Mapping[str, Any], step: Step, keys: Sums) -> Own
 
 
 def own_row_figures(inputs: Inputs, step: Step, own: OwnRows) -> dict[str, int]:
-    """Number of own rows, and of those that fit no window, fired too early or too late, or have a wrong timing."""
+    """Numbers of own rows: all, off any window, fired too early, fired too late, and with a wrong timing."""
     figures, last_ms = {ROWS: own.rows.num_rows}, pc.subtract(own.end, 1)
     figures["results_off_window"] = _count(off_window(inputs, step, own.start, own.end, own.newest))
     if step.specification.fires_at_the_end:
@@ -281,7 +281,7 @@ def own_row_figures(inputs: Inputs, step: Step, own: OwnRows) -> dict[str, int]:
 
 
 def off_window(inputs: Inputs, step: Step, start: Any, end: Any, newest: Any) -> Any:
-    """Flag per row: its bounds fit no window, or exclude its newest event. Null for the global window."""
+    """Flags rows whose bounds fit no window or exclude the row's newest event. Null for the global window."""
     wrong = [pc.less_equal(end, start)]
     if inputs.kind.shares_slices:
         wrong += [pc.less(newest, start), pc.greater_equal(newest, end)]

@@ -4,15 +4,15 @@ Batches can share under these conditions:
 
 * Their plans hold the same files of one source, with the same key, event time and schema.
 * Their windows are built from slices: sessions with a fixed gap, tumbling and sliding windows.
-* None has an `event_id`, because each pipeline knows its own duplicates.
-* None has `first` or `last`, because these sort events by arrival.
+* No pipeline has an `event_id`, because each pipeline knows its own duplicates.
+* No pipeline uses `first` or `last`, because these aggregates sort events by arrival.
 
-Each pipeline keeps its own watermark, lateness, state, checks and commits. The refused rows must be the same for all.
-The guard against times in the future (`max_future_skew`) uses the clock of each plan. If the strictest guard finds such
-a row, nothing is shared.
+Each pipeline keeps its own watermark, lateness, state, checks and commits. The refused rows must be the same for all
+pipelines. The guard against times in the future (`max_future_skew`) depends on the plan time. If the guards differ and
+the strictest guard refuses a row, nothing is shared.
 
 Spark keeps the slices (memory, then disk), partitioned by key, until all pipelines have used them. So most later steps
-need no shuffle. Rows that are refused or may be late are kept next to the slices.
+need no shuffle. Spark also keeps rows that are refused or may be late.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from windowlib.plans.shared import Slicing
 
 MOST_SLICES = 0.5  # slices per event, in a batch of more than one task
-FOLDER = "_shared"  # in the folder of one pipeline: JSON and CSV rows that were parsed once for all
+FOLDER = "_shared"  # in the folder of one pipeline: JSON and CSV rows, parsed once for all pipelines
 
 
 def not_worth_sharing(shared: SharedInputs) -> bool:
@@ -50,14 +50,14 @@ def not_worth_sharing(shared: SharedInputs) -> bool:
 
 
 def release(shared: SharedInputs) -> None:
-    """Releases the rows and slices that Spark keeps, and deletes the files that were written for all."""
+    """Releases the rows and slices that Spark keeps, and deletes the files that were written for all pipelines."""
     shared.slices.unpersist()
     shared.rows.unpersist()
     shutil.rmtree(shared.folder, ignore_errors=True)
 
 
 def sharing_key(batch: Inputs) -> Hashable | None:
-    """Key that is equal for batches that can share; None if a batch shares nothing."""
+    """Key that is equal for batches that can share; None if the batch cannot share."""
     if not batch.plan.files or batch.plan.rerun or sharing_refusal(batch.definition):
         return None  # a rerun reads other files too
     if not dialect_of(batch.spark).keeps_rows:
@@ -85,7 +85,7 @@ def sharing_key(batch: Inputs) -> Hashable | None:
 
 
 def share(batches: Sequence[Inputs]) -> SharedInputs | None:
-    """Reads and slices the source once for batches of one sharing key; None if each should run alone."""
+    """Reads and slices the source once for batches of one sharing key; None if each batch should run alone."""
     from windowlib.plans import admission, names, shared
 
     first, spark = batches[0], batches[0].spark

@@ -30,7 +30,7 @@ SAIL: Mapping[str, str | int] = {"writer_version": "2.0", "dictionary_page_size_
 
 @dataclass(frozen=True, slots=True)
 class Staging:
-    """Folder that an attempt writes in (`folder`), first part of its file names, and folder of the tables (`root`)."""
+    """Staging folder of an attempt. `attempt` is the prefix of its file names, `root` the folder of the tables."""
 
     folder: Path
     attempt: str
@@ -49,7 +49,7 @@ class Staging:
         return list(publish.staged(self.folder / name))
 
     def write_and_read(self, frame: DataFrame, name: str) -> DataFrame:
-        """Rows of a frame, computed once."""
+        """Writes the rows of a frame to the folder `name` and reads them back, so that Spark computes them once."""
         self.write(frame, name)
         return self.spark.read.schema(frame.schema).parquet(str(self.folder / name))
 

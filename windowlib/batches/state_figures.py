@@ -1,4 +1,4 @@
-"""Figures of the state that a batch read and wrote, counted in the files. They must equal the counts of its plan.
+"""Figures of the state that a batch read and wrote, counted in the files. They must equal the counts of Spark.
 
 Each row of `open_windows` has its number of events (`elements`). The sum over the files that a batch read is the number
 of events in state before it. The sum over the files that it wrote, or read and left unchanged, is the number after it.

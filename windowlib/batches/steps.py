@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def step_of(definition: Definition, plan: Plan, watermark_in_ms: int, watermark_out_ms: int) -> Step:
-    """Step of a plan that moves time from one watermark to another. Needs no Spark."""
+    """Step of a plan, with the watermarks before and after the batch. Needs no Spark."""
     window = definition.window
     lateness_changed = definition.spec.time == "event" and lateness_changed_with(plan.stored, plan.batch_id)
     return Step(
@@ -43,7 +43,7 @@ def step_of(definition: Definition, plan: Plan, watermark_in_ms: int, watermark_
 
 
 def on_engine(inputs: Inputs, step: Step) -> Step:
-    """Step on its engine, with the columns of the windows in flight.
+    """Sets the engine's dialect in a step, and adapts the step to the columns of the stored windows in flight.
 
     After the allowed lateness became 0, some windows in flight may still name published windows that they will replace.
     """
@@ -57,7 +57,7 @@ def on_engine(inputs: Inputs, step: Step) -> Step:
 
 
 def scratch(inputs: Inputs, watermark_ms: int) -> Step:
-    """Step that computes windows from scratch: nothing is late, and windows late at the watermark are retired."""
+    """Step that computes windows from scratch: no event is late; windows late at `watermark_ms` are retired."""
     step = step_of(inputs.definition, inputs.plan, MIN_WATERMARK, watermark_ms)
     return on_engine(inputs, replace(step, late_in_ms=MIN_WATERMARK))
 

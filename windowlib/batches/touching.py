@@ -1,4 +1,4 @@
-"""Windows of one key that a batch fired or left in flight and that touch: they should have been merged."""
+"""Count of windows that should have been merged: windows of one key, fired or in flight, that touch each other."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from windowlib.plans.kinds.kind import PlanKind
 from windowlib.plans.step import Step
 from windowlib.publication.publish import StagedChanges
 
-COMPARED_ROWS = 200_000  # with more windows, each batch compares the windows of a share of the keys in turn
+COMPARED_ROWS = 200_000  # with more windows, a batch compares only a share of the keys; the batches take turns
 START, END = "window_start_ms", "window_end_ms"
 
 
@@ -46,14 +46,14 @@ class KeySample:
 
 
 def fired(kind: PlanKind, changes: Mapping[str, StagedChanges]) -> list[DataFile]:
-    """Files with new or changed results, for kinds of plans that build each window once from all events reached."""
+    """Files of `result_changes` with added or changed results; empty unless the plan kind builds windows of slices."""
     once = kind.shares_slices
     feed = changes.get("result_changes", StagedChanges()).add
     return [file for file in feed if once and file.partition["change"] != REMOVED]
 
 
 def in_flight(folder: Path, ending: Sequence[DataFile], compared: KeySample) -> Iterator[pa.Table]:
-    """Windows to compare from files of windows in flight that end."""
+    """Yields the windows to compare from `ending`, files of windows in flight that have an end."""
     for file in ending:
         rows = pq.ParquetFile(folder / file.path).read(columns=[*compared.keys, START, END])
         yield compared.windows(rows, rows[START], rows[END])

@@ -32,7 +32,7 @@ def policy_of(watermark: WatermarkSection) -> WatermarkPolicy:
 
 
 def last(tables: Tables, before: Commit | None) -> dict[str, Any] | None:
-    """Newest row of `watermarks` at a commit; None before the first."""
+    """Newest row of `watermarks` at a commit; None before the first batch."""
     table, version = tables[WATERMARKS.name], before.versions.get(WATERMARKS.name) if before else None
     return small.newest_of(table, table.files(version), WATERMARKS.columns, "batch_id")
 
@@ -56,7 +56,7 @@ class WatermarkMove:
 def move(
     policy: WatermarkPolicy, plan: Plan, earlier: Mapping[str, Any] | None, batch_intake: BatchIntake
 ) -> WatermarkMove:
-    """Watermark after a batch. `earlier` is the row of `watermarks` before it.
+    """Moves the watermark. `earlier` is the newest row of `watermarks` before the batch.
 
     A source is idle only if nothing is left to read: other files may follow a batch of files without an event. If an
     operator moves the watermark, silence does not move it further.

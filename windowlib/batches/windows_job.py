@@ -1,4 +1,4 @@
-"""Windows job of a batch: reads the state it can reach, runs the plan, writes once, and moves files into tables."""
+"""Windows job of a batch: reads the affected state, runs the plan, writes its output once, and moves the files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-COMPACT_AFTER = 16  # with so many files of stored elements in a partition, the next run compacts them
+COMPACT_AFTER = 16  # with at least this many files of stored elements in a partition, the next run compacts them
 TABLES = {OPEN: "open_windows", CONTENTS: "state_windows"}  # tables of the parts of state
 CAUSES = {ON_TIME: "firing", LATE: "late"}  # causes of new rows in `results`, by part
 
@@ -49,7 +49,7 @@ class Windows:
     reached: Reach[DataFile] = field(default_factory=Reach)
 
     def rows(self, spark: SparkSession, part: str) -> DataFrame | None:
-        """Rows of a part that are left for later jobs; None without any. With a schema, Spark need not infer it."""
+        """Rows of a part that a later job reads; None if it has no files. The stored schema spares Spark inference."""
         from pyspark.sql.types import StructType
 
         files = self.left.get(part)
@@ -67,7 +67,7 @@ class StoredElements:
     compacted: Collection[int] = ()
 
     def dead(self, opened: Sequence[DataFile]) -> list[DataFile]:
-        """Files of compacted partitions, and of partitions in which no written window has elements."""
+        """Files to remove: of compacted partitions, and of partitions in which no written window has elements."""
         alive = {file.partition[PARTITION] for file in opened if file.high.get("elements")}
         living = alive - set(self.compacted)
         return [file for file in self.files if file.partition[PARTITION] not in living]
@@ -106,7 +106,7 @@ def run(inputs: Inputs, step: Step, events: DataFrame | None, batch_intake: Batc
 
 
 def _stored(inputs: Inputs, reached: Reach[DataFile]) -> StoredElements:
-    """Stored elements that a batch reads."""
+    """Files of stored elements in the partitions of rewritten windows; compacts partitions with many files."""
     partitions = {file.partition[PARTITION] for file in reached.rewritten}
     files = [file for file in inputs.tables.files("state_windows") if file.partition[PARTITION] in partitions]
     counts = {p: sum(f.partition[PARTITION] == p for f in files) for p in partitions}
@@ -125,7 +125,7 @@ def _schemas(inputs: Inputs, step: Step, output: DataFrame) -> dict[str, StagedC
 
 
 def _moved(inputs: Inputs) -> tuple[dict[str, StagedChanges], dict[str, list[Path]]]:
-    """Moves files of state and results into their tables. Files of other parts are left, by part."""
+    """Moves files of state and results into their tables. Returns the changes by table, and the other files by part."""
     staged, moved, left = inputs.staged, list[Mapping[str, StagedChanges]](), dict[str, list[Path]]()
     for path, partition in staged.written("windows"):
         part = partition["part"]

@@ -32,7 +32,7 @@ class Screen(Console):
     """Console that shows the control characters of a text instead of obeying them."""
 
     def render_str(self, text: str, **style: Any) -> Text:
-        """Renders a text with visible control characters. Every printed text passes here, also those in tables."""
+        """Renders a text with visible control characters. Every printed text passes here, also text in tables."""
         return super().render_str(visible(text), **style)
 
 

@@ -161,7 +161,7 @@ def with_exit_code(command: Callable[P, None]) -> Callable[P, None]:
         except Exception as error:
             raise typer.Exit(print_error(error, command.__name__)) from error
         except BaseException as error:
-            if type(error).__name__ != "PanicException":  # of a Rust library; not an `Exception`
+            if type(error).__name__ != "PanicException":  # raised by a Rust library; not an `Exception`
                 raise
             panic = RuntimeError(f"a library failed: {error}").with_traceback(error.__traceback__)
             raise typer.Exit(print_error(panic, command.__name__)) from error
@@ -205,7 +205,7 @@ def _named(sentence: str, place: Callable[[Path], Path] = Path) -> str:
 
 
 def _explained(error: Exception) -> Exception:
-    """Error with its cause in the command's pipeline (denied access, refused write, lost file), else the same error."""
+    """Replaces an error by its cause in the pipeline: denied access, refused write or lost file. Keeps other errors."""
     if (root := pipeline_folder.get()) is None or isinstance(error, CannotPrint):
         return error
     from windowlib.source.permissions import denial_of
@@ -223,7 +223,7 @@ def _explained(error: Exception) -> Exception:
 
 
 def worst_exit_code(codes: Iterable[int]) -> int:
-    """Exit code of a command for several pipelines: the one that needs attention first.
+    """Exit code of a command for several pipelines: the code that needs attention first.
 
     >>> worst_exit_code([0, SUPERSEDED, REJECTED]), worst_exit_code([0, 0])
     (3, 0)
@@ -277,7 +277,7 @@ def _unexpected(error: Exception, command: str) -> str:
 
 
 def _gist(error: Exception) -> str:
-    """One line about an unforeseen error: the last line of a traceback within it, else its first line.
+    """One line about an unforeseen error: the last line of a traceback in its message, else the message's first line.
 
     >>> _gist(ValueError("In a worker:\\nTraceback (most recent call last):\\n  File ...\\nOSError: no such page"))
     'ValueError: OSError: no such page'

@@ -19,7 +19,7 @@ from windowlib.model.errors import WindowError
 
 
 class ForbiddenPlace(WindowError):
-    """A file may not be written at the given path."""
+    """The given path lies among the tables, or among the source files that runs read."""
 
 
 class UnknownFormat(WindowError, ValueError):
@@ -27,7 +27,7 @@ class UnknownFormat(WindowError, ValueError):
 
 
 class CannotBeWritten(WindowError, ValueError):
-    """Nothing can be written at the given path."""
+    """The system refuses to write at the given path."""
 
 
 @contextmanager
@@ -75,7 +75,7 @@ def export(rows: pa.Table, file: Path) -> None:
 
 
 def _csv(rows: pa.Table, file: Path) -> None:
-    """Writes CSV, with nested and binary values as JSON texts."""
+    """Writes CSV, with nested and binary values as JSON strings."""
     for index, field in enumerate(rows.schema):
         if pa.types.is_nested(field.type) or pa.types.is_binary(field.type):
             texts = [None if value is None else as_json(value) for value in values_of(rows[field.name])]
@@ -84,7 +84,7 @@ def _csv(rows: pa.Table, file: Path) -> None:
 
 
 def in_dictionaries(rows: pa.Table) -> Iterator[dict[str, Any]]:
-    """Yields the rows one by one."""
+    """Yields each row as a dictionary."""
     for batch in rows.to_batches():
         yield from rows_of(pa.Table.from_batches([batch]))
 

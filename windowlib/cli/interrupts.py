@@ -41,7 +41,7 @@ def end(number: int, frame: object) -> None:
 
 
 def raise_on_interrupt(say: Callable[[], None]) -> None:
-    """Makes the signal raise `KeyboardInterrupt` from now on. `say` prints the end if nothing else has."""
+    """Makes the signal raise `KeyboardInterrupt` from now on. `say` prints the message, unless already printed."""
 
     def end_late(context: contextvars.Context) -> None:
         time.sleep(GRACE_S)

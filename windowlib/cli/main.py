@@ -116,10 +116,10 @@ def windowlib(
 
 
 def main(*arguments: str) -> None:
-    """Runs a command with these arguments, or with those of this process if there are none.
+    """Runs a command with the given arguments, or else with the arguments of the process.
 
     Characters that the encoding of the output lacks are printed as in Python: `\\xe4`. A closed stream is replaced by a
-    stream to nowhere. Otherwise the next opened file would get its number.
+    stream to nowhere. Otherwise the next opened file would get the number of the closed stream.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:

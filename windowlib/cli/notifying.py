@@ -30,7 +30,7 @@ def notifying(
 ) -> Iterator[None]:
     """Sends the notices of the pipeline when the block ends, with the error that the block raises, if any.
 
-    `is_well` tells after the block if its success ends an earlier failure.
+    `is_well`, called after the block, returns if the block's success ends an earlier failure.
     """
     try:
         yield
@@ -42,7 +42,7 @@ def notifying(
 
 @contextmanager
 def planning(definition: Definition, is_well: Callable[[], bool]) -> Iterator[None]:
-    """As `notifying`, for a plan.
+    """Sends the notices of a pipeline when a plan ends, like `notifying`.
 
     A plan from a shell may use a private copy of the definition. So its error is neither kept nor reported, and its
     success ends no failure of the pipeline.
@@ -80,7 +80,7 @@ def notify_of(
 
 
 def _remember(definition: Definition, error: Exception | None, command: Command, *, is_well: bool) -> None:
-    """Keeps the error of a command, even if the command is retried. A failure to keep it is only a note.
+    """Keeps the error of a command, even if the command is retried. If the error cannot be kept, prints a note.
 
     An error about another run in progress changes nothing. A refused batch proves that earlier errors are over.
     """
@@ -119,7 +119,7 @@ def _tries_left() -> bool:
 
 
 def update_metrics(definition: Definition, ledger: Ledger | None = None) -> None:
-    """Updates the gauges of a pipeline; a failure is only a note. `ledger` is that of a finished run."""
+    """Updates the gauges of a pipeline, or prints a note on failure. `ledger` is the ledger of a finished run."""
     from windowlib.ledger.ledger import wall_clock_ms
     from windowlib.model.errors import WindowError
     from windowlib.pages.metrics import samples, write
@@ -133,7 +133,7 @@ def update_metrics(definition: Definition, ledger: Ledger | None = None) -> None
 
 
 def build_page(definition: Definition, ledger: Ledger | None = None) -> Path | None:
-    """Builds the page and the gauges of a pipeline. Returns None without tables or on failure, which is a note."""
+    """Builds the page and the gauges of a pipeline. Returns None without tables; on failure also prints a note."""
     from windowlib.ledger.ledger import wall_clock_ms
     from windowlib.pages.site import report
 

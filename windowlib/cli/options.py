@@ -55,7 +55,7 @@ def key_option(help_text: str) -> Any:
 
 
 def _utf8_values(values: list[str] | None) -> list[str] | None:
-    """Values of a key; raises `typer.BadParameter` if one is not UTF-8."""
+    """Returns the values of a key. Raises `typer.BadParameter` if a value is not UTF-8."""
     for value in values or ():
         if any("\ud800" <= letter <= "\udfff" for letter in value):
             shown = os.fsencode(value).decode("utf-8", errors="backslashreplace")

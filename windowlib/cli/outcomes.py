@@ -76,7 +76,7 @@ def _print_text(text: ReportText) -> None:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of a table of texts. All columns except the first are flush right."""
+    """Lines of a table of strings. All columns except the first are flush right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
 

@@ -66,7 +66,7 @@ def _discard_rest(stream: TextIO) -> None:
 
 @contextmanager
 def output() -> Iterator[None]:
-    """Makes the block print to such streams, including texts of libraries, such as `--help`."""
+    """Makes the block print to `Output` and `ErrorStream`, also the text of libraries, such as `--help`."""
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = Output(before[0]), ErrorStream(before[1])
     try:

@@ -22,7 +22,7 @@ class UnusableDefinition:
     exit_code: int
 
     def json_fields(self) -> dict[str, Any]:
-        """Keys and values of its JSON, which has the keys of a `PipelineEnd` too."""
+        """Keys and values of its JSON, including the keys of a `PipelineEnd`."""
         return {"pipeline": None, **asdict(self), "batches": 0}
 
 
@@ -42,7 +42,7 @@ class PipelineEnd:
 
 @dataclass(frozen=True, slots=True)
 class LoadedDefinitions:
-    """Definitions that can be used, and those that cannot."""
+    """Usable definitions, and the errors of unusable definitions."""
 
     definitions: list[Definition] = field(default_factory=list)
     unusable: list[UnusableDefinition] = field(default_factory=list)
@@ -58,7 +58,7 @@ def load_each(
     command: str,
     adapt: Callable[[Definition], Definition] = lambda definition: definition,
 ) -> LoadedDefinitions:
-    """Loads each definition, and prints the errors of unusable definitions. If there is only one, raises its error.
+    """Loads each definition, and prints the errors of unusable definitions. For a single file, raises its error.
 
     `adapt` applies the options of the command to a definition, or raises an error.
     """

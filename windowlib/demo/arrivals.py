@@ -40,7 +40,7 @@ LATE_SHARE, LOST_SHARE, LOST_SIZE = 0.03, 0.02, 20
 class Arrivals:
     """Clicks with the file and the moment of arrival; ``watermark_ms[f]`` is the watermark before file ``f``.
 
-    ``watermark_ms`` has one more number than there are files: the last is the watermark after all files.
+    ``watermark_ms`` has a further last number: the watermark after all files.
     ``lost`` is true for each visit that arrives after its cleanup.
     """
 
@@ -73,7 +73,8 @@ def make_arrivals(settings: ClickSettings, clicks: Clicks, rng: np.random.Genera
 def _early_birds(clicks: Clicks, files: int) -> tuple[Clicks, Ints]:
     """Two events that arrive early, so that the watermark after their file is the last millisecond of an hour.
 
-    Sliding windows end there too. Without these events no watermark would exactly meet a window's end or cleanup.
+    Sliding windows also end at full hours. Without these events no watermark would exactly meet a window's end or
+    cleanup.
     """
     file = np.array([files // 2, files - 1])
     timestamp = BASE_MS + (file + 1) * HOUR_MS + OUT_OF_ORDERNESS_MS
@@ -113,7 +114,7 @@ def _choose_lost(clicks: Clicks, watermark_ms: Ints, rng: np.random.Generator) -
 
 
 def _after_cleanup(clicks: Clicks, lost: Mask, watermark_ms: Ints, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """The events of lost visits, and for each a random file that is read at or after the cleanup of its visit."""
+    """The events of lost visits, and for each event a random file that is read at or after the visit's cleanup."""
     events = np.flatnonzero(lost[clicks.visit])
     cleanup = clicks.visits.end_ms[clicks.visit[events]] - 1 + LATENESS_MS
     earliest = np.searchsorted(watermark_ms[:-1], cleanup)

@@ -97,7 +97,7 @@ class Clicks:
 
 
 def make_clicks(settings: ClickSettings, rng: np.random.Generator) -> Clicks:
-    """Ordinary visits and marathons; ``settings.events`` events in all."""
+    """Generates ordinary visits and marathons, with ``settings.events`` events in total."""
     marathons = _marathons(settings, rng)
     return _ordinary(settings, settings.events - len(marathons.timestamp_ms), rng) + marathons
 
@@ -166,7 +166,7 @@ def _starts(visit_counts: Ints, length: Ints, span_ms: int, rng: np.random.Gener
 
 
 def _marathons(settings: ClickSettings, rng: np.random.Generator) -> Clicks:
-    """Long visits. Their gaps are so small that they stay one session without any single event."""
+    """Long visits. Their gaps are so small that a visit stays one session even if any single event is missing."""
     number, size = settings.marathons, 26
     gaps = rng.integers(8 * MINUTE_MS, 13 * MINUTE_MS, (number, size))
     times = BASE_MS + rng.integers(0, 2 * HOUR_MS, (number, 1)) + np.cumsum(gaps, axis=1)

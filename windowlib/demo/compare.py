@@ -1,4 +1,4 @@
-"""Two tables that should be equal, compared in numbers."""
+"""Comparison of two tables that should be equal, in numbers of rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -79,13 +79,13 @@ def _date(path: Path, arrived_ms: int) -> None:
 
 
 def user_names(user: Ints) -> pa.Array:
-    """``user-00000`` and so on."""
+    """Names of users, by their numbers: ``user-00000`` and so on."""
     names = pa.array([f"user-{number:05}" for number in range(int(user.max()) + 1)])
     return names.take(pa.array(user))
 
 
 def event_ids(number: Ints) -> pa.Array:
-    """``e0`` and so on."""
+    """Event ids of numbers: ``e0`` and so on."""
     return pc.binary_join_element_wise("e", pc.cast(pa.array(number), pa.string()), "")
 
 
@@ -108,7 +108,7 @@ def _clicks(arrivals: Arrivals, value: pa.Array, rng: np.random.Generator) -> pa
 
 
 def _unusable(clicks: pa.Table, rng: np.random.Generator) -> tuple[pa.Table, dict[str, int]]:
-    """Clicks that are spoilt in one column each, with new event ids; and their numbers by reason."""
+    """Clicks with new event ids and one unusable column each, and the numbers of these clicks by reason."""
     number = max(5, int(len(clicks) * UNUSABLE_SHARE))
     copies = clicks.take(rng.integers(0, len(clicks), 3 * number))
     copies = copies.set_column(0, "event_id", event_ids(len(clicks) + np.arange(3 * number)))

@@ -1,8 +1,8 @@
 """Definition for a folder of the reader's own files, with guessed time and key columns.
 
-* Time: the first column of timestamps. Otherwise the first column of whole numbers with a name about time, if most
-  values are seconds, milliseconds or microseconds of this century. (A clock that was reset starts at 1970.)
-* Key: the first column of text or whole numbers with the name of a person, client or device (`user_id`, `client`, …).
+* Time: the first column of timestamps. Otherwise the first column of integers with a name about time, if most values
+  are seconds, milliseconds or microseconds of this century. (A clock that was reset starts at 1970.)
+* Key: the first column of strings or integers with the name of a person, client or device (`user_id`, `client`, …).
 
 Both are guessed from the first rows of the first file. Options override the guesses.
 """
@@ -51,7 +51,7 @@ class OwnData:
 
 
 def inspect_files(folder: Path, key: str | None = None, timestamp: str | None = None) -> OwnData:
-    """Finds format, key and time of the files in ``folder``. Raises InvalidSpec if one cannot be found."""
+    """Finds format, key and time of the files in ``folder``. Raises InvalidSpec if a part cannot be found."""
     format, files = _files(folder)
     try:
         sample = _with_times(ds.dataset(files[0], format=format).head(SAMPLE_ROWS))
@@ -109,7 +109,7 @@ def _files(folder: Path) -> tuple[str, list[Path]]:
 
 
 def _with_times(sample: pa.Table) -> pa.Table:
-    """Converts text columns to times if every text is a time, as Spark reads them."""
+    """Converts string columns to timestamps if Spark would read every string of the column as a timestamp."""
     for number, column in enumerate(sample.columns):
         is_text = pa.types.is_string(column.type) and column.null_count < len(column)
         if is_text and (times := _as_times(column)) is not None:
@@ -118,7 +118,7 @@ def _with_times(sample: pa.Table) -> pa.Table:
 
 
 def _as_times(texts: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    for kind in (pa.timestamp("us", tz="UTC"), pa.timestamp("us")):  # with a zone in the text, without one
+    for kind in (pa.timestamp("us", tz="UTC"), pa.timestamp("us")):  # with and without a time zone
         try:
             return texts.cast(kind)
         except pa.ArrowInvalid:

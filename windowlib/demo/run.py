@@ -33,7 +33,7 @@ from windowlib.publication.readers import read_table
 
 FULL_SIZE = ClickSettings()
 ENGINES = ("spark", "sail")  # of sessions, of sliding windows
-OWN_DATA_ENGINE = "spark"  # it parses every format
+OWN_DATA_ENGINE = "spark"  # Spark parses every format
 MARK = ".windowlib-demo"
 KEYS, VALUES = ("user_id", "window_start", "window_end"), ("events", "total")
 WIDTHS = {"batch": 5, "read": 11, "refused": 9, "late": 8, "fired": 9, "fired late": 12}
@@ -42,7 +42,7 @@ WIDTHS |= {"in flight": 11, "watermark": 29, "seconds": 9}
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Folder and console of a demo, and the engine of both pipelines; None: one engine for each (`ENGINES`)."""
+    """Folder and console of a demo, and the engine of both pipelines; None: the engines of `ENGINES`."""
 
     folder: Path
     console: Console
@@ -53,7 +53,7 @@ class Stage:
 
 
 def demo(stage: Stage, settings: ClickSettings = FULL_SIZE) -> bool:
-    """Runs both pipelines over clicks with a known truth; returns True if no row differs from it."""
+    """Runs both pipelines over clicks with a known truth; returns True if no row differs from the truth."""
     _fresh_folder(stage.folder)
     truth = make_demo_data(settings, stage.folder / "incoming")
     _write_truth(truth, stage.folder / "truth")

@@ -22,7 +22,7 @@ SIZE_MS, SLIDE_MS = HOUR_MS, 10 * MINUTE_MS
 
 @dataclass(frozen=True, slots=True)
 class WindowTruth:
-    """``results``: user_id, window_start, window_end, events, total; ``late``: ids of events that reach no window."""
+    """``results``: user_id, window_start, window_end, events, total; ``late``: ids of events in no window."""
 
     results: pa.Table
     late: pa.Array
@@ -65,7 +65,7 @@ def _sessions(arrivals: Arrivals, value: Ints, has_value: Mask) -> WindowTruth:
 
 
 def _sliding(arrivals: Arrivals, value: Ints, has_value: Mask) -> WindowTruth:
-    """Counts all events in their newest window, then in the window before, and so on. A cell is one user and start."""
+    """Counts all events in their newest window, then in the window before, and so on. A cell is a user and a start."""
     timestamp, watermark = arrivals.clicks.timestamp_ms, arrivals.watermark_ms[arrivals.file]
     user = arrivals.clicks.visits.user[arrivals.clicks.visit]
     newest = timestamp // SLIDE_MS

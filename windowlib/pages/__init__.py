@@ -1,5 +1,5 @@
-"""Pages about pipelines: facts as plain dataclasses, and templates that render them. They change no table. Every look
-is bounded to the newest batches and rows, so pages of old and young pipelines cost the same.
+"""Pages about pipelines: facts as plain dataclasses, and templates that render them. They change no table. A page
+reads only the newest batches and rows, so pages of old and young pipelines cost the same.
 
 Pages:
 

@@ -1,7 +1,7 @@
 """Changes of results in the last day: rows added, changed and removed, by window day and by cause.
 
 The log of `result_changes` has the number of rows of each file, so no file is opened. It does not contain the effects
-of rollbacks and adoptions. For these, the versions of `results` before and after are compared.
+of rollbacks and adoptions. For these decisions, the versions of `results` before and after are compared.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DAY_MS = UNITS["d"]
 COMMITS_READ = 1_500  # entries of the log
 FIRST_FIRING = "firing"
 REPLACING = ("rollback", "adopt")  # decisions that change results without rows in `result_changes`
-ROWS_COMPARED = 100_000  # rows of results, for each of these decisions
+ROWS_COMPARED = 100_000  # rows of results, for each rollback or adoption
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class DayChange:
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """A rollback or an adoption. `rows` counts the results that it added and removed; None: no longer known."""
+    """A rollback or an adoption. `rows` counts the results that were added and removed; None: no longer known."""
 
     batch_id: int
     title: str
@@ -54,9 +54,9 @@ class Replaced:
 class RecentChanges:
     """Changes since `since_ms` (inclusive). `days` and `replaced` are newest first.
 
-    `first_firings` counts rows of windows that fired for the first time. Neither it nor `days` includes undone changes;
-    `replaced` has the effects of rollbacks and adoptions. `is_cut`: `since_ms` is less than a day ago, because the day
-    has too many changes to count.
+    `first_firings` counts rows of windows that fired for the first time. Undone changes are not in `first_firings` and
+    `days`; `replaced` has the effects of rollbacks and adoptions. `is_cut`: `since_ms` is less than a day ago, because
+    the day has too many changes to count.
     """
 
     since_ms: int
@@ -72,7 +72,10 @@ class RecentChanges:
 
 
 def changes(tables: Tables, runs: Sequence[RecentRun], now_ms: int, *, is_whole: bool = True) -> RecentChanges | None:
-    """Changes in the last day. `runs` are newest first (`is_whole`: all batches). None if the log was cleaned up."""
+    """Changes in the last day; None if the log was cleaned up.
+
+    `runs` are newest first; `is_whole` is true if they are all batches of the pipeline.
+    """
     since_ms = now_ms - DAY_MS
     recent = [run for run in runs if run.at_ms >= since_ms]
     if not recent:
@@ -93,7 +96,7 @@ def changes(tables: Tables, runs: Sequence[RecentRun], now_ms: int, *, is_whole:
 
 
 def last_changed_ms(runs: Sequence[RecentRun]) -> int | None:
-    """Time of the last change of results. `runs` are newest first. None if none of them changed results."""
+    """Time of the last change of results. `runs` are newest first. None if no run changed results."""
     for run, before in zip(runs, [*runs[1:], None], strict=False):
         if run.figures.get("changes_rows_written") or (_replaces(run) and before and _moved(before, run)):
             return run.at_ms
@@ -128,7 +131,7 @@ def _compared(results: Table, before: RecentRun | None, run: RecentRun) -> RowCh
 def _counted(runs: Sequence[RecentRun], recent: int, newest: int, *, is_whole: bool) -> tuple[int, int]:
     """Number of recent batches that are counted, and the version of `result_changes` before them.
 
-    The number is smaller than `recent` if they have more than `COMMITS_READ` commits, or if the version before the
+    The number is smaller than `recent` if the batches have over `COMMITS_READ` commits, or if the version before the
     oldest of `runs` is unknown. `is_whole`: no batch precedes `runs`.
     """
     counted = 0, newest
@@ -143,7 +146,7 @@ def _counted(runs: Sequence[RecentRun], recent: int, newest: int, *, is_whole: b
 
 
 def _rows(tables: Tables, after: int, up_to: int) -> Counter[tuple[date | None, str, str]]:
-    """Rows by window day, cause and change, in files that were added and not removed."""
+    """Rows by window day, cause and change, in files that versions `after` + 1 to `up_to` added and did not remove."""
     live: dict[str, Mapping[str, Any]] = {}
     for version in range(after + 1, up_to + 1):
         for action in log.actions(tables["result_changes"].folder, version):

@@ -15,7 +15,7 @@ from windowlib.engines.cache import cache_folder
 
 
 class TemplateCache(FileSystemBytecodeCache):
-    """Compiled templates in a folder. If it cannot be read or written, templates are compiled again."""
+    """Compiled templates in a folder. If the folder cannot be read or written, templates are compiled again."""
 
     def __init__(self, folder: Path | None = None) -> None:
         super().__init__(str(folder or cache_folder() / "templates"), "%s.compiled")

@@ -53,7 +53,7 @@ def why_unknown(spec: WindowSpec) -> str | None:
 def must_have_ended(spec: WindowSpec, hour_ms: int, watermark_ms: int | None) -> bool:
     """Tests if windows can start in the hour from `hour_ms`, and the watermark has passed all of them.
 
-    A longer session that starts in the hour is in flight.
+    For sessions, this holds for sessions of one event. A longer session that starts in the hour may still be in flight.
 
     >>> from windowlib.model.aggregates import Count
     >>> day = WindowSpec(Tumbling(24 * HOUR_MS), Count())

@@ -87,7 +87,7 @@ class CheckHistory:
 
 @lru_cache(maxsize=PAGES_KEEP)
 def results_of(batch: Validated, *, examples: bool) -> Sequence[CheckResult]:
-    """Checks of a batch. Without `examples`, the example values of row checks are removed."""
+    """Results of the checks of a batch. Without `examples`, removes the example values of row checks."""
     results = in_words(batch.suites, batch.figures)
     return tuple(results if examples else map(_without_examples, results))
 

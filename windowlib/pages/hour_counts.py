@@ -1,7 +1,7 @@
 """Windows and their events by hour, counted in one file of a table. A file never changes, so it is counted once.
 
 `pages/hours.json`, next to the tables, stores the counts of the files of the last page. So a page reads only new files.
-The counts hold times and numbers, but no values of rows. If they are missing, all files are counted again.
+The counts hold times and numbers, but no values of rows. If `hours.json` is missing, all files are counted again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class HourCounts:
 
 
 def counts(start_ms: Ints, events: Ints, last_ms: Ints | None = None) -> HourCounts:
-    """Counts windows by the hour of their start. `last_ms`: until then, each window has an event in every hour.
+    """Counts windows by the hour of their start. Each window has an event in every hour up to its `last_ms`.
 
     >>> starts, events = np.array([5, HOUR_MS, 7]), np.array([1, 2, 4])
     >>> counts(starts, events).hours, counts(starts, events, np.array([5, 3 * HOUR_MS, 9])).reached
@@ -97,7 +97,7 @@ def numbers(column: pa.Array | pa.ChunkedArray) -> Ints:
 
 @dataclass(slots=True)
 class HourCountCache:
-    """Counts of files under some `terms`: `stored` by the last page, `requested` by this page."""
+    """Counts of files, valid for one counting rule (`terms`): `stored` by the last page, `requested` by this page."""
 
     root: Path
     terms: str
@@ -106,7 +106,7 @@ class HourCountCache:
 
     @classmethod
     def read(cls, root: Path, terms: str) -> HourCountCache:
-        """Reads the counts stored under the same terms; none if the file is missing or cannot be read."""
+        """Reads the counts stored for the same `terms`; empty if the file is missing or cannot be read."""
         cache = cls(root, terms)
         with suppress(OSError, ValueError, TypeError, KeyError):
             kept = json.loads((root / FILE).read_text(encoding="utf-8"))
@@ -115,7 +115,7 @@ class HourCountCache:
         return cache
 
     def of(self, name: str, count: Callable[[], HourCounts]) -> HourCounts:
-        """Counts of a file: the stored ones, or the result of `count`."""
+        """Counts of a file: the stored counts, or the result of `count`."""
         if name not in self.requested:
             self.requested[name] = self.stored[name] if name in self.stored else count()
         return self.requested[name]

@@ -1,4 +1,4 @@
-"""Events and results by hour of event time, which shows hours without any."""
+"""Events and results by hour of event time, to show hours without results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MOST_ROWS = 3_000_000  # rows of results that are read; with more rows, fewer ho
 
 @dataclass(frozen=True, slots=True)
 class ByHour:
-    """Windows and their events by the hour of their start, and all further hours in which they have events."""
+    """Windows and their events by the hour of their start, and all further hours in which these windows have events."""
 
     rows: Counter[int] = field(default_factory=Counter)
     events: Counter[int] = field(default_factory=Counter)
@@ -42,7 +42,7 @@ class ByHour:
         return bool(self.rows[hour_ms]) or hour_ms in self.reached
 
     def add(self, counts: HourCounts, span: TimeRange) -> None:
-        """Adds the counts of a file. Hours that its windows reach count only within the span."""
+        """Adds the counts of a file. Hours in `counts.reached` count only within the span."""
         for hour_ms, windows, events in counts.hours:
             self.rows[hour_ms] += windows
             self.events[hour_ms] += events
@@ -52,8 +52,9 @@ class ByHour:
 
 @dataclass(frozen=True, slots=True)
 class CountingRule:
-    """Rule for counting windows: the output that holds their number of events, and the gap of sessions; None: unknown.
+    """Rule for counting windows. `counted` is the output with the number of events of a window; None: unknown.
 
+    `gap_ms` is the gap of sessions; None for other windows and if gaps in the results are unknown.
     Sessions with a gap below an hour have an event in every hour up to their last event.
     """
 
@@ -64,7 +65,7 @@ class CountingRule:
 
     @classmethod
     def of(cls, definition: Definition, tables: Tables, span: TimeRange) -> CountingRule:
-        """Rule for a pipeline. Hours that sessions reach count only within the span."""
+        """Rule for a pipeline. Hours after the start of a session count only within the span."""
         assigner = definition.spec.assigner
         reaches = isinstance(assigner, Session) and step_ms(definition.spec) is not None
         gap_ms = assigner.gap_ms if isinstance(assigner, Session) and reaches else None
@@ -76,7 +77,7 @@ class CountingRule:
         return f"1 {self.gap_ms} {self.counted}"
 
     def results(self, file: DataFile) -> HourCounts:
-        """Counts the results in a file. Their ends are read only if they may reach an hour in which none starts."""
+        """Counts the results in a file. Reads window ends only if windows may extend to an hour without a start."""
         stored = pq.ParquetFile(self.tables["results"].folder / file.path)
         data = stored.read(columns=["window_start", *([self.counted] if self.counted else [])])
         has_start = pc.is_valid(data["window_start"]) if data["window_start"].null_count else None
@@ -90,7 +91,7 @@ class CountingRule:
         return counts(start_ms, events, times_ms(end if has_start is None else end.filter(has_start)) - self.gap_ms)
 
     def _reaches_no_other_hour(self, file: DataFile, by_start: HourCounts) -> bool:
-        """Tests, by statistics, if windows start in every hour that the windows of a file reach."""
+        """Tests, by statistics, if a window starts in every hour from the first window of a file to its last event."""
         if self.gap_ms is None or "window_end" not in file.high:
             return False
         hours = {hour_ms for hour_ms, *_ in by_start.hours}
@@ -98,7 +99,7 @@ class CountingRule:
         return hours.issuperset(range(min(hours), last_ms + 1, HOUR_MS))
 
     def in_flight(self, file: DataFile, watermark_ms: int | None) -> HourCounts:
-        """Counts the windows, or slices, that the watermark has not passed. None of them is in `results`."""
+        """Counts the windows, or slices, that the watermark has not passed. These windows are not in `results`."""
         stored = pq.ParquetFile(self.tables["open_windows"].folder / file.path)
         names = stored.schema_arrow.names
         start = next((name for name in STARTS if name in names), None)
@@ -124,12 +125,13 @@ class CountingRule:
 
 @dataclass(frozen=True, slots=True)
 class Hour:
-    """An hour of event time, by the start of windows: rows of results, events in them, events in windows that have not
-    fired, and late events that no rerun has readmitted.
+    """An hour of event time, with the windows that start in it.
 
-    `events` and `in_flight` are None where results do not say how many there are: no aggregate is `count(*)`, or
-    windows overlap. `is_gap`: a window should have been there (`windowlib.pages.gaps`), and none is; what came too late
-    is in none.
+    results:   rows of results
+    events:    events in these results; None: unknown, because no aggregate is `count(*)` or windows overlap
+    in_flight: events in windows that have not fired; None: unknown, as for `events`
+    late:      late events that no rerun has readmitted
+    is_gap:    no window starts in the hour or has events in it, although one must have (`windowlib.pages.gaps`)
     """
 
     start_ms: int

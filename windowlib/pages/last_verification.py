@@ -48,7 +48,7 @@ def _differences(definition: Definition, last: Verification) -> TextRows:
 
 
 def _row(difference: Mapping[str, Any], hide: Collection[str]) -> dict[str, Any]:
-    """A difference as a row of texts. Values of columns in `hide` are hidden."""
+    """A difference as a row of strings. Values of columns in `hide` are hidden."""
     bounds, column = " to ".join(_bound(value) for value in difference["window"].values()), difference["column"] or ""
     values = {side: HIDDEN if column in hide else _text(difference[side], hide) for side in ("expected", "found")}
     about = {"difference": difference["kind"], "table": difference["table"], "window": bounds, "column": column}

@@ -1,4 +1,4 @@
-"""Newest rows of the ledger and newest files of a table, read without the older ones."""
+"""Newest rows of the ledger and newest files of a table, read without older rows and files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class RecentRun:
-    """A committed batch. `seconds` ends with its commit. It begins with its plan, or with its run if that is later."""
+    """A committed batch. `seconds` is the time from its plan, or its run if that began later, to its commit."""
 
     batch_id: int
     at_ms: int
@@ -88,12 +88,12 @@ class OperatorAction:
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """Newest batches, newest first, and the actions of operators since the oldest of them."""
+    """Newest batches, newest first, and the actions of operators since the oldest of these batches."""
 
     runs: Sequence[RecentRun] = ()
     actions: Sequence[OperatorAction] = ()
     refused_at_ms: int | None = None  # time at which the checks refused the newest prepared batch
-    is_whole: bool = True  # no batch precedes them
+    is_whole: bool = True  # no batch precedes `runs`
 
     @property
     def in_force(self) -> Sequence[RecentRun]:
@@ -103,7 +103,7 @@ class Tail:
 
 
 def tail(tables: Tables, version: int | None, at_most: int = LEDGER_ROWS) -> Tail:
-    """End of the ledger at a version, with `at_most` rows. Version None: there is no ledger yet."""
+    """Newest batches and actions, from the last `at_most` rows of the ledger. Version None: there is no ledger yet."""
     rows = _ledger_rows(tables[LEDGER.name], version, at_most)
     runs, actions, refused_at_ms = list[RecentRun](), list[OperatorAction](), None
     claim, plan, approved = dict[str, Any](), dict[str, Any](), dict[str, Any]()
@@ -174,7 +174,7 @@ def _groups_of(path: Path) -> Iterator[pa.Table]:
 
 @lru_cache(maxsize=2 * small.SMALL_FILES)
 def _rows_of_small(path: Path) -> Sequence[pa.Table]:
-    """Row groups of a file with one row group. Cached, because a page, its metrics and the next page need them."""
+    """The only row group of a small file. Cached, because a page, its metrics and the next page need the rows."""
     return list(_groups_of(path))
 
 
@@ -186,10 +186,9 @@ def rows_of_newest(
     where: pc.Expression | None = None,
     columns: Collection[str] | None = None,
 ) -> list[dict[str, Any]]:
-    """Up to `at_most` rows of some files of a table that match `where`, newest batches first.
+    """At most `at_most` rows that match `where`, from the given files of a table, newest batches first.
 
-    Only the `FILES_READ` files with the newest batches are opened. Only `columns` are read, if a file has them; None:
-    all columns.
+    Opens only the `FILES_READ` files with the newest batches. Reads the `columns` that a file has; None: all columns.
     """
     parts = parts_of_newest(tables, name, files, at_most, where, columns)
     return [{**row, **file.partition} for file, part in parts for row in data_files.rows_of(part)]
@@ -203,7 +202,7 @@ def parts_of_newest(
     where: pc.Expression | None = None,
     columns: Collection[str] | None = None,
 ) -> Iterator[tuple[DataFile, pa.Table]]:
-    """Like `rows_of_newest`, but file by file."""
+    """Yields the rows of `rows_of_newest` file by file: the file, and its rows as an Arrow table."""
     left = at_most
     for file in newest_files(files)[:FILES_READ]:
         part = _first_rows(tables[name].folder / file.path, left, where, columns)
@@ -216,7 +215,7 @@ def parts_of_newest(
 def _first_rows(path: Path, at_most: int, where: pc.Expression | None, columns: Collection[str] | None) -> pa.Table:
     """First rows of a file that match `where`. Without `where`, no other rows are decoded."""
     if where is not None:
-        from pyarrow import dataset  # which imports pandas
+        from pyarrow import dataset  # imports pandas
 
         data = dataset.dataset(path, format="parquet", partitioning=None)
         wanted = None if columns is None else [name for name in data.schema.names if name in columns]

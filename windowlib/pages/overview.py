@@ -55,7 +55,7 @@ class CheckMark:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """One row. Times are in ms.
+    """Row of a pipeline. Times are in ms.
 
     * `final_ms` is exclusive: only reruns change windows that end at or before it.
     * `data` is the range of all published results.
@@ -149,9 +149,9 @@ def in_order(rows: Iterable[Overview]) -> list[Overview]:
 
 
 def final_up_to(commit: Commit | None) -> int | None:
-    """End, exclusive, of the time whose windows are past their cleanup time; None before the first event.
+    """Time up to which (exclusive) all windows are past their cleanup time; None before the first event.
 
-    `MAX_WATERMARK` if all windows are.
+    `MAX_WATERMARK` if all windows are past their cleanup time.
     """
     if commit is None or commit.watermark_out_ms in (None, MIN_WATERMARK):
         return None

@@ -59,7 +59,7 @@ class ListedRun:
 
     @property
     def why(self) -> str | None:
-        """Operator who requested or approved it, with the reason."""
+        """Operator who requested or approved the run, with the reason."""
         request = self.run.rerun or self.run.decision
         if request:
             return f"{request.who}: {request.reason or 'no reason given'}"
@@ -154,7 +154,7 @@ def _title(definition: Definition, run: RecentRun) -> str | None:
 
 
 def _results(observed: ObservedPipeline, versions: Mapping[str, int]) -> TextRows:
-    """Newest results. Without commands if the definition was edited, because they would be refused."""
+    """Newest results. Without commands if the definition was edited, because the commands would be refused."""
     rows = results(observed.definition, observed.tables, versions)
     return rows if observed.status.same_definition else replace(rows, commands=())
 
@@ -179,7 +179,10 @@ def _waiting(observed: ObservedPipeline) -> WaitingBatch | None:
 
 
 def _decided(observed: ObservedPipeline) -> list[OperatorDecision]:
-    """Reruns and decisions, newest first. The reason for an abandoned rerun may list windows."""
+    """Reruns and decisions, newest first.
+
+    If `[pages]` hides columns, hides reasons that windowlib itself gave, because they may list windows.
+    """
     hides = bool(observed.definition.pages.hide)
     actions = [
         OperatorDecision(
@@ -196,7 +199,7 @@ def _decided(observed: ObservedPipeline) -> list[OperatorDecision]:
 
 
 def _what_if(observed: ObservedPipeline) -> WhatIf | None:
-    """Newest late events under other values of allowed lateness; None if no event is late or none can be tried."""
+    """Newest late events under other values of allowed lateness; None if no event is late, or it cannot be computed."""
     if not (runs := observed.tail.runs):
         return None
     run = runs[0]

@@ -69,7 +69,7 @@ class ObservedPipeline:
 
 
 def observe_pipeline(definition: Definition, now_ms: int, ledger: Ledger | None = None) -> ObservedPipeline:
-    """Observes a pipeline. A caller with open tables passes its `ledger`.
+    """Observes a pipeline. A given `ledger` is reused, with its open tables.
 
     Raises `WindowError` if the tables cannot be read.
     """
@@ -118,8 +118,8 @@ def _blocks(observed: ObservedPipeline, unfinished: Unfinished | None) -> Iterat
 def _unfinished_run(observed: ObservedPipeline, unfinished: Unfinished | None) -> str | None:
     """Sentence about a run that has begun a batch and ended without finishing it; None if there is no such run.
 
-    A batch that no run has begun waits for the next run. Its age does not matter: its DAG may be paused, or it was
-    planned by hand.
+    A batch that no run has begun waits for the next run, whatever its age: the DAG may be paused, or the batch may have
+    been planned by hand.
     """
     if unfinished is None or not observed.ledger.is_begun:
         return None

@@ -162,7 +162,7 @@ def _day(start_ms: int, hours: Sequence[Hour], highest: int) -> DayPlot:
         x, y = DAY_STEP * ((hour.start_ms - start_ms) // HOUR_MS) + 0.5, float(DAY_HEIGHT)
         title = f"{utc(hour.start_ms):%H:%M}: {_in_words([hour])}"
         if hour.is_gap:
-            y -= GAP_HEIGHT  # late events stand on it
+            y -= GAP_HEIGHT  # late events are drawn above the gap
             bars.append(Bar(x, y, DAY_STEP - 1, GAP_HEIGHT, "gap", title))
         for kind, amount, _ in _parts(hour):
             height = (DAY_HEIGHT - GAP_HEIGHT) * amount / highest if highest else 0.0

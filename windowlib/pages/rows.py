@@ -1,4 +1,4 @@
-"""Rows of tables that a page shows: the newest results, refused rows, late events, windows in flight. Bounded."""
+"""Rows of tables that a page shows: the newest results, refused rows, late events, windows in flight, each bounded."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ class TextRows:
 
 @dataclass(frozen=True, slots=True)
 class ResultFilter:
-    """Filter for results with a window that ends in `span` and with these values (as texts) of key columns."""
+    """Filter for results with a window that ends in `span` and with these values (as strings) of key columns."""
 
     span: TimeRange | None = None
     key: Mapping[str, str] = field(default_factory=dict)
 
     def where(self, schema: pa.Schema) -> pc.Expression | None:
-        """Expression for the rows of a file; None: all rows. Raises `CannotLook` if a text does not fit its column."""
+        """Expression for the rows of a file; None: all rows. Raises `CannotLook` if a key does not fit its column."""
         if self.span is None and not self.key:
             return None
         condition = pc.scalar(True) if self.span is None else within("window_end", self.span)
@@ -80,7 +80,7 @@ class ResultFilter:
 
 @dataclass(frozen=True, slots=True)
 class RefusedRows:
-    """Rows refused for one reason in the batches shown: their number, and the newest of them."""
+    """Rows refused for one reason in the batches shown: their number, and the newest rows."""
 
     reason: str
     count: int
@@ -89,7 +89,7 @@ class RefusedRows:
 
 @dataclass(frozen=True, slots=True)
 class LateHour:
-    """Late events of one hour of event time, among the newest: their number, lateness and examples."""
+    """Late events of one hour of event time, among the newest late events: their number, lateness and examples."""
 
     start_ms: int
     count: int
@@ -103,7 +103,7 @@ def results(
 ) -> TextRows:
     """Newest results that match the filter `looked_for`, each with a command that explains it.
 
-    Raises `CannotLook` if a text is no value of its key column.
+    Raises `CannotLook` if a key value of the filter does not fit its column.
     """
     filter_, rows = looked_for or ResultFilter(), list[dict[str, Any]]()
     window = [*definition.source.key, "window_start", "window_end"]
@@ -140,7 +140,7 @@ def refused(definition: Definition, tables: Tables, runs: Sequence[RecentRun]) -
 
 
 def late_hours(definition: Definition, tables: Tables, versions: Mapping[str, int]) -> list[LateHour]:
-    """Newest hours of the late events that arrived last, newest first."""
+    """Newest hours of event time, newest first, of the late events that arrived last."""
     files = tables["late_events"].files(versions.get("late_events"))
     rows = rows_of_newest(tables, "late_events", files, LATE_LOOKED_AT)
     hours: dict[int, list[dict[str, Any]]] = {}
@@ -168,7 +168,7 @@ def _late_words(row: Mapping[str, Any]) -> dict[str, str]:
 
 
 def in_flight(definition: Definition, tables: Tables, versions: Mapping[str, int]) -> TextRows:
-    """Windows, or slices, in flight that end first, among those that were read."""
+    """Windows, or slices, in flight that end first, among the rows that were read."""
     keys, files = definition.source.key, tables["open_windows"].files(versions.get("open_windows"))
     names = [*keys, *(f"{name}_{side}_ms" for name in WINDOWS for side in ("start", "end")), "elements"]
     parts = parts_of_newest(tables, "open_windows", files, IN_FLIGHT_LOOKED_AT, columns=names)
@@ -213,9 +213,9 @@ def _first_to_end(part: pa.Table) -> pa.Table:
 
 
 def text_rows(definition: Definition, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> TextRows:
-    """Some columns of rows as text. Columns that `[pages]` hides, and then also `raw`, are not shown.
+    """Formats `columns` of rows as text. Hides values of columns that `[pages]` hides, and in that case also `raw`.
 
-    Keys have the form that commands take.
+    Key values have the form that commands take.
     """
     hidden = {*definition.hidden, *(["raw"] if definition.pages.hide else [])}
     keys = {*definition.source.key}

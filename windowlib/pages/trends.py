@@ -53,7 +53,7 @@ class Trend:
 
 
 def trends(runs: Sequence[RecentRun], troubled: Collection[int] = ()) -> list[Trend]:
-    """Trends with at least two values in the batches (newest first). Reruns are left out: they have other figures.
+    """Trends of figures with at least two values in `runs`, newest first. Skips reruns and decisions of operators.
 
     Expected ranges are not derived from `troubled` batches, which have a failed check.
     """

@@ -137,7 +137,7 @@ def _migrate(
 
 
 def _build(definition: Definition, request: MigrationRequest, as_json: bool) -> tuple[Shadow, MigrationDifference]:
-    """Builds the tables under the new definition, and compares them. Refuses a migration before an engine starts."""
+    """Builds the tables under the new definition, and compares them. First checks that a migration is possible."""
     from windowlib.batches.planning import ledger_of
     from windowlib.migrations.shadow import check_can_migrate
     from windowlib.migrations.switch import build, compare

@@ -47,7 +47,7 @@ def plan(pipeline: Pipeline, as_json: Json = False) -> None:
 
 
 def plan_text(report: PlanReport) -> str:
-    """Text of a plan: the batch, the rows that it rejects, and other changes that come with it."""
+    """Text of a plan: the batch, the rows that it rejects, and other changes that take effect with the batch."""
     changes = [
         f"{formula}, from this batch on: what is published stays as it is" for formula in report.formulas_changed
     ]

@@ -74,7 +74,7 @@ def rerun(
 
 
 def ask_and_do(definition: Definition, wanted: Rerun, dry_run: bool, yes: bool, wait: str, as_json: bool) -> None:
-    """Makes a dry run, or the rerun, or both with a question between them."""
+    """Makes a dry run (`dry_run`), the rerun (`yes`), or else the dry run, a question to the user, and the rerun."""
     from windowlib.ledger.rerun_request import RerunRefused, check_can_rerun
 
     check_can_rerun(definition.source, definition.never_rerun, wanted)

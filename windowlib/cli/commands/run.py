@@ -73,7 +73,7 @@ def run(
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Options of a run: when it ends, how long it waits for another run, which other batches it reports, its page."""
+    """Options of a run: its end, the wait for another run, the earlier batches to report, and the page."""
 
     max_batches: int | None
     finish: bool
@@ -114,7 +114,7 @@ def _update_metrics_and_page(ended: RunRequest, limits: Limits, as_json: bool, *
 
 
 def _run_one(request: RunRequest, limits: Limits, as_json: bool) -> bool:
-    """Runs one pipeline. Returns if there was a batch to report."""
+    """Runs one pipeline. Returns True if there was a batch to report."""
     from windowlib.ledger.rerun_request import time_ms
     from windowlib.runs.recent_batches import committed_since
     from windowlib.runs.start import run, waiting
@@ -122,7 +122,7 @@ def _run_one(request: RunRequest, limits: Limits, as_json: bool) -> bool:
     definition = request.definition
     since_ms = None if limits.since is None else time_ms("since", limits.since)
     shown: set[int] = set()
-    advised: list[str] = []  # once per run: the first such batch is the one to undo
+    advised: list[str] = []  # once per run, about the first batch without usable rows
 
     def show(report: BatchReport) -> None:
         if report.batch_id not in shown:

@@ -65,7 +65,7 @@ def test(
 
 
 def _tried(definition: Definition, engine: EngineChoice | None) -> Definition:
-    """Definition with the engine of its scenarios, on this machine."""
+    """Copy of the definition for scenarios: Parquet source, requested or quickest engine, Spark on this machine."""
     from windowlib.engines.choice import quickest_engine
 
     source = definition.source.model_copy(update={"format": "parquet"})

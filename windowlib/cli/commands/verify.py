@@ -93,7 +93,7 @@ def _require_compared(report: VerifyReport) -> None:
 
 
 def _check_not_edited(definition: Definition) -> None:
-    """Raises the `StateMismatch` of the comparison before an engine starts."""
+    """Raises `StateMismatch` before an engine starts if the definition no longer matches the tables."""
     from windowlib.batches.may_run import check_fingerprint
     from windowlib.batches.planning import ledger_of
 
@@ -101,7 +101,7 @@ def _check_not_edited(definition: Definition) -> None:
 
 
 def _keep(root: Path, report: VerifyReport) -> None:
-    """Keeps the outcome for `windowlib status`. Failure to write it is only a note."""
+    """Keeps the outcome for `windowlib status`. If it cannot be written, prints a note."""
     from deltalake.exceptions import DeltaError
 
     from windowlib.delta.log_writing import RefusedCommit
