@@ -31,18 +31,11 @@ def pipeline_dag(definition: Definition) -> DAG:
         doc_md=page(definition),
         **pipelines.dag_settings([definition]),
     ) as dag:
-        plan = operators.PlanBatch(task_id="plan", file=definition.file, command=of_pipeline("plan", definition.file))
-        outlets, command = [pipelines.results_asset(definition.name, definition.root)], advance_command(definition)
-        advance = operators.Advance(
-            task_id="advance",
-            file=definition.file,
-            command=command,
-            outlets=outlets,
-            **pipelines.engine_task(definition),
-        )
-        report = operators.BuildReport(
-            task_id="report", command=of_pipeline("report", definition.file), root=definition.root
-        )
+        file, root, engine = definition.file, definition.root, pipelines.engine_task(definition)
+        outlets, command = [pipelines.results_asset(definition.name, root)], advance_command(definition)
+        plan = operators.PlanBatch(task_id="plan", file=file, command=of_pipeline("plan", file))
+        advance = operators.Advance(task_id="advance", file=file, command=command, outlets=outlets, **engine)
+        report = operators.BuildReport(task_id="report", command=of_pipeline("report", file), root=root)
         plan >> advance
         add_decision_tasks(definition, advance, report)
     return dag
@@ -65,12 +58,9 @@ def together_dag(name: str, members: Sequence[Definition]) -> DAG:
                 trigger_rule="all_done",
                 **pipelines.engine_task(definition),
             )
-            command = of_pipeline("report", definition.file)
+            command, retries = of_pipeline("report", definition.file), pipelines.retries(definition.airflow)
             report = operators.BuildReport(
-                task_id=f"report_{definition.name}",
-                command=command,
-                root=definition.root,
-                **pipelines.retries(definition.airflow),
+                task_id=f"report_{definition.name}", command=command, root=definition.root, **retries
             )
             together >> advance
             add_decision_tasks(definition, advance, report, f"_{definition.name}")
