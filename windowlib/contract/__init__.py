@@ -1,5 +1,5 @@
-"""Names, columns, types and meaning of all tables of a pipeline. Readers depend on them, so that a change here is a
-change of what windowlib publishes.
+"""Names, columns, types and meaning of all tables of a pipeline. Readers depend on them: a change here changes the
+published tables.
 
     table.py          description of a table: columns, meaning of a row, invariants, partitions
     types.py          Arrow types of columns
@@ -8,5 +8,5 @@ change of what windowlib publishes.
     state_tables.py   descriptions of the tables of windows, slices and elements in flight, and their partial aggregates
     intake_tables.py  descriptions of quarantine, late events and seen event ids
     record_tables.py  descriptions of the tables that no batch publishes
-    change.py         kinds of change of a result
+    change.py         kinds of change of a row of results
 """

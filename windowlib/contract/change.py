@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class Change(StrEnum):
-    """Change of a row of `results`: what `result_changes`, previews and the names of figures call it.
+    """Kind of a change of a row of `results`, as named in `result_changes`, previews and figures.
 
     >>> [str(change) for change in Change]
     ['added', 'changed', 'removed']

@@ -1,6 +1,6 @@
-"""Tables of rows that reached no window, and of the event ids that identify duplicates.
+"""Tables of rows that are in no window, and of the event ids that identify duplicates.
 
-`windowlib.contract.tables` states what holds for all tables.
+`windowlib.contract.tables` describes the rules for all tables.
 """
 
 from __future__ import annotations

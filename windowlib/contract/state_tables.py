@@ -1,7 +1,7 @@
-"""Tables of the state: windows or slices in flight, and the elements that they keep.
+"""Tables of the state: windows or slices in flight, and the elements that windows keep.
 
-`PARTIALS` declares the partial aggregates that every row of state has next to those of the definition. All plans
-compute, merge and store what is declared here.
+`PARTIALS` declares the partial aggregates that every row of state has in addition to the definition's aggregates.
+All plans compute, merge and store these partial aggregates.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class EventTimePartial(Column):
 
 
 def _later(first: int | None, second: int | None) -> int | None:
-    """The later of two times, each of which may be missing.
+    """The later of two times. Either time may be None.
 
     >>> _later(3, 5), _later(None, 5), _later(3, None)
     (5, 5, 3)

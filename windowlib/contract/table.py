@@ -39,7 +39,7 @@ class TableSpec:
 
     @property
     def columns(self) -> pa.Schema | None:
-        """Arrow schema; None if the definition decides about some columns. The first commit fixes those."""
+        """Arrow schema; None if some columns depend on the definition. The first commit fixes such columns."""
         import pyarrow as pa
 
         if any(column.arrow is None for column in self.described):
@@ -48,7 +48,7 @@ class TableSpec:
 
     @property
     def names(self) -> list[str]:
-        """Names of its columns, without those that the definition names."""
+        """Names of the table's columns, without columns that the definition names."""
         return [column.name for column in self.described if "<" not in column.name]
 
     def has(self, column: str) -> bool:
@@ -57,14 +57,14 @@ class TableSpec:
 
     def schema(self) -> Schema:
         """Delta schema of a table whose columns are the same for every pipeline."""
-        from deltalake import Schema  # late, because Python workers of Spark import the contract
+        from deltalake import Schema  # imported late, because Python workers of Spark import the contract
 
         if self.columns is None:
             raise LookupError(f"the columns of {self.name} depend on the pipeline")
         return Schema.from_arrow(self.columns)
 
     def empty(self) -> pa.Table:
-        """Table without rows; it has no columns if the pipeline decides about them."""
+        """Table without rows; without columns if some columns depend on the definition."""
         import pyarrow as pa
 
         return pa.table({}) if self.columns is None else self.columns.empty_table()

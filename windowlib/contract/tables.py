@@ -1,10 +1,10 @@
 """Every table of a pipeline: meaning of a row, and invariants.
 
 All tables lie under one folder, `<warehouse>/<pipeline>/<table>`, as ordinary Delta tables that any reader opens. They
-change together: the ledger's newest `commit` row names the version of each table. A reader who takes every table at
-those versions sees one consistent state (`windowlib.publication.readers`). Later versions are not published yet.
+change together: the ledger's newest `commit` row names the version of each table. A reader that opens every table at
+these versions sees one consistent state (`windowlib.publication.readers`). Later versions are not published yet.
 
-Columns named `*_ms` are whole milliseconds since 1970-01-01 UTC; columns without a unit are TIMESTAMPs in UTC.
+Columns named `*_ms` are integer milliseconds since 1970-01-01 UTC; columns without a unit are TIMESTAMPs in UTC.
 """
 
 from __future__ import annotations

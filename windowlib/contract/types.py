@@ -1,4 +1,4 @@
-"""Arrow types of columns. pyarrow is imported when a type is first needed: Airflow parses definitions without it."""
+"""Arrow types of columns. pyarrow is imported on first use: Airflow parses definitions without pyarrow."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ArrowType:
     make: Callable[[Any], pa.DataType]
 
     def __call__(self) -> pa.DataType:
-        """Makes the type."""
+        """Returns the type of pyarrow."""
         import pyarrow
 
         return self.make(pyarrow)

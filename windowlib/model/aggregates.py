@@ -19,13 +19,13 @@ class Aggregate(Protocol):
         """True if the order of additions and merges does not change the result."""
 
     def create_accumulator(self) -> Any:
-        """The accumulator of no values."""
+        """The accumulator without values."""
 
     def add(self, accumulator: Any, value: Any) -> Any:
         """The accumulator with one more value."""
 
     def merge(self, a: Any, b: Any) -> Any:
-        """The accumulator of the values of both."""
+        """The accumulator of the values of ``a`` and ``b``."""
 
     def get_result(self, accumulator: Any) -> Any:
         """The value in the window's result: by default the accumulator itself."""

@@ -45,7 +45,7 @@ class Tumbling:
 
     @property
     def slide_ms(self) -> int:
-        """The slide of a tumbling window, which is its size."""
+        """The slide, which equals the size."""
         return self.size_ms
 
     def assign(self, timestamp_ms: int, value: Any = None, key: Any = None) -> list[TimeWindow]:

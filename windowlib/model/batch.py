@@ -1,4 +1,4 @@
-"""Batch rule: one run of an order-free spec over a batch of elements, treated as a set, as Spark plans do it.
+"""Batch rule: a run of an order-free spec over a batch of elements. As in Spark plans, a batch is a set.
 
 Steps for each key:
 
@@ -7,11 +7,12 @@ Steps for each key:
 3. The watermark moves. Each window fires at most once, with its last contents.
 4. Windows past their cleanup time are retired.
 
-The result equals the operator fed in descending order of window ends, if only the last firing of each window is kept.
-The order inside a batch does not matter.
+The result equals the operator's, if the operator gets elements in descending order of window ends, and only the last
+firing of each window counts. The order inside a batch does not matter.
 
 The state window of a new island is the island itself. On a merge the earliest state window in flight survives. Except
-for the names of state windows, the resulting state equals the operator's, and each can continue from the other's.
+for the names of state windows, the resulting state equals the operator's. The operator and the batch rule can
+each continue from the other's state.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def _by_key(batch: Iterable[Element]) -> dict[Any, list[Element]]:
 
 
 def _timers(spec: WindowSpec, state: KeyState, watermark_ms: int) -> Timers:
-    """Timers of the end and of the cleanup time of every window in flight, if after the watermark."""
+    """Timers after the watermark, at the end and the cleanup time of every window in flight."""
     times = [(end_ms, w) for w in state.in_flight for end_ms in (w.max_timestamp_ms, spec.cleanup_time_ms(w))]
     return {(time_ms, window) for time_ms, window in times if time_ms is not None and time_ms > watermark_ms}
 
@@ -113,7 +114,7 @@ def _admit(
 
 
 def _gather(spec: WindowSpec, elements: Sequence[Element]) -> dict[TimeWindow, list[Element]]:
-    """The islands of a batch with their elements; each window that never merges is its own island."""
+    """The islands of a batch with their elements. If windows do not merge, each window is an island."""
     assigned = [
         (window, element)
         for element in elements

@@ -26,7 +26,7 @@ def add(spec: WindowSpec, contents: Any, element: Element) -> Any:
 
 
 def merge(spec: WindowSpec, a: Any, b: Any) -> Any:
-    """The contents of both; ``a`` belongs to the earlier state window."""
+    """The contents of ``a`` and ``b`` together; ``a`` belongs to the earlier state window."""
     if spec.aggregate is None or spec.keeps_elements:
         return sorted([*a, *b], key=lambda element: element.arrival)
     return spec.aggregate.merge(a, b)

@@ -1,8 +1,8 @@
 """Faster equivalent of the operator for count triggers over aggregates: about six times as many elements a second.
 
-Most elements of a key join the window of the element before them. They are added here in a few steps, with the
-window's bounds, contents and count in local variables. All other elements go to the operator itself. Outputs and
-state are those of the operator; a test compares them.
+Most elements of a key join the window of the previous element. This module adds such elements in a few steps, with the
+window's bounds, contents and count in local variables. All other elements go to the operator itself. Outputs and state
+equal the operator's; a test compares them.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def on_elements(spec: WindowSpec, shared: OperatorState, key: Any, elements: Ite
 
 
 def on_time(spec: WindowSpec, shared: OperatorState, key: Any, moved: Input) -> None:
-    """Moves a time and retires the windows past their cleanup time; a count trigger sets no other timers."""
+    """Advances the watermark or processing time. Retires windows past their cleanup time; other timers do not exist."""
     state = shared.keys[key]
     match moved:
         case Watermark(watermark_ms):
@@ -91,7 +91,7 @@ def _clean_up(spec: WindowSpec, state: KeyState, timers: Timers, reached_ms: int
 
 
 class _Current:
-    """The window of the last element, with its contents and count outside the state."""
+    """The window of the last element. Its bounds, contents and count are kept outside the state."""
 
     __slots__ = ("above_ms", "below_ms", "contents", "count", "end_ms", "start_ms", "state", "window")
 
@@ -123,7 +123,7 @@ class _Current:
         return cls(state, own, merges=spec.assigner.merges)
 
     def fire(self, key: Any, result: Any, over_up_to_ms: int, *, purges: bool) -> Firing:
-        """The window's firing; resets the count to 0."""
+        """Returns the window's firing and resets the count to 0; drops the contents if ``purges``."""
         timing = Timing.LATE if self.end_ms - 1 <= over_up_to_ms else Timing.EARLY
         self.count = 0
         if purges:

@@ -36,7 +36,7 @@ class ProcessingTime:
 
 
 class Timing(StrEnum):
-    """Time of a firing relative to its window's end: before it, when time reaches it, or after."""
+    """Time of a firing relative to its window's end: before the end, when time reaches the end, or later."""
 
     EARLY = "early"
     ON_TIME = "on_time"

@@ -6,7 +6,7 @@ _CLASS = re.compile(r"\b[A-Za-z]+(?:Exception|Error): ")
 
 
 def reason_of(error: Exception) -> str:
-    """First line of a library error's message without class names; the error's own class name if it is empty.
+    """First line of a library error's message without class names; the error's class name if the message is empty.
 
     >>> reason_of(OSError("Cannot read: TProtocolException: Invalid data.\\nIn a page.")), reason_of(KeyError())
     ('Cannot read: Invalid data', 'KeyError')
@@ -47,7 +47,7 @@ class UnknownWindow(WindowError, LookupError):
 
 
 class WatermarkRegression(WindowError, ValueError):
-    """A run would move time backwards. Only jobs raise it: the operator accepts it, as Flink does."""
+    """A batch would move the watermark backwards. The operator accepts a lower watermark, as Flink does."""
 
 
 class StateMismatch(WindowError):
@@ -55,7 +55,7 @@ class StateMismatch(WindowError):
 
 
 class ExpectationsFailed(WindowError):
-    """A table broke its suite."""
+    """A table failed a check of its suite."""
 
 
 class WindowsDiffer(WindowError):

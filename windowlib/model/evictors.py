@@ -1,7 +1,7 @@
 """Evictors: rules that remove elements from a window before or after an evaluation.
 
-An evictor gets the elements in arrival order and returns those that stay. The others are removed for good. A window
-with an evictor keeps its elements, not only an accumulator.
+An evictor gets the elements in arrival order and returns the elements that stay. All others are removed for good. A
+window with an evictor keeps its elements, not only an accumulator.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ class Evictor(Protocol):
     """Interface of an evictor; users may write their own."""
 
     def evict_before(self, elements: Elements, window: TimeWindow) -> Elements:
-        """The elements that the function gets."""
+        """The elements that the evaluation uses."""
 
     def evict_after(self, elements: Elements, window: TimeWindow) -> Elements:
-        """The elements that stay after the function has run."""
+        """The elements that stay in the window after the evaluation."""
 
 
 class _BeforeOrAfter(Evictor, Protocol):

@@ -1,7 +1,7 @@
-"""Process functions: user code that turns a window into results. It sees the window's bounds, its key and state.
+"""Process functions: user code that turns a window into results. The code gets the window's bounds, key and state.
 
-State is a dictionary of JSON values. State of a key stays. State of a window is dropped with the window. Windows that
-merge have no window state, because it could belong to any of them.
+State is a dictionary of JSON values. The state of a key outlives its windows. The state of a window is dropped with the
+window. Windows that merge have no window state, because the state could belong to any of the merged windows.
 """
 
 from __future__ import annotations
@@ -40,4 +40,4 @@ class ProcessFunction(Protocol):
         """The results of a firing. ``contents`` is the aggregate's result, or all values without an aggregate."""
 
     def clear(self, context: ProcessContext) -> None:
-        """Runs before the window is retired; its state is dropped afterwards in any case."""
+        """Runs before the window is retired. The operator then drops the window's state in any case."""

@@ -25,10 +25,10 @@ from windowlib.model.windows import MAX_TIME_MS, MIN_TIME_MS, TimeWindow
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """Instant of a run: the times at its start, and the inputs before and after its elements.
+    """Instant of a run: the times at the start of the run, and the inputs before and after the elements.
 
-    Windows up to ``late_up_to_ms`` were already late. ``resumes`` is true if the allowed lateness may have changed
-    since the state was written.
+    Windows with max_timestamp_ms <= ``late_up_to_ms`` were already late. ``resumes`` is true if the allowed
+    lateness may have changed since the state was written.
     """
 
     watermark_in_ms: int
@@ -232,9 +232,9 @@ class KeyRun:
         return missed and not self.spec.is_element_late(timestamp_ms, *now)
 
     def _home(self, window: TimeWindow) -> TimeWindow | None:
-        """The window in flight that contains a fired window; None if that window has been cleaned up.
+        """The window in flight that contains a fired window; None if there is no such window any more.
 
-        A window that never merges is its own home.
+        If windows do not merge, returns the fired window itself.
         """
         if not self.spec.assigner.merges:
             return window

@@ -50,12 +50,15 @@ def was_cleaned_up(window: TimeWindow, up_to_ms: int) -> bool:
 
 
 def is_up_to(timestamp_ms: int, up_to_ms: int) -> bool:
-    """Tests the last millisecond of a window, or the timestamp of an element in no window, in the same way."""
+    """Tests if a time is at or below a recorded ``late_up_to_ms``; MIN_TIME_MS means none is recorded.
+
+    The time is the last millisecond of a window, or the timestamp of an element in no window.
+    """
     return up_to_ms > MIN_TIME_MS and timestamp_ms <= up_to_ms
 
 
 def late_up_to_ms(allowed_lateness_ms: int, watermark_ms: int) -> int:
-    """The greatest ``max_timestamp_ms`` that is late: the inverse of `is_late`, to compare with many windows.
+    """The greatest ``max_timestamp_ms`` of a late window: the inverse of `is_late`.
 
     >>> late_up_to_ms(5, watermark_ms=14)
     9

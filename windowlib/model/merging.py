@@ -1,8 +1,8 @@
 """Merging window set of a key: the windows in flight, and the *state window* that holds the contents of each.
 
-When windows merge, the earliest state window keeps its contents, and the contents of the others are merged into it
-once. Extending a window changes only this map. Invariants: windows in flight never touch. Every state window lies
-inside its window, so no two state windows are equal.
+When windows merge, the earliest state window survives. The contents of the other state windows are merged into its
+contents once. Extending a window changes only this map. Invariants: windows in flight never touch. Every state window
+lies inside its window, so no two state windows are equal.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class MergingWindowSet:
         return self.state_windows[window]
 
     def add(self, window: TimeWindow) -> tuple[TimeWindow, Merge | None]:
-        """Merges a new window with those it touches; returns the resulting window.
+        """Merges a new window with the windows in flight that it touches.
 
-        Also returns the merge, or None if no window in flight changed.
+        Returns the resulting window, and the `Merge` or None if no window in flight changed.
         """
         merged = tuple(existing for existing in self if touches(existing, window))
         if not merged:

@@ -1,9 +1,9 @@
 """The window operator: the reference implementation, and the specification of all plans.
 
-It takes one input at a time, for one key at a time, in eight steps: *assign* windows to the element, *merge* them with
-those in flight, *drop late* ones, *add* the element, ask the *trigger*, *fire*, *purge*, *clean up*. Time is an input
-too: a watermark or a processing time runs the timers it has reached. The semantics are those of Flink's WindowOperator
-and EvictingWindowOperator, with eleven intended differences:
+The operator takes one input at a time, for one key at a time. An element takes eight steps: *assign* windows, *merge*
+these with windows in flight, *drop late* windows, *add* the element, ask the *trigger*, *fire*, *purge*, *clean up*.
+Time is an input too: a watermark or a processing time runs the timers that it has reached. The semantics follow Flink's
+WindowOperator and EvictingWindowOperator, with eleven intended differences:
 
 - The earliest state window survives a merge, and merged elements are in arrival order. Flink orders by hash code.
 - An element whose own window equals a merged session joins it. Flink loses the session's contents.
@@ -67,12 +67,12 @@ def step(spec: WindowSpec, state: OperatorState, event: Input) -> list[Output]:
 
 
 def resume(spec: WindowSpec, state: OperatorState, before: WindowSpec | None = None) -> None:
-    """Continues a state under ``spec``, whose allowed lateness may differ from that of ``before``, which wrote it.
+    """Continues a state under ``spec``. The spec ``before``, which wrote the state, may have another allowed lateness.
 
     Late windows stay late; without ``before``, they are known only from `OperatorState.late_up_to_ms`. Windows in
     flight that are now past their cleanup time are retired without a firing, because the watermark had already reached
-    their ends. The others get a timer at their new cleanup time. The old timer stays and asks the trigger once more,
-    as in Flink.
+    their ends. All other windows get a timer at their new cleanup time. The old timer stays and asks the trigger
+    once more, as in Flink.
 
     >>> from windowlib import Count, Tumbling
     >>> short, long = (WindowSpec(Tumbling(10), Count(), allowed_lateness_ms=ms) for ms in (5, 50))
@@ -136,7 +136,7 @@ class _Key:
             yield Late(element)
 
     def on_resume(self) -> None:
-        """Applies the allowed lateness of the spec: retires windows past their cleanup time and times the others."""
+        """Applies the spec's allowed lateness: retires windows past their cleanup time, sets timers for all others."""
         for window in sorted(self.state.remembered_windows):
             if self.spec.is_late(window, self.shared.watermark_ms, self.shared.late_up_to_ms):
                 self._clean_up(window)
@@ -199,7 +199,7 @@ class _Key:
             self.state.contents.pop(state_window, None)
 
     def _evaluate(self, window: TimeWindow, state_window: TimeWindow) -> Iterator[Any]:
-        """The results of the window; removes evicted elements for good."""
+        """Yields the results of the window, and removes evicted elements for good."""
         spec, held = self.spec, self.state.contents[state_window]
         if spec.evictor:
             held = list(spec.evictor.evict_before(held, window))
@@ -211,14 +211,14 @@ class _Key:
                 del self.state.contents[state_window]
 
     def _set_cleanup(self, window: TimeWindow) -> None:
-        """Sets the timer of the cleanup time, if the window has one."""
+        """Sets a timer at the window's cleanup time; none if the window is never cleaned up."""
         time_ms = self.spec.cleanup_time_ms(window)
         timers = self.state.event_timers if self.spec.time == "event" else self.state.processing_timers
         if time_ms is not None:
             timers.add((time_ms, window))
 
     def _sweep(self, kind: str, now_ms: int) -> None:
-        """Cleans up windows past their cleanup time whose timer was deleted by the trigger."""
+        """Cleans up windows past their cleanup time whose trigger deleted the cleanup timer."""
         if kind == self.spec.time:
             for window in sorted(self.state.remembered_windows):
                 time_ms = self.spec.cleanup_time_ms(window)

@@ -1,12 +1,12 @@
-"""Reruns: the windows that a time range concerns, and the events from which they are recomputed.
+"""Reruns: the windows that a time range meets, and the events from which a rerun recomputes these windows.
 
-A rerun of ``[from, to)`` replaces every window that meets the range. It recomputes them from the events that the
-source holds now:
+A rerun of ``[from, to)`` replaces every window that meets the range. It recomputes these windows from the events
+that the source holds now:
 
 ==============================  ===================================================================================
 sessions                        all events of every chain of touching windows that meets the range
 tumbling, sliding with holes    all events of every window that meets the range; no event is in two windows
-sliding, overlapping            all events inside the range; of events outside it only those admitted earlier, because
+sliding, overlapping            all events inside the range; outside, only events that were admitted earlier, because
                                 an event must be in all of its windows or in none
 ==============================  ===================================================================================
 
@@ -52,7 +52,7 @@ class TimeRange:
 
 
 def readmitted(assigner: Tumbling | Sliding, requested: TimeRange) -> TimeRange:
-    """The times whose events all count, late events too, in a rerun of ``requested``.
+    """The range in which a rerun of ``requested`` counts all events, late events too.
 
     >>> readmitted(Tumbling(10), TimeRange(12, 31)), readmitted(Sliding(10, 5), TimeRange(12, 31))
     (TimeRange(from_ms=10, to_ms=40), TimeRange(from_ms=12, to_ms=31))
@@ -67,7 +67,7 @@ def readmitted(assigner: Tumbling | Sliding, requested: TimeRange) -> TimeRange:
 
 
 def needed(assigner: Tumbling | Sliding, requested: TimeRange) -> TimeRange:
-    """The times of all events in the windows that meet ``readmitted(assigner, requested)``.
+    """The range of all events in the windows that meet ``readmitted(assigner, requested)``.
 
     >>> needed(Tumbling(10), TimeRange(12, 31)), needed(Sliding(10, 5), TimeRange(12, 31))
     (TimeRange(from_ms=10, to_ms=40), TimeRange(from_ms=3, to_ms=40))
@@ -79,9 +79,9 @@ def needed(assigner: Tumbling | Sliding, requested: TimeRange) -> TimeRange:
 
 
 def touching(assigner: Assigner, windows: TimeRange) -> TimeRange:
-    """The times of all events whose session may touch a chain of sessions that covers ``windows``.
+    """The range of all events whose session may touch a chain of sessions that covers ``windows``.
 
-    With a gap per element, an earlier event may reach into the chain too; its file's greatest gap finds it.
+    With a gap per element, an earlier event may touch the chain too. The caller finds it by its file's greatest gap.
 
     >>> touching(Session(gap_ms=5), TimeRange(20, 30))
     TimeRange(from_ms=15, to_ms=31)
@@ -91,9 +91,9 @@ def touching(assigner: Assigner, windows: TimeRange) -> TimeRange:
 
 
 def first_slack_ms(assigner: Assigner) -> int:
-    """Distance around a range in which the caller first looks for the chains of sessions that meet it.
+    """Distance around a range in which the caller first looks for chains of sessions that meet the range.
 
-    The caller looks further as long as a chain reaches further.
+    The caller increases the distance while a chain extends beyond it.
 
     >>> first_slack_ms(Session(gap_ms=5))
     20

@@ -1,10 +1,10 @@
-"""Slices: aligned buckets of time. Each lies fully inside or fully outside every window.
+"""Slices: aligned buckets of time. A slice lies fully inside or fully outside each window.
 
 A slice of an aligned assigner is ``gcd(size_ms, slide_ms)`` wide and starts at ``offset_ms + k * width``. Sliding
 windows share slices, so an event is aggregated once and not ``size / slide`` times.
 
 A slice of a session is ``gap_ms`` wide. Events of a key less than ``gap_ms`` apart always belong to the same session,
-so only the least and the greatest timestamp of a slice matter. Gaps per element have no slices.
+so only the least and the greatest timestamp of a slice matter. Sessions with a gap per element have no slices.
 """
 
 from collections.abc import Iterable
@@ -52,7 +52,7 @@ def shared_slices(assigners: Iterable[Sliced]) -> tuple[int, int]:
 
 
 def shared_slices_of_a_session(gap_ms: int, width_ms: int) -> int:
-    """Greatest width of whole shared slices whose events always belong to the same session.
+    """Greatest multiple of ``width_ms`` up to ``gap_ms``: events of a key in that time belong to one session.
 
     >>> shared_slices_of_a_session(25, 10)
     20

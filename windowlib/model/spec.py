@@ -104,13 +104,13 @@ class WindowSpec:
         )
 
     def is_element_late(self, timestamp_ms: int, watermark_ms: int, up_to_ms: int = MIN_TIME_MS) -> bool:
-        """Tests if an element that no window accepted is late, not only in a hole between windows."""
+        """Tests if an element that no window accepted is late. Otherwise the element is in a hole between windows."""
         ruled_by_time = self.time == "event" and not isinstance(self.assigner, Global)
         is_late = is_element_late(timestamp_ms, self.allowed_lateness_ms, watermark_ms)
         return ruled_by_time and (is_late or is_up_to(timestamp_ms, up_to_ms))
 
     def late_up_to_ms(self, watermark_ms: int, before_ms: int) -> int:
-        """The greatest max_timestamp_ms that is late; never less than its previous value ``before_ms``.
+        """The greatest max_timestamp_ms of a late window; never less than the previous value ``before_ms``.
 
         >>> from windowlib import Count, Session
         >>> spec = WindowSpec(Session(gap_ms=3), Count(), allowed_lateness_ms=10)

@@ -65,7 +65,7 @@ class KeyState:
         return rows + ([{"format": FORMAT, "key": key, "key_state": self.key_state}] if self.key_state else [])
 
     def restore(self, row: Mapping[str, Any]) -> None:
-        """Restores a row; raises StateMismatch if its format is another."""
+        """Restores a row; raises StateMismatch if the row has another format."""
         if row["format"] != FORMAT:
             raise StateMismatch(f"need state in format {FORMAT}, got {row['format']}; use the version that wrote it")
         if "window" not in row:
@@ -88,13 +88,13 @@ class KeyState:
 
     @property
     def remembered_windows(self) -> set[TimeWindow]:
-        """The windows in flight, and those that only have timers or state."""
+        """The windows in flight, and windows that have only timers or state."""
         timed = {window for _, window in self.event_timers | self.processing_timers}
         remembered = {w for states in (self.trigger_states, self.window_states) for w, state in states.items() if state}
         return {*self.in_flight, *timed, *remembered}
 
     def row(self, key: Any, window: TimeWindow) -> Row:
-        """The row of a window; its fields are empty if the window has no state."""
+        """The row of a window; fields are empty if the window has no state."""
         state_window = self.windows.state_windows.get(window)
         return {
             "format": FORMAT,

@@ -141,7 +141,7 @@ class ProcessingTimeoutTrigger(Trigger):
 
 
 def _multiple_after(time_ms: int, interval_ms: int) -> int:
-    """The next multiple of the interval. Below zero it skips a multiple: Flink rounds towards zero.
+    """The next multiple of the interval. Skips a multiple below zero, because Flink rounds towards zero.
 
     >>> [_multiple_after(time_ms, 10) for time_ms in (0, 9, 10, -1, -10, -11)]
     [10, 10, 20, 10, 0, 0]

@@ -1,6 +1,6 @@
 """Conversion of times in other units to whole milliseconds, always floored, also before 1970.
 
-`windowlib.plans.admission.thousandth` does the same for a column, exactly over the whole 64-bit range.
+`windowlib.plans.admission.thousandth` converts a column in the same way, exactly over the whole 64-bit range.
 """
 
 PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}

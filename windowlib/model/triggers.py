@@ -1,8 +1,8 @@
 """Triggers: rules for the firing and purging of a window.
 
 The operator asks the trigger at every element and at every timer of the window. The trigger answers with a
-``TriggerResult``. Its state of a window is ``context.state``, a dictionary of JSON values that is saved, merged and
-dropped with the window. The trigger object itself is frozen.
+``TriggerResult``. The trigger's state of a window is ``context.state``, a dictionary of JSON values that is saved,
+merged and dropped with the window. The trigger object itself is frozen.
 """
 
 from __future__ import annotations
@@ -76,14 +76,14 @@ class Trigger(Protocol):
 
     @property
     def window_kind(self) -> WindowKind:
-        """Supported windows: "time" (they end), "global" (it never ends), or "any"."""
+        """Supported windows: "time" (with an end), "global" (without an end), or "any"."""
 
     def on_element(self, value: Any, timestamp_ms: int, context: TriggerContext) -> TriggerResult:
         """Answers after an element was added to the window."""
         return CONTINUE
 
     def on_event_time(self, time_ms: int, context: TriggerContext) -> TriggerResult:
-        """Answers when the watermark reaches a timer of the window: one of the trigger, or the cleanup timer."""
+        """Answers when the watermark reaches a timer of the window: a timer of the trigger, or the cleanup timer."""
         return CONTINUE
 
     def on_processing_time(self, time_ms: int, context: TriggerContext) -> TriggerResult:
@@ -91,7 +91,7 @@ class Trigger(Protocol):
         return CONTINUE
 
     def on_merge(self, merged: Sequence[TriggerState], context: TriggerContext) -> None:
-        """Prepares a new window that replaces windows with the trigger states ``merged``; they are cleared next."""
+        """Sets up the merged window. ``merged``: trigger states of the replaced windows, which are cleared next."""
         raise InvalidSpec(f"need a trigger that can merge, got {self}")
 
     def clear(self, context: TriggerContext) -> None:

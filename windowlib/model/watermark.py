@@ -41,7 +41,7 @@ class WatermarkPolicy:
             raise InvalidSpec(f"need out_of_orderness_ms >= 0 and idle_timeout_ms > 0 or None, got {self}")
 
     def candidate_ms(self, max_timestamp_ms: int) -> int:
-        """The watermark for a greatest event time.
+        """The watermark for a source whose greatest event time is ``max_timestamp_ms``.
 
         >>> WatermarkPolicy(out_of_orderness_ms=5).candidate_ms(100)
         94
@@ -81,7 +81,8 @@ def observe(
 ) -> SourceWatermark:
     """The source after a run at ``plan_time_ms`` whose greatest admitted event time was ``max_timestamp_ms``.
 
-    None means that the run admitted no event from it. The silence of a new source starts at its first run.
+    ``max_timestamp_ms`` is None if the run admitted no event from the source. The silence of a new source starts
+    at its first run.
 
     >>> policy = WatermarkPolicy(out_of_orderness_ms=5, idle_timeout_ms=60)
     >>> observe(SourceWatermark(), 100, plan_time_ms=1000, policy=policy)
@@ -99,7 +100,7 @@ def observe(
 
 
 def combine(previous_ms: int, sources: Iterable[SourceWatermark], plan_time_ms: int, policy: WatermarkPolicy) -> int:
-    """The pipeline's watermark: the least of the active sources, never below ``previous_ms``.
+    """The pipeline's watermark: the least watermark of the active sources, never below ``previous_ms``.
 
     >>> policy = WatermarkPolicy(out_of_orderness_ms=5, idle_timeout_ms=60)
     >>> slow, quiet = SourceWatermark(10), SourceWatermark(3, SourceState.IDLE)

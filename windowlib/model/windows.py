@@ -42,7 +42,7 @@ def touches(a: TimeWindow, b: TimeWindow) -> bool:
 
 
 def cover(a: TimeWindow, b: TimeWindow) -> TimeWindow:
-    """The smallest window that holds both.
+    """The smallest window that holds ``a`` and ``b``.
 
     >>> cover(TimeWindow(5, 8), TimeWindow(0, 5))
     TimeWindow(start_ms=0, end_ms=8)
@@ -51,7 +51,7 @@ def cover(a: TimeWindow, b: TimeWindow) -> TimeWindow:
 
 
 def islands(windows: Iterable[TimeWindow]) -> list[TimeWindow]:
-    """The windows merged until none touch, in order.
+    """Merges windows until none touch. Returns them in order.
 
     >>> islands([TimeWindow(9, 12), TimeWindow(0, 5), TimeWindow(5, 8)])
     [TimeWindow(start_ms=0, end_ms=8), TimeWindow(start_ms=9, end_ms=12)]

@@ -1,6 +1,6 @@
 """Windows as Spark plans, from DataFrame to DataFrame. Native plans use only native expressions; the general plan runs
-the reference operator for all other specifications. Every plan keeps to Spark Connect, reads no clock and starts no
-job: a job starts when the caller writes.
+the reference operator for all other specifications. Every plan uses only the API of Spark Connect, reads no clock and
+starts no job: Spark starts a job when the caller writes.
 
 Steps of a batch:
 
@@ -8,8 +8,8 @@ Steps of a batch:
     dialect.py      differences between engines
     admission.py    admission of source rows as events
     duplicates.py   duplicates by event id
-    erased.py       rows of erased keys
-    reach.py        state files that a batch can reach
+    erased.py       removal of the rows of erased keys
+    reach.py        state files that a batch rewrites, reads or drops
     partitions.py   partition of a row
     rejects.py      quarantined rows and late events
 
@@ -20,7 +20,7 @@ Windows:
     sessions.py     sessions: slices, islands, outcome
     aligned.py      tumbling and sliding windows: slices, windows, outcome
     grid.py         grid of slices and aligned windows
-    counts.py       count windows: numbers, slices, outcome
+    counts.py       count windows: sequence numbers, slices, outcome
     shared.py       slices shared by several definitions
     reruns.py       windows of a rerun, and their difference to published results
 
@@ -30,5 +30,5 @@ Aggregates and SQL:
     sql/            parsing and typing of SQL
     names.py        reserved names of internal columns
     functions.py    Spark's functions, imported on first use
-    balanced.py     balanced combination of many parts
+    balanced.py     combination of many expressions or plans as a balanced tree
 """

@@ -1,14 +1,14 @@
-"""Admission of source rows as events, and the reasons for refusing the others.
+"""Admission of source rows as events, and the reasons for refusing rows.
 
 An admitted row meets all these conditions:
 
 - All its key columns have values.
 - Its event time is neither missing nor too far in the future.
 - It has at least one window, or is late by its own time.
-- If elements bring their own gap: the gap is > 0 and ends by MAX_TIMESTAMP_MS.
+- With a gap per element: the gap is > 0, and the event time plus the gap is at most MAX_TIMESTAMP_MS.
 
-Every other row is refused with one reason, the first that applies in the order of `REASONS`. One exception: a hole
-found here precedes `duplicate`, which is found later. Refused rows never move the watermark, except for valid rows in a
+Every other row is refused with the first reason in `REASONS` that applies. Exception: `hole` from this module precedes
+`duplicate`, which a later step sets. Refused rows never move the watermark, except for valid rows in a
 hole between windows.
 """
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 FUTURE_AFTER_MS, LATE_UP_TO_MS = names.internal("future_after_ms"), names.internal("late_up_to_ms")
 REASONS = ("malformed", "null_timestamp", "null_key", "future", "bad_gap", "duplicate", "hole")
 
-# Event times from year 2 to 9998: a TIMESTAMP can show their windows if these reach at most a year to either side.
-# Longer windows need later event times (`Admission.earliest_ms`). The bound of the future limits their ends.
+# Event times from year 2 to 9998: a TIMESTAMP can hold the bounds of windows of at most a year.
+# Longer windows need later event times (`Admission.earliest_ms`). `future_after_ms` limits the ends of windows.
 MIN_TIMESTAMP_MS = -62_104_060_800_000
 MAX_TIMESTAMP_MS = 253_370_764_799_999
 YEAR_MS = 365 * 86_400_000
@@ -44,8 +44,8 @@ class Admission:
 
     - `timestamp_unit`: None for a TIMESTAMP column, else s, ms or us since the epoch.
     - `future_after_ms`: the greatest event time allowed; None: no bound.
-    - `late_up_to_ms`: windows whose max_timestamp_ms is at or below it are late.
-    - `time_zone`: the zone of event times without one; None: UTC.
+    - `late_up_to_ms`: greatest max_timestamp_ms of late windows.
+    - `time_zone`: zone of event times that have no zone; None: UTC.
     - `by_event_time`: false for windows of processing time.
     - `erased`: rows of these keys are skipped; they are neither admitted nor refused.
     """
@@ -62,7 +62,7 @@ class Admission:
 
     @property
     def earliest_ms(self) -> int:
-        """Least event time whose windows a TIMESTAMP can show.
+        """Least event time whose window bounds a TIMESTAMP can hold.
 
         >>> day_ms = 86_400_000
         >>> rules = [Admission((), "at", None, Tumbling(size_ms=days * day_ms), 0) for days in (365, 366)]
@@ -83,7 +83,7 @@ class Admission:
 def events(rows: DataFrame, admission: Admission, dialect: Dialect) -> DataFrame:
     """Adds event time and reason of refusal to the source rows, and removes rows of erased keys.
 
-    Duplicates are not marked yet.
+    Does not mark duplicates.
 
     rows:    the source's columns, CORRUPT (string, null if the row is readable), maybe MISFIT (string)
     returns: the columns of `rows`, TIMESTAMP_MS (long), REASON (string, null: admitted);
@@ -141,9 +141,9 @@ def _floored(number: str, unit: str) -> Column:
 
 
 def thousandth(units: str) -> Column:
-    """Divides whole numbers by 1000 and floors the result, also below 0. Exact in all of 64 bits.
+    """Divides integers by 1000 and floors the result, also below 0. Exact in the whole 64-bit range.
 
-    It converts microseconds to milliseconds, and nanoseconds to microseconds (`windowlib.model.times`).
+    Converts microseconds to milliseconds, and nanoseconds to microseconds (`windowlib.model.times`).
     """
     return F.expr(f"{units} div 1000L - if({units} % 1000L < 0, 1L, 0L)")
 
@@ -179,7 +179,7 @@ def in_hole(assigner: Assigner) -> Column:
 
 
 def own_window_end_ms(assigner: Assigner) -> Column:
-    """End of the last window that the event would have alone; in a hole, the event's time + 1."""
+    """End of the last own window of an event, before any merge; in a hole, the event's time + 1."""
     timestamp = F.col(names.TIMESTAMP_MS)
     match assigner:
         case Session(gap_ms=gap_ms):
@@ -196,7 +196,7 @@ def own_window_end_ms(assigner: Assigner) -> Column:
 
 
 def own_end_of(assigner: Assigner, timestamp_ms: int) -> int:
-    """`own_window_end_ms` of one event, if the windows depend only on its time.
+    """`own_window_end_ms` in Python, for an event whose windows depend only on its time.
 
     >>> own_end_of(Session(gap_ms=10), 5), own_end_of(Sliding(size_ms=10, slide_ms=5), 7)
     (15, 15)
@@ -205,7 +205,7 @@ def own_end_of(assigner: Assigner, timestamp_ms: int) -> int:
 
 
 def aligned_start_ms(timestamp: Column, step_ms: int, offset_ms: int = 0) -> Column:
-    """`windowlib.model.windows.window_start` of a column."""
+    """Last aligned start at or before a time. Equals `windowlib.model.windows.window_start`."""
     return timestamp - F.pmod(timestamp - F.lit(offset_ms), F.lit(step_ms))
 
 

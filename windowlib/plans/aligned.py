@@ -3,7 +3,7 @@
 1. *Slices*. Each event is aggregated once, into the slice of its time, which is `gcd(size, slide)` wide. The state
    holds slices, so no event is copied into `size / slide` windows.
 2. *Windows*. Only windows that can fire now are assembled from their slices: windows that the watermark passes, and
-   windows passed earlier that a late event touches.
+   windows that it passed earlier and that get a late event.
 3. *Outcome*. A slice is dropped if its last window is late. Otherwise it is kept until that window is retired.
 """
 
@@ -49,7 +49,7 @@ REWRITTEN = names.internal("rewritten")
 def advance(
     events: DataFrame | None, state: DataFrame | None, step: Step, counters: Counters, *, earliest_ms: int
 ) -> DataFrame:
-    """Applies a batch to the slices in flight that it can reach.
+    """Applies a batch to the slices in flight in `state`.
 
     events:  the source's columns, TIMESTAMP_MS, ARRIVAL if an aggregate needs it            one row per admitted event
              (with `step.shared`: shared slices, see windowlib.plans.shared)
@@ -57,8 +57,8 @@ def advance(
              REWRITTEN (bool: this step replaces the row's file, instead of only reading it) one row per key and slice
     returns: key, state window bounds, partials, `results`, `replaced`, part, end_partition  see windowlib.plans.step
 
-    earliest_ms: the least max_timestamp_ms of a window that may fire. A passed window fires again only if the batch
-             touches it, so it ends after the batch's first event.
+    earliest_ms: the least max_timestamp_ms of a window that may fire. A window that the watermark has
+             passed fires again only if it gets an event of the batch, so its end is after the batch's first event.
     """
     grid = Grid.of(step.assigner)
     fresh = None if events is None else slices(events, grid, step)
@@ -74,7 +74,7 @@ def advance(
 
 
 def slices(events: DataFrame, grid: Grid, step: Step) -> DataFrame:
-    """One row per key and slice: state_window_start_ms (the slice's start) and partials."""
+    """Slices of events, one row per key and slice: state_window_start_ms (the slice's start) and partials."""
     if step.shared is not None:
         aggregates = step.aggregates.aggregates
         return shared.aligned_slices(events, step.shared, aggregates, grid.slice_ms, grid.offset_ms)
@@ -83,7 +83,10 @@ def slices(events: DataFrame, grid: Grid, step: Step) -> DataFrame:
 
 
 def merged(new: DataFrame | None, state: DataFrame | None, grid: Grid, step: Step) -> DataFrame:
-    """Slices of the batch merged with those in flight. Adds before (elements before the batch) and REWRITTEN."""
+    """Merges the slices of the batch with the slices in flight.
+
+    Adds the columns `before` (number of elements before the batch) and REWRITTEN.
+    """
     columns = [*map(quoted, step.keys), "state_window_start_ms", *step.partial_names]
     parts = []
     if new is not None:
@@ -91,7 +94,7 @@ def merged(new: DataFrame | None, state: DataFrame | None, grid: Grid, step: Ste
     if state is not None:
         parts.append(state.selectExpr(*columns, "elements AS before", REWRITTEN))
     # From here on all slices of a window lie in one task, so windows need no shuffle of their own. A tumbling window is
-    # one slice, and grouping the batch's events has already distributed its slices like this.
+    # one slice, and grouping the batch's events has already partitioned the slices by key and start.
     window_of = step.keys if grid.overlap else [*step.keys, "state_window_start_ms"]
     together = step.dialect.together(parts, window_of)
     if len(parts) == 1:
@@ -101,9 +104,9 @@ def merged(new: DataFrame | None, state: DataFrame | None, grid: Grid, step: Ste
 
 
 def placed(contents: DataFrame, grid: Grid) -> DataFrame:
-    """Adds the fate of each slice: _dropped, _kept, _last_end_ms.
+    """Adds the columns _dropped, _kept, and _last_end_ms (end of the last window over the slice).
 
-    Adds also _first and _last, the starts of the first and last window over the slice that fire.
+    Also adds _first and _last: starts of the first and the last firing window over the slice.
     """
     start = F.col("state_window_start_ms")
     last = grid.last_window_end(start) - 1
@@ -149,7 +152,7 @@ def events_due(grid: Grid) -> str:
     first = f"state_window_start_ms + {grid.slice_ms}L - {grid.size_ms}L"
 
     def windows(after: str, up_to: str) -> str:
-        """Number of the slice's windows that start after `after` and not after `up_to`."""
+        """Number of the slice's windows that start after `after`, and at or before `up_to`."""
         low, high = (f"({time} - {grid.offset_ms}L)" for time in (f"greatest({first}, {after} + 1)", up_to))
         return f"greatest(floor({high} / {grid.slide_ms}) - floor(({low} - 1) / {grid.slide_ms}), 0L)"
 
@@ -204,7 +207,7 @@ def outcome(windows: DataFrame, grid: Grid, step: Step) -> DataFrame:
 
 
 def late(events: DataFrame, step: Step) -> DataFrame:
-    """Late events with the bounds of the last window over each; null in a hole."""
+    """Late events with the bounds of the last window that holds the event; null in a hole."""
     end = F.when(~in_hole(step.assigner), own_window_end_ms(step.assigner))
     bounds = {names.WINDOW_START_MS: end - Grid.of(step.assigner).size_ms, names.WINDOW_END_MS: end}
     return late_alone(events, step).withColumns(bounds)

@@ -1,6 +1,6 @@
-"""Balanced combination of many parts.
+"""Combination of many expressions or plans as a balanced tree.
 
-Combined one after the other, parts nest as deep as their number. Spark Connect and Sail cannot parse the message of an
+Combining n parts one after the other nests them n levels deep. Spark Connect and Sail cannot parse the message of an
 expression or plan that is a hundred levels deep.
 """
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def balanced(combine: Callable[[T, T], T], parts: Sequence[T]) -> T:
-    """Combines all parts, at least one, in their order. `combine` must be associative.
+    """Combines one or more parts in their order, as a balanced tree. `combine` must be associative.
 
     >>> balanced(lambda a, b: f"({a} {b})", "abcde")
     '((a b) (c (d e)))'

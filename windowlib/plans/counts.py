@@ -1,13 +1,13 @@
-"""Count windows as a Spark plan: numbers, slices, outcome.
+"""Count windows as a Spark plan: sequence numbers, slices, outcome.
 
 After every ``slide`` elements of a key, in order of arrival, the last ``size`` elements fire. The k-th firing covers
-the elements with running numbers ``(max(0, k * slide - size), k * slide]``. These are `tumbling_count` (size = slide)
-and `sliding_count` of windowlib.model.spec: Flink's global windows with a count trigger.
+the elements with sequence numbers ``(max(0, k * slide - size), k * slide]``. The specs of these windows are
+`tumbling_count` (size = slide) and `sliding_count` of windowlib.model.spec: Flink's global windows with count trigger.
 
-1. *Numbers*. Events continue the running number of their key.
+1. *Numbers*. Each event gets the next sequence number of its key.
 2. *Slices*. A slice is ``gcd(size, slide)`` consecutive elements, which are always in the same windows.
 3. *Outcome*. A firing is assembled from its slices. A slice is kept while a future window needs it. The newest slice of
-   a key is always kept, because it gives the running number: ``slice_index * gcd(size, slide) + elements``.
+   a key is always kept, because it gives the last sequence number: ``slice_index * gcd(size, slide) + elements``.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class CountWindows:
         return gcd(self.size, self.slide)
 
     def assign(self, timestamp_ms: int, value: Any = None, key: Any = None) -> list[TimeWindow]:
-        """The global window for every element. The plan decides by running numbers instead."""
+        """The global window for every element. The plan assigns elements by sequence number instead."""
         return [GLOBAL_WINDOW]
 
 
@@ -73,7 +73,7 @@ def advance(events: DataFrame | None, state: DataFrame | None, step: Step, count
 
 
 def numbered(events: DataFrame, state: DataFrame | None, step: Step) -> DataFrame:
-    """Adds NUMBER to events: the running number in their key, from 1, in order of arrival."""
+    """Adds NUMBER: the sequence number of an event in its key, from 1, in order of arrival."""
     rows = events.withColumn(REACHED, F.lit(None).cast("long"))
     if state is not None:
         reached = f"slice_index * {_windows(step).slice_size} + elements AS {REACHED}"
@@ -85,26 +85,29 @@ def numbered(events: DataFrame, state: DataFrame | None, step: Step) -> DataFram
 
 
 def slices(events: DataFrame, step: Step) -> DataFrame:
-    """One row per key and slice of numbered events: slice_index, partials."""
+    """Slices of numbered events, one row per key and slice: slice_index, partials."""
     index = F.expr(f"({NUMBER} - 1) div {_windows(step).slice_size}").alias("slice_index")
     return events.groupBy(*step.key_columns, index).agg(*step.partials())
 
 
 def merged(fresh: DataFrame | None, state: DataFrame | None, step: Step) -> DataFrame:
-    """Slices of the batch merged with those in flight. Adds before (elements before the batch)."""
+    """Merges the slices of the batch with the slices in flight.
+
+    Adds the column `before`: number of elements of the slice before the batch.
+    """
     columns = [*map(quoted, state_columns(step))]
     parts = [] if fresh is None else [fresh.selectExpr(*columns, "0L AS before")]
     if state is not None:
         parts.append(state.selectExpr(*columns, "elements AS before"))
     if len(parts) == 1:
         return parts[0]
-    # Numbered events are already distributed by key, so only slices in flight move.
+    # Numbered events are already partitioned by key, so Spark shuffles only the slices in flight.
     both = step.dialect.together(parts, step.keys).groupBy(*step.key_columns, "slice_index")
     return both.agg(*step.merges(), F.sum("before").alias("before"))
 
 
 def outcome(contents: DataFrame, step: Step, counters: Counters) -> DataFrame:
-    """Fire → clean up, for every slice. It joins each of its firings (_firing = k), and may stay (_firing = 0)."""
+    """Assembles firings from slices (_firing = k), and keeps slices that future windows need (_firing = 0)."""
     windows = _windows(step)
     size, slide, start = windows.size, windows.slide, f"slice_index * {windows.slice_size}"
     end, over_key = f"({start} + {windows.slice_size})", _over(step)
@@ -130,7 +133,7 @@ def outcome(contents: DataFrame, step: Step, counters: Counters) -> DataFrame:
 
 
 def _rows(each: DataFrame, step: Step) -> DataFrame:
-    """Rows of the plan, made of slices that stay and contents of firings."""
+    """Rows of the plan, made from kept slices and from the contents of firings."""
     values = {
         "window_start": "cast(null AS timestamp)",
         "window_end": "cast(null AS timestamp)",

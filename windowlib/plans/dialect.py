@@ -1,8 +1,8 @@
 """Differences between engines, behind one Protocol.
 
-A plan needs sums, orders, islands and rows. A `Dialect` expresses them in the SQL and the DataFrames of one engine, so
-that every engine returns Spark's results. `windowlib.engines` holds the implementations. No other module reads the name
-of an engine.
+A `Dialect` expresses the operations of plans, such as sums, sorting and islands, in the SQL and the DataFrames of an
+engine, so that every engine returns Spark's results. `windowlib.engines` holds the implementations. No other module
+reads the name of an engine.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Counters(Protocol):
     """Named sums over rows, gathered by the job that computes the rows."""
 
     def over(self, rows: DataFrame, sums: Mapping[str, str], *, without: Collection[str] = ()) -> DataFrame:
-        """Returns `rows` and sums on the way: each name stands for the sum of an SQL whole number per row.
+        """Returns `rows`, and adds up an SQL integer per row when a job computes the rows. `sums`: SQL by name.
 
         A sum over no rows is 0. The columns `without` serve only the sums and are not returned.
         """
@@ -36,7 +36,7 @@ class Counters(Protocol):
 class Dialect(Protocol):
     """SQL and DataFrame operations of an engine that give the same results as Spark.
 
-    SQL is passed and returned as text in Spark's grammar. No method runs a job.
+    Methods take and return SQL as strings in Spark's grammar. No method runs a job.
     """
 
     reads_text: ClassVar[bool]
@@ -47,15 +47,15 @@ class Dialect(Protocol):
     """Tells if the engine keeps computed rows between jobs (`DataFrame.persist`)."""
 
     def expression(self, sql: str, types: Callable[[], Mapping[str, str]]) -> str:
-        """A user's expression; `types` returns Spark's type of each column, by name in lower case."""
+        """A user's expression in this dialect. `types` returns Spark's type of each column by lower-case name."""
         ...
 
     def long_summand(self, sql: str) -> str:
-        """An argument of `sum` over whole numbers. A sum outside 64 bits is an error."""
+        """Argument of `sum` for an integer expression. A sum outside 64 bits raises an error."""
         ...
 
     def long_sum(self, sql: str) -> str:
-        """A sum of `long_summand` as BIGINT."""
+        """Casts `sql`, a sum over a `long_summand`, to BIGINT."""
         ...
 
     def extreme(self, function: str, argument: str, kind: str) -> str:
@@ -65,12 +65,13 @@ class Dialect(Protocol):
     def average_of_decimals(self, total: str, count: str, precision: int, scale: int) -> str:
         """Quotient of a sum of type decimal(`precision`, `scale`) and a count; null if the count is null.
 
-        A cast to the average's type, with four more digits, rounds it as Spark does: halves away from zero.
+        A cast to the average's type, which has four more digits, rounds the quotient as Spark does: halves away
+        from zero.
         """
         ...
 
     def of_same_type(self, partial: str) -> str:
-        """An aggregate of the same type as `partial`; it also accepts values that the engine cannot order."""
+        """Aggregate with the type of `partial` that also accepts values that the engine cannot order."""
         ...
 
     def as_json(self, rows: DataFrame, columns: Sequence[str]) -> Column:
@@ -78,7 +79,7 @@ class Dialect(Protocol):
         ...
 
     def counters(self) -> Counters:
-        """New counters, for one job."""
+        """New counters for a job."""
         ...
 
     def with_values(self, rows: DataFrame, values: Mapping[str, int]) -> DataFrame:
@@ -90,32 +91,32 @@ class Dialect(Protocol):
         ...
 
     def together(self, parts: Sequence[DataFrame], columns: Sequence[str]) -> DataFrame:
-        """The `union` of parts. Rows equal in `columns` share a task if that saves later shuffles.
+        """Returns the `union` of parts. Puts rows with equal `columns` in the same task if that saves later shuffles.
 
-        Without columns all rows are equal. A part that is already distributed like this is not moved again.
+        Without columns, all rows are equal. A part that is already partitioned by `columns` is not shuffled again.
         """
         ...
 
     def concatenated(self, rows: DataFrame, arrays: str, by: Sequence[str]) -> tuple[DataFrame, str]:
         """Returns `rows`, and an SQL aggregate that joins the column `arrays` of a group to one array.
 
-        The rows are to be grouped by the columns `by`. The returned rows may have other values in the column.
+        The caller groups the returned rows by the columns `by`. Their values of `arrays` may differ from `rows`.
         """
         ...
 
     def map_sorted(
         self, rows: DataFrame, keys: Sequence[str], order: Sequence[str], function: OverBatches, schema: StructType
     ) -> DataFrame:
-        """Calls `function` with Arrow batches of `rows`, sorted by `keys` and `order`; each key is in one task."""
+        """Applies `function` to Arrow batches of `rows`, sorted by `keys` and `order`. A key is in a single task."""
         ...
 
     def with_islands(self, intervals: DataFrame, keys: Sequence[str]) -> DataFrame:
-        """Adds the column _island (long). Two intervals of a key share its value if a chain of touches joins them.
+        """Adds the column _island (long), equal for intervals of a key that a chain of touching intervals connects.
 
         intervals: the columns `keys`, window_start_ms, window_end_ms (long, no nulls), any others; two intervals of a
                    key touch if the later starts at or before the end of the earlier (``start <= end``)
 
-        Islands are numbered: an interval that starts after all earlier ones have ended begins a new island.
+        An interval that starts after the end of all earlier intervals of its key begins a new island.
         """
         ...
 
@@ -124,5 +125,5 @@ class Dialect(Protocol):
         ...
 
     def size_tasks(self, spark: SparkSession, rows: int, conf: Mapping[str, str]) -> None:
-        """Sets the number of tasks after a shuffle to fit the number of rows; `conf` is the definition's own."""
+        """Sets the number of tasks after a shuffle by the number of rows. `conf`: Spark settings of the definition."""
         ...

@@ -19,9 +19,9 @@ REPEATED, FIRST, TIMES, EARLIER = map(names.internal, ("repeated", "first", "tim
 
 
 def id_of(event_id: str) -> Column:
-    """Event id of a row as text, read from the column `event_id`; null if the row has none.
+    """Event id of a row as a string, read from the column named `event_id`; null if the row has no id.
 
-    An empty text is no id. A text of blanks is an id, as it is a valid key.
+    An empty string is no id. A string of blanks is an id, because it is also a valid key.
     """
     return F.nullif(F.col(quoted(event_id)).cast("string"), F.lit(""))
 
@@ -29,12 +29,13 @@ def id_of(event_id: str) -> Column:
 def mark_duplicates(
     rows: DataFrame, event_id: str, earlier_ids: DataFrame | None, materialize: Callable[[DataFrame], DataFrame]
 ) -> DataFrame:
-    """Sets REASON to duplicate in all but the first admitted row of an id.
+    """Sets REASON to duplicate in admitted rows whose event id occurs in an earlier admitted row or batch.
 
     rows:        REASON, ARRIVAL, the event id column
     earlier_ids: event_id (string), the ids admitted by earlier batches
 
-    `materialize` writes the repeated ids and reads them back, so that the join knows their number.
+    `materialize` writes the repeated ids and reads them back, so that the engine knows their number
+    when it plans the join.
     """
     identifier = id_of(event_id)
     repeated = materialize(repeated_ids(rows.where(f"{names.REASON} IS NULL"), identifier, earlier_ids))
@@ -47,9 +48,9 @@ def mark_duplicates(
 
 
 def repeated_ids(admitted: DataFrame, identifier: Column, earlier_ids: DataFrame | None) -> DataFrame:
-    """The ids that occur more than once.
+    """Event ids that occur in several rows, or in a row and an earlier batch.
 
-    returns: REPEATED (string), FIRST (long: arrival of the row to keep; null when an earlier batch has it)
+    returns: REPEATED (string), FIRST (long: arrival of the row to keep; null if an earlier batch admitted the id)
     """
     ids = (
         admitted.select(identifier.alias(REPEATED), names.ARRIVAL)

@@ -7,8 +7,8 @@ to which its events are erased. These rows of the key are skipped as if the sour
 - rows without a valid time, which would only be quarantined
 - events with a later time that the source already held when the key was erased
 
-Every engine and Python hash the same text. Each column contributes its length in characters, a colon and its value, or
-only a minus for null.
+Python and every engine hash the same string. Each key column contributes the length of its value in characters, a colon
+and the value. A null contributes a minus.
 
 >>> message([7, "ann", None])
 '1:73:ann-'
@@ -33,14 +33,15 @@ if TYPE_CHECKING:
 
 BLOCK_BYTES = 64  # block size of SHA-256
 NOT_KEPT = "(not kept: keys were erased, and this line may name one)"
-MALFORMED = "malformed"  # the reason of rows with an invalid time, among others
+MALFORMED = "malformed"  # reason of rows with an invalid time, and of other unreadable rows
 
 
 @dataclass(frozen=True, slots=True)
 class ErasedDigests:
-    """Erased keys of the same columns, as pairs of digest and time up to which the key's events are erased.
+    """Erased keys with the same key columns.
 
-    `later` are pairs of digest and time of later events that the source already held when the key was erased.
+    - `up_to_ms`: digest of each key, and the time up to which the key's events are erased.
+    - `later`: digest of a key, and the time of a later event that the source already held when the key was erased.
     """
 
     columns: tuple[str, ...]
@@ -52,7 +53,7 @@ class ErasedDigests:
 class ErasedKeys:
     """All erased keys of a pipeline. `secret` is hexadecimal.
 
-    `hides_lines`: the text of unparsable lines is not kept, because no hash shows which key they name.
+    `hides_lines`: unparsable lines are quarantined without their text, because no hash shows which key they name.
     """
 
     secret: str
@@ -60,7 +61,7 @@ class ErasedKeys:
     hides_lines: bool = True
 
     def may_be_in(self, from_ms: int, to_ms: int) -> bool:
-        """Tests if an erased event may lie in a span of time, both ends included."""
+        """Tests if an event between `from_ms` and `to_ms`, both inclusive, may be erased."""
         return any(
             from_ms <= max(up_to_ms for _, up_to_ms in digests.up_to_ms)
             or any(from_ms <= time_ms <= to_ms for _, time_ms in digests.later)
@@ -68,7 +69,7 @@ class ErasedKeys:
         )
 
     def until_of(self, values: Mapping[str, Any]) -> int | None:
-        """Time up to which the events of a key are erased; None if the key is not erased. `values`: key by column."""
+        """Time up to which a key's events are erased; None if the key is not erased. `values`: value by key column."""
         for digests in self.keys:
             if {*digests.columns} == {*values}:
                 return dict(digests.up_to_ms).get(digest(self.secret, [values[name] for name in digests.columns]))
@@ -85,12 +86,13 @@ def digest(secret: str, values: Sequence[Any]) -> str:
 
 
 def message(values: Sequence[Any]) -> str:
-    """The text of a key that is hashed."""
+    """String form of a key: the input of the hash."""
     return "".join("-" if value is None else f"{len(text := _text(value))}:{text}" for value in values)
 
 
 def _text(value: Any) -> str:
-    """
+    """String form of a key value. `_text_of` computes the same string in SQL.
+
     >>> [_text(value) for value in (True, Decimal("1.50"), Decimal("10"), date(2026, 3, 2), b"k")]
     ['true', '1.5', '10', '2026-03-02', '6B']
     >>> _text(datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)), _text(datetime(1969, 12, 31, 23, 59, 59, 999_999))
@@ -113,7 +115,7 @@ def _text(value: Any) -> str:
 
 
 def is_hashable(spark_type: str) -> bool:
-    """Tests if keys of this Spark type can be erased. Each of their values must have one exact text.
+    """Tests if keys of this Spark type can be erased: each value needs a single exact string form.
 
     >>> [is_hashable(kind) for kind in ("string", "decimal(10,2)", "double", "struct<a:int>")]
     [True, True, False, False]
@@ -122,7 +124,7 @@ def is_hashable(spark_type: str) -> bool:
 
 
 def digest_of(rows: DataFrame, columns: Sequence[str], secret: str) -> Column:
-    """`digest` of the key in `columns` of `rows`."""
+    """Expression for the `digest` of the key in `columns` of `rows`."""
     types = {field.name: field.dataType.simpleString() for field in rows.schema}
     block = bytes.fromhex(secret).ljust(BLOCK_BYTES, b"\0")
     inner, outer = (F.lit(bytes(byte ^ pad for byte in block)) for pad in (0x36, 0x5C))
@@ -132,7 +134,10 @@ def digest_of(rows: DataFrame, columns: Sequence[str], secret: str) -> Column:
 
 
 def _part(values: Sequence[tuple[Column, str]]) -> Column:
-    """The text of a source column that is hashed. Of its columns of several types, the first non-null one counts."""
+    """Contribution of a key column to the hashed string.
+
+    values: the source column and its extra columns for other types, each with its type; the first non-null value counts
+    """
     texts = [_text_of(column, kind) for column, kind in values]
     return F.coalesce(*(F.concat(F.length(text).cast("string"), F.lit(":"), text) for text in texts), F.lit("-"))
 
@@ -146,7 +151,7 @@ def _text_of(column: Column, kind: str) -> Column:
 
 
 def without(rows: DataFrame, erased: ErasedKeys) -> DataFrame:
-    """Removes the rows of erased keys. Raises `StateMismatch` if the source lacks a column of such keys.
+    """Removes the rows of erased keys. Raises `StateMismatch` if the source lacks a key column.
 
     rows: the source's columns, TIMESTAMP_MS, REASON, CORRUPT
     """
@@ -166,12 +171,12 @@ def without(rows: DataFrame, erased: ErasedKeys) -> DataFrame:
 
 
 def without_keys(rows: DataFrame, columns: Sequence[str], digests: Sequence[str], secret: str) -> DataFrame:
-    """Removes the rows of the keys with these digests, from any table with the key columns."""
+    """Removes the rows of keys with these digests from a table with the key columns."""
     return rows.where(~digest_of(rows, columns, secret).isin(*digests))
 
 
 def _is_erased(rows: DataFrame, digests: ErasedDigests, secret: str) -> Column:
-    """Tests if a row is erased; never null. Times are compared first: rows newer than all erased ones need no hash."""
+    """Tests if a row is erased; never null. Compares times first: a row after all erased times needs no hash."""
     time, times = F.col(names.TIMESTAMP_MS), dict(digests.up_to_ms)
     row_digest = digest_of(rows, digests.columns, secret)
     timeless = time.isNull() | F.coalesce(F.col(names.REASON) == F.lit(MALFORMED), F.lit(False))

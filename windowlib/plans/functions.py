@@ -1,7 +1,7 @@
 """Spark's functions for the plans, imported on first use.
 
-A run asks the plans about windows and slices to decide if there is anything to do. If there is not, it must not wait
-for the import of Spark's packages.
+A run asks the plans about windows and slices to decide if it has work. A run without work must not wait for the import
+of Spark's packages.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ __all__ = ["F", "literal", "looked_up", "quoted"]
 
 
 def quoted(name: str) -> str:
-    """Quotes a column name as an SQL identifier. It may hold dots and spaces."""
+    """Quotes a column name as an SQL identifier. The name may hold dots and spaces."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def literal(value: Any) -> Column:
-    """A value as a column. Times are independent of this machine's time zone, unlike in PySpark's `lit`."""
+    """Column of a constant. Unlike PySpark's `lit`, times do not depend on the time zone of this machine."""
     match value:
         case datetime():
             kind = "timestamp" if value.tzinfo else "timestamp_ntz"
@@ -46,5 +46,5 @@ def literal(value: Any) -> Column:
 
 
 def looked_up(key: str | Column, values: Mapping[Any, Any]) -> Column:
-    """Looks up a column's value in a mapping; null if the mapping lacks it."""
+    """Looks up a column's value as a key of a mapping; null if the mapping lacks the key."""
     return F.element_at(F.create_map(*(F.lit(value) for pair in values.items() for value in pair)), key)

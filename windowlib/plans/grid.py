@@ -38,10 +38,10 @@ class Grid:
         return self.size_ms != self.slide_ms
 
     def pays_to_combine(self, fired: int) -> bool:
-        """Tests if it is cheaper to merge slices that share all their windows first; `fired` windows in a row fire.
+        """Tests if it is cheaper to merge first the slices that are in the same windows.
 
-        Without that step each window merges `size / slice` slices. With it each slice is merged once, and then
-        each window merges one row for every window bound, start or end, inside it.
+        `fired`: number of consecutive windows that fire. Without this step, each window merges `size / slice` slices.
+        With this step, each slice is merged once, and each window merges one row per window bound inside it.
 
         >>> minute_ms, hour_ms = 60_000, 3_600_000
         >>> [Grid(hours * hour_ms, 5 * minute_ms, 0).pays_to_combine(12) for hours in (1, 24)]

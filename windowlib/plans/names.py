@@ -1,7 +1,7 @@
 """Names of the columns that windowlib adds to the rows of a source. All begin with one reserved prefix.
 
-A source may use every other name. Stored and published tables use plain names: of the source they hold only the keys,
-and `windowlib.definition.rules` refuses a key with the name of such a column.
+A source may use every name without this prefix. Stored and published tables use plain names, because keys are their
+only source columns. `windowlib.definition.rules` refuses a key with the name of a table's column.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ TIMESTAMP_MS = RESERVED + "timestamp_ms"  # the event time, floored to whole mil
 ARRIVAL = RESERVED + "arrival"  # position in arrival order
 REASON = RESERVED + "reason"  # the reason for refusing the row; null: admitted
 CORRUPT = RESERVED + "corrupt"  # the text of an unreadable row
-MISFIT = RESERVED + "misfit"  # the reason why a folder's value does not fit its type; only if one does not
+MISFIT = RESERVED + "misfit"  # reason why a folder's value does not fit its type; absent if all fit
 SOURCE_FILE = RESERVED + "source_file"  # a URI or path
 SOURCE_ROW = RESERVED + "source_row"  # row number in its file, from 0
 WINDOW_START_MS = RESERVED + "window_start_ms"  # bounds of the window that a late event missed
@@ -25,7 +25,7 @@ FILE = RESERVED + "file"  # the path or URI of the file that holds a table's row
 BEFORE = RESERVED + "before"  # the earlier values of a changed result
 _ANOTHER_TYPE = re.compile(rf"{RESERVED}type_[0-9]+_of_")
 EVENT_TIME = "timestamp_ms"  # the event time's name in a definition, unless the source has a column of this name
-# Columns of a plan without the prefix that no table has: first those next to results and state, then next to keys.
+# Columns of a plan that lack the prefix and are in no table: next to results and state, and next to keys.
 BESIDE_RESULTS = ("replaced", "part", "end_partition")
 BESIDE_KEYS = (EVENT_TIME, "arrival", "before")
 
@@ -40,7 +40,7 @@ def internal(name: str) -> str:
 
 
 def is_reserved(name: str) -> bool:
-    """Tests if sources may not use this column name. Case does not matter, as in Spark."""
+    """Tests if a column name is reserved, so that no source may use it. Ignores case, as Spark does."""
     return name.casefold().startswith(RESERVED)
 
 
@@ -54,12 +54,12 @@ def of_another_type(name: str, number: int) -> str:
 
 
 def plain(name: str) -> str:
-    """The source's name of a column, without the number of an extra type."""
+    """Name of a column in the source, without the prefix of an extra type."""
     return _ANOTHER_TYPE.sub("", name, count=1)
 
 
 def renamed(name: str, to: Callable[[str], str]) -> str:
-    """Applies `to` to the source's name of a column and keeps the number of an extra type.
+    """Applies `to` to the name of a column in the source, and keeps the prefix of an extra type.
 
     >>> renamed(of_another_type("price", 1), str.upper), renamed("price", str.upper)
     ('_windowlib_type_1_of_PRICE', 'PRICE')
@@ -69,7 +69,7 @@ def renamed(name: str, to: Callable[[str], str]) -> str:
 
 
 def own(columns: Iterable[str]) -> list[str]:
-    """The source's own columns, including those of another type.
+    """Columns of the source, including the extra columns for other types.
 
     >>> own(["reason", REASON, of_another_type("reason", 1)])
     ['reason', '_windowlib_type_1_of_reason']
@@ -78,7 +78,7 @@ def own(columns: Iterable[str]) -> list[str]:
 
 
 def same_but_for_case(columns: Iterable[str]) -> list[str]:
-    """The columns whose name equals that of another column, apart from case; sorted.
+    """Column names that equal the name of another column if case is ignored; sorted.
 
     >>> same_but_for_case(["User", "at", "user"])
     ['User', 'user']

@@ -1,8 +1,8 @@
-"""Partition of a row in its table, computed from its time: as SQL over columns, and for single numbers.
+"""Partition of a row in its table, computed from its time: as SQL over columns, and in Python for one value.
 
 State is partitioned by `end_partition`: the end of the window divided by the partition width, about an hour. Results
-are partitioned by the day of their window's last ms. A plan writes both kinds of rows: its column `end_partition` then
-holds one or the other.
+are partitioned by the day of their window's last ms. A plan returns rows of state and rows of results: its column
+`end_partition` holds the state partition of a row of state, and the day of a result.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FIRST_DAY = date(1970, 1, 1)
 
 
 def end_partition(end: str, partition_ms: int) -> str:
-    """Partition of a row in flight, from the end of its window in ms; as SQL."""
+    """SQL of the state partition of a row. `end`: SQL of its window's end in ms."""
     return f"floor({end} / {partition_ms})"
 
 
@@ -35,7 +35,7 @@ def end_partition_at(end: Column, partition_ms: int) -> Column:
 
 
 def end_partition_of(end_ms: int, partition_ms: int) -> int:
-    """`end_partition` of one row.
+    """`end_partition` in Python, for one row.
 
     >>> end_partition_of(3_600_000, 3_600_000), end_partition_of(-1, 3_600_000)
     (1, -1)
@@ -44,12 +44,12 @@ def end_partition_of(end_ms: int, partition_ms: int) -> int:
 
 
 def window_day(max_timestamp: str) -> str:
-    """Day of a result in days since 1970-01-01, from its window's last ms; as SQL."""
+    """SQL of a result's day, in days since 1970-01-01. `max_timestamp`: SQL of its window's last ms."""
     return f"floor(({max_timestamp}) / {DAY_MS})"
 
 
 def window_day_of(max_timestamp_ms: int) -> int:
-    """`window_day` of one result.
+    """`window_day` in Python, for one result.
 
     >>> window_day_of(86_399_999), window_day_of(86_400_000)
     (0, 1)
@@ -62,7 +62,7 @@ RESULT_DAY = window_day("unix_millis(window_end) - 1")
 
 
 def folder_values(path: str) -> dict[str, str | None]:
-    """Partition values in the folders of a file's path, as Hive, Spark and Arrow write them; None for their null.
+    """Partition values from the folder names of a file's path, as Hive, Spark and Arrow write them; None for null.
 
     >>> folder_values("day=2026-03-02/user=a%20b/of=__HIVE_DEFAULT_PARTITION__/to=/1.parquet")
     {'day': '2026-03-02', 'user': 'a b', 'of': None, 'to': None}
@@ -73,7 +73,7 @@ def folder_values(path: str) -> dict[str, str | None]:
 
 
 def values_of(path: str, recorded: str | None) -> dict[str, str | None]:
-    """Returns the texts of a file's partition columns, by column; None for null.
+    """Partition values of a file as strings, by column; None for null.
 
     recorded: the values in the Delta log, as JSON; None: read them from the folders of the path
 
@@ -84,7 +84,7 @@ def values_of(path: str, recorded: str | None) -> dict[str, str | None]:
 
 
 def _unescaped(text: str) -> str:
-    """Decodes each %XX: as a byte of UTF-8, as Arrow writes it, else as a character, as Spark writes it.
+    """Decodes each %XX: as a byte of UTF-8, as Arrow writes it; otherwise as a character, as Spark writes it.
 
     >>> _unescaped("50%25 %zz"), _unescaped("%C3%A9%e6%97%a5"), _unescaped("%E9")
     ('50% %zz', 'é日', 'é')
@@ -100,7 +100,7 @@ def _decoded_utf_8(match: re.Match[str]) -> str:
 
 
 def day(partition: int | str) -> date:
-    """Date of a result's partition.
+    """Date of a result partition, which is a number of days since 1970-01-01.
 
     >>> day("1")
     datetime.date(1970, 1, 2)

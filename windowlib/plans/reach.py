@@ -3,7 +3,7 @@
 - *rewritten*: the batch may change a row of the file
 - *read*: the file's rows are only needed to fire a window
 - *dropped*, without reading: every row has fired and is past its cleanup time
-- *left*: everything else
+- *left*: none of these applies; the batch ignores the file
 
 So the cost of a run depends on its events and the advance of time, not on the retained state. Each plan has its own
 rules (`windowlib.plans.kinds`).
@@ -35,9 +35,9 @@ File = TypeVar("File", bound=StateFile)
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """Span of event time that holds events of the batch: the least and the greatest of their times.
+    """Span of event time with events of the batch, from the least to the greatest event time, both inclusive.
 
-    `max_window_end_ms` is the greatest end of the windows that each event would have alone.
+    `max_window_end_ms` is the greatest end of the events' own windows, before any merge.
     """
 
     min_timestamp_ms: int
@@ -56,7 +56,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reach(Generic[File]):
-    """State files that a batch reaches."""
+    """State files that a batch rewrites, reads or drops."""
 
     rewritten: Sequence[File] = ()
     read: Sequence[File] = ()
@@ -73,7 +73,7 @@ class Reach(Generic[File]):
 
 
 def reached(files: Sequence[File], verdict: Callable[[File], Verdict]) -> Reach[File]:
-    """Sorts the files by the verdict on each."""
+    """Groups files by their verdicts."""
     by_verdict: dict[Verdict, list[File]] = {treatment: [] for treatment in Verdict}
     for file in files:
         by_verdict[verdict(file)].append(file)

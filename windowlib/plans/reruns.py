@@ -1,7 +1,7 @@
 """Reruns as Spark plans: selection of the windows of a rerun, and their difference to the published results.
 
-The ordinary plans compute the windows themselves from scratch: all events in one batch, nothing in flight, no watermark
-before the batch.
+The ordinary plans recompute the selected windows from scratch: all events in one batch, no windows in flight, and no
+watermark before the batch.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 CHOSEN, CHAIN_START_MS, CHAIN_END_MS = map(names.internal, ("chosen", "chain_start_ms", "chain_end_ms"))
 NEW, OLD = map(names.internal, ("new", "old"))
-NEARLY = 1e-9  # relative difference up to which computed doubles are equal: sums depend on the order of addition
+NEARLY = 1e-9  # relative difference up to which computed doubles count as equal: sums depend on the order of addition
 
 
 def chains(intervals: Sequence[DataFrame], span: TimeRange | None, step: Step) -> DataFrame:
-    """Chains of touching intervals that a rerun replaces: those that overlap `span`, or hold a chosen interval.
+    """Chains of touching intervals that a rerun replaces.
 
     intervals: key, window_start_ms, window_end_ms, CHOSEN (bool)                      events, known windows
-    span:      None: chains with a chosen interval
+    span:      replaced chains overlap this range; None: they hold a chosen interval
     returns:   key, CHAIN_START_MS, CHAIN_END_MS                                       one row per key and chain
     """
     joined = step.dialect.with_islands(step.dialect.union(intervals), step.keys)
@@ -50,7 +50,7 @@ def chains(intervals: Sequence[DataFrame], span: TimeRange | None, step: Step) -
 
 
 def own_windows(events: DataFrame, step: Step) -> DataFrame:
-    """The window that each event would have alone: key, window_start_ms, window_end_ms."""
+    """Own window of each event, before any merge: key, window_start_ms, window_end_ms."""
     end = own_window_end_ms(step.assigner).alias("window_end_ms")
     return events.select(*step.key_columns, F.col(names.TIMESTAMP_MS).alias("window_start_ms"), end)
 
@@ -71,10 +71,10 @@ def in_chains(
 
 
 def difference(new: DataFrame, old: DataFrame, step: Step) -> DataFrame:
-    """Changes that turn the results `old` into `new`. Rows with equal values stay.
+    """Changes that turn the results `old` into `new`. Rows with equal values are not returned.
 
     new:     the columns of `results`                                 recomputed results of the rerun's windows
-    old:     the columns of `results`, FILE                           their published results
+    old:     the columns of `results`, FILE                           published results of these windows
     returns: the columns of `results` (old values in a removed row), BEFORE (struct of the old values; null in an
              added row), FILE (of the old row), part (added, changed, removed), end_partition (the day)
     """

@@ -1,8 +1,8 @@
 """Sessions as a Spark plan: slices, islands, outcome.
 
-1. *Slices*. A bucket is as wide as the gap, so the events of a key in a bucket always belong to one session. A slice
-   needs only its first and last time and partial aggregates. A hash aggregation computes it, starts before the shuffle
-   and sorts no events. If elements bring their own gap, a slice is a key and timestamp with the largest gap.
+1. *Slices*. A bucket of time is as wide as the gap, so the events of a key in a bucket always belong to one session.
+   Their slice has the first time, the last time and partial aggregates. A hash aggregation computes slices: it starts
+   before the shuffle and sorts no events. With a gap per element, a slice is a key and timestamp with the largest gap.
 2. *Islands*. Slices and windows in flight are intervals. Intervals that touch (``start <= previous end``) are merged.
 3. *Outcome*. An island is late as a whole, fires, stays in flight, or fires and stays in flight.
 """
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 def advance(events: DataFrame | None, state: DataFrame | None, step: Step, counters: Counters) -> DataFrame:
-    """Applies a batch to the windows in flight that it can reach.
+    """Applies a batch to the windows in flight in `state`.
 
     events:  the source's columns, TIMESTAMP_MS, ARRIVAL if an aggregate needs it            one row per admitted event
              (with `step.shared`: shared slices, see windowlib.plans.shared)
@@ -60,7 +60,7 @@ def advance(events: DataFrame | None, state: DataFrame | None, step: Step, count
 
 
 def slices(events: DataFrame, step: Step) -> DataFrame:
-    """One row per key and slice: window_start_ms, window_end_ms (bounds of the slice as a session), partials."""
+    """Slices of events, one row per key and slice: window_start_ms, window_end_ms (bounds as a session), partials."""
     timestamp = F.col(names.TIMESTAMP_MS)
     if step.shared is not None and isinstance(step.assigner, Session):
         return shared.session_slices(events, step.shared, step.aggregates.aggregates, step.assigner.gap_ms)
@@ -77,9 +77,9 @@ def slices(events: DataFrame, step: Step) -> DataFrame:
 
 
 def islands(events_slices: DataFrame | None, state: DataFrame | None, step: Step) -> DataFrame:
-    """Merges slices and windows in flight that touch.
+    """Merges touching slices and windows in flight of a key.
 
-    returns: key, window and state window bounds, partials, published, before (elements before the batch)
+    returns: key, window and state window bounds, partials, published, before (number of elements before the batch)
     """
     columns = [*map(quoted, state_columns(step))]
     parts = []
@@ -92,7 +92,7 @@ def islands(events_slices: DataFrame | None, state: DataFrame | None, step: Step
             state = state.withColumn("published", F.expr(f"cast(null AS {WINDOWS})"))
         parts.append(state.selectExpr(*columns, "elements AS before"))
     both, apart = step.dialect.union(parts), list(step.keys)
-    if step.lateness_changed:  # windows that are late by the new lateness merge with nothing
+    if step.lateness_changed:  # windows that are late under the new lateness do not merge
         both = both.withColumn("_gone", (F.col("before") > 0) & (F.col("window_end_ms") - 1 <= F.lit(step.late_in_ms)))
         apart.append("_gone")
     in_islands = step.dialect.with_islands(both, apart)
@@ -114,7 +114,10 @@ def islands(events_slices: DataFrame | None, state: DataFrame | None, step: Step
 
 
 def outcome(windows: DataFrame, step: Step, counters: Counters) -> DataFrame:
-    """Drop late → fire → clean up, for every window. A window that fires and is kept becomes two rows."""
+    """Drops late windows, fires due windows, and keeps windows until their cleanup time.
+
+    A window that fires and is kept becomes two rows.
+    """
     last = "window_end_ms - 1"
     dropped = f"{last} <= {LATE_IN}"
     fires = f"NOT ({dropped}) AND {last} <= {WATERMARK_OUT} AND (elements > before OR {last} > {WATERMARK_IN})"
@@ -153,7 +156,7 @@ def outcome(windows: DataFrame, step: Step, counters: Counters) -> DataFrame:
 
 
 def late(events: DataFrame, dropped: DataFrame, step: Step) -> DataFrame:
-    """Events of sessions that are late as a whole, with the session's bounds.
+    """Late events with the bounds of their session, which is late as a whole.
 
     dropped: key, window_start_ms, window_end_ms                                    the late sessions
     """

@@ -2,7 +2,7 @@
 
 A shared slice is a row per key and bucket of event time. It has the first and the last time of its events, and every
 partial aggregate that a definition needs. A plan merges the shared slices that lie in one of its own slices. The result
-equals slices made of events, because partial aggregates can be merged in any grouping.
+equals slices computed from events, because partial aggregates can be merged in any grouping.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Slicing:
         return [F.col(quoted(key)) for key in self.keys]
 
     def typed(self, aggregates: AggregateSet) -> AggregateSet:
-        """Adds the types known here to a definition's aggregates."""
+        """Sets the types of a definition's aggregates to the types of the same aggregates in this layout."""
         typed = {untyped(aggregate): aggregate for aggregate in self.aggregates}
         return replace(aggregates, aggregates=tuple(typed[aggregate] for aggregate in aggregates.aggregates))
 
@@ -65,7 +65,10 @@ def slices(events: DataFrame, slicing: Slicing) -> DataFrame:
 
 
 def session_slices(rows: DataFrame, slicing: Slicing, aggregates: Sequence[SqlAggregate], gap_ms: int) -> DataFrame:
-    """`windowlib.plans.sessions.slices` of a definition with these aggregates, made of shared slices."""
+    """Slices of a definition with these aggregates, merged from shared slices.
+
+    They replace the result of `windowlib.plans.sessions.slices`.
+    """
     width_ms = shared_slices_of_a_session(gap_ms, slicing.width_ms)
     own = _of_definition(rows, slicing, aggregates)
     end = (F.max("last_event_ms") + gap_ms).alias("window_end_ms")
@@ -80,7 +83,10 @@ def session_slices(rows: DataFrame, slicing: Slicing, aggregates: Sequence[SqlAg
 def aligned_slices(
     rows: DataFrame, slicing: Slicing, aggregates: Sequence[SqlAggregate], width_ms: int, offset_ms: int
 ) -> DataFrame:
-    """`windowlib.plans.aligned.slices` of a definition with these aggregates, made of shared slices."""
+    """Slices of a definition with these aggregates, merged from shared slices.
+
+    They equal the result of `windowlib.plans.aligned.slices`.
+    """
     own = _of_definition(rows, slicing, aggregates)
     if width_ms == slicing.width_ms:
         return own.drop(FIRST)
@@ -90,7 +96,7 @@ def aligned_slices(
 
 
 def _of_definition(rows: DataFrame, slicing: Slicing, aggregates: Sequence[SqlAggregate]) -> DataFrame:
-    """Shared slices with the partials of one definition, under that definition's names."""
+    """Selects the partials of a definition from shared slices, under the definition's column names."""
     numbers = {aggregate: number for number, aggregate in enumerate(slicing.aggregates)}
     own = [
         F.col(f"p{numbers[aggregate]}_{part}").alias(f"p{number}_{part}")

@@ -47,20 +47,20 @@ ITSELF = "array(named_struct('window_start_ms', window_start_ms, 'window_end_ms'
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Definition and instant of one batch, as its plan needs them.
+    """Definition and instant of a batch: the input of its plan besides rows.
 
     - `watermark_in_ms`, `watermark_out_ms`: the watermarks before and after the batch.
-    - `late_in_ms`: windows whose max_timestamp_ms is at or below it were late when the batch began.
-    - `late_out_ms`: windows whose max_timestamp_ms is at or below it are retired when the batch ends.
+    - `late_in_ms`: greatest max_timestamp_ms of windows that were late when the batch began.
+    - `late_out_ms`: greatest max_timestamp_ms of windows that are retired when the batch ends.
     - `lateness_changed`: the allowed lateness differs from the previous batch. Windows in flight may then be late, and
-      their timers may rest on the earlier lateness.
-    - `keeps_published`: windows in flight name the published windows that they will replace.
-    - `rewrites_state`: stored windows lack those names. All state files are rewritten, as their columns change.
+      their timers may follow the earlier lateness.
+    - `keeps_published`: rows of windows in flight list the published windows that they will replace.
+    - `rewrites_state`: stored windows lack this list. All state files are rewritten, because they get a column.
     - `partition_ms`: the width of a state partition.
     - `aggregates`: the definition's `AggregateSet`.
     - `outputs`: the columns (name → Spark type) that a Python function returns in place of the aggregates.
-    - `shared`: the layout of slices shared by several definitions, if the plan reads those in place of events.
-    - `spec`, `reads`: for the operator: the specification, and the source columns that its code reads.
+    - `shared`: layout of slices shared by several definitions, if the plan reads shared slices instead of events.
+    - `spec`, `reads`: the specification, and the source columns that the user's code reads.
     """
 
     assigner: Assigner
@@ -84,7 +84,7 @@ class Step:
 
     @property
     def specification(self) -> WindowSpec:
-        """The spec. Every step of a definition has one."""
+        """The spec; never missing in a step of a definition."""
         assert self.spec is not None, "this step has no spec"
         return self.spec
 
@@ -98,14 +98,14 @@ class Step:
         return [F.col(quoted(key)).alias(names.internal(f"key{i}")) for i, key in enumerate(self.keys)]
 
     def with_same_key(self, condition: Column) -> Column:
-        """Join condition that also requires equal keys; one side has its key as `other_key_columns`."""
+        """Adds equal keys to a join condition; one side has its key as `other_key_columns`."""
         same = [f"{names.internal(f'key{i}')} = {quoted(key)}" for i, key in enumerate(self.keys)]
         return condition & F.expr(" AND ".join(same) or "true")
 
     def partials(self, *, by_time: bool = False) -> list[Column]:
-        """Partial aggregates over events: those of event times (long), and the definition's.
+        """Partial aggregates over events: the partials of event times (long), and the partials of the definition.
 
-        `by_time`: serves only to find the types of the parts that the operator folds.
+        `by_time`: returns columns that only reveal the types of the parts that the operator folds.
         """
         return all_partials(self.aggregates.aggregates, self.dialect, by_time=by_time)
 
@@ -141,16 +141,19 @@ class Step:
         return [*COMPUTED, *self.output_names]
 
     def values(self, *, whole: bool = False) -> dict[str, str]:
-        """`value_names` as SQL over rows of merged partials. `whole`: rows hold all events, regardless of marks."""
+        """SQL of each column in `value_names` over rows of merged partials.
+
+        `whole`: rows hold all events of a window, so the marks of added aggregates are ignored.
+        """
         return {**COMPUTED, **finishes(self.aggregates, self.dialect, whole=whole)}
 
 
-# Number of events behind a firing: all of its window, or only the new ones if the watermark had passed the window.
+# Number of events behind a firing: all events of its window, or only new events if the watermark had passed the window.
 FIRED_EVENTS = names.internal("events")
 
 # Columns that `with_instant` adds: values of the run.
 WATERMARK_IN, WATERMARK_OUT, BATCH_ID = map(names.internal, ("watermark_in_ms", "watermark_out_ms", "batch_id"))
-# Greatest max_timestamp_ms that is late before and after the batch.
+# Greatest max_timestamp_ms of late windows before and after the batch.
 LATE_IN, LATE_OUT = map(names.internal, ("late_in_ms", "late_out_ms"))
 
 
@@ -181,22 +184,22 @@ def results(step: Step, fired: str) -> list[str]:
 
 
 def partition(end_ms: str, step: Step) -> str:
-    """Partition of a row, as SQL: by its window's end while in flight, by its day as a result."""
+    """SQL of a row's partition: from the window's end for state, from the window's day for results."""
     open_in, day = end_partition(end_ms, step.partition_ms), window_day("window_end_ms - 1")
     return f"CASE part WHEN '{OPEN}' THEN {open_in} WHEN '{DROPPED}' THEN 0 ELSE {day} END"
 
 
 def strings(values: str) -> str:
-    """SQL of an array of strings. The cast fixes its type, which some engines cannot derive from nulls."""
+    """SQL of an array of strings. The cast sets the type, because some engines cannot derive it from nulls."""
     return f"cast(array({values}) AS array<string>)"
 
 
 def counted(
     contents: DataFrame, counters: Counters, *, dropped: str, kept: str, more: Mapping[str, str] | None = None
 ) -> DataFrame:
-    """Returns `contents` and counts its elements on the way: elements before the batch, late, kept and retired ones.
+    """Returns `contents`, and counts its elements when a job computes it: before the batch, late, kept and retired.
 
-    A shorter allowed lateness can make stored elements late. They are dropped and count as retired.
+    A shorter allowed lateness can make stored elements late. Such elements are dropped and count as retired.
     """
     sums = {
         **(more or {}),
@@ -210,17 +213,17 @@ def counted(
 
 
 def late_alone(events: DataFrame, step: Step) -> DataFrame:
-    """The events whose own window, without any other event, is late."""
+    """Events whose own window, before any merge, is late."""
     return events.where(own_window_end_ms(step.assigner) - 1 <= step.late_in_ms)
 
 
 def counted_by_part(rows: DataFrame, counters: Counters, *, with_events: bool = False) -> DataFrame:
-    """Returns `rows` and counts those of each part on the way.
+    """Returns `rows`, and counts the rows of each part when a job computes them.
 
-    `with_events` also sums the column FIRED_EVENTS and then drops it, because no table has it.
+    `with_events` also sums the column FIRED_EVENTS and then drops it, because no table has this column.
     """
     sums = {f"{part}_rows": f"if(part = '{part}', 1, 0)" for part in (OPEN, *FIRED, DROPPED)}
-    if not with_events:  # the other plans fire only at the end of a window
+    if not with_events:  # plans with FIRED_EVENTS fire only at the end of a window
         early = "timing = 'early' AND part"
         sums |= {"early_rows": f"if({early} = '{ON_TIME}', 1, 0)", "early_updates": f"if({early} = '{UPDATE}', 1, 0)"}
         return counters.over(rows, sums)
@@ -235,9 +238,9 @@ def events_of_a_firing(fired: str) -> str:
 
 
 def miscounted(step: Step) -> dict[str, str]:
-    """A counter that must stay 0: contents whose own count(*) differs from the number of their elements.
+    """Counter that must stay 0: rows whose aggregate count(*) differs from their number of elements.
 
-    An aggregate added to a live pipeline has counted only the elements that its mark counts.
+    A count(*) that was added to a live pipeline must equal the count of its mark instead.
     """
     counted, plain = "elements", list[str]()
     for index, aggregate in enumerate(step.aggregates.aggregates):

@@ -19,12 +19,12 @@ _MARK = re.compile(rf"{NAME}\((\d+)\)")
 
 
 def mark(batch_id: int) -> SqlAggregate:
-    """The mark before the aggregates that a batch adds."""
+    """Mark that precedes the aggregates added by a batch."""
     return SqlAggregate(NAME, str(batch_id))
 
 
 def marked_by(text: str) -> int | None:
-    """Batch of a stored mark; None for an aggregate.
+    """Batch id of a stored mark; None if `text` is an aggregate.
 
     >>> marked_by(str(mark(7))), marked_by("sum(`value`)")
     (7, None)
@@ -34,7 +34,7 @@ def marked_by(text: str) -> int | None:
 
 
 def since(stored: Iterable[str]) -> dict[str, int]:
-    """Stored aggregates without marks, and the batch that added each (0: present from the start).
+    """Batch that added each stored aggregate, by aggregate; 0: present from the start. Marks are omitted.
 
     >>> since(["count(*)", "since_batch(7)", "sum(`value`)"])
     {'count(*)': 0, 'sum(`value`)': 7}
@@ -49,7 +49,7 @@ def since(stored: Iterable[str]) -> dict[str, int]:
 
 
 def as_published(aggregates: AggregateSet, added: Collection[str]) -> AggregateSet:
-    """Sets the marks of the columns, and appends `FILLED`, the list of those `added` columns that a row has.
+    """Sets the mark of each column, and appends `FILLED`: names of the `added` columns that a row has.
 
     >>> aggregates = SqlAggregate("count", None), mark(7), SqlAggregate("sum", "v")
     >>> whole = AggregateSet(aggregates, (OutputColumn("s", "{2}"),))
@@ -69,7 +69,7 @@ def as_published(aggregates: AggregateSet, added: Collection[str]) -> AggregateS
 
 
 def by_batch(aggregates: AggregateSet, batch: str) -> AggregateSet:
-    """Changes the marks for events of all batches at once. The column `batch` holds the batch of each event."""
+    """Makes each mark count the events since its batch. `batch`: SQL of the batch of an event."""
     return replace(
         aggregates,
         aggregates=tuple(
@@ -82,21 +82,21 @@ def by_batch(aggregates: AggregateSet, batch: str) -> AggregateSet:
 
 
 def _mark_of(column: OutputColumn, marks: Iterable[int]) -> int | None:
-    """Last mark before an aggregate of the column; None if all were present from the start."""
+    """Number of the last mark before the last aggregate of the column; None if there is no such mark."""
     return max((number for number in marks if number < max(column.numbers)), default=None)
 
 
 def _names(columns: Iterable[OutputColumn], added: Collection[str], marks: Collection[int | None]) -> str | None:
-    """SQL text that lists the added columns with one of these marks; None without any.
+    """SQL string with the names of the added columns that have one of these marks; None if there are no such columns.
 
-    Names of columns need no escapes: they are letters and digits.
+    Column names need no escapes: they are letters and digits.
     """
     names = ", ".join(column.name for column in columns if column.name in added and column.mark in marks)
     return f"'{names}'" if names else None
 
 
 def _sql(always: str | None, cases: Iterable[tuple[int, str | None]]) -> str:
-    """SQL of the names for the newest mark that is true; `always` if no mark is."""
+    """SQL that selects the names of the newest mark that is true; `always` if no mark is true."""
     whens = [f"WHEN {{{number}}} THEN {names}" for number, names in cases if names]
     if not whens:
         return always or "null"

@@ -1,7 +1,7 @@
 """Output columns of a pipeline: SQL expressions over mergeable aggregates.
 
-An aggregate is a function of a multiset of events. Its state is small and mergeable, so it is computed per slice and
-merged later. An output column is any SQL expression over finished aggregates. Equal aggregates are stored once:
+An aggregate is a function of a multiset of events. Its state is small and mergeable: a plan computes it per slice and
+merges it later. An output column is any SQL expression over finished aggregates. Equal aggregates are stored once:
 ``sum(v) / count(*)`` and ``count(*)`` need two aggregates, not three.
 """
 
@@ -21,7 +21,7 @@ _ONE_TERM = re.compile(r"\*|\w+|`(?:[^`]|``)+`(?:\.`(?:[^`]|``)+`)*")  # a star,
 
 
 def operand(sql: str) -> str:
-    """Puts parentheses around an expression with operators: `NOT a is not null` would be true in every row.
+    """Encloses an expression in parentheses unless it is a single term, so that it can be an operand.
 
     >>> operand("`a`.`b`"), operand("NOT `a`")
     ('`a`.`b`', '(NOT `a`)')
@@ -33,8 +33,8 @@ def operand(sql: str) -> str:
 class SqlAggregate:
     """``function(argument_sql, more_sql) filter (where where_sql)``; ``argument_sql`` is None for ``count(*)``.
 
-    ``type`` is the Spark type of the result, or of the sum in sums and averages. It is None if it does not matter, or
-    is not yet known from events or stored state.
+    ``type`` is the Spark type of the result, or of the sum in sums and averages. It is None if no type matters, or if
+    the type is not yet known from events or stored state.
 
     >>> str(SqlAggregate("sum", "`value`", "`value` > 0"))
     'sum(`value`) filter (where `value` > 0)'
@@ -48,7 +48,7 @@ class SqlAggregate:
 
     @property
     def arguments(self) -> dict[str, str]:
-        """SQL of its arguments by their names in the function. Each can stand next to any operator.
+        """SQL of the arguments by their names in the function. Each argument can be an operand of any operator.
 
         >>> SqlAggregate("max_by", "`v`", more_sql=("NOT `done`",)).arguments
         {'x': '`v`', 'y': '(NOT `done`)'}
@@ -60,27 +60,27 @@ class SqlAggregate:
 
     @property
     def types(self) -> dict[str, str]:
-        """Types that its parts refer to: `type` of the result, and `wide`, in which sums of whole numbers fit."""
+        """Types named in the SQL of parts: `type` of the result, and `wide`, a type that holds sums of integers."""
         return {"type": self.type or "", "wide": "decimal(38,0)" if self.type == "bigint" else self.type or ""}
 
     @property
     def adds(self) -> bool:
-        """Tests if it has a sum."""
+        """Tests if a sum is a part of the function."""
         return SUM in FUNCTIONS[self.function].parts
 
     @property
     def decimal(self) -> tuple[int, int] | None:
-        """Precision and scale of a sum of decimals."""
+        """Precision and scale of a sum of decimals; None for every other aggregate."""
         return decimal_of(self.type) if self.adds and self.type else None
 
     @property
     def adds_longs(self) -> bool:
-        """Tests if it adds whole numbers."""
+        """Tests if the aggregate adds integers."""
         return self.adds and self.type == "bigint"
 
     @property
     def floats(self) -> str | None:
-        """float or double for a `min` or `max` of those; else None."""
+        """The type of a `min` or `max` of float or double; None for every other aggregate."""
         return self.type if self.function in ("min", "max") and self.type in ("float", "double") else None
 
     def __str__(self) -> str:
@@ -104,7 +104,7 @@ class OutputColumn:
 
     @property
     def numbers(self) -> set[int]:
-        """Numbers of the aggregates in it.
+        """Numbers of the aggregates in the expression.
 
         >>> OutputColumn("mean", "{0} / {12} + length('{{3}}')").numbers
         {0, 12}
@@ -120,7 +120,7 @@ class OutputColumn:
 class AggregateSet:
     """All aggregates of a pipeline, its output columns, and the source columns that they read.
 
-    ``most_values`` is the number of values that an aggregate may keep per window.
+    ``most_values`` is the greatest number of values that an aggregate may keep per window.
     """
 
     aggregates: tuple[SqlAggregate, ...]
@@ -130,7 +130,7 @@ class AggregateSet:
 
     @property
     def needs_arrival(self) -> bool:
-        """Tests if results depend on the order of arrival: ``first`` and ``last`` break ties by it."""
+        """Tests if results depend on the order of arrival. ``first`` and ``last`` break ties by arrival."""
         return any(FUNCTIONS[aggregate.function].by_arrival for aggregate in self.aggregates)
 
     @property

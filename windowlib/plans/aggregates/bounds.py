@@ -1,4 +1,5 @@
-"""Limit on the number of values that a window keeps. A window above it ends the run, and the message names it."""
+"""Limit on the number of values that a window keeps. A window above the limit fails the run, and the message names
+the window."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ TOO_MANY = "windowlib.bounds"  # prefix of the message
 
 
 def within_bounds(rows: DataFrame, step: Step, start_ms: str | None) -> DataFrame:
-    """Adds checks to `rows` of merged partials. Computing a row that keeps too many values raises an error.
+    """Adds checks to rows of merged partials: a row that keeps too many values raises an error in the engine.
 
     start_ms: SQL of the window's start; None: windows have no bounds
     """

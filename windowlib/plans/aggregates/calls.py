@@ -63,7 +63,7 @@ def parsed(sql: str) -> exp.Expr:
 
 
 def _histogram(node: exp.Anonymous, where: exp.Expr | None) -> exp.Expr:
-    """Array of counts: below the first bound, between neighbouring bounds, from the last bound on."""
+    """Array of a histogram's counts: below the first bound, between neighbouring bounds, from the last bound on."""
     bounds = node.expressions[1].expressions if _has_bounds(node) else []
     numbers = [number for bound in bounds if (number := _number(bound)) is not None]
     if not 0 < len(numbers) == len(bounds) <= BOUNDS or any(low >= high for low, high in pairwise(numbers)):

@@ -1,13 +1,13 @@
 """Aggregates as Spark columns in three steps: partial over events, merge over partials, finish over merged partials.
 
 Partials are columns named ``p{i}_{part}`` for the aggregate ``i``. Merging keeps their types, so every batch can read
-the state of the previous one. Merging in any grouping and any order gives the same as Spark's own aggregate over all
-events, nulls included. Only the last bits of sums of doubles may differ. Sums of whole numbers that overflow raise an
-error (ANSI mode).
+the state of the previous one. Merging in any grouping and any order gives the result of Spark's own aggregate over all
+events, nulls included. Only the last bits of sums of doubles may differ. Sums of integers that overflow raise an error
+(ANSI mode).
 
 Partials of count, sum, avg, and of min and max of numbers, have a fixed width, so Spark aggregates them by hash.
 ``first`` and ``last`` order by (timestamp_ms, arrival). Approximate distinct counts are HyperLogLog sketches of the
-values as text. `windowlib.plans.aggregates.mergeable` describes the functions.
+values as strings. `windowlib.plans.aggregates.mergeable` describes the functions.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def typed(aggregates: AggregateSet, events: DataFrame, dialect: Dialect) -> Aggr
 
 
 def typed_as_stored(aggregates: AggregateSet, state: DataFrame, dialect: Dialect) -> AggregateSet:
-    """`typed` by the stored partials in `state`, for a run without events."""
+    """Sets the types of aggregates from the stored partials in `state`, for a run without events."""
     types = {field.name: field.dataType.simpleString() for field in state.schema}
     stored = [_stored_type(aggregate, index, types) for index, aggregate in enumerate(aggregates.aggregates)]
     return _with_types(aggregates, stored, dialect)
@@ -82,7 +82,7 @@ def _typed_by(aggregate: SqlAggregate) -> str | None:
 def _with_types(aggregates: AggregateSet, types: Sequence[str | None], dialect: Dialect) -> AggregateSet:
     pairs = zip(aggregates.aggregates, types, strict=True)
     with_types = tuple(replace(aggregate, type=kind) for aggregate, kind in pairs)
-    marks = [f"\x01{index}\x01" for index in range(len(with_types))]  # such characters are in no user's names and texts
+    marks = [f"\x01{index}\x01" for index in range(len(with_types))]  # no name or string of a user has this character
     results = {
         mark: kind for mark, aggregate in zip(marks, with_types, strict=True) if (kind := _result_type(aggregate))
     }
@@ -106,12 +106,12 @@ def _ordering(aggregate: SqlAggregate, types: Mapping[str, str]) -> SqlAggregate
 
 
 def _ordered_by(aggregate: SqlAggregate) -> list[str]:
-    """SQL over events with the type of each value that an aggregate orders by."""
+    """SQL over events whose types are the types of the values that an aggregate orders by."""
     return [f"first({sql})" for sql in aggregate.more_sql] if FUNCTIONS[aggregate.function].orders_by else []
 
 
 def _marked(sql: str) -> str:
-    """SQL of an output column with ``{i}`` in place of the mark of aggregate i."""
+    """Replaces the placeholder of each aggregate i in an output column's SQL by ``{i}``."""
     return re.sub(r"`\x01(\d+)\x01`", r"{\1}", sql.replace("{", "{{").replace("}", "}}"))
 
 
@@ -127,7 +127,7 @@ def partials(aggregates: Sequence[SqlAggregate], dialect: Dialect, *, by_time: b
     events:  the source's columns, TIMESTAMP_MS long, ARRIVAL long     one row per event
     returns: p{i}_{part}                                               to be grouped by key and slice
 
-    `by_time`: columns that serve only to find the types of the parts that the operator folds. They compute nothing.
+    `by_time`: returns columns that only reveal the types of the parts that the operator folds.
     """
     parts = list(_each_part(aggregates))
     if by_time:
@@ -155,13 +155,13 @@ def partial_names(aggregates: Sequence[SqlAggregate]) -> list[str]:
 
 
 def all_partials(aggregates: Sequence[SqlAggregate], dialect: Dialect, *, by_time: bool = False) -> list[Column]:
-    """Aggregate columns over events: event times (long) and partials."""
+    """Aggregate columns over events: the partials of event times (long), and `partials`."""
     times = [F.expr(partial.over_events.format(time=names.TIMESTAMP_MS)).alias(partial.name) for partial in PARTIALS]
     return [*times, *partials(aggregates, dialect, by_time=by_time)]
 
 
 def all_merges(aggregates: Sequence[SqlAggregate], dialect: Dialect) -> list[Column]:
-    """Aggregate columns over rows of partials: event times (long) and partials."""
+    """Aggregate columns over rows of partials: the partials of event times (long), and `merges`."""
     times = [F.expr(partial.over_rows).alias(partial.name) for partial in PARTIALS]
     return [*times, *merges(aggregates, dialect)]
 
@@ -179,7 +179,7 @@ def part_names(aggregate: SqlAggregate) -> list[str]:
 def finishes(aggregates: AggregateSet, dialect: Dialect, *, whole: bool = False) -> dict[str, str]:
     """The output columns by name, in order, as SQL over rows of merged partials.
 
-    `whole`: rows hold all events, regardless of marks.
+    `whole`: rows hold all events of a window, so the marks of added aggregates are ignored.
     """
     finished = [_finish_sql(aggregate, index, dialect) for index, aggregate in enumerate(aggregates.aggregates)]
     return {
@@ -245,8 +245,8 @@ def _finish_sql(aggregate: SqlAggregate, index: int, dialect: Dialect) -> str:
 def _average_type(sum_precision: int, scale: int) -> str:
     """Spark's type for the average of decimals, from the type of their sum.
 
-    A sum has ten digits more than the decimals, an average four. A sum of the widest precision does not tell the
-    precision of its decimals; the average then has the widest precision, too.
+    A sum has ten digits more than the decimals, an average four. For a sum of the greatest precision, the precision of
+    the decimals is unknown, and the average also has the greatest precision.
     """
     precision = sum_precision - 6 if sum_precision < WIDEST else WIDEST
     return f"decimal({precision}, {min(scale + 4, precision)})"

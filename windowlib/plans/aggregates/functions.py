@@ -1,7 +1,8 @@
-"""Registry of aggregate functions: those that ``[aggregates]`` may call, and those that windowlib adds.
+"""Registry of aggregate functions: functions that ``[aggregates]`` may call, and functions that windowlib adds.
 
 To add a function, describe it next to similar functions in `windowlib.plans.aggregates.mergeable`. All other code reads
-this registry. A line in `tests/support/matrix/aggregates.py` proves its results for hostile values on every engine.
+this registry. A line in `tests/support/matrix/aggregates.py` proves the function's results for hostile values on every
+engine.
 """
 
 from __future__ import annotations

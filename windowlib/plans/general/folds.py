@@ -31,7 +31,7 @@ def argument(index: int) -> str:
 
 
 def no_times() -> list[Any]:
-    """Partial aggregates over the event times of no elements."""
+    """Initial partial aggregates over event times."""
     return [partial.empty for partial in PARTIALS]
 
 
@@ -90,7 +90,7 @@ class Folds:
         return self._initial + own
 
     def restored(self, stored: Sequence[Any]) -> list[Any]:
-        """Accumulator from its stored parts. Parts of aggregates added since then are null and start anew.
+        """Accumulator from its stored parts. A null part, of an aggregate added later, gets its initial value.
 
         >>> Folds((SqlAggregate("sum", "v"), SqlAggregate("count", None))).restored([*of_times([5]), 7, None])[-2:]
         [7, 0]

@@ -5,12 +5,12 @@ So a task holds the state of only one key at a time, and never all of the batch'
 one sort and no native window.
 
 Elements that windows keep (for an evictor, or a function over all elements) are stored as *contents*: rows of up to
-``CHUNK`` elements under their state window. Each run appends rows and leaves the earlier ones. A window's state row
+``CHUNK`` elements under their state window. Each run appends rows and keeps earlier rows. A window's state row
 names the first batch whose contents count. Contents are written again only in these cases:
 
-- elements left before their window did
+- elements were evicted or purged, but their window stays in flight
 - windows merged
-- from time to time, to drop contents that no longer count (`compacted`)
+- a partition is `compacted`, to drop contents that no longer count
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from windowlib.plans.partitions import PARTITION
 from windowlib.plans.step import BATCH_ID, CONTENTS, FIRED, GONE, WINDOWS, Step, with_instant
 
 FIRINGS = "array<struct<window_start_ms:bigint,window_end_ms:bigint,firing:int>>"
-# An element counts once for each window that holds it. Retired elements are neither refused nor held any more.
+# An element counts once for each window that holds it. Retired: neither dropped nor in a hole, and no longer held.
 _BEFORE, _TAKEN, _DROPPED, _HOLES, _AFTER, _RETIRED_ROWS = map(names.internal, COUNTERS)
 FIGURES = {
     "elements_before": _BEFORE,
@@ -76,7 +76,7 @@ STORED_ROW = ("state_window_start_ms", "state_window_end_ms", "batch_id", "conte
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Program for each key: the spec, the source columns that its code reads, and the columns of its results.
+    """Program for each key: the spec, the source columns that the user's code reads, and the result columns.
 
     ``outputs``: name → Spark type of a function's columns; None: results are the SQL columns of the step's aggregates.
     """
@@ -89,9 +89,9 @@ class Program:
 def program(
     spec: WindowSpec, aggregates: Any, reads: Iterable[str] = (), outputs: Mapping[str, str] | None = None
 ) -> Program:
-    """Program of a spec. Its aggregate is its own, or else the `AggregateSet` ``aggregates``.
+    """Program of a spec with its own Python aggregate, or else with the `AggregateSet` ``aggregates``.
 
-    Raises InvalidSpec if an aggregate cannot be folded element by element.
+    Raises InvalidSpec if both are present, or if an aggregate cannot be folded element by element.
     """
     check_foldable(aggregates.aggregates)
     by_sql = bool(aggregates.aggregates)
@@ -108,7 +108,7 @@ def program(
 
 
 def advance(batch: PlanInput, step: Step, counters: Counters, *, run: Program) -> DataFrame:
-    """Applies a batch to the windows in flight that it can reach.
+    """Applies a batch to the windows in flight in `batch`.
 
     events:    the source's columns, TIMESTAMP_MS, ARRIVAL                         one row per admitted event
     rewritten: the columns of `state_columns`                                      one row per key and window
@@ -116,7 +116,7 @@ def advance(batch: PlanInput, step: Step, counters: Counters, *, run: Program) -
     returns:   the columns of `state`, `contents`, `results`, replaced, arrival, part, end_partition; parts are those of
                windowlib.plans.step; `dropped` and `hole` name an element by its arrival
 
-    Contents of `compacted` partitions are written again, without those that no longer count.
+    Contents of `compacted` partitions are written again, without elements that no longer count.
     """
     times = step.watermark_in_ms, step.watermark_out_ms, step.plan_time_ms, step.late_in_ms
     instant = Instant.of_run(*times, resumes=step.lateness_changed, time=step.specification.time)
@@ -145,7 +145,7 @@ def operator_rows(batch: PlanInput, step: Step, instant: Instant, *, run: Progra
 
 
 def late(events: DataFrame, dropped: DataFrame) -> DataFrame:
-    """Events that the operator found to be late, with the missed window. dropped: their arrival and window."""
+    """Late events with the window that each missed. `dropped`: arrival and missed window of each late event."""
     columns = {"arrival": names.ARRIVAL, "window_start_ms": names.WINDOW_START_MS, "window_end_ms": names.WINDOW_END_MS}
     missed = dropped.select(*(F.col(name).alias(alias) for name, alias in columns.items()))
     return events.join(F.broadcast(missed), names.ARRIVAL)
@@ -154,7 +154,7 @@ def late(events: DataFrame, dropped: DataFrame) -> DataFrame:
 def state_columns(step: Step) -> list[str]:
     """The columns of `open_windows` without its partition column.
 
-    Partials come last, because a log has statistics of only the first 32 columns, and the other columns select files.
+    Partials come last: a Delta log has statistics of only the first 32 columns, and file selection needs the others.
     """
     return [*step.keys, *BOUNDS, *STATE, *step.partial_names]
 
@@ -165,7 +165,7 @@ def stored_columns(step: Step) -> list[str]:
 
 
 def _elements(events: DataFrame, step: Step, run: Program) -> DataFrame:
-    """Elements of the batch: key, event time, arrival, arguments of aggregates, columns that the code reads."""
+    """Elements of the batch: key, event time, arrival, arguments of aggregates, columns that the user's code reads."""
     arguments = []
     for index, aggregate in enumerate(step.aggregates.aggregates):
         filled = {**aggregate.arguments, "x": operand(aggregate.argument_sql or "1")}
@@ -180,7 +180,7 @@ def _elements(events: DataFrame, step: Step, run: Program) -> DataFrame:
 
 
 def _read(name: str, types: Mapping[str, str], step: Step) -> Column:
-    """A column that the code reads. Gaps become whole numbers: Spark reads unsigned numbers of files as decimals."""
+    """Column that the user's code reads. Decimal gaps become long: Spark reads unsigned integers as decimals."""
     is_gap = isinstance(step.assigner, DynamicSession) and name == step.assigner.gap_column
     is_decimal = any(kind.startswith("decimal") for c, kind in types.items() if c.casefold() == name.casefold())
     column = F.col(quoted(name))
@@ -188,7 +188,10 @@ def _read(name: str, types: Mapping[str, str], step: Step) -> Column:
 
 
 def _stream(elements: DataFrame | None, state: DataFrame | None, contents: DataFrame | None, step: Step) -> DataFrame:
-    """One relation of all three kinds of rows: keys, _kind, _order; _state, _stored (structs), or element columns."""
+    """Union of state rows, stored elements and the batch's elements.
+
+    returns: keys, _kind, _order; _state, _stored (structs), or element columns
+    """
     parts = []
     if state is not None:
         row = F.struct(*(name for name in state_columns(step) if name not in step.keys)).alias(STATE_ROW)
@@ -238,7 +241,7 @@ def _contents_type(stream: DataFrame, step: Step) -> ArrayType:
 
 
 def _columns(rows: DataFrame, step: Step, run: Program) -> DataFrame:
-    """The plan's rows, made of the rows that the tasks returned."""
+    """Rows of the plan, made from the rows that the tasks returned."""
     fired = f"part IN ({', '.join(map(repr, (*FIRED, GONE)))})"
     has_bounds = f"{fired} AND window_end_ms < {MAX_TIME_MS}"
     results = {

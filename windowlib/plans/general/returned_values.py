@@ -1,7 +1,7 @@
-"""Checks of what the user's code returns: rows, values of the declared types, state.
+"""Checks of results of the user's code: rows, values of the declared types, state.
 
 Values that cannot be stored unchanged are refused. Arrow and JSON would silently turn 3.7 into 3, and an instant into
-a date. The key 5 would become the text "5", so the next batch could not find it.
+a date. The key 5 would become the string "5", so the next batch could not find it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _KEPT = {
 
 
 class FunctionFailed(WindowError):
-    """Raised if the user's code fails, or returns something that it has not declared."""
+    """Raised if the user's code fails, or returns a value that does not match its declaration."""
 
 
 def failed(key: Any, error: BaseException) -> FunctionFailed:
@@ -43,7 +43,7 @@ def failed(key: Any, error: BaseException) -> FunctionFailed:
 
 
 def returned_rows(result: Any) -> list[Any]:
-    """Rows that a function returned for one firing. Raises FunctionFailed unless they are a collection of rows.
+    """Rows that a function returned for one firing. Raises FunctionFailed unless `result` is a collection.
 
     >>> returned_rows(row for row in [{"a": 1}, {"a": 2}])
     [{'a': 1}, {'a': 2}]
@@ -56,9 +56,9 @@ def returned_rows(result: Any) -> list[Any]:
 
 
 def output_row(result: Any, outputs: Sequence[str]) -> Row:
-    """Columns of a row that a function returned as a mapping, values in order, or its only value.
+    """Columns of a row that a function returned: as a mapping, as values in order of `outputs`, or as the only value.
 
-    Raises FunctionFailed for other values.
+    Raises FunctionFailed for an unknown column or a wrong number of values.
 
     >>> output_row({"b": 1}, ["a", "b"]), output_row((1, 2), ["a", "b"]), output_row([1, 2], ["a"])
     ({'_o_a': None, '_o_b': 1}, {'_o_a': 1, '_o_b': 2}, {'_o_a': [1, 2]})
@@ -93,7 +93,7 @@ def typed(column: pa.Field, values: list[Any]) -> pa.Array:
 
 
 def as_json(state: Mapping[str, Any], key: Any) -> str:
-    """State of the user's code for the windows of a key, as stored. Raises FunctionFailed if it is not JSON."""
+    """Stored form of the user code's state for the windows of a key. Raises FunctionFailed if it cannot be JSON."""
     try:
         return encoded(state)
     except NotJson as error:

@@ -1,7 +1,7 @@
 """Rows that a task of the general plan reads and writes: Arrow record batches outside, Python values inside.
 
-Input is a sorted stream of three kinds of rows (state, stored elements, the batch's elements), as lists of columns.
-Output are rows of several parts, each with a few of the columns.
+The input is a sorted stream of three kinds of rows: state, stored elements, and the batch's elements. The output has
+rows of several parts. Each part fills only some of the output columns.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def segments_of(batches: Iterable[pa.RecordBatch], keys: Sequence[str]) -> Itera
 
 
 class _Columns:
-    """Columns of the rows of one kind in a record batch, as lists over those rows."""
+    """Columns of the rows of one kind in a record batch, as lists."""
 
     def __init__(self, batch: pa.RecordBatch, kind: int, keys: Sequence[str]) -> None:
         self.batch, self.kind = batch, kind
@@ -77,7 +77,7 @@ class _Columns:
 
     @cached_property
     def lists(self) -> list[list[Any]]:
-        """Values by column, converted on first use."""
+        """List of values per column, converted on first use."""
         has_kind = pc.equal(self.batch.column("_kind"), self.kind)
         if self.struct:
             columns = self.batch.column(self.struct).filter(has_kind).flatten()
@@ -120,7 +120,7 @@ def _list(column: pa.Array, name: str) -> list[Any]:
 
 
 def elements_of(segments: Iterable[Segment], key: Any, out: OutputRows) -> Iterator[Element]:
-    """Elements of the batch of one key."""
+    """Yields the batch's elements of a key, and counts them in `out`."""
     for segment in segments:
         names = segment.columns.names
         times, arrivals = names.index(TIMESTAMP), names.index(ARRIVAL)
@@ -132,7 +132,7 @@ def elements_of(segments: Iterable[Segment], key: Any, out: OutputRows) -> Itera
 
 
 class OutputRows:
-    """Buffer of output rows by part. A part has a few of the columns; the others are null."""
+    """Buffer of output rows by part. Columns that a part does not fill are null."""
 
     def __init__(self, schema: pa.Schema, keys: Sequence[str]) -> None:
         self.schema, self.keys = schema, keys
@@ -141,19 +141,19 @@ class OutputRows:
         self.counters = dict.fromkeys(COUNTERS, 0)
 
     def add(self, part: str, key: Any, **columns: Any) -> None:
-        """Adds a row of a part."""
+        """Adds a row with these columns to a part."""
         if key is not None:
             columns |= dict(zip(self.keys, key, strict=True)) if len(self.keys) > 1 else {self.keys[0]: key}
         self.rows.setdefault(part, []).append(columns)
         self.waiting += 1 + len(columns.get("contents", ()))
 
     def full(self) -> Iterator[pa.RecordBatch]:
-        """Record batches of the buffered rows, if at least ``ROWS_OUT`` are waiting."""
+        """Yields record batches of the buffered rows if at least ``ROWS_OUT`` are waiting, and clears the buffer."""
         if self.waiting >= ROWS_OUT:
             yield from self.rest()
 
     def rest(self) -> Iterator[pa.RecordBatch]:
-        """Record batches of all buffered rows, one per part."""
+        """Yields a record batch per part with all buffered rows, and clears the buffer."""
         for part, rows in self.rows.items():
             yield self._batch(part, rows)
         self.rows, self.waiting = {}, 0
@@ -197,7 +197,7 @@ def stored_element(timestamp_ms: int, value: Mapping[str, Any], arrival: int) ->
 
 @cache
 def as_stored(name: str) -> str:
-    """Field of a stored element for a name in an element's value.
+    """Field name in a stored element for a name in an element's value.
 
     >>> as_stored(ARRIVAL), as_stored("_arrival")
     ('_arrival', '_r__arrival')
@@ -215,13 +215,13 @@ def in_stream(name: str) -> str:
 
 
 def of_stream(column: str) -> str:
-    """Field of a stored element for a stream column."""
+    """Field name in a stored element for a stream column."""
     return unquote(column)
 
 
 @cache
 def in_value(column: str) -> str:
-    """Name in an element's value for a field of a stored element.
+    """Name in an element's value for a field name in a stored element.
 
     >>> in_value("_arrival") == ARRIVAL, in_value("_r__arrival")
     (True, '_arrival')
@@ -230,7 +230,7 @@ def in_value(column: str) -> str:
 
 
 def bounds_of(window: TimeWindow, prefix: str = "") -> dict[str, int]:
-    """Bounds of a window as 64-bit integers. The global window's end is one too great; the greatest is stored instead.
+    """Bounds of a window as 64-bit integers. The global window's end exceeds 64 bits, so MAX_TIME_MS is stored.
 
     Raises FunctionFailed for a window that does not end after its start.
     """

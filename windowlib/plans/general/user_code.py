@@ -1,8 +1,8 @@
-"""The user's code as the general plan runs it. The values that it receives and returns are copied.
+"""Wrappers of the user's code for the general plan. They copy the values that the code receives and returns.
 
-So the code cannot change stored elements or returned rows afterwards, and results do not depend on the limits of
-batches. (Flink's state backends differ here: the heap backend shares objects, RocksDB does not.) The code's own state,
-and elements passed to triggers and assigners, are not copied.
+So the code cannot change stored elements or returned rows afterwards, and results do not depend on the split of events
+into batches. (Flink's state backends differ here: the heap backend shares objects, RocksDB does not.) The code's own
+state, and elements passed to triggers and assigners, are not copied.
 """
 
 from __future__ import annotations

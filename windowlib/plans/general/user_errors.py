@@ -1,6 +1,7 @@
 """Place of an error in the user's code: file and line, in words.
 
-The place is the last one in the traceback that is neither in this package nor in a library.
+The place is the last frame of the traceback outside `windowlib.plans` and all libraries; or else the last frame outside
+`windowlib.plans`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ _LIBRARIES = tuple({sysconfig.get_paths()[name] for name in ("stdlib", "platstdl
 
 
 def in_words(error: BaseException) -> str:
-    """An error's type and text, with file and line of the user's code if the traceback has them.
+    """Type and message of an error, with file and line of the user's code if the traceback has them.
 
     >>> in_words(ValueError("no limit"))
     'ValueError: no limit'

@@ -15,9 +15,9 @@ _PLAIN = frozenset((int, float, str, bytes, bool, type(None), Decimal, date, dat
 
 
 def copied(value: Any) -> Any:
-    """Copies a value, so that changes of the original do not reach it. Values that cannot be copied are returned as is.
+    """Copies a value, so that later changes of the original do not affect the copy.
 
-    The check of types refuses those later.
+    Returns the value itself if it cannot be copied. The check of types refuses such a value later.
 
     >>> original = {"pages": ["a"]}
     >>> copy_of_it = copied(original)

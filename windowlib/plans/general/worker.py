@@ -43,7 +43,7 @@ from windowlib.plans.general.stream import (
 from windowlib.plans.partitions import PARTITION, end_partition_of, window_day_of
 from windowlib.plans.step import CONTENTS, DROPPED, GONE, HOLE, LATE, ON_TIME, OPEN, UPDATE
 
-TASK = "task"  # the part of a row, one per task, that has the counters
+TASK = "task"  # part of the row with the counters; a task returns one such row
 CHUNK = 5_000
 
 
@@ -128,7 +128,7 @@ class Worker:
                 out.add(HOLE, run.key, end_partition=0, arrival=element.arrival)
 
     def _write_result(self, run: KeyRun, result: Result, out: OutputRows) -> None:
-        """Writes the rows of a result. If a function returned none, the replaced rows are removed."""
+        """Writes the rows of a result. If the function returned no rows, removes the replaced rows."""
         window, replaced = result.window, [bounds_of(old) for old in result.replaced]
         shared = {
             **bounds_of(window),
@@ -223,14 +223,14 @@ class Worker:
         )
 
     def _keep_key_state(self, key: Any, key_state: Any, out: OutputRows) -> None:
-        """Writes the functions' state of the key itself: a separate row under the global window."""
+        """Writes a process function's state of the key as a separate row under the global window."""
         bounds = {**bounds_of(GLOBAL_WINDOW), **bounds_of(GLOBAL_WINDOW, "state_")}
         never = {"next_event_ms": MAX_TIME_MS, "next_processing_ms": MAX_TIME_MS}
         placed = {PARTITION: self.partition(GLOBAL_WINDOW)}
         out.add(OPEN, key, **bounds, **never, **placed, state=as_json({"key_state": key_state}, key))
 
     def partition(self, state_window: TimeWindow) -> int:
-        """State partition of a state window: of its state row and its contents."""
+        """State partition of a state window's row and contents."""
         return end_partition_of(min(state_window.end_ms, MAX_TIME_MS), self.partition_ms)
 
 
@@ -264,7 +264,10 @@ class _KeyContents:
         return list(self.live[state_window])
 
     def keep(self, state_window: TimeWindow, elements: Sequence[Sequence[Any]], out: OutputRows) -> int:
-        """Writes elements not stored yet. Returns the first batch whose chunks count for this state window."""
+        """Writes new elements; all elements if an earlier element was removed or the partition is compacted.
+
+        Returns the first batch whose chunks count for this state window.
+        """
         before = self.live.get(state_window, [])
         grown = before and [e[2] for e in elements[: len(before)]] == [e[2] for e in before]
         if grown and self.worker.partition(state_window) not in self.worker.compacted:

@@ -4,6 +4,6 @@ and never tests for a kind.
     kind.py       Protocol of a kind of plan
     sessions.py   sessions of event time, by slices and islands
     aligned.py    tumbling and sliding windows of event time, by slices
-    counts.py     count windows, by running numbers
-    general.py    every other specification, by the operator key by key
+    counts.py     count windows, by the sequence number of an element in its key
+    general.py    every other specification: runs the operator key by key
 """

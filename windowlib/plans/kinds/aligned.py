@@ -1,4 +1,4 @@
-"""Tumbling and sliding windows of event time: state files that a batch reaches, and recomputation of a time range.
+"""Tumbling and sliding windows of event time: selection of state files, and recomputation of a time range.
 
 The plan itself is `windowlib.plans.aligned`. A state row is a slice, which several windows may share.
 """
@@ -120,11 +120,14 @@ class Aligned(PlanKind):
 
 
 def earliest_firing_ms(buckets: Sequence[Bucket], step: Step) -> int:
-    """Least max_timestamp_ms of a window that may fire: passed now, or passed earlier and touched by an event."""
+    """Least max_timestamp_ms of a window that may fire in this batch.
+
+    The watermark passes such a window in this batch; or it has passed the window, which is not late and gets an event.
+    """
     touched_from = min((b.min_timestamp_ms for b in buckets), default=step.watermark_in_ms + 1)
     return max(min(step.watermark_in_ms + 1, touched_from), step.late_in_ms + 1)
 
 
 def _span(file: StateFile, grid: Grid) -> tuple[int, int]:
-    """Start of a file's first slice, and end of its last slice."""
+    """Start of a file's first slice and end of its last slice, in ms."""
     return file.low["state_window_start_ms"], file.high["state_window_start_ms"] + grid.slice_ms

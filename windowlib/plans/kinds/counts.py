@@ -1,4 +1,4 @@
-"""Count windows: every batch with an event reaches the whole state, and no time range can be recomputed.
+"""Count windows: every batch with an event rewrites the whole state, and no time range can be recomputed.
 
 The plan itself is `windowlib.plans.counts`. A state row is a slice of consecutive elements of a key.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Counts(PlanKind):
-    """Plan whose windows depend on the running numbers of elements, in order of arrival."""
+    """Plan whose windows depend on the sequence number of each element in its key, in order of arrival."""
 
     windows: CountWindows
 
@@ -65,7 +65,9 @@ class Counts(PlanKind):
         return False
 
     def in_flight(self, rows: Iterable[Mapping[str, Any]], spec: WindowSpec, late_up_to_ms: int) -> Iterator[InFlight]:
-        """The elements of a key that its next window holds. A key's newest slice may hold none of them.
+        """Yields the global window with the number of elements that the key's next window already holds, if any.
+
+        The newest slice of a key is always stored, even if the next window holds none of its elements.
 
         >>> [*Counts(CountWindows(3, 3)).in_flight([{"slice_index": 2, "elements": 3}], None, 0)]
         []

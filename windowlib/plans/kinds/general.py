@@ -1,4 +1,4 @@
-"""General plan for specifications that no native plan runs exactly: the operator itself, key by key.
+"""General plan for specifications that no native plan runs exactly: it runs the operator, key by key.
 
 The plan is `windowlib.plans.general.plan`. A state row is a window of a key, or the state of the key itself.
 """
@@ -60,7 +60,7 @@ class General(PlanKind):
     # -- the state ------------------------------------------------------------------------------------------------
 
     def buckets(self, buckets: Sequence[Bucket], step: Step) -> Sequence[Bucket]:
-        """Spans of the windows: around the plan time for processing time, everywhere for a user's assigner."""
+        """Time spans of the batch's windows: any time for a user's assigner, the plan time for processing time."""
         if not buckets:
             return buckets
         if type(step.assigner) not in OURS:
@@ -70,15 +70,15 @@ class General(PlanKind):
         return buckets
 
     def reach(self, files: Sequence[File], buckets: Sequence[Bucket], step: Step) -> Reach[File]:
-        """Whole partitions: those that an event may touch, and those with a due timer or window.
+        """State files of each partition that an event may touch, or that holds a due timer or window.
 
-        A changed lateness reaches all partitions, as timers must be set again. A window past its cleanup time is due
-        even without a timer, because its trigger may have deleted that timer. A process function also needs the
-        partition with the state of keys.
+        If the allowed lateness changed, the batch rewrites all partitions, because timers must be set again. A window
+        past its cleanup time is due even without a timer: its trigger may have deleted the timer. With a process
+        function, the batch also rewrites the partition with the state of keys.
         """
         if step.lateness_changed:
             return Reach(rewritten=files)
-        # In windows of processing time, timers at exactly the plan time wait (`windowlib.model.keyed.Instant.of_run`).
+        # With processing time, a timer at the plan time is not due yet (`windowlib.model.keyed.Instant.of_run`).
         clock_ms = step.plan_time_ms - (step.specification.time == "processing")
         partitions = {
             file.partition["end_partition"]
@@ -93,7 +93,7 @@ class General(PlanKind):
         return Reach(rewritten=[file for file in files if file.partition["end_partition"] in partitions])
 
     def ending(self, files: Sequence[File], step: Step) -> Sequence[File]:
-        """State files without the partition of the global window and of the state of keys."""
+        """State files outside the partition that holds the global window and the state of keys."""
         endless = end_partition_of(MAX_TIME_MS, step.partition_ms)
         return [file for file in files if file.partition["end_partition"] != endless]
 

@@ -1,6 +1,6 @@
 """Protocol of a kind of plan, implemented by sessions, aligned windows, count windows and the general plan.
 
-Code outside `windowlib.plans.kinds` never tests which plan a pipeline has. It asks the plan through this Protocol.
+Code outside `windowlib.plans.kinds` never tests which plan a pipeline has; it uses this Protocol.
 """
 
 from __future__ import annotations
@@ -30,9 +30,11 @@ class PlanInput:
     """Input of a plan for one batch.
 
     - `events`: admitted rows, or slices shared by several definitions; None: no events.
-    - `rewritten`, `read`: rows of state files that the batch replaces, and of files that it only reads.
+    - `rewritten`: rows of the state files that the batch replaces.
+    - `read`: rows of the state files that the batch only reads.
     - `buckets`: spans of event time that hold the events.
-    - `contents`: stored elements. Those of `compacted` partitions are written again.
+    - `contents`: stored elements.
+    - `compacted`: state partitions whose contents are written again.
     """
 
     events: DataFrame | None
@@ -45,7 +47,7 @@ class PlanInput:
 
 @dataclass(frozen=True, slots=True)
 class InFlight:
-    """A window in flight. `replaces_ms`: the published windows that it replaces when it fires."""
+    """A window in flight. `replaces_ms`: bounds of the published windows that its next firing replaces."""
 
     bounds_ms: Bounds
     elements: int
@@ -58,22 +60,22 @@ class RerunRules(Protocol):
 
     @property
     def by_chains(self) -> bool:
-        """Tells if a rerun recomputes chains of windows, which may extend beyond its range."""
+        """Tests if a rerun recomputes chains of windows, which may extend beyond the requested range."""
         ...
 
     def sliced(self, events: DataFrame, step: Step) -> DataFrame | None:
-        """Slices of the events, if it is worth computing them once; None: windows are made of the events."""
+        """Slices of the events, computed once for several uses; None if the plan makes windows directly from events."""
         ...
 
     def recomputed(self, rows: DataFrame, step: Step, from_ms: int, counters: Counters) -> DataFrame:
-        """The plan's rows for events, or for their slices from `sliced`, with nothing in flight before.
+        """Rows of the plan for `rows` (events, or their slices from `sliced`), without earlier windows in flight.
 
         Windows that end at or before `from_ms` are not needed.
         """
         ...
 
     def end_partition(self, step: Step) -> Column:
-        """Partition of a row in flight."""
+        """State partition of a row in flight."""
         ...
 
     def last_ms(self, step: Step) -> Column:
@@ -86,12 +88,13 @@ class PlanKind(Protocol):
 
     The defaults here hold for most plans.
 
-    - `work`: the intermediate rows that the plan makes of a batch's events, in words.
-    - `runs_operator`: the operator itself runs, element by element. It also has timers of processing time.
+    - `work`: name, in words, of the intermediate rows that the plan makes from a batch's events.
+    - `runs_operator`: the plan runs the operator, element by element. Timers of processing time are possible.
     - `needs_arrival`: windows depend on the arrival order of events.
     - `shares_slices`: windows are made of slices of time, which several definitions may share.
     - `windows_end`: every window ends at a time.
-    - `bounds`: the state columns with the bounds of a window or slice. A file without their statistics may hold any.
+    - `bounds`: the state columns with the bounds of a window or slice. A file without their statistics may hold any
+      window.
     """
 
     name: ClassVar[str]
@@ -108,7 +111,7 @@ class PlanKind(Protocol):
         ...
 
     def assigner(self, spec: WindowSpec) -> Assigner:
-        """Assigner of windows in the plan's steps."""
+        """Assigner that the steps of the plan use."""
         return spec.assigner
 
     def state_columns(self, step: Step) -> list[str]:
@@ -116,49 +119,49 @@ class PlanKind(Protocol):
         ...
 
     def stored_columns(self, step: Step) -> list[str]:
-        """The columns of `state_windows` without its partition column; none if no elements are kept."""
+        """The columns of `state_windows` without its partition column; empty if the plan keeps no elements."""
         return []
 
     def reserved_columns(self, allowed_lateness_ms: int) -> Collection[str]:
-        """Columns of its rows, in lower case, whose names no output may have."""
+        """Names of the plan's own columns, in lower case. No output column may have such a name."""
         return ()
 
     def buckets(self, buckets: Sequence[Bucket], step: Step) -> Sequence[Bucket]:
-        """Spans of time of the windows of a batch whose events lie in `buckets`."""
+        """Time spans of a batch's windows. `buckets`: time spans of the batch's events."""
         return buckets
 
     def touches(self, file: StateFile, buckets: Sequence[Bucket], step: Step) -> bool:
-        """Tests if an event of the batch may change a row of the file."""
+        """Tests if an event of the batch may change a row of a state file."""
         return windows_touch(file, buckets)
 
     def reach(self, files: Sequence[File], buckets: Sequence[Bucket], step: Step) -> Reach[File]:
-        """State files that a batch reaches."""
+        """State files that a batch rewrites, reads or drops."""
         ...
 
     def is_due(self, reach: Reach[File], step: Step, ends_ms: Callable[[File], NDArray[np.int64]]) -> bool:
-        """Tests if the advance of time alone fires or retires a row of the files that it reaches.
+        """Tests if the advance of time, without events, fires or retires a row of the files in `reach`.
 
         `ends_ms` returns the window_end_ms of a file's rows, for cases that statistics cannot decide.
         """
         return not reach.is_empty
 
     def advance(self, batch: PlanInput, step: Step, counters: Counters) -> DataFrame:
-        """Applies a batch to the state that it reaches. `windowlib.plans.step` describes the returned rows."""
+        """Applies a batch to the state rows in `batch`. `windowlib.plans.step` describes the returned rows."""
         ...
 
     def late(self, events: DataFrame, dropped: DataFrame | None, step: Step, may_be_late: bool) -> DataFrame | None:
-        """Late events of a batch with window_start_ms and window_end_ms of the missed window; None without any.
+        """Late events of a batch with WINDOW_START_MS and WINDOW_END_MS of the missed window; None if there are none.
 
-        `dropped`: the rows of that part. `may_be_late`: some event's own window would be late.
+        `dropped`: rows of the part `dropped`. `may_be_late`: the own window of some event is late.
         """
         return None
 
     def ending(self, files: Sequence[File], step: Step) -> Sequence[File]:
-        """State files whose windows end at a time."""
+        """State files whose windows have an end; the global window has none."""
         return files
 
     def past_cleanup(self, file: StateFile, step: Step) -> bool:
-        """Tests if an `ending` file holds a row that should have been retired by the end of the batch."""
+        """Tests if a file from `ending` holds a row that the batch should have retired."""
         ...
 
     def overdue(self, file: StateFile, step: Step) -> bool:
@@ -166,18 +169,18 @@ class PlanKind(Protocol):
         return False
 
     def in_flight(self, rows: Iterable[Mapping[str, Any]], spec: WindowSpec, late_up_to_ms: int) -> Iterator[InFlight]:
-        """Windows in flight in state rows of one key, without those that are late at `late_up_to_ms`."""
+        """Windows in flight in the state rows of a key, without windows that are late at `late_up_to_ms`."""
         return map(window_of, rows)
 
 
 def windows_touch(file: StateFile, buckets: Sequence[Bucket]) -> bool:
-    """Tests if a window of the file may touch the window that an event would have alone."""
+    """Tests if a window in the state file may touch the own window of an event in `buckets`, before any merge."""
     first_ms, end_ms = file.low["window_start_ms"], file.high["window_end_ms"]
     return any(b.min_timestamp_ms <= end_ms and first_ms <= b.max_window_end_ms for b in buckets)
 
 
 def window_of(row: Mapping[str, Any]) -> InFlight:
-    """The window in a state row."""
+    """Window in flight of a state row."""
     earlier = row.get("published") or row.get("fired") or ()
     return InFlight(
         (row["window_start_ms"], row["window_end_ms"]),

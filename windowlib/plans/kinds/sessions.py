@@ -1,4 +1,4 @@
-"""Sessions of event time: state files that a batch reaches, and recomputation of a time range.
+"""Sessions of event time: selection of state files, and recomputation of a time range.
 
 The plan itself is `windowlib.plans.sessions`.
 """
@@ -67,7 +67,7 @@ class Sessions(PlanKind):
         return Verdict.DROPPED if all_fired and last_ms <= step.late_out_ms else Verdict.REWRITTEN
 
     def is_due(self, reach: Reach[File], step: Step, ends_ms: Callable[[File], NDArray[np.int64]]) -> bool:
-        """Reads the ends of windows: any watermark between a file's first and last window end reaches the file."""
+        """Reads the window ends of the rows, because statistics show only the first and the last end of a file."""
 
         def holds_due_window(last_ms: NDArray[np.int64]) -> bool:
             fires = (step.watermark_in_ms < last_ms) & (last_ms <= step.watermark_out_ms)

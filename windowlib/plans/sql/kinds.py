@@ -1,4 +1,4 @@
-"""SQL types by Spark's names, and the exception for expressions that are not proved."""
+"""SQL types under Spark's names, and the exception for SQL that is not proved."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 WHOLE = ("tinyint", "smallint", "int", "bigint")  # in ascending width
 BOOLEAN, DOUBLE, FLOAT, STRING, NULL = "boolean", "double", "float", "string", "null"
 SIMPLE = (*WHOLE, BOOLEAN, DOUBLE, FLOAT, STRING, "binary", "date", "timestamp", "timestamp_ntz")
-WIDEST = 38  # greatest number of digits of a decimal
-WIDEST_SUM, WIDEST_AVERAGE = 28, 24  # greatest number of digits whose sums and averages fit a decimal
+WIDEST = 38  # greatest precision of a decimal
+WIDEST_SUM, WIDEST_AVERAGE = 28, 24  # greatest precision whose sums and averages fit a decimal
 
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 
@@ -36,7 +36,7 @@ def decimal_of(kind: str) -> tuple[int, int] | None:
 
 
 def fields_of(kind: str) -> dict[str, str]:
-    """Fields of a struct, if all their names are plain words; else, and for every other type, none.
+    """Types of a struct's fields by name; empty for other types, and if a field name is not a plain word.
 
     >>> fields_of("struct<a:struct<b:int,c:string>,d:decimal(4,2),e:array<double>>")
     {'a': 'struct<b:int,c:string>', 'd': 'decimal(4,2)', 'e': 'array<double>'}
@@ -55,7 +55,7 @@ def fields_of(kind: str) -> dict[str, str]:
 
 
 def widest(kinds: Sequence[str]) -> str:
-    """Widest of types of whole numbers."""
+    """Widest of several integer types."""
     return max(kinds, key=WHOLE.index)
 
 
@@ -65,5 +65,5 @@ def is_nested(kind: str) -> bool:
 
 
 def is_number(kind: str) -> bool:
-    """Tests if values of a type can be added."""
+    """Tests if a type is numeric."""
     return kind in (*WHOLE, FLOAT, DOUBLE) or decimal_of(kind) is not None

@@ -12,9 +12,9 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.tokenizer_core import Token, TokenType
 
 NUMBERS = ("none", "one", "two")
-# Digits of the least number of each type that a literal's suffix may name.
+# Digits of the least value of each integer type that a literal's suffix may name.
 LEAST_OF = {"TINYINT": "128", "SMALLINT": "32768", "BIGINT": "9223372036854775808"}
-# Values that sqlglot omits when it writes a function, because they are its defaults.
+# Values that sqlglot omits when it writes a function, because they are defaults of the function.
 DEFAULTS = {"1": "regexp_extract", "yyyy-mm-dd hh:mm:ss": "unix", "both": "trim"}
 OPERATORS = (exp.RegexpLike, exp.Mod)  # sqlglot writes them as operators, even if read as functions
 VALUES = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING)
@@ -24,7 +24,7 @@ Build: TypeAlias = Callable[[Sequence[exp.Expr]], exp.Expr]
 
 
 def _as_written(name: str, least: int, most: int) -> Build:
-    """Builds calls with `least` to `most` arguments that are written exactly as they were read."""
+    """Returns a builder of calls with `least` to `most` arguments. sqlglot writes such calls as it read them."""
 
     def build(arguments: Sequence[exp.Expr]) -> exp.Expr:
         if not least <= len(arguments) <= most:
@@ -36,9 +36,9 @@ def _as_written(name: str, least: int, most: int) -> Build:
 
 
 def _with_unit(name: str, place: int) -> Build:
-    """Builds calls whose argument `place` is a unit of time. A column there is kept as written.
+    """Returns a builder of calls whose argument at index `place` is a unit of time.
 
-    sqlglot itself would take the column's name for the unit.
+    If the unit is not a literal, the call is kept as written: sqlglot would read a column's name as the unit.
     """
 
     def build(arguments: Sequence[exp.Expr]) -> exp.Expr:
@@ -49,8 +49,8 @@ def _with_unit(name: str, place: int) -> Build:
     return build
 
 
-# Functions that sqlglot would rewrite with a meaning that may differ. It drops or translates formats, turns the
-# logarithm to base 10 into a quotient of two logarithms, and completes JSON paths.
+# Functions kept as written, because sqlglot's rewrite may change the meaning: it drops or translates formats, turns
+# the logarithm to base 10 into a quotient of two logarithms, and completes JSON paths.
 AS_WRITTEN = {
     name: _as_written(name, least, most)
     for name, least, most in (
@@ -61,7 +61,7 @@ AS_WRITTEN = {
 
 
 class SparkTexts(Spark):
-    """sqlglot's Spark dialect, corrected: a doubled quote inside a text is a quote, not the start of a second text."""
+    """sqlglot's Spark dialect, corrected: a doubled quote inside a string is a quote, not the start of a new string."""
 
     class Tokenizer(Spark.Tokenizer):
         STRING_ESCAPES = ["'", '"', "\\"]  # noqa: RUF012  as sqlglot declares it
@@ -76,9 +76,9 @@ class SparkTexts(Spark):
 
 
 def parse_sql(sql: str, into: Any = None) -> exp.Expr:
-    r"""Parses an expression to a tree.
+    r"""Parses an SQL expression into a syntax tree.
 
-    Raises `sqlglot.errors.SqlglotError`, ValueError, and other errors of sqlglot's parser on some broken texts.
+    Raises `sqlglot.errors.SqlglotError` or ValueError; for some malformed SQL, other errors of sqlglot's parser.
 
     >>> parse_sql("'it''s'").sql(dialect="spark"), parse_sql("'it' 's'").sql(dialect="spark")
     ("'it\\'s'", "CONCAT('it', 's')")
@@ -91,12 +91,12 @@ def parse_sql(sql: str, into: Any = None) -> exp.Expr:
         name.set("quoted", True)  # columns are quoted, so lambda variables must be, too
     for minus in [*tree.find_all(exp.Neg)]:
         if isinstance(cast := minus.this, exp.Cast) and cast.this.name == LEAST_OF.get(cast.to.sql()):
-            minus.replace(exp.cast(exp.Neg(this=cast.this.copy()), cast.to))  # the cast number is the least of its type
+            minus.replace(exp.cast(exp.Neg(this=cast.this.copy()), cast.to))  # the literal is the least of its type
     return tree
 
 
 def levels(tree: exp.Expr, *kinds: type[exp.Expr]) -> int:
-    """Greatest depth of nested operations; only of these kinds, if any are named.
+    """Greatest nesting depth of expressions; with `kinds`, only expressions of these classes count.
 
     >>> levels(parse_sql("a + b * c"), exp.Binary), levels(parse_sql("a + b + c + d"), exp.Binary)
     (2, 3)
@@ -111,9 +111,9 @@ def levels(tree: exp.Expr, *kinds: type[exp.Expr]) -> int:
 
 
 def missing_value(sql: str, written: str) -> str | None:
-    """First column, number or text of `sql` that is missing in `written`, its rewritten form; None if none is.
+    """First column, number or string of `sql` that is missing in `written`, as sqlglot rewrote it; None if none is.
 
-    sqlglot drops surplus arguments of functions.
+    Values can be missing because sqlglot drops surplus arguments of functions.
 
     >>> missing_value("first(x, y)", "FIRST(`x`)"), missing_value("first(x, y)", "FIRST(`x`, `y`)")
     ('y', None)
@@ -128,7 +128,7 @@ def missing_value(sql: str, written: str) -> str | None:
 
 
 def _values(sql: str) -> Iterator[str]:
-    """Columns, numbers and texts of an expression, without names of functions, types, and parts of intervals."""
+    """Yields columns, numbers and strings of an expression, but no names of functions or types, or intervals."""
     tokens = sqlglot.tokenize(sql, read=SparkTexts)
     for number, token in enumerate(tokens):
         before = {nearby.token_type for nearby in tokens[max(number - 2, 0) : number]}
@@ -141,6 +141,6 @@ def _values(sql: str) -> Iterator[str]:
 
 
 def _plain(token: Token) -> str:
-    """A token's text in one case; numbers without leading zeros."""
+    """Text of a token in lower case; numbers without leading zeros."""
     text = token.text.casefold()
     return text.lstrip("0") if token.token_type is TokenType.NUMBER else text

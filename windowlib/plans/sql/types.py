@@ -1,4 +1,4 @@
-"""Types of SQL expressions over columns of known types, for the part of SQL that gives the same on every engine.
+"""Types of SQL expressions over columns of known types, for SQL with the same result on every engine.
 
 Other expressions, and types that engines treat differently, raise `Unproved` with the reason. Types have Spark's names.
 Results of aggregates have the types that Spark gives them.
@@ -28,12 +28,12 @@ from windowlib.plans.sql.kinds import (
 
 COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 ARITHMETIC = (exp.Add, exp.Sub, exp.Mul)
-LEAST = ("2147483648", "9223372036854775808")  # digits of the least numbers of 32 and 64 bits
+LEAST = ("2147483648", "9223372036854775808")  # digits of the least 32-bit and 64-bit integers
 EXACT_IN_FLOAT = 1 << 24
 
 
 def type_of(node: exp.Expr, columns: Mapping[str, str]) -> str:
-    """Type of an expression. `columns` holds types of columns by name in lower case. Raises `Unproved`.
+    """Type of an expression. `columns`: type of each column by its name in lower case. Raises `Unproved`.
 
     >>> from windowlib.plans.sql.parser import parse_sql
     >>> type_of(parse_sql("sum(a) / count(*)"), {"a": "int"})
@@ -143,7 +143,10 @@ def _all_boolean(node: exp.Expr, columns: Mapping[str, str]) -> str:
 
 
 def _refuse_behind_a_condition(parts: Iterable[exp.Expr]) -> None:
-    """Refuses divisions after a condition: other engines divide also in rows that Spark skips by the condition."""
+    """Raises `Unproved` for a division behind a condition.
+
+    Spark divides only in rows that meet the condition; other engines may divide in all rows.
+    """
     for part in parts:
         if division := part.find(exp.Div):
             instead = "case when w <> 0 then v / w end"
@@ -157,14 +160,14 @@ def _like(node: exp.Like, columns: Mapping[str, str]) -> str:
 
 
 def operands(node: exp.Expr) -> list[exp.Expr]:
-    """Operands that an operator, or a `case` with a value, compares or computes with."""
+    """Operands of an operator, or of a `case` with a value."""
     if isinstance(node, exp.Case):
         return [node.this, *(branch.this for branch in node.args["ifs"])] if node.this else []
     return [node.this, *_among(node)] if isinstance(node, exp.In | exp.Between) else [node.this, node.expression]
 
 
 def is_fraction(node: exp.Expr) -> bool:
-    """Tests if a node is a literal with digits after the point. Next to doubles, Spark reads it as a double."""
+    """Tests if a node is a numeric literal, but no integer. Next to doubles, Spark reads such literals as doubles."""
     return _is_literal(node) and any(
         not literal.name.isdecimal() and not literal.is_string for literal in node.find_all(exp.Literal)
     )
@@ -179,9 +182,9 @@ def _among(node: exp.Expr) -> list[exp.Expr]:
 
 
 def _compared(node: exp.Expr, parts: Sequence[exp.Expr], columns: Mapping[str, str]) -> str:
-    """Types a comparison. Engines agree if they compare in the same type.
+    """Returns boolean, the type of a comparison. Raises `Unproved` unless all engines compare in the same type.
 
-    That holds for whole numbers, for values of equal type, and for a number with a literal.
+    Engines compare in the same type for integers, for values of equal type, and for a number with a literal.
     """
     kinds = [type_of(part, columns) for part in parts]
     of_columns = {kind for part, kind in zip(parts, kinds, strict=True) if not _is_literal(part)}
@@ -209,7 +212,7 @@ def _is_large(node: exp.Expr) -> bool:
 
 
 def _fits(kind: str, literal: str) -> bool:
-    """Tests if a column of one type can be compared with a literal of another type."""
+    """Tests if a column of type `kind` can be compared with a literal of type `literal`."""
     if kind == literal:
         return True
     if kind == FLOAT:

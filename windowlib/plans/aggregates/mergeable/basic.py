@@ -29,7 +29,7 @@ from windowlib.plans.sql.kinds import (
     is_nested,
 )
 
-DISTINCT = (STRING, BOOLEAN, "date", *WHOLE)  # types whose text is the same on all engines
+DISTINCT = (STRING, BOOLEAN, "date", *WHOLE)  # types whose string form is the same on all engines
 
 
 def _average(total: Any, count: int) -> Any:
@@ -37,17 +37,17 @@ def _average(total: Any, count: int) -> Any:
 
 
 def arrived(x: Value, value: Value) -> dict[str, Any]:
-    """A value with its event time and arrival, which decide between values."""
+    """A value with its event time and arrival, which decide which value is first or last."""
     return {"timestamp_ms": value[TIMESTAMP], "arrival": value[ARRIVAL], "value": x["value"]}
 
 
 def arrival_order(held: Value) -> tuple[int, int]:
-    """Order in which values are chosen: by event time, then by arrival."""
+    """Sort key of a result of `arrived`: event time, then arrival."""
     return held["timestamp_ms"], held["arrival"]
 
 
 def chosen(held: Value | None) -> Any:
-    """The chosen value; None without any."""
+    """The value in a result of `arrived`; None if there is no result."""
     return held and held["value"]
 
 
@@ -104,7 +104,7 @@ COUNT = PartialColumn(
     "count", "count({x}){filter}", "sum({p})", Fold(0, lambda held, x, value: held + 1, lambda a, b: a + b)
 )
 SUM = PartialColumn("sum", "sum({x}){filter}", "sum({p})", Fold(None, lambda held, x, value: added(held, x), added))
-# A sketch ignores empty texts, so a private-use character replaces them.
+# A sketch ignores empty strings, so a private-use character replaces them.
 _TEXT = "coalesce(nullif(cast({x} as string), ''), if({x} is null, null, '\ue000'))"
 SKETCH = PartialColumn("sketch", f"hll_sketch_agg({_TEXT}){{filter}}", "hll_union_agg({p})")
 
@@ -125,7 +125,7 @@ def _ordered(kinds: Sequence[str]) -> str:
 
 
 def distinct_texts(kinds: Sequence[str]) -> str:
-    """Result type of counts by sketch. Raises Unproved for types whose text differs between engines."""
+    """Result type of counts by sketch. Raises Unproved for types whose string form differs between engines."""
     if kinds[0] not in DISTINCT:
         raise Unproved(f"counts distinct values of {kinds[0]}, which engines write differently,")
     return "bigint"
@@ -137,7 +137,7 @@ def _sketch(kinds: Sequence[str]) -> str:
 
 
 def summed(kinds: Sequence[str], most_digits: int = WIDEST_SUM) -> str:
-    """Spark's type of a sum."""
+    """Spark's type of a sum. Raises Unproved for types without a sum, and decimals above `most_digits` digits."""
     if kinds[0] in WHOLE:
         return "bigint"
     if kinds[0] in (FLOAT, DOUBLE):

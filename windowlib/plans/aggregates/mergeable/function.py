@@ -1,7 +1,8 @@
 """Form of an aggregate function: small partial results that can be merged in any grouping and any order.
 
 Spark computes a *part* with SQL over the events of a slice. The plan that runs the operator folds the same part one
-value at a time. Both store it in the same column, so each can continue the other's state.
+value at a time. Spark and the operator store a part in the same column, so each can continue
+the other's state.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Proved = Callable[[Sequence[str]], str]
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """A part in Python: its value without elements, ``add`` for one more value ``x``, ``merge`` for two parts."""
+    """A part in Python: ``initial`` value, ``add`` to add a value ``x``, ``merge`` to merge two parts."""
 
     initial: Any
     add: Add
@@ -36,7 +37,7 @@ class PartialColumn:
     """A partial column: `partial` is SQL over the arguments, `merge` is SQL over the partial column `{p}`.
 
     - `{x}` and `{y}` in `partial` stand for the arguments.
-    - `{filter}` stands for ``filter (where …)``; `{and_where}` adds the same condition to an existing one.
+    - `{filter}` stands for ``filter (where …)``; `{and_where}` adds the same condition to an existing condition.
     - `bounded`: the column is an array of values whose number is limited.
     """
 
@@ -54,16 +55,16 @@ class Function:
     says:       description of the result, for the reference of a definition's keys
     proved:     returns the result type for argument types, or raises `Unproved`; None: only Spark computes it
     arguments:  the number of arguments
-    takes:      the kind of its arguments, `NUMBER`, `CONDITION` or `BITS`; empty: anything
-    by_arrival: it chooses by (timestamp_ms, arrival)
-    orders_by:  it orders by its second argument, inside a struct
-    rounds:     it computes with doubles, so results may differ slightly by the order of values and by engine
-    normal:     it compares values, so both zeros count as equal, and so do all NaNs
-    share:      its second argument is a literal from 0 to 1
+    takes:      required type of arguments, `NUMBER`, `CONDITION` or `BITS`; empty: any type
+    by_arrival: chooses or sorts values by (timestamp_ms, arrival)
+    orders_by:  orders by the second argument, inside a struct
+    rounds:     computes with doubles, so results may differ slightly by the order of values and by engine
+    normal:     compares values, so both zeros count as equal, and so do all NaNs
+    share:      the second argument is a literal from 0 to 1
     typed_by:   SQL over events whose type decides the computation or the result
-    stored:     pattern that finds that type, as group 1, in the type of the first part
-    result:     the type of its result; empty: the type of `typed_by`
-    element:    SQL of the value `x` that a fold gets of an element; elements with null are skipped
+    stored:     pattern that finds this type, as group 1, in the type of the first part
+    result:     the type of the result; empty: the type of `typed_by`
+    element:    SQL of the value `x` that a fold gets for an element; elements with null are skipped
     """
 
     parts: tuple[PartialColumn, ...]
@@ -85,15 +86,15 @@ class Function:
 
     @property
     def folds(self) -> bool:
-        """Tests if it can be computed one value at a time, without Spark."""
+        """Tests if the operator can compute the function one value at a time, without Spark."""
         return all(part.fold for part in self.parts)
 
     @property
     def sorts(self) -> bool:
-        """Tests if Spark sorts its values at the end, regardless of the computation of its parts."""
+        """Tests if Spark sorts the kept values to finish the result, even if Python computed the parts."""
         return "array_sort(" in self.finish
 
     def type_in(self, stored: str) -> str | None:
-        """The type that `typed_by` gives, read from the type of the stored first part."""
+        """Type of the SQL `typed_by`, read from `stored`, the type of the first part; None if unknown."""
         match = re.fullmatch(self.stored, stored)
         return match[1] if match else None

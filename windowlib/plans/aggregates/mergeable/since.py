@@ -1,7 +1,8 @@
 """Number of a window's events since a batch. It shows if the aggregates added with that batch cover all events.
 
 The count is stored and merged like any aggregate, so plans need no extra code for it. State rows from before that batch
-lack it, and null adds nothing. So it equals the number of the window's events only if all of them came since the batch.
+lack the count, and null adds nothing. So the count equals the number of the window's events only if all events came
+since the batch.
 """
 
 from __future__ import annotations

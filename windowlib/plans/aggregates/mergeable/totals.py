@@ -1,7 +1,7 @@
 """Sums that may overflow, and products. Both are null without values.
 
-A sum of whole numbers is kept in 38 digits, so it does not depend on the order of addition. The result is null if it
-does not fit its type. A product is kept as a mantissa between 1 and 2 and a power of two, so partial products cannot
+A sum of integers is kept with 38 digits, so it does not depend on the order of addition. The result is null if it does
+not fit the result type. A product is kept as a mantissa between 1 and 2 and a power of two, so partial products cannot
 leave the range of doubles.
 """
 
