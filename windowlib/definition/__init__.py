@@ -1,7 +1,7 @@
 """Definition of a pipeline, from a TOML file or from Python.
 
-The modules parse it, check it and report every mistake at once. A registry lists the windows, triggers and evictors
-that a definition may name.
+The modules parse and check a definition and report every mistake at once. A registry lists the windows, triggers and
+evictors that a definition may name.
 
 Entry points:
 
@@ -18,7 +18,7 @@ Windows:
 
     registry.py       windows, triggers and evictors by name
     kinds.py          form of a registry entry and its parameters
-    spec.py           window model and plan that a definition stands for
+    spec.py           objects of the window model, and plan, for a definition
     user_classes.py   loading and shipping of the user's classes
 
 Rules:
@@ -32,7 +32,7 @@ Rules:
 Identity:
 
     formulas.py       changes of a definition that keep its stored state
-    terms.py          terms of a batch that neither plan nor fingerprint holds
+    terms.py          settings that decide the outcome of a batch, besides plan and fingerprint
     uses.py           columns that a definition needs of its source
 
 Text:

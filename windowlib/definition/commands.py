@@ -1,7 +1,7 @@
-"""Commands in messages, which the reader can paste into a shell.
+"""Shell commands in messages.
 
-`to_paste` makes every such command. It quotes arguments with spaces, and names the program by its full path if it is
-not on PATH. `OPEN` marks a value that the reader must fill in.
+`to_paste` builds each command. It quotes arguments with spaces, and uses the program's full path if the program is not
+on PATH. `OPEN` marks a value that the reader must fill in.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SHOWN = re.compile(rf"`[^`\n]+`|(?:(?<=: )|^)(?:'[^'\n]*/{PROGRAM}'|\S*\b{PROGR
 
 
 def to_paste(name: str, *arguments: Path | str) -> str:
-    """The command `windowlib NAME ARGUMENTS`.
+    """Builds the shell command `windowlib NAME ARGUMENTS`.
 
     >>> to_paste("read", Path("my clicks.toml"), "results").endswith("windowlib read 'my clicks.toml' results")
     True
@@ -31,7 +31,7 @@ def to_paste(name: str, *arguments: Path | str) -> str:
 
 
 def from_here(file: Path) -> Path:
-    """A file relative to the working folder if it lies in it, else unchanged.
+    """Path of a file relative to the working folder; unchanged if the file lies elsewhere.
 
     >>> from_here(Path("pipelines/clicks.toml").absolute()).as_posix(), str(from_here(Path("/elsewhere/clicks.toml")))
     ('pipelines/clicks.toml', '/elsewhere/clicks.toml')
@@ -41,7 +41,7 @@ def from_here(file: Path) -> Path:
 
 
 def naming(sentence: str, file: Path) -> str:
-    """A sentence with the file of the definition in its commands.
+    """Replaces `PIPELINE.toml` in the commands of a sentence by the definition's file.
 
     >>> naming("`windowlib run PIPELINE.toml` goes on", Path("my clicks.toml"))
     "`windowlib run 'my clicks.toml'` goes on"
@@ -50,7 +50,7 @@ def naming(sentence: str, file: Path) -> str:
 
 
 def commands_in(text: str) -> list[tuple[int, int]]:
-    """Start and end of each command in a text: in backticks, or after a colon up to the end of the line.
+    """Start and end of each command in a text. Outside backticks, a command follows a colon and ends with its line.
 
     >>> text = "it waits:\\nto drop it: windowlib abandon a.toml --batch 7"
     >>> [text[begin:end] for begin, end in commands_in(text)]

@@ -15,7 +15,7 @@
     )
     advance(visits, session)
 
-The command line and Airflow need TOML files. Run, read and manage such a pipeline from Python.
+The command line and Airflow need TOML files. Run, read and manage a pipeline without TOML file from Python.
 """
 
 from __future__ import annotations
@@ -58,10 +58,11 @@ def define(
 ) -> Definition:
     """Builds a definition; raises `InvalidDefinition` with every mistake in it.
 
-    ``assigner``, ``trigger``, ``evictor``, ``allowed_lateness_ms`` and ``time`` are those of `windowlib.WindowSpec`.
-    Other arguments are as in TOML: sections by name (``storage``, ``checks``, ``spark``), and ``aggregates`` in SQL.
-    Instead of SQL, a ``function`` of your own needs the columns that it ``reads`` and its ``output`` columns. Workers
-    create objects of your own classes again, from the class and its fields. Paths are relative to ``folder``.
+    ``assigner``, ``trigger``, ``evictor``, ``allowed_lateness_ms`` and ``time`` mean the same as in
+    `windowlib.WindowSpec`. Other arguments are as in TOML: sections by name (``storage``, ``checks``, ``spark``), and
+    ``aggregates`` in SQL. A ``function`` of your own replaces the SQL; it needs the columns that it ``reads`` and its
+    ``output`` columns. Spark's workers recreate objects of your own classes from class and fields. Paths are relative
+    to ``folder``.
     """
     window = _assigner(assigner) | {"time": time, "allowed_lateness": f"{allowed_lateness_ms}ms", "reads": list(reads)}
     if trigger is not None:
@@ -86,7 +87,7 @@ def _assigner(assigner: Assigner) -> Toml:
 
 
 def _section(part: Any, registry: Mapping[str, Kind]) -> Toml:
-    """The section for a part of a window: its type and fields, or "custom" with its class and fields."""
+    """Converts an assigner, trigger or evictor to its section: type and fields, or "custom" with class and fields."""
     kind = next((kind for kind in registry.values() if kind.model is type(part)), registry["custom"])
     if kind.model is None:
         class_key, parameters_key = map(kind.key, kind.parameters)
@@ -104,7 +105,7 @@ def _reference(part: Any) -> str:
 
 
 def _parameters(part: Any) -> Toml:
-    """The parameters of an object: the fields of a dataclass, else its attributes."""
+    """Parameters of an object: the fields of a dataclass, or the attributes of another object."""
     if is_dataclass(part):
         return {field.name: getattr(part, field.name) for field in fields(part) if field.init}
     slots = [name for kind in type(part).__mro__ for name in _slots(kind) if hasattr(part, name)]
@@ -117,7 +118,10 @@ def _slots(kind: type) -> list[str]:
 
 
 def _made_with(part: Any) -> Toml:
-    """The parameters of a user's object; raises InvalidSpec if its class creates a different object from them."""
+    """Parameters of a user's object.
+
+    Raises InvalidSpec if an object that its class creates from these parameters has different parameters.
+    """
     parameters = _parameters(part)
     try:
         again = _parameters(type(part)(**parameters))
@@ -132,6 +136,6 @@ def _made_with(part: Any) -> Toml:
 
 
 def _without_defaults(window: Toml) -> Toml:
-    """The section without keys at their defaults, because a definition refuses some keys that have no effect."""
+    """Removes keys with default values, because a definition refuses some keys that have no effect."""
     empty = {"time": "event", "allowed_lateness": "0ms", "reads": [], "parameters": {}, "assigner_parameters": {}}
     return {key: value for key, value in window.items() if key not in empty or value != empty[key]}

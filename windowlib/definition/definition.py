@@ -1,8 +1,8 @@
 """Definition of a pipeline: a TOML file with its source, watermark, windows and aggregates.
 
-`load_definition` reads and checks the file as a whole and reports every mistake at once. Paths are relative to the
-file. Durations are texts such as "1h 30m" and become integers of milliseconds. The keys are in
-`windowlib.definition.toml.file`, rules across several keys in `rules` and `refusals`.
+`load_definition` reads and checks the whole file and reports every mistake at once. Paths are relative to the file.
+Durations are strings such as "1h 30m" in the file and integers of milliseconds in the object.
+`windowlib.definition.toml.file` defines the keys; `rules` and `refusals` contain rules across several keys.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from windowlib.plans.partitions import DAY_MS
 __all__ = ["Definition", "InvalidDefinition", "load_definition"]
 
 WAREHOUSE_VARIABLE = "WINDOWLIB_WAREHOUSE"
-LARGEST_BYTES = 1 << 18  # of a file: Airflow reads all definitions often, and a single one must not delay the others
+LARGEST_BYTES = 1 << 18  # of a file: Airflow often reads all definitions, and a single file must not delay the others
 
 
 class Definition(DefinitionFile):
@@ -61,14 +61,14 @@ class Definition(DefinitionFile):
 
     @property
     def outputs(self) -> list[str]:
-        """The value columns of `results`: those of [window.output], else one for each aggregate."""
+        """Value columns of `results`: the columns of [window.output] for a function, else a column per aggregate."""
         return [*self.window.output] if self.window.function else [*self.expressions]
 
     @cached_property
     def hidden(self) -> frozenset[str]:
-        """The columns whose values no page shows: those of `[pages] hide`, and the outputs that read one of them.
+        """Columns whose values no page shows: the columns in `[pages] hide`, and outputs computed from hidden columns.
 
-        Each output of a user's function counts as reading every column in use.
+        Each output of a user's function counts as computed from every column in use.
         """
         hide = {name.casefold() for name in self.pages.hide}
         if not hide:
@@ -81,18 +81,18 @@ class Definition(DefinitionFile):
         return frozenset([*self.pages.hide, *named, *reading])
 
     def with_fields(self, **others: Any) -> Self:
-        """A copy with other fields, such as `partials`; cached properties are computed again."""
+        """Returns a copy with changed fields, such as `partials`. The copy computes cached properties again."""
         fields = {name: getattr(self, name) for name in type(self).model_fields}
         return type(self).model_construct(**{**fields, **others})
 
     @cached_property
     def plan(self) -> PlanKind:
-        """The plan: native if it gives exactly the operator's results, else the operator."""
+        """Plan of the windows: native if a native plan gives exactly the operator's results, else the operator."""
         return plan_of(self.window)
 
     @cached_property
     def spec(self) -> WindowSpec:
-        """The windows as a `WindowSpec`; raises InvalidDefinition if the user's code cannot be used."""
+        """Windows as a `WindowSpec`. Raises InvalidDefinition if the user's code cannot be used."""
         parts = parts_of(self.window, self._made)
         if mistakes := list(refusals(self.window, self.expressions, parts)):
             raise invalid(self.file, mistakes)
@@ -100,19 +100,19 @@ class Definition(DefinitionFile):
 
     @property
     def dedup_horizon_ms(self) -> int | None:
-        """Time behind the watermark for which event ids are remembered; None means for ever.
+        """Time behind the watermark for which event ids are remembered, in ms; None means for ever.
 
-        By default ids are kept as long as their event is not late by itself, and at least a day. So a repeated event
-        is recognized.
+        By default an id is kept until its event, on its own, is late, and for at least a day. So no repeated event is
+        counted twice.
         """
         return self.source.dedup_horizon_ms if self.source.dedup_horizon_ms is not None else self.safe_horizon_ms
 
     @property
     def safe_horizon_ms(self) -> int | None:
-        """The least horizon with which no repeated event is counted twice; None if only an endless one is safe.
+        """Shortest horizon, in ms, with which no repeated event is counted twice; None if no finite horizon is safe.
 
-        It is endless if the end of an event's own window is unknown: for global and count windows, processing time,
-        the author's code, and a gap per event.
+        No finite horizon is safe if an event time does not determine the end of the event's own window: for global and
+        count windows, processing time, the author's code, and a gap per event.
         """
         span_ms: int | None = getattr(self.window, "size_ms", None) or getattr(self.window, "gap_ms", None)
         if span_ms is None or self.window.time == "processing":
@@ -120,10 +120,11 @@ class Definition(DefinitionFile):
         return max(DAY_MS, span_ms + self.window.allowed_lateness_ms + self.watermark.out_of_orderness_ms)
 
     def forgets_ids_up_to(self, watermark_ms: int, first_start_ms: int) -> int:
-        """The event time up to which event ids are forgotten at a watermark.
+        """Event time up to which event ids are forgotten when the watermark is `watermark_ms`.
 
-        `first_start_ms` is the start of the first window in flight. An event that is late by itself still counts if it
-        touches a session in flight. So by default the horizon is also behind the start of the first session.
+        `first_start_ms` is the start of the first window in flight. An event that is late on its own still counts if
+        it touches a session in flight. So the default horizon of sessions starts at the earlier of `watermark_ms` and
+        `first_start_ms`.
         """
         if self.dedup_horizon_ms is None:
             return MIN_TIME_MS
@@ -132,20 +133,20 @@ class Definition(DefinitionFile):
 
     @property
     def furthest_ahead_ms(self) -> int:
-        """Greatest distance ahead of the clock of events that a rerun may need.
+        """Greatest distance of an event ahead of the clock, in ms, with which a rerun must reckon.
 
-        It is `max_future_skew`, and a day more if the footers of Parquet have local times of a zone.
+        It is `max_future_skew`, plus a day if Parquet footers may contain local times of a zone.
         """
         return self.watermark.max_future_skew_ms + (DAY_MS if self.source.dialect.time_zone else 0)
 
     @property
     def own_classes(self) -> tuple[str, ...]:
-        """The user's classes as "module:Class", without repetition."""
+        """User's classes as "module:Class", without repetition."""
         return tuple(dict.fromkeys(reference for _, reference in own_classes(self.window)))
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The source columns that triggers, evictors, gaps and the user's code read, without repetition."""
+        """Source columns that triggers, evictors, gaps and the user's code read, without repetition."""
         window = self.window
         names = [*window.reads, *window.columns]
         for section in (window.own_trigger, window.own_evictor):
@@ -154,12 +155,12 @@ class Definition(DefinitionFile):
 
     @property
     def never_rerun(self) -> str | None:
-        """The reason that forbids reruns of these windows; None if reruns are possible."""
+        """Reason that forbids reruns of these windows; None if reruns are possible."""
         return self.plan.rerun if isinstance(self.plan.rerun, str) else None
 
     @property
     def uses(self) -> Uses:
-        """The columns of the source that it needs."""
+        """Source columns that the definition needs."""
         named_by: dict[str, str] = {}
         computed: dict[str, str] = {}
         for column, key in self._named_columns():
@@ -172,7 +173,7 @@ class Definition(DefinitionFile):
         return Uses(tuple(named_by), self.expressions, gap_column, runs_operator, named_by, subtracted, computed)
 
     def _named_columns(self) -> Iterator[tuple[str, str]]:
-        """The source columns that it names, each with the key that names it."""
+        """Yields the source columns that the definition names, each with a key that names the column."""
         source, window = self.source, self.window
         yield from ((name, "source.key") for name in source.key)
         yield source.timestamp, "source.timestamp"
@@ -188,12 +189,15 @@ class Definition(DefinitionFile):
         yield from ((name, outputs.get(name, "aggregates")) for name in sorted(self.aggregates.columns_used))
 
     def _subtracted_columns(self) -> Iterator[tuple[str, str]]:
-        """The columns that a trigger or an evictor compares, each with its key."""
+        """Yields the columns whose values a trigger or an evictor subtracts, each with the key of the section."""
         for key, section in (("window.trigger", self.window.own_trigger), ("window.evictor", self.window.own_evictor)):
             yield from ((name, key) for name in (section.columns if section else ()))
 
     def semantics(self) -> dict[str, Any]:
-        """The parts on which the stored state depends, as JSON values; a warehouse with others cannot be continued."""
+        """Settings on which the stored state depends, as JSON values.
+
+        `windowlib.definition.formulas.continues` decides if a changed definition can continue the state.
+        """
         source, window = self.source, self._window_semantics()
         return {
             "key": list(source.key),
@@ -212,14 +216,14 @@ class Definition(DefinitionFile):
         return fingerprint_of(self.semantics())
 
     def _window_semantics(self) -> dict[str, Any]:
-        """The window without fields at their default, except for those that are always stored."""
+        """Fields of the window that differ from their default, and fields that are always stored."""
         dumped = self.window.model_dump(mode="json", exclude_none=True)
         written = self.window.model_dump(exclude_defaults=True)
         always = ("type", "size_ms", "slide_ms", "offset_ms", "gap_ms", "gap_column", "allowed_lateness_ms")
         return {name: value for name, value in dumped.items() if name in always or name in written}
 
     def _made(self, role: Role, reference: str, parameters: Mapping[str, Any]) -> Any:
-        """Creates an object of a user's class."""
+        """Creates an object of a user's class. Raises InvalidDefinition with the key that names the class."""
         try:
             return load(role, reference, parameters, self.file.parent)
         except InvalidSpec as error:
@@ -246,7 +250,7 @@ def load_definition(path: Path | str) -> Definition:
 
 
 def definition_of(raw: dict[str, Any], file: Path) -> Definition:
-    """The definition in the contents of a TOML file; raises as `load_definition` does."""
+    """Builds a definition from the contents of a TOML file; raises `InvalidDefinition` with every mistake."""
     folder = file.absolute().parent
     mistakes: list[Mistake] = []
     try:

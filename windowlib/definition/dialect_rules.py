@@ -13,7 +13,7 @@ WITH_DECIMALS = re.compile(r"\b(?:float|real|double|decimal|dec|numeric)\b")
 
 
 def dialect(form: Any, section: Mapping[str, Any], kinds: Iterable[str], unit: Any) -> Iterator[Mistake]:
-    """Mistakes of a dialect for files in this format, with columns of these types and times in this unit."""
+    """Yields the mistakes of a dialect, for a file format, column types (`kinds`) and the unit of the event time."""
     if form not in ("json", "csv"):
         yield from (
             Mistake(f"source.dialect.{key}", "has a meaning for json and csv alone; leave it out")
@@ -33,7 +33,7 @@ def dialect(form: Any, section: Mapping[str, Any], kinds: Iterable[str], unit: A
 
 
 def _numbers(form: Any, locale: Any) -> Iterator[Mistake]:
-    """Mistakes of a locale for numbers with decimals: its decimal mark must be known."""
+    """Yields a mistake if the decimal mark of a locale is unknown, or is no point for JSON."""
     if not isinstance(locale, str):
         return
     mark, key = decimal_mark(locale), "source.dialect.locale"
@@ -45,7 +45,7 @@ def _numbers(form: Any, locale: Any) -> Iterator[Mistake]:
 
 
 def meaningless(source: Mapping[str, Any]) -> Iterator[Mistake]:
-    """Keys of `[source]` that have no effect for its format."""
+    """Yields a mistake for each key of `[source]` that has no effect with the source's format."""
     kind = source.get("format")
     for key in ("include", "exclude") if kind == "delta" else ("missing_columns",) if kind in ("json", "csv") else ():
         if key in source:

@@ -1,4 +1,4 @@
-"""Bound on the results per event: its sliding windows, and firings of a window by intervals.
+"""Limit on results per event, from sliding windows and from triggers that fire at intervals.
 
 Windows that slide or fire every millisecond would turn a small batch into a huge table. A definition that exceeds
 `checks.max_windows_per_event` is refused. Above `MANY` results the plan shows a note.
@@ -15,15 +15,16 @@ from windowlib.definition.toml.durations import parse_duration
 from windowlib.definition.toml.file import MAX_WINDOWS_PER_EVENT
 from windowlib.definition.toml.windows import AnyWindow
 
-MANY = 1_000  # results of an event; the plan notes higher numbers
+MANY = 1_000  # results per event, above which the plan shows a note
 INTERVALS = ("continuous_event_time", "continuous_processing_time")
 
 
 @dataclass(frozen=True, slots=True)
 class Explosion:
-    """A setting that multiplies results: its key, the greatest number of results of an event, and texts.
+    """Setting that multiplies results, by its TOML key.
 
-    words:   half a sentence with the number
+    results: greatest number of results per event
+    words:   half a sentence with this number
     instead: advice
     """
 
@@ -34,7 +35,7 @@ class Explosion:
 
 
 def explosions(window: Mapping[str, Any], in_ms: Callable[[Any], int]) -> Iterator[Explosion]:
-    """Explosions by sliding windows and by triggers with intervals in `[window]`; `in_ms` reads a duration.
+    """Yields the settings in `[window]` that multiply results; `in_ms` converts a duration to ms.
 
     >>> [found.words for found in explosions({"type": "sliding", "size": "1h", "slide": "1s"}, _written_ms)]
     ['an event would be in 3,600 windows, each of them a result of its key']
@@ -55,7 +56,7 @@ def explosions(window: Mapping[str, Any], in_ms: Callable[[Any], int]) -> Iterat
 
 
 def too_many(window: Mapping[str, Any], checks: Mapping[str, Any]) -> Iterator[Mistake]:
-    """The mistakes of a definition that exceeds its bound."""
+    """Yields a mistake for each setting with more results than `checks.max_windows_per_event`."""
     at_most = checks.get("max_windows_per_event", MAX_WINDOWS_PER_EVENT)
     for explosion in explosions(window, _written_ms) if isinstance(at_most, int) else ():
         if explosion.results > at_most:
@@ -65,7 +66,7 @@ def too_many(window: Mapping[str, Any], checks: Mapping[str, Any]) -> Iterator[M
 
 
 def notes(window: AnyWindow) -> list[str]:
-    """Notes on allowed windows with many results per event."""
+    """Notes on allowed windows with more than `MANY` results per event."""
     return [
         f"{explosion.words.replace(' would be', ' is').replace(' would fire', ' fires')} ({explosion.key})"
         for explosion in explosions(window.model_dump(by_alias=True), _read_ms)
@@ -74,7 +75,7 @@ def notes(window: AnyWindow) -> list[str]:
 
 
 def _written_ms(duration: Any) -> int:
-    """Milliseconds of a duration in text form; 0 for an invalid value, which is reported elsewhere."""
+    """Parses a duration string to ms; 0 for an invalid value, which pydantic reports."""
     try:
         return max(0, parse_duration(duration)) if isinstance(duration, str) else 0
     except ValueError:

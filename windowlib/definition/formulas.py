@@ -1,14 +1,15 @@
 """Changes of a definition that keep its stored state: formulas over its aggregates, new columns, allowed lateness.
 
-State has a column for each part of an aggregate, named by the aggregate's number. A pipeline keeps the first numbers of
-its aggregates, in any later order of formulas. If two definitions differ only in formulas over the same aggregates, one
-continues the state of the other.
+The state has a column for each part of an aggregate, named by the aggregate's number. An aggregate keeps its first
+number, even if the order of the formulas changes. If two definitions differ only in formulas over the same aggregates,
+each can continue the state of the other.
 
-Columns may be added too. They exist from the first batch that reads files. New aggregates get the next numbers, after
-a mark. By the mark a window knows if it holds all their events (`windowlib.plans.aggregates.added`).
+A definition may also add columns. A new column exists from the first batch that reads files. New aggregates get the
+next numbers, after a mark in the list of aggregates. The mark tells if a window contains all events of a new aggregate
+(`windowlib.plans.aggregates.added`).
 
-Each batch records the windows that are late (`windowlib.ledger.late_bound`), so the next one may use another allowed
-lateness. The first batch with a new lateness is stored, and the last batch that added columns.
+Each batch records which windows are late (`windowlib.ledger.late_bound`), so the next batch may use another allowed
+lateness. The stored definition names the first batch with a new lateness, and the last batch that added columns.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 PARTIALS = "partials"  # in a stored definition: the aggregates in the order of their numbers
 REFORMULATED = "reformulated"  # columns of `results` with a changed formula, and the batch of the last change
-ADDED = "added"  # columns that were added to existing tables, and the first batch with each
+ADDED = "added"  # columns that were added to existing tables, and the first batch with each column
 AGGREGATES, RENAME, WINDOW, LATENESS = "aggregates", "rename", "window", "allowed_lateness_ms"
 SINCE = "allowed_lateness_since"  # in `WINDOW`: the first batch with another allowed lateness
 ADDED_SINCE = "aggregates_added_since"  # in `WINDOW`: the last batch that added columns
@@ -35,7 +36,7 @@ Stored = Mapping[str, Any]
 
 
 def continues(definition: Definition, stored: Stored, fingerprint: str) -> bool:
-    """Tests if the definition can continue the state and the results of a stored one."""
+    """Tests if the definition can continue the state and the results of a stored definition."""
     if fingerprint == definition.fingerprint:
         return True
     now = definition.semantics()
@@ -46,7 +47,10 @@ def continues(definition: Definition, stored: Stored, fingerprint: str) -> bool:
 
 
 def _columns_continue(definition: Definition, stored: Stored) -> bool:
-    """Tests if all stored columns still exist, and use only aggregates that were stored when they were added."""
+    """Tests if each stored column still exists and uses only aggregates as old as the column.
+
+    Also tests if new columns are possible: not with a user's function, nor if stored elements lack their input.
+    """
     then, stored_since, added = stored[AGGREGATES], since(stored.get(PARTIALS, ())), stored.get(ADDED, {})
     numbered = definition.aggregates.aggregates
     columns = definition.aggregates.columns
@@ -66,7 +70,7 @@ def _columns_continue(definition: Definition, stored: Stored) -> bool:
 
 
 def _needs_elements(definition: Definition, stored: Stored) -> bool:
-    """Tests if windows keep elements, and stored elements lack the input of a new aggregate."""
+    """Tests if a new aggregate needs input that stored elements lack, because the windows keep elements."""
     keeps = definition.plan.runs_operator and definition.spec.keeps_elements
     return keeps and bool(_new_aggregates(definition.aggregates, stored))
 
@@ -77,13 +81,13 @@ def _new_aggregates(aggregates: AggregateSet, stored: Stored) -> list[str]:
 
 
 def compared(stored: Stored, now: Stored) -> dict[str, Any]:
-    """The stored values of the keys that are compared with a definition's semantics `now`."""
+    """Stored values in the form of a definition's semantics `now`, without `OF_BATCHES`, for a comparison."""
     then = {name: stored.get(name) for name in now.keys() | (stored.keys() & {RENAME})}
     return {**then, WINDOW: {name: value for name, value in stored[WINDOW].items() if name not in OF_BATCHES}}
 
 
 def is_of(definition: Definition, stored: Stored, fingerprint: str) -> bool:
-    """Tests if a batch was planned with exactly this definition."""
+    """Tests if the stored definition of a batch has exactly the semantics of this definition."""
     if fingerprint == definition.fingerprint:
         return True
     now = definition.semantics()
@@ -91,7 +95,7 @@ def is_of(definition: Definition, stored: Stored, fingerprint: str) -> bool:
 
 
 def semantics(definition: Definition, stored: Stored | None, batch_id: int) -> dict[str, Any]:
-    """The semantics that a plan stores, after a stored definition (None: the first)."""
+    """Semantics that a plan stores. `stored` is the previously stored definition; None for the first plan."""
     now = definition.semantics()
     if stored is None:
         return now
@@ -107,16 +111,16 @@ def lateness_changed_with(stored: Stored, batch_id: int) -> bool:
 
 
 def added_with(stored: Stored, batch_id: int) -> dict[str, int]:
-    """The columns that are new in a batch, and for each the first batch whose events fill it.
+    """Columns that a batch adds, each with the first batch whose events fill the column.
 
-    That is 0 if the column uses only stored aggregates: then every window that fires has it.
+    The batch is 0 if the column uses only stored aggregates: then the column has a value in every window that fires.
     """
     added = [name for name, batch in stored.get(ADDED, {}).items() if batch == batch_id]
     return {name: batch for name, batch in filled_since(stored).items() if name in added}
 
 
 def filled_since(stored: Stored) -> dict[str, int]:
-    """The added columns, and for each the first batch whose events fill it; 0 means all batches."""
+    """Added columns, each with the first batch whose events fill the column; 0 means all batches."""
     stored_since = since(stored.get(PARTIALS, ()))
     return {
         name: max(
@@ -127,9 +131,9 @@ def filled_since(stored: Stored) -> dict[str, int]:
 
 
 def as_stored(definition: Definition, stored: Stored) -> Definition:
-    """The definition with the aggregate numbers of the state, without columns that are not stored yet.
+    """Returns the definition with the aggregate numbers of the state, and without columns that are not stored yet.
 
-    Returns it unchanged if the state has other aggregates.
+    If the state has other aggregates, the definition is unchanged.
     """
     stored_since, numbered = since(stored.get(PARTIALS, ())), tuple(stored.get(PARTIALS, ()))
     expressions = {name: sql for name, sql in definition.expressions.items() if name in stored[AGGREGATES]}
@@ -140,9 +144,10 @@ def as_stored(definition: Definition, stored: Stored) -> Definition:
 
 
 def of_tables(definition: Definition, stored: Stored) -> Definition:
-    """The definition with the key and columns of the tables, for code that shows them after an edit.
+    """Returns the definition with the key and columns of the tables, for code that shows the tables after an edit.
 
-    If the definition hides columns, those that it no longer names are hidden too: they may be renamed ones.
+    If the definition hides columns, table columns that it no longer names are hidden too, because a hidden column may
+    have been renamed.
     """
     of_state, key, expressions = as_stored(definition, stored), stored["key"], stored[AGGREGATES]
     if [*of_state.source.key] == key and of_state.expressions.keys() <= expressions.keys():
@@ -163,7 +168,7 @@ def of_tables(definition: Definition, stored: Stored) -> Definition:
 
 
 def planned(definition: Definition, stored: Stored, batch_id: int, *, reads: bool) -> Definition:
-    """The definition for the plan of a batch after a stored one; a batch that reads files adds the new columns."""
+    """Definition for the plan of a batch that follows `stored`. Adds new columns only if the batch reads files."""
     of_state = as_stored(definition, stored)
     new = [name for name in definition.expressions if name not in of_state.expressions]
     if not new or not reads:
@@ -174,7 +179,7 @@ def planned(definition: Definition, stored: Stored, batch_id: int, *, reads: boo
 
 
 def in_force(definition: Definition, stored: Stored) -> Definition:
-    """The definition with the columns and allowed lateness of a stored one; edits take effect with a later batch."""
+    """Definition with the stored columns and allowed lateness, because edits take effect with a later batch."""
     definition = as_stored(definition, stored)
     if stored[WINDOW].get("type") != definition.window.type or LATENESS not in type(definition.window).model_fields:
         return definition
@@ -187,7 +192,10 @@ def _added(definition: Definition, stored: Stored, batch_id: int) -> dict[str, i
 
 
 def kept(definition: Definition, stored: Stored | None, batch_id: int) -> dict[str, Any]:
-    """The record of its formulas that a plan stores, after a stored definition (None: the first)."""
+    """Aggregates by number, changed formulas and added columns, as a plan stores them.
+
+    `stored` is the previously stored definition; None for the first plan.
+    """
     now, partials = definition.semantics()[AGGREGATES], {PARTIALS: [*map(str, definition.aggregates.aggregates)]}
     if stored is None:
         return partials

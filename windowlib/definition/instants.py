@@ -1,4 +1,4 @@
-"""Points in time: as TIMESTAMPs and whole milliseconds, and as text, in UTC."""
+"""Conversions of points in time between TIMESTAMPs, integers of milliseconds, and text in UTC."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def instant(time_ms: int | None) -> str:
-    """A time for people to read.
+    """Formats a time for people to read, in UTC.
 
     >>> instant(0), instant(-1), instant(None), instant(-(2**63))
     ('1970-01-01 00:00:00 UTC', '1969-12-31 23:59:59.999 UTC', 'none yet', 'none yet')
@@ -21,7 +21,7 @@ def instant(time_ms: int | None) -> str:
 
 
 def in_words(bounds_ms: tuple[int, int]) -> str:
-    """The bounds of a window for people.
+    """Formats the bounds of a window for people to read, in UTC.
 
     >>> in_words((0, 3_600_000))
     '1970-01-01 00:00:00 to 1970-01-01 01:00:00 UTC'
@@ -30,7 +30,7 @@ def in_words(bounds_ms: tuple[int, int]) -> str:
 
 
 def iso_instant(time_ms: int | None) -> str | None:
-    """A time for machines: ISO 8601 with ``Z``, or None if no calendar has it.
+    """Formats a time for machines: ISO 8601 with ``Z``; None outside Python's calendar.
 
     >>> iso_instant(1_500), iso_instant(2**63 - 1)
     ('1970-01-01T00:00:01.500Z', None)
@@ -40,12 +40,12 @@ def iso_instant(time_ms: int | None) -> str | None:
 
 
 def utc(time_ms: int) -> datetime:
-    """A TIMESTAMP of whole milliseconds."""
+    """Converts ms since the epoch to a TIMESTAMP. Raises OverflowError outside Python's calendar."""
     return _EPOCH + timedelta(milliseconds=time_ms)
 
 
 def nearest_utc(time_ms: int) -> datetime:
-    """A TIMESTAMP of whole milliseconds; the first or last one for a time outside the calendar.
+    """Converts ms since the epoch to a TIMESTAMP; outside Python's calendar, to its first or last TIMESTAMP.
 
     >>> nearest_utc(-(2**63)).year, nearest_utc(2**63).year
     (1, 9999)
@@ -54,7 +54,7 @@ def nearest_utc(time_ms: int) -> datetime:
 
 
 def time_of(moment: datetime) -> int:
-    """A TIMESTAMP in ms, floored; one without a zone is in UTC.
+    """Converts a TIMESTAMP to ms since the epoch, floored. A TIMESTAMP without a zone is in UTC.
 
     >>> time_of(datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)), time_of(datetime(1969, 12, 31, 23, 59, 59, 999_999))
     (1000, -1)
@@ -64,21 +64,22 @@ def time_of(moment: datetime) -> int:
 
 
 def zone_of(name: str) -> ZoneInfo:
-    """The time zone of a name; raises ValueError for other names, also for "localtime" of this machine.
+    """Time zone with this name. Raises ValueError for unknown names, and for "localtime", the zone of this machine.
 
     >>> zone_of("Europe/Berlin").key
     'Europe/Berlin'
     """
-    if name not in available_timezones() - {"localtime", "Factory"}:  # files, but not names of a zone
+    if name not in available_timezones() - {"localtime", "Factory"}:  # files of the database that name no zone
         raise ValueError('must be the name of a time zone, such as "Europe/Berlin" or "UTC"')
     return ZoneInfo(name)
 
 
 def of_local(local_ms: int, zone: str | None) -> int:
-    """The time at which clocks of a zone show `local_ms` (ms since they showed 1970), as Spark's to_utc_timestamp.
+    """Converts a local time of a zone to UTC, as Spark's to_utc_timestamp.
 
-    If clocks show it twice, the first time counts. A skipped local time counts with the offset before the gap. Without
-    a zone, or outside Python's calendar, the result is `local_ms`.
+    `local_ms` counts the ms since 1970-01-01 00:00 in local time. If clocks show a time twice, the first time counts. A
+    skipped local time counts with the offset before the gap. Without a zone, or outside Python's calendar, the result
+    is `local_ms`.
 
     >>> night_ms = time_of(datetime(2026, 3, 29, 2, 30))
     >>> instant(of_local(night_ms, "Europe/Berlin")), instant(of_local(night_ms, None))
@@ -92,7 +93,7 @@ def of_local(local_ms: int, zone: str | None) -> int:
 
 
 def _datetime(time_ms: int | None) -> datetime | None:
-    """The TIMESTAMP of a time; None outside Python's calendar, as for the watermark before the first event."""
+    """TIMESTAMP of a time; None outside Python's calendar, such as for the watermark before the first event."""
     try:
         return None if time_ms is None else utc(time_ms)
     except OverflowError:

@@ -1,6 +1,6 @@
-"""Reports and values as JSON, for `--json` and for files. Values without a JSON form become text.
+"""Reports and values as JSON, for `--json` and for files. Values without a JSON form become strings.
 
-A report is a frozen dataclass. Its JSON has a key for each field, unless the report offers `json_fields`.
+A report is a frozen dataclass. Its JSON has a key for each field, unless the report has a method `json_fields`.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from typing import Any
 
 
 def as_json(value: Any) -> str:
-    """A report or a value in one line of JSON.
+    """Formats a report or a value as one line of JSON.
 
-    Times are in ISO 8601, decimals are text so that no digit is lost, bytes are hexadecimal.
+    Times are in ISO 8601. Decimals are strings, so that no digit is lost. Bytes are hexadecimal.
 
-    Numbers that JSON lacks are text, as Spark's to_json has them.
+    NaN and infinities are strings, as in Spark's to_json.
 
     >>> as_json({"mean": [float("nan"), float("-inf"), 1.5]})
     '{"mean": ["NaN", "-Infinity", 1.5]}'
     """
     try:
         return json.dumps(value, default=_plain, ensure_ascii=False, allow_nan=False)
-    except ValueError:  # there is such a number, which is rare
+    except ValueError:  # the value contains NaN or an infinity, which is rare
         return json.dumps(_finite(value), default=_plain, ensure_ascii=False, allow_nan=False)
 
 
 def json_lines(report: Any) -> Iterator[str]:
-    """JSON of a report in one line; of a list, or what the report offers as `json_lines`, a line each.
+    """Yields the JSON of a report as one line; for a list, or a report with `json_lines`, a line per item.
 
     >>> list(json_lines([{"batch_id": 1}, {"batch_id": 2}]))
     ['{"batch_id": 1}', '{"batch_id": 2}']

@@ -1,8 +1,8 @@
-"""Entries of the registry: kinds of windows, triggers and evictors. A TOML section is generated from each.
+"""Entries of the registry: kinds of windows, triggers and evictors. Each entry generates a TOML section.
 
-A `Kind` has only what TOML needs: the name, the bounds of each parameter and texts. The class in `windowlib.model` has
-the parameters, their defaults and the behaviour. Durations are integers of milliseconds in the class (``interval_ms``),
-and text in TOML, without the unit in the name (``interval = "5m"``).
+A `Kind` has only the facts for TOML: the name, the bounds of each parameter and texts. The class in `windowlib.model`
+has the parameters, their defaults and the behaviour. Durations are integers of milliseconds in the class
+(``interval_ms``), and strings in TOML, without the unit in the name (``interval = "5m"``).
 """
 
 from __future__ import annotations
@@ -27,7 +27,13 @@ MADE_WITH = "parameters of the class, as in {threshold = 3}"
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of a kind: its type, the allowed values as text, the form of a value in a sentence, its TOML key."""
+    """Parameter of a kind.
+
+    type:  type of the field, with its bounds
+    text:  allowed values, in words
+    shown: formats a value for a sentence
+    key:   TOML key; None for the parameter's name without `_ms`
+    """
 
     type: Any
     text: str
@@ -42,7 +48,7 @@ class Kind:
     model:    class in `windowlib.model`; None for the user's own code
     words:    half a sentence with ``{parameter}`` in it
     make:     creates the object if the class itself does not take the parameters
-    plan:     the native plan of such windows, from their section
+    plan:     creates the native plan of windows from their section
     by_clock: true for triggers that use processing time
     """
 
@@ -55,29 +61,29 @@ class Kind:
     by_clock: bool = False
 
     def create(self, values: Mapping[str, Any]) -> Any:
-        """Creates the object with these parameters; raises TypeError for unknown ones, InvalidSpec for bad values."""
+        """Creates the object. Raises TypeError for unknown parameters, InvalidSpec for invalid values."""
         assert self.maker, f"{self.name} is the user's own code"
         return self.maker(**values)
 
     @property
     def maker(self) -> Callable[..., Any] | None:
-        """The callable that takes the parameters."""
+        """Callable that creates the object from the parameters; None for the user's own code."""
         return self.make or self.model
 
     @property
     def meaning(self) -> str:
-        """The docstring of `make` or of the class, with the TOML names of parameters."""
+        """Docstring of `make` or of the class, with the TOML names of parameters."""
         docstrings = [getdoc(source) for source in (self.make, self.model) if source] + ["Code of your own."]
         text = " ".join(next(filter(None, docstrings)).partition(">>>")[0].split()).replace("``", "`")
         return re.sub("`[^`]+`", lambda code: code[0].replace("_ms", ""), text)
 
     def key(self, name: str) -> str:
-        """The TOML key of a parameter."""
+        """TOML key of a parameter."""
         return self.parameters[name].key or name.removesuffix("_ms")
 
     @property
     def columns(self) -> list[str]:
-        """The parameters that name a column of the events."""
+        """Parameters that name a column of the events."""
         return [name for name, parameter in self.parameters.items() if parameter.type in (Column, Column | None)]
 
     @property
@@ -87,7 +93,7 @@ class Kind:
 
 
 def kinds(*entries: Kind) -> dict[str, Kind]:
-    """The entries by name."""
+    """Indexes entries by name."""
     return {entry.name: entry for entry in entries}
 
 
@@ -100,7 +106,7 @@ def kind(
     by_clock: bool = False,
     **parameters: Parameter,
 ) -> Kind:
-    """A kind, with its parameters as keyword arguments."""
+    """Creates a kind; keyword arguments are its parameters."""
     return Kind(name, model, words, parameters, make, plan, by_clock)
 
 
@@ -109,7 +115,7 @@ def duration(text: str, shown: str = "{}", field_type: Any = Positive) -> Parame
 
 
 def offset(inside: str) -> Parameter:
-    """An offset between -``inside`` and ``inside``, another parameter of the same window."""
+    """Parameter for an offset between -``inside`` and ``inside``, exclusive; ``inside`` is another parameter."""
 
     def check(offset_ms: int, info: ValidationInfo) -> int:
         bound_ms = info.data.get(f"{inside}_ms")
@@ -134,12 +140,12 @@ def column(text: str, shown: str = "{}", field_type: Any = Column) -> Parameter:
 
 
 def flag(text: str, no: str = "", yes: str = "") -> Parameter:
-    """A boolean parameter, with the text for each value in a sentence."""
+    """Boolean parameter; ``no`` and ``yes`` are the words for false and true in a sentence."""
     return Parameter(bool, f"true: {text}", lambda value: yes if value else no)
 
 
 def custom(words: str, class_name: str, class_key: str, parameters: str) -> Kind:
-    """The kind of the user's own code: a class and its parameters."""
+    """Creates the kind for the user's own code, whose parameters are a class and the parameters of this class."""
     class_and_parameters = {
         class_name: Parameter(PythonClass, '"module:Class", a module next to this file', key=class_key),
         parameters: Parameter(dict[str, Any], MADE_WITH),

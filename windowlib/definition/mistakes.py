@@ -42,25 +42,25 @@ class InvalidDefinition(InvalidSpec):
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """A mistake: the dotted key and a sentence about it."""
+    """Mistake: the dotted TOML key, and a sentence about the problem."""
 
     key: str
     problem: str
 
 
 def invalid(file: Path, mistakes: Iterable[Mistake]) -> InvalidDefinition:
-    """The error that reports all mistakes of a file, each once, in the order given."""
+    """Creates the error that reports all mistakes of a file, each once, in the given order."""
     lines = (f"{file}: {mistake.key}: {mistake.problem}" for mistake in mistakes)
     return InvalidDefinition("\n".join(dict.fromkeys(lines)))
 
 
 def mistakes_of(error: ValidationError, model: type[BaseModel]) -> list[Mistake]:
-    """The errors of pydantic as mistakes, in terms of TOML."""
+    """Converts the errors of pydantic to mistakes with TOML keys and TOML values."""
     return [_mistake(details, model) for details in error.errors(include_url=False)]
 
 
 def in_toml(value: Any) -> str:
-    """A value in TOML syntax, shortened to fit in a line.
+    """Formats a value in TOML syntax, cut to 60 characters.
 
     >>> in_toml({"type": "count", "n": 3, "after": True})
     '{type = "count", n = 3, after = true}'
@@ -70,7 +70,7 @@ def in_toml(value: Any) -> str:
 
 
 def nearest(word: str, words: Iterable[str], cutoff: float = NEAR) -> str:
-    """A proposal to append to a sentence; empty if no word is similar."""
+    """Proposal of the word that is most similar, to append to a sentence; empty if no word is similar."""
     names = {name.casefold(): name for name in words}
     close = get_close_matches(word.casefold(), names, n=1, cutoff=cutoff)
     return f"; did you mean {names[close[0]]}?" if close else ""
@@ -99,7 +99,7 @@ def renaming(column: str, called: str = "another name") -> str:
 
 
 def called_as_another(column: str, name: str) -> str:
-    """The message for a new name that another column already has.
+    """Message about a new name in `source.rename` that another column already has.
 
     >>> called_as_another("account", "channel")
     'source.rename calls the column "account" "channel", and there is a column "channel" already; choose another name'
@@ -120,12 +120,12 @@ def nesting(path: str) -> str:
 
 
 def name_for(column: str) -> str:
-    """A name of letters, digits and _ for a column of the files."""
+    """Allowed name for a column of the files, with only letters, digits and _."""
     return re.sub(r"\W+", "_", column).strip("_") or "user"
 
 
 def listed(values: Iterable[Any]) -> str:
-    """Values in TOML syntax, separated by commas."""
+    """Formats values in TOML syntax, separated by commas."""
     return ", ".join(map(in_toml, values))
 
 
@@ -160,10 +160,10 @@ class _Place:
 
     keys:     path of keys
     field:    last known field on the path
-    within:   true if the mistake is inside an entry of that field whose name the author chooses
+    within:   true if the mistake is inside an entry of `field`, under a key that the author chooses
     around:   sections on the path by their dotted key, from the outermost
-    siblings: sections with another `type` that are possible instead of the innermost one
-    choices:  sections that are possible under the last key: one, one per `type`, or none
+    siblings: sections of each `type` that are possible in place of the innermost section
+    choices:  sections that are possible under the last key: a single section, a section per `type`, or none
     """
 
     keys: list[str]
@@ -180,7 +180,7 @@ def _follow(loc: tuple[int | str, ...], model: type[BaseModel]) -> _Place:
         tagged = [choice for choice in place.choices if len(place.choices) > 1 and _tag(choice) == part]
         if tagged:
             place.siblings, place.choices = place.choices, tagged
-        elif place.choices or part != "[key]":  # pydantic marks a mistake in the key itself so
+        elif place.choices or part != "[key]":  # pydantic's mark of a mistake in the key itself
             place.within = not place.choices
             if place.choices:
                 section = place.around[".".join(place.keys)] = place.choices[0]
@@ -191,7 +191,7 @@ def _follow(loc: tuple[int | str, ...], model: type[BaseModel]) -> _Place:
 
 
 def _instead(place: _Place) -> str:
-    """Allowed keys instead of an unknown key, and the section in which the key is known."""
+    """Hint for an unknown key: the allowed keys, and the section or type that has the key."""
     key, sections = place.keys[-1], list(place.around.items())
     names = list(_fields(sections[-1][1]))
     of_types = [_tag(sibling) for sibling in place.siblings if key in _fields(sibling)]
@@ -207,14 +207,14 @@ def _instead(place: _Place) -> str:
 
 
 def _fields(model: type[BaseModel]) -> dict[str, FieldInfo]:
-    """The keys of a section: its own first, then those shared with other sections."""
+    """Fields of a section by TOML key: its own fields first, then the fields that it shares with other sections."""
     shared = [name for base in model.__mro__[1:] for name in get_annotations(base) if name != "type"]
     ordered = sorted(model.model_fields.items(), key=lambda item: shared.index(item[0]) if item[0] in shared else -1)
     return {field.alias or name: field for name, field in ordered}
 
 
 def _models(annotation: Any) -> list[type[BaseModel]]:
-    """The sections that an annotation allows: one, or one per `type`."""
+    """Sections that an annotation allows: a single section, or a section per `type`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     return [model for part in get_args(annotation) for model in _models(part)]

@@ -1,4 +1,4 @@
-"""Numbers of things, in words."""
+"""Numbers with nouns, and lists of names, for messages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def counted(number: int, what: str) -> str:
-    """A number of things; what is counted stands before ` of ` or ` in `.
+    """Formats a number with its noun; the part of `what` before ` of ` or ` in ` gets the plural.
 
     >>> counted(1, "late event"), counted(2_000, "late event"), counted(1, "row of state"), counted(0, "row of state")
     ('1 late event', '2,000 late events', '1 row of state', '0 rows of state')
@@ -19,7 +19,7 @@ def counted(number: int, what: str) -> str:
 
 
 def first_five(names: Sequence[str]) -> str:
-    """The first five of some names, and the number of the others.
+    """Formats the first five names, and the number of further names.
 
     >>> first_five(["a", "b"]), first_five(["a", "b", "c", "d", "e", "f", "g"])
     ('a, b', 'a, b, c, d, e and 2 more')

@@ -9,7 +9,7 @@ _NOT_OF_A_LINE = ("Cc", "Cs", "Zl", "Zp")  # control characters, surrogates, lin
 
 
 def wrong_with(reason: str) -> str | None:
-    """The problem with a text as a reason; None if there is none. An empty reason is checked elsewhere.
+    """Problem of a reason; None for a valid reason. Empty reasons are checked elsewhere.
 
     >>> wrong_with("euros, not cents 👩‍💻"), wrong_with(""), wrong_with("r" * 2_000)
     (None, None, None)

@@ -1,7 +1,7 @@
 """Combinations that the window model or the plan would refuse, reported with the TOML keys.
 
-`refusals` runs when a definition is read, with stand-ins for the user's own code. It runs again with the code itself
-before the definition is used.
+`refusals` runs when a definition is read, with stand-ins for the user's own code. Before the definition is used,
+`refusals` runs again with the user's code.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from windowlib.plans.general.user_values import why_not_json
 
 
 def refusals(window: AnyWindow, expressions: Mapping[str, str], parts: Parts) -> Iterator[Mistake]:
-    """Mistakes that the window model or the plan would refuse, and keys without effect."""
+    """Yields combinations that the window model or the plan would refuse, and keys without effect."""
     yield from _without_effect(window)
     yield from _column_names(window, expressions)
     if plan_of(window).runs_operator:
@@ -47,7 +47,7 @@ def refusals(window: AnyWindow, expressions: Mapping[str, str], parts: Parts) ->
 
 
 def _misfit(window: AnyWindow, parts: Parts) -> Mistake | None:
-    """A trigger that does not support these windows."""
+    """Mistake of a trigger that does not support the windows; None if the trigger supports them."""
     trigger, assigner, section = parts.trigger, parts.assigner, window.own_trigger
     if trigger is None or section is None:
         return None
@@ -71,7 +71,7 @@ def _misfit(window: AnyWindow, parts: Parts) -> Mistake | None:
 
 
 def _fitting(kind: str, merges: bool) -> str:
-    """The triggers that support windows of a kind."""
+    """Lists the triggers that support windows of a kind, in words."""
     triggers = [trigger for trigger in TRIGGERS.values() if trigger.model and _fits(trigger.model, kind, merges)]
     around = " and ".join(in_toml(trigger.name) for trigger in triggers if trigger.wraps)
     return f'{listed(trigger.name for trigger in triggers if not trigger.wraps)}, "custom", and {around} of these'
@@ -84,7 +84,10 @@ def _fits(model: Any, kind: str, merges: bool) -> bool:
 
 
 def _blamed(section: KindSection, capability: str) -> tuple[str, KindSection]:
-    """The trigger that decides a capability, and its key: the outer one, or an inner one to which it delegates."""
+    """Key and section of the trigger that decides a capability.
+
+    This is the outer trigger, or the inner trigger to which it delegates the capability.
+    """
     key = "window.trigger"
     while _asks_inner(section.kind.model, capability):
         key, section = f"{key}.of", next(section.inner)
@@ -97,7 +100,7 @@ def _asks_inner(model: Any, capability: str) -> bool:
 
 
 def _not_foldable(window: AnyWindow, expressions: Mapping[str, str]) -> Iterator[Mistake]:
-    """Aggregates that cannot be computed element by element."""
+    """Yields a mistake for each aggregate that cannot be computed element by element."""
     for name, sql in expressions.items():
         try:
             check_foldable(read_aggregates({name: sql}).aggregates)
@@ -106,7 +109,10 @@ def _not_foldable(window: AnyWindow, expressions: Mapping[str, str]) -> Iterator
 
 
 def _not_kept(function: str, own: Any) -> Iterator[Mistake]:
-    """An aggregate whose accumulators cannot be stored. Without this check it would fail only batches later."""
+    """Yields a mistake if the accumulators of a user's aggregate cannot be stored.
+
+    Without this check, the pipeline would fail several batches later.
+    """
     try:
         why = why_not_json(own.create_accumulator())
     except Exception as error:
@@ -116,7 +122,10 @@ def _not_kept(function: str, own: Any) -> Iterator[Mistake]:
 
 
 def _not_alone(function: str, expressions: Mapping[str, str]) -> Iterator[Mistake]:
-    """Expressions that are not a single aggregate. A function gets aggregates by name and computes with them."""
+    """Yields a mistake for each expression that is not a single aggregate, or that repeats an aggregate.
+
+    A process function gets the values of aggregates by name and computes with these values.
+    """
     names: dict[SqlAggregate, str] = {}
     for name, sql in expressions.items():
         aggregates, key = read_aggregates({name: sql}), f"aggregates.{name}"
@@ -130,7 +139,7 @@ def _not_alone(function: str, expressions: Mapping[str, str]) -> Iterator[Mistak
 
 
 def _column_names(window: AnyWindow, expressions: Mapping[str, str]) -> Iterator[Mistake]:
-    """Columns of the results whose names the plan uses in its state."""
+    """Yields a mistake for each result column with a name that the plan uses in its state."""
     reserved = plan_of(window).reserved_columns(window.allowed_lateness_ms)
     section, names = ("window.output", window.output) if window.function else ("aggregates", expressions)
     for name in names:
@@ -141,7 +150,7 @@ def _column_names(window: AnyWindow, expressions: Mapping[str, str]) -> Iterator
 
 
 def never_verified(window: AnyWindow, verify_sample: float) -> Iterator[Mistake]:
-    """A verification that would be refused after each run."""
+    """Yields a mistake if Airflow would verify windows that cannot be verified."""
     if verify_sample and plan_of(window).runs_operator:
         why = "no window of this kind can be verified, because it depends on the order of arrival or on code"
         yield Mistake("checks.verify_sample", f"has no meaning here: {why}; leave it out")

@@ -1,6 +1,6 @@
 """Rules of a definition that concern several keys at once.
 
-They read the TOML as written, and only values of the right form. So they apply even if other keys are wrong.
+The rules read the unparsed TOML and ignore values of the wrong type. So they apply even if other keys are wrong.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from windowlib.definition.toml.masters import mistaken_spark
 from windowlib.plans.names import BESIDE_KEYS, BESIDE_RESULTS, EVENT_TIME, RESERVED, is_reserved, same_but_for_case
 
 NEARLY_THE_SAME = 0.8  # ratio of difflib: one letter in five differs
-# Names of columns that windowlib fills. No key or output may have them. In lower case, because Spark ignores case.
+# Names of columns that windowlib fills. Keys and outputs must not use these names. Spark ignores case: lower case.
 RESERVED_OUTPUTS = frozenset({*RESULTS.names, *RESULT_CHANGES.names, *PARTIAL_NAMES, *BESIDE_RESULTS})
 RESERVED_KEYS = RESERVED_OUTPUTS.union(LATE_EVENTS.names, OPEN_WINDOWS.names, STATE_WINDOWS.names, BESIDE_KEYS)
 
 
 def across_keys(raw: dict[str, Any]) -> Iterator[Mistake]:
-    """Yields the mistakes against rules over several keys."""
+    """Yields the mistakes that concern several keys."""
     source, window, aggregates = (_table(raw, name) for name in ("source", "window", "aggregates"))
     in_files = {name: kind for name, kind in _table(source, "schema").items() if isinstance(kind, str)}
     rename = {name: to for name, to in _table(source, "rename").items() if isinstance(to, str)}
@@ -68,7 +68,7 @@ def _keys(source: dict[str, Any]) -> Iterator[Mistake]:
 
 
 def _columns(in_files: dict[str, str], rename: dict[str, str], *, whole: bool) -> Iterator[Mistake]:
-    """Checks the names of source columns that the definition contains. With `whole` the schema has all columns."""
+    """Checks the names of columns in the schema and in `rename`. If `whole`, the schema has all columns."""
     for name in {**in_files, **rename}:
         if whole and in_files and name not in in_files:
             yield Mistake(f"source.rename.{name}", f"there is no such column in source.schema{nearest(name, in_files)}")
@@ -87,7 +87,7 @@ def _columns(in_files: dict[str, str], rename: dict[str, str], *, whole: bool) -
 
 
 def _results(source: dict[str, Any], window: dict[str, Any], aggregates: dict[str, Any]) -> Iterator[Mistake]:
-    """Checks the columns that a definition adds to results: those of the function, or else of [aggregates]."""
+    """Checks the names of result columns: the output columns of the function, else the keys of [aggregates]."""
     keys = [key.casefold() for key in _texts(source.get("key"))]
     section, names = ("window.output", _table(window, "output")) if "function" in window else ("aggregates", aggregates)
     by_lower_case: dict[str, str] = {}
@@ -158,7 +158,7 @@ def _types(section: str, columns: dict[str, Any]) -> Iterator[Mistake]:
 
 
 def _nested(source: dict[str, Any], in_files: dict[str, str], nested: dict[str, str]) -> Iterator[Mistake]:
-    """Checks columns that are read from inside objects."""
+    """Checks `[source.nested]`: columns that are read from inside JSON objects."""
     if nested and source.get("format") != "json":
         yield Mistake("source.nested", "has a meaning for json alone; leave it out")
         return
@@ -200,8 +200,8 @@ def _named(source: dict[str, Any], window: dict[str, Any], aggregates: dict[str,
 def _hidden(hide: Sequence[str], columns: Collection[str], rename: dict[str, str], *, whole: bool) -> Iterator[Mistake]:
     """Checks that hidden columns exist, because the values of a misspelled column would be shown.
 
-    Unless the `whole` schema is known, there may be other columns, which no page shows. Then only names that are nearly
-    a column are mistakes.
+    Unless the schema is `whole`, the source may have further columns, which no page shows. Then only a name that is
+    similar to a known column is a mistake.
     """
     folded = {name.casefold() for name in columns}
     renamed = {name.casefold(): name_here for name, name_here in rename.items()}

@@ -10,7 +10,7 @@ from windowlib.model.errors import InvalidSpec
 
 
 def check_together(definitions: Sequence[Definition]) -> None:
-    """Raises `InvalidSpec` unless the definitions are different pipelines that want the same Spark session."""
+    """Raises `InvalidSpec` unless the definitions are different pipelines with the same engine and Spark settings."""
     first, files = definitions[0], {definitions[0].root: definitions[0].file}
     for other in definitions[1:]:
         if other.root in files:
@@ -24,7 +24,7 @@ def check_together(definitions: Sequence[Definition]) -> None:
 
 
 def check_one_schedule(definitions: Sequence[Definition]) -> None:
-    """Raises `InvalidSpec` unless all have the same schedule."""
+    """Raises `InvalidSpec` unless all definitions have the same schedule."""
     first = definitions[0]
     for other in definitions[1:]:
         if other.airflow.schedule != first.airflow.schedule:
@@ -35,7 +35,7 @@ def check_one_schedule(definitions: Sequence[Definition]) -> None:
 
 
 def sharing_refusal(definition: Definition) -> str | None:
-    """The reason why batches of a definition cannot share slices with others; None if they can."""
+    """Reason why batches of a definition cannot share slices with other definitions; None if they can."""
     assigner = definition.spec.assigner
     if not definition.plan.shares_slices:
         return "its windows are not made of slices of time"

@@ -1,4 +1,4 @@
-"""Objects for the windows of a definition: their parts, the plan and the spec."""
+"""Objects for the windows of a definition: assigner, trigger, evictor and function, the plan and the `WindowSpec`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from windowlib.plans.kinds.kind import PlanKind
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The objects of the window model that a definition names; ``function`` is the user's."""
+    """Objects of the window model that a definition names; ``function`` is the user's object, or None."""
 
     assigner: Assigner
     trigger: Trigger | None
@@ -33,7 +33,7 @@ class Parts:
 
 
 def parts_of(window: AnyWindow, code: Code) -> Parts:
-    """Creates the parts, the user's own objects with `code`, whose errors pass."""
+    """Creates the parts. `code` creates the user's own objects; its errors are not caught."""
     function = code("function", window.function, window.parameters) if window.function else None
     windows = window.made(code)
     if isinstance(windows, WindowSpec):
@@ -44,13 +44,13 @@ def parts_of(window: AnyWindow, code: Code) -> Parts:
 
 
 def plan_of(window: AnyWindow) -> PlanKind:
-    """The plan, which gives exactly the results of the operator."""
+    """Native plan of the windows if it gives exactly the operator's results, else the plan that runs the operator."""
     native = None if why_element_by_element(window) else window.kind.plan
     return native(window) if native else General()
 
 
 def spec_of(window: AnyWindow, expressions: Mapping[str, str], parts: Parts) -> WindowSpec:
-    """The `WindowSpec` of windows, for parts without `refusals`."""
+    """Builds the `WindowSpec` of windows. Raises InvalidSpec if the model refuses the parts."""
     process = None if parts.folds_own else parts.function
     folds = Folds(own=parts.function if parts.folds_own else None)
     return WindowSpec(

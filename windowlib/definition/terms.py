@@ -1,7 +1,7 @@
-"""Terms of a batch: everything that decides its outcome, except its plan and the fingerprint.
+"""Terms of a batch: settings and versions that decide its outcome, besides its plan and the definition's fingerprint.
 
-A plan stores its terms. A run that finds an unfinished plan computes that batch again only under the same terms. If
-the terms differ, it plans the batch again, so that no batch mixes two definitions.
+A plan stores its terms. A run that finds an unfinished plan computes this plan again only if the terms are unchanged.
+Otherwise the run plans the batch again, so that no batch mixes two definitions.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ COLUMNS = "source.schema"
 
 
 def terms_of(definition: Definition) -> str:
-    """The terms of a batch planned now, as a JSON object: key of the definition → value.
+    """Terms of a batch that is planned now, as a JSON object: key of the definition → value.
 
     Files (the author's own code, suites) count with a digest of their contents. Loads the author's own code, and raises
-    as `Definition.spec` does.
+    the errors of `Definition.spec`.
     """
     assert definition.spec, "the user's own code is loaded, or refused"
     source, watermark, checks = definition.source, definition.watermark, definition.checks
@@ -66,7 +66,7 @@ def terms_of(definition: Definition) -> str:
 
 
 def read_as(source: Source) -> str:
-    """The settings that decide the rows of a source file and their times, as JSON."""
+    """Settings that decide the rows that are read from a source file, and their event times, as JSON."""
     settings: dict[str, Any] = _reading(source)
     if source.is_text:
         settings |= {"source.format": source.format, COLUMNS: source.columns}
@@ -77,14 +77,20 @@ def read_as(source: Source) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ReadingDifference:
-    """Difference between the settings with which a file was read and those of now; `columns_alone`: only columns."""
+    """Difference between the settings with which a file was read and the current settings.
+
+    `columns_alone` is true if only the declared columns differ.
+    """
 
     words: str
     columns_alone: bool
 
 
 def read_otherwise(source: Source, then: str | None) -> ReadingDifference | None:
-    """The difference between the `read_as` of a file and of the source now; None if there is none or it is unknown."""
+    """Difference between `then`, the `read_as` of a file, and the source's current `read_as`.
+
+    None if both are equal, or if `then` is unknown (None).
+    """
     if then is None:
         return None
     before, now = ({"source.dialect": {}, **json.loads(settings)} for settings in (then, read_as(source)))
@@ -95,7 +101,7 @@ def read_otherwise(source: Source, then: str | None) -> ReadingDifference | None
 
 
 def is_read_alike(terms: str, other: str) -> bool:
-    """Tests if two terms, or two results of `read_as`, have the same `nested` and dialect."""
+    """Tests if two terms, or two results of `read_as`, have the same `source.nested` and `source.dialect`."""
     settings, other_settings = json.loads(terms), json.loads(other)
     return all(settings.get(key) == other_settings.get(key) for key in ("source.nested", "source.dialect"))
 
@@ -107,9 +113,9 @@ def _reading(source: Source) -> dict[str, Any]:
 
 
 def changed(then: str, now: str) -> str | None:
-    """The differences between the terms of a plan and those of now, as text; None if they are equal.
+    """Differences between the terms of a plan and the current terms, as text; None if they are equal.
 
-    The engine's version counts only if both have it, because a process that only plans may lack the engine.
+    The engine's version counts only if both terms have it, because a process that only plans may lack the engine.
     """
     before, after = json.loads(then), json.loads(now)
     if ENGINE_VERSION not in before or ENGINE_VERSION not in after:
@@ -118,7 +124,7 @@ def changed(then: str, now: str) -> str | None:
 
 
 def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    """The differences between two sets of terms, or two definitions, as text.
+    """Yields the differences between two sets of terms, or two definitions, as text.
 
     >>> list(differences({"engine": "spark", "source.path": "/in"}, {"engine": "sail", "source.path": "/in"}))
     ['engine was "spark", is "sail"']
@@ -155,7 +161,7 @@ def _digest(files: Iterable[Path]) -> str | None:
 
 @lru_cache
 def _version(package: str) -> str | None:
-    """The version of a package; None if it is not installed, as windowlib when it runs from its sources."""
+    """Version of a package; None if the package is not installed. windowlib may run from its sources, uninstalled."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

@@ -1,8 +1,8 @@
-"""The user's own code: classes named "module:Class" in a definition, in modules next to it.
+"""The user's own code: classes that a definition names as "module:Class".
 
-The definition's folder comes first, then Python's search path. The plan sends the code of such a module, and of
-modules next to it that it imports, to Spark's workers by value. So nothing has to be installed there. State is never
-stored in this form.
+Modules are searched in the definition's folder, then on Python's search path. The plan sends the code of a module, and
+of imported modules in the same folder, to Spark's workers by value. So nothing has to be installed on the workers. The
+state never contains pickled objects.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PLAYS: Mapping[Role, Mapping[str, type]] = {
     "assigner": {"an assigner": Assigner},
     "function": {"a process function": ProcessFunction, "an aggregate": Aggregate},
 }
-NOT_ASKED_FOR = ("order_free",)  # not needed: the plan that runs the user's code always keeps the order
+NOT_ASKED_FOR = ("order_free",)  # members that user code may lack: the plan that runs it always keeps the order
 
 # Folders of installed packages.
 INSTALLED = sorted({Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")})
@@ -43,7 +43,7 @@ _files: dict[tuple[str, Path], Path] = {}  # module, and the folder of a definit
 
 
 class StandIn:
-    """Placeholder for a user's object while its definition is only checked, not run; it passes every check."""
+    """Placeholder that passes every check, for a user's object while its definition is only checked, not run."""
 
     merges = True
     window_kind = "any"
@@ -53,7 +53,7 @@ class StandIn:
 
 
 def load(role: Role, reference: str, parameters: Mapping[str, Any], folder: Path) -> Any:
-    """Creates an object of the class "module:Class"; raises InvalidSpec with the problem."""
+    """Creates an object of the class "module:Class". Raises InvalidSpec with the problem if this fails."""
     name, _, class_name = reference.partition(":")
     module = _module(name, folder)
     factory = getattr(module, class_name, None)
@@ -74,9 +74,10 @@ def load(role: Role, reference: str, parameters: Mapping[str, Any], folder: Path
 
 
 def ship(references: Collection[str], objects: Any) -> None:
-    """Sends the code of loaded classes, and of the modules next to them, to Spark's workers.
+    """Lets Spark send the code of loaded classes, and of the modules next to them, to its workers.
 
-    `objects` holds their objects. Raises InvalidSpec if these, or values that their code uses, cannot be sent.
+    `objects` contains the instances of these classes. Raises InvalidSpec if an instance, or a value that its code uses,
+    cannot be sent.
     """
     from pyspark import cloudpickle
 
@@ -95,9 +96,9 @@ def ship(references: Collection[str], objects: Any) -> None:
 
 
 def code_files(references: Iterable[str], folder: Path) -> list[Path]:
-    """The files with the code of loaded classes; none if no class is named.
+    """Files with the code of loaded classes; [] if no class is named.
 
-    These are all modules in the definition's folder and in its packages, and the modules of classes that lie elsewhere.
+    Includes all modules in the definition's folder and its packages, and the modules of classes in other folders.
     """
     modules = {reference.partition(":")[0] for reference in references}
     if not modules:
@@ -108,7 +109,7 @@ def code_files(references: Iterable[str], folder: Path) -> list[Path]:
 
 
 def _require_members(part: Any, role: Role, reference: str) -> None:
-    """Raises InvalidSpec if an object lacks members of its role."""
+    """Raises InvalidSpec if an object lacks members that its role needs."""
     needs = {what: [name for name in vars(kind) if _is_asked_for(name)] for what, kind in PLAYS[role].items()}
     lacks = {what: [name for name in names if not hasattr(part, name)] for what, names in needs.items()}
     if all(lacks.values()):
@@ -156,7 +157,7 @@ def _forget_namesakes(folder: Path) -> None:
 
 
 def _require_free(top: str, folder: Path) -> None:
-    """Raises InvalidSpec if Python would import another module instead of the one next to the definition."""
+    """Raises InvalidSpec if Python would import another module instead of the module in `folder`."""
     if not _is_in(top, folder):
         return
     loaded = sys.modules.get(top)
@@ -179,7 +180,7 @@ def _lies_in(module: Any, folder: Path) -> bool:
 
 
 def _places(module: Any) -> Iterator[Path]:
-    """The file of a module, or the folders of a package."""
+    """Yields the file of a module, or the folders of a package."""
     file = getattr(module, "__file__", None)
     for place in getattr(module, "__path__", [file] if file else []):
         yield Path(place).resolve()

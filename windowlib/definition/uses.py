@@ -1,4 +1,4 @@
-"""Columns that a definition needs of its source, checked before any row is read."""
+"""Columns that a definition needs from its source, checked before any row is read."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Uses:
-    """The columns in use, by the definition's names for them, and their readers.
+    """Source columns in use, by their names in the definition, and their readers.
 
-    columns:       all of them in the definition's order, without repetition
+    columns:       all columns in use, in the definition's order, without repetition
     expressions:   the aggregates, as SQL
-    gap_column:    holds the session gap of each event
-    runs_operator: true if the operator in Python reads the events; it needs only their order in time
-    named_by:      column → the first key of the definition that names it
-    computed:      column → the first key that computes with it, not only compares it as key or event id
+    gap_column:    column that contains the session gap of each event
+    runs_operator: true if the operator in Python reads the events, which it sorts only by time
+    named_by:      column → the first key of the definition that names the column
+    computed:      column → the first key that names the column, other than `source.key` and `source.event_id`
     subtracted:    columns whose values a trigger or an evictor subtracts, each with its key
     """
 

@@ -1,4 +1,4 @@
-"""Escaping of control characters in printed text from data and from people, so that a terminal does not obey them."""
+"""Escaping of control characters in printed data and user input, so that a terminal does not execute them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from unicodedata import category
 
 _SHOWN = {
     code: f"\\x{code:02x}" for code in range(0xA0) if category(chr(code)) == "Cc" and chr(code) not in "\n\t"
-}  # no character above is one
+}  # no later character is a control character
 
 
 def visible(text: str) -> str:
-    r"""The text with its control characters escaped as in Python; line feeds and tabs stay.
+    r"""Escapes control characters in a text as Python does, except line feeds and tabs.
 
     >>> visible("\x1b[31mred\r\n\x9b2J"), visible("a\tä…")
     ('\\x1b[31mred\\x0d\n\\x9b2J', 'a\tä…')
@@ -19,7 +19,7 @@ def visible(text: str) -> str:
 
 
 def in_a_line(text: str) -> str:
-    r"""Escapes control characters, line feeds and tabs in a text for one line, such as a file name.
+    r"""Escapes all control characters, including line feeds and tabs, in a text for one line, such as a file name.
 
     >>> in_a_line("part\n9.parquet")
     'part\\x0a9.parquet'

@@ -1,5 +1,5 @@
-"""Quality gate of a run: Great Expectations suites judge its figures and result rows before any commit. A failed
-critical check stops the run; a warning is reported. The suites are JSON files in `suites` (in the repository:
+"""Quality gate of a run: Great Expectations suites judge the figures and result rows of a batch before its commit. A
+failed critical check stops the run; a warning is reported. The suites are JSON files in `suites` (in the repository:
 `expectations/`).
 
 Judging:
@@ -7,17 +7,17 @@ Judging:
     check.py            entry point: judging of a batch before its commit
     judge.py            process that judges batches
     verdict.py          outcome of the suites for a batch
-    terms.py            terms of a definition that the suites need
-    suite_files.py      suites of a pipeline, with their blanks filled in
-    offending.py        rows that a check of rows rejects
+    terms.py            values of a definition that the suites need
+    suite_files.py      suites of a pipeline, with their placeholders replaced
+    offending.py        rows that a row check rejects
 
 Figures:
 
     figures.py          figures that the suites judge, and their bounds
     figure_words.py     phrase for each figure
     firings.py          number of windows that a batch fired
-    bands.py            band of usual values: median and deviations
-    baselines.py        bands for this hour of the week
+    bands.py            expected range of a figure, derived from its history
+    baselines.py        expected ranges for this hour of the week
 
 Great Expectations:
 

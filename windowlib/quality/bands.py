@@ -1,4 +1,4 @@
-"""Expected range of a figure, derived from its history: the median, and deviations from it to each side.
+"""Expected range of a figure, derived from its history: the median plus or minus `WIDTH` deviations.
 
 The deviation is the median absolute deviation, so a few outliers do not widen the range.
 """
@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-ENOUGH = 8  # values: fewer give no range
+ENOUGH = 8  # least number of values that give a range
 WIDTH = 3  # deviations to each side of the median
 AS_OF_NORMAL = 1.4826  # standard deviation of a normal distribution, in median absolute deviations
-LEAST = 0.05  # of the median: lower limit of a deviation, for figures that hardly ever change
-MOST = 0.9  # share of the values
+LEAST = 0.05  # lower limit of a deviation, as a share of the median, for figures that hardly ever change
+MOST = 0.9  # quantile at which the range ends if the deviation is 0
 
 
 def usual(values: Sequence[float], *, least: float = LEAST, enough: int = ENOUGH) -> tuple[float, float] | None:

@@ -19,7 +19,7 @@ from windowlib.quality.firings import LATE, ON_TIME, windows_fired
 WEEK_MS, HOUR_MS = 7 * UNITS["d"], UNITS["h"]
 WEEKS, ENOUGH_WEEKS = 8, 4
 LEAST_DEVIATION = 0.25  # of the median
-LEAST_LATE_SHARE = 0.01  # a share below this is not worth a warning
+LEAST_LATE_SHARE = 0.01  # lowest upper bound of the late share: a smaller share is not worth a warning
 NEEDED = ("plan_time_ms", "rows_read", "rows_admitted", "rows_late", ON_TIME, LATE)
 """Figures of earlier batches that the bands are computed from."""
 
@@ -27,7 +27,7 @@ Figures: TypeAlias = Mapping[str, int | None]
 
 
 def weeks_before(plan_time_ms: int, earlier_ms: int) -> int | None:
-    """Number of weeks between two times in the same hour of the week; None for another hour, or over `WEEKS` weeks.
+    """Number of weeks, from 1 to `WEEKS`, between two times in the same hour of the week; None for other times.
 
     >>> weeks_before(2 * WEEK_MS, WEEK_MS + HOUR_MS - 1), weeks_before(2 * WEEK_MS, WEEK_MS - 1)
     (1, None)
@@ -40,7 +40,7 @@ def weeks_before(plan_time_ms: int, earlier_ms: int) -> int | None:
 
 
 def bounds(figures: Figures, history: Sequence[Figures]) -> dict[str, float | None]:
-    """Bounds that suites may name, by parameter; 0 and None, which bound nothing, if there is no band yet.
+    """Bounds by the parameter that names them in suites. Without a band, bounds are 0 or None, which bound nothing.
 
     >>> past = [{"plan_time_ms": week * WEEK_MS, "rows_read": 100, "rows_admitted": 100, "rows_late": 2,
     ...          "windows_fired_on_time": 40, "windows_fired_late": 0} for week in range(5)]
@@ -65,7 +65,7 @@ def bounds(figures: Figures, history: Sequence[Figures]) -> dict[str, float | No
 
 
 def _same_hour(figures: Figures, history: Sequence[Figures]) -> list[Figures]:
-    """Batches of the same hour in earlier weeks that read something; none if they cover too few weeks."""
+    """Figures of batches that read rows in the same hour of earlier weeks; [] if too few weeks have such a batch."""
     now_ms = figures.get("plan_time_ms") or 0
     weeks = {id(past): weeks_before(now_ms, past.get("plan_time_ms") or 0) for past in history if past.get("rows_read")}
     same = [past for past in history if weeks.get(id(past)) is not None]

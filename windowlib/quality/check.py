@@ -4,7 +4,7 @@
     if failed := critical_failures(checks):     # then nothing is committed
         print(explain(failed))
 
-Great Expectations takes seconds to import. If `preload` is called first, another process imports it
+Great Expectations takes seconds to import. If `preload` is called first, another process does the import
 (`windowlib.quality.judge`), while this process reads and computes.
 """
 
@@ -34,7 +34,7 @@ OF_VALUES = "expect_column_"  # prefix of expectations whose observation is a co
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The outcome of one check, in words. `severity` is critical, warning or info."""
+    """Outcome of a check, in words. `severity` is critical, warning or info."""
 
     suite: str
     expectation: str
@@ -46,17 +46,17 @@ class CheckResult:
 
 
 def preload() -> None:
-    """Starts the process that judges. Call it before the Spark session is built: both take seconds."""
+    """Starts the process that judges batches. Call this before the Spark session is built: both starts take seconds."""
     start_judge()
 
 
 def check(
     terms: Terms, root: Path, figures: Figures, history: Sequence[Figures] = (), result_files: Sequence[Path] = ()
 ) -> list[CheckResult]:
-    """Outcome of every check of a batch. Also stores it under the pipeline's `root` (`windowlib.quality.validations`).
+    """Judges a batch and returns the outcome of each check. Stores the outcomes below the pipeline's `root`.
 
-    `history` holds the figures of earlier batches. `result_files` hold the results that this batch adds or changes;
-    results of earlier batches were judged with those batches. Raises `InvalidSpec` for a mistake in a suite.
+    `history` contains the figures of earlier batches. `result_files` contain only the results that this batch adds or
+    changes, because earlier results were judged before their own commit. Raises `InvalidSpec` for a mistake in a suite.
     """
     files = [file.absolute() for file in result_files]
     outcomes = judge_batch((terms, figures, history, files))
@@ -74,7 +74,7 @@ def in_words(outcomes: Iterable[Mapping[str, Any]], figures: Figures) -> list[Ch
 
 
 def failed_in_words(outcomes: Iterable[Mapping[str, Any]], figures: Figures) -> dict[Identity, CheckResult]:
-    """Failed checks by identity. Checks that hold, which are nearly all, are not converted to results."""
+    """Failed checks by identity. Does not convert passed checks, because nearly all checks pass."""
     pairs = [(outcome, result) for outcome in outcomes for result in outcome["results"]]
     names = ((outcome["suite_name"], name_of(result["expectation_config"])) for outcome, result in pairs)
     return {
@@ -85,7 +85,7 @@ def failed_in_words(outcomes: Iterable[Mapping[str, Any]], figures: Figures) -> 
 
 
 def identified(results: Sequence[CheckResult]) -> Iterator[tuple[Identity, CheckResult]]:
-    """Checks of a batch with their identities: suite, expectation, and a number that separates equal names.
+    """Checks of a batch with their identities: suite, expectation, and a number that distinguishes equal names.
 
     >>> twice = [CheckResult("own", "max(total)", "warning", sentence, False, "3", "1") for sentence in ("a", "b")]
     >>> [identity for identity, _ in identified(twice)]
@@ -102,7 +102,7 @@ def _identities(names: Iterable[tuple[str, str]]) -> Iterator[Identity]:
 
 
 def is_of_rows(outcome: Mapping[str, Any]) -> bool:
-    """Tests if a suite has judged rows. Not every reader may see their values."""
+    """Tests if a suite judged rows. Its outcome may contain row values, which not every reader may see."""
     return bool(outcome["meta"].get(JUDGED) == OF_ROWS)
 
 
@@ -112,7 +112,7 @@ def critical_failures(checks: Iterable[CheckResult]) -> list[CheckResult]:
 
 
 def explain(checks: Iterable[CheckResult]) -> str:
-    """One line per check: its sentence, the expected and the observed value.
+    """Formats a line per check: its sentence, the expected and the observed value.
 
     >>> print(explain([CheckResult("events", "rows", "critical", "Every row is kept.", False, "3", "0")]))
     - Every row is kept. Expected 0, observed 3.
@@ -121,7 +121,7 @@ def explain(checks: Iterable[CheckResult]) -> str:
 
 
 def dq_rows(batch_id: int, checks: Iterable[CheckResult]) -> list[dict[str, Any]]:
-    """Rows of `dq_results`, without `plan_time`."""
+    """Rows of `dq_results`, without the column `plan_time`."""
     return [{"batch_id": batch_id, **asdict(check)} for check in checks]
 
 
@@ -141,7 +141,7 @@ def without_examples(observed: str) -> str:
 
 
 def column_of(name: str) -> str:
-    """Columns in the name of an expectation; empty if it has none.
+    """Columns in the name of an expectation; empty if the name has none.
 
     >>> column_of("expect_column_max_to_be_between(late_share)"), column_of("expect_table_row_count_to_equal()")
     ('late_share', '')
@@ -167,7 +167,7 @@ def _check_result(suite: str, outcome: Mapping[str, Any], figures: Figures, *, o
 
 
 def _figure_observation(outcome: Mapping[str, Any], figures: Figures) -> str:
-    """Observation of a figure check, with the figures that its number is computed from."""
+    """Observed value of a figure check, with the figures from which the value is computed."""
     if problem := _problem(outcome):
         return f"nothing ({problem})"
     result = outcome["result"]
@@ -179,7 +179,7 @@ def _figure_observation(outcome: Mapping[str, Any], figures: Figures) -> str:
 
 
 def _row_observation(outcome: Mapping[str, Any]) -> str:
-    """Observation of a row check. Row values, and errors, which may contain some, follow `EXAMPLES`."""
+    """Observation of a row check. Row values follow `EXAMPLES`, and so do errors, which may contain row values."""
     if problem := _problem(outcome):
         return f"an error{EXAMPLES}{_in_a_line(problem)}"
     result = outcome["result"]
@@ -202,7 +202,7 @@ def _unexpected(result: Mapping[str, Any]) -> str:
 
 
 def _in_a_line(value: Any) -> str:
-    r"""A value as text in one line, because example values are removed from messages line by line.
+    r"""Formats a value as a single line, because example values are removed from messages line by line.
 
     >>> _in_a_line("ann"), _in_a_line("two\nlines"), _in_a_line({"user": "é"}), _in_a_line(7.0)
     ('ann', 'two\\nlines', '{"user": "é"}', '7')
@@ -212,7 +212,7 @@ def _in_a_line(value: Any) -> str:
 
 
 def bounds_in_words(arguments: Mapping[str, Any]) -> str:
-    """Bounds of an expectation in words; other arguments as they are.
+    """Bounds of an expectation in words; without bounds, its other arguments as `name=value`.
 
     >>> bounds_in_words({"column": "n", "min_value": 0.0, "max_value": 0.0})
     '0'
@@ -252,7 +252,7 @@ def _between(arguments: Mapping[str, Any], low: Any, high: Any) -> str:
 
 
 def number_in_words(value: Any) -> str:
-    """Number as text, without needless digits; other values as text.
+    """Formats a number without needless digits, and other values with `str`.
 
     >>> number_in_words(3.0), number_in_words(0.123456789), number_in_words(None)
     ('3', '0.123457', 'None')
@@ -263,7 +263,7 @@ def number_in_words(value: Any) -> str:
 
 
 def _exceptions(outcome: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Errors that prevented a judgement: one entry, or one for each number that the expectation needed."""
+    """Errors that prevented a judgement. Great Expectations reports a single error, or an entry for each metric."""
     info = outcome["exception_info"]
     problems = [info] if "raised_exception" in info else list(info.values())
     return [problem for problem in problems if problem["raised_exception"]]

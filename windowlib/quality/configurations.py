@@ -1,7 +1,7 @@
 """Cache of the configurations of expectations while a batch is judged.
 
-Great Expectations builds a configuration from the fields of an expectation at each access, some thirty times per check.
-Without the cache, this takes half of the time of judging.
+Great Expectations builds a configuration from the fields of an expectation at each access, about 30 times per check.
+Without the cache, these accesses take half of the judging time.
 """
 
 from __future__ import annotations

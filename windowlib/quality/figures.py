@@ -1,7 +1,7 @@
-"""Numbers that the suites judge: the figures of a batch, derived figures, and bounds that differ by batch.
+"""Input of the suites: the figures of a batch, figures derived from them, and bounds that differ by batch.
 
-Derived figures are differences, counts and shares. So one built-in expectation judges each of them in a frame of one
-row: the greatest value of a column lies between two bounds, both inclusive.
+Derived figures are differences, counts and shares. The suites see all figures as columns of a frame with one row. So a
+single built-in expectation can judge any figure: the maximum of a column lies between two inclusive bounds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from windowlib.quality.terms import Terms
 Figures: TypeAlias = Mapping[str, int | None]  # None for a missing number, such as the watermark before the first event
 KnownFigures: TypeAlias = Mapping[str, int]  # the figures that are not None
 
-BY_DESIGN = ("quarantined_duplicate", "quarantined_hole")  # quarantined, but these rows are not unusable
+BY_DESIGN = ("quarantined_duplicate", "quarantined_hole")  # figures of quarantined rows that do not count as unusable
 MUST_BE_ZERO = ("firings_unfounded", "windows_miscounted", "windows_overdue", "late_rows_early", "ids_repeated")
 ROWS_MUST_BE_ZERO = (
     "results_repeated",
@@ -27,17 +27,17 @@ ROWS_MUST_BE_ZERO = (
     "results_mistimed",
 )
 """Figures that are 0 in a correct batch. Some plans do not count them."""
-RECENT = 20  # batches that give the usual number of fired windows
-ENOUGH_HISTORY = 5  # fewer earlier batches give no bounds
+RECENT = 20  # newest batches, which give the usual number of fired windows
+ENOUGH_HISTORY = 5  # least number of earlier batches that give bounds
 
 
 def is_rerun(figures: Figures) -> bool:
-    """Tests if the figures are those of a rerun."""
+    """Tests if a rerun produced the figures."""
     return figures.get("rerun_from_ms") is not None
 
 
 def judged_figures(terms: Terms, figures: Figures) -> dict[str, float | None]:
-    """The figures, and the differences and shares that the suites judge. Raises KeyError if a figure is missing."""
+    """Returns the figures of a batch with its derived figures. Raises KeyError if a figure is missing."""
     known_figures = {name: value for name, value in figures.items() if value is not None}
     if is_rerun(figures):
         return {**figures, **_rerun_figures(known_figures)}
@@ -50,10 +50,10 @@ def judged_figures(terms: Terms, figures: Figures) -> dict[str, float | None]:
 
 
 def parameters(terms: Terms, figures: Figures, history: Sequence[Figures]) -> dict[str, float | None]:
-    """Bounds that a suite may name as `$PARAMETER`: those of the definition, and those that differ by batch.
+    """Bounds that a suite may name as `$PARAMETER`: bounds from the definition, and bounds that differ by batch.
 
-    `history` holds figures, oldest first: of the `RECENT` newest batches, and of earlier batches that were planned at
-    the same hour of the week.
+    `history` contains the figures of the `RECENT` newest batches, and of earlier batches planned in the same hour of
+    the week, oldest first.
     """
     watermark_ms = figures["watermark_out_ms"]
     return {
@@ -67,9 +67,9 @@ def parameters(terms: Terms, figures: Figures, history: Sequence[Figures]) -> di
 
 
 def usual(history: Sequence[Figures]) -> dict[str, float | None]:
-    """Usual number of fired windows: from half the smallest to twice the largest number of earlier batches.
+    """Usual range of fired windows: from half the smallest number to twice the largest number of earlier batches.
 
-    The bounds are 0 and None, which bound nothing, if earlier batches are too few or fired nothing.
+    The bounds are 0 and None, which bound nothing, if there are too few earlier batches or no earlier batch fired.
 
     >>> usual([{"windows_fired_on_time": n, "windows_fired_late": 0} for n in (10, 12, 8, 30, 11)])
     {'windows_fired_low': 4.0, 'windows_fired_high': 60}
@@ -109,7 +109,7 @@ def _event_figures(figures: KnownFigures) -> dict[str, float]:
 
 
 def _state_figures(terms: Terms, figures: KnownFigures) -> dict[str, float]:
-    """Derived figures of state and watermark. A missing watermark counts as the one before the first event."""
+    """Derived figures of state and watermark. A missing watermark counts as `MIN_WATERMARK`."""
     before = figures.get("watermark_in_ms", MIN_WATERMARK)
     after = figures.get("watermark_out_ms", MIN_WATERMARK)
     return {
@@ -132,7 +132,7 @@ def _state_figures(terms: Terms, figures: KnownFigures) -> dict[str, float]:
 
 
 def _allowed_watermark_ms(terms: Terms, figures: KnownFigures) -> int:
-    """Highest allowed watermark after this batch. A silence counts only if the batch admitted no event."""
+    """Highest allowed watermark after this batch. The idle timeout counts only if the batch admitted no event."""
     if "newest_event_ms" in figures:
         return figures["newest_event_ms"] - terms.out_of_orderness_ms - 1
     if "watermark_candidate_ms" in figures or terms.idle_timeout_ms is None:
@@ -141,7 +141,7 @@ def _allowed_watermark_ms(terms: Terms, figures: KnownFigures) -> int:
 
 
 def _difference(figures: KnownFigures, name: str, other: str) -> int:
-    """Difference of two figures; 0 if the plan or the format does not count both."""
+    """Difference of two figures; 0 if a figure is missing, because the plan or source format does not count it."""
     return figures[name] - figures[other] if name in figures and other in figures else 0
 
 

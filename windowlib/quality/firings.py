@@ -1,6 +1,6 @@
-"""Number of windows that a batch fired: before their end, when the watermark reached it, and after it.
+"""Firings of a batch: before the end of a window, when the watermark reached the end, and later by late events.
 
-Each firing is counted once, so the sum of the three is the number of firings of the batch.
+Each firing counts in exactly one of the three figures, so their sum is the number of firings.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ EARLY, ON_TIME, LATE = "windows_fired_early", "windows_fired_on_time", "windows_
 
 
 def windows_fired(figures: Mapping[str, int | None]) -> int:
-    """All firings of a batch.
+    """Number of firings of a batch; a missing figure counts as 0.
 
     >>> windows_fired({EARLY: 3, ON_TIME: 40, LATE: 2}), windows_fired({ON_TIME: 40, LATE: None})
     (45, 40)

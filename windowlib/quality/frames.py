@@ -1,9 +1,9 @@
-"""Rows as a pandas frame that holds exactly the stored numbers.
+"""Conversion of rows to a pandas frame that contains exactly the stored numbers.
 
 Without this module:
 
-* pandas converts whole numbers with nulls to doubles, which changes values beyond 2**53
-* pandas treats NaN as null, so no bound is checked against it
+* pandas converts integers with nulls to doubles, which changes values beyond 2**53
+* pandas treats NaN as null, so no bound is checked against NaN
 * Great Expectations reads a bound such as 0.7 as a double, which equals no decimal
 """
 
@@ -22,10 +22,10 @@ BROKEN = {pa.float32(): pd.Float32Dtype(), pa.float64(): pd.Float64Dtype()}
 
 
 def frame_of(table: pa.Table) -> pd.DataFrame:
-    """Converts rows to a frame. `table` must not be used afterwards.
+    """Converts an Arrow table to a frame. The conversion frees `table`: do not use it afterwards.
 
-    Whole numbers with nulls, and doubles with NaN, get pandas' nullable types. Decimals become doubles if every value
-    converts back to the same decimal. Otherwise they stay decimals.
+    64-bit integers with nulls, and floating-point numbers with NaN, get pandas' nullable types. Decimals become doubles
+    if every value converts back to the same decimal. Otherwise the column keeps its decimals.
 
     >>> from decimal import Decimal
     >>> columns = pa.array([2**53 + 1, None]), pa.array([Decimal("0.7"), None]), pa.array([Decimal(2**53 + 1)] * 2)
@@ -45,7 +45,10 @@ def frame_of(table: pa.Table) -> pd.DataFrame:
 
 
 def _as_doubles(decimals: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Decimals as doubles, or unchanged if a value would change. Arrow rounds texts to the nearest double."""
+    """Converts decimals to doubles, by way of strings, which Arrow rounds to the nearest double.
+
+    Returns the decimals if a value would change.
+    """
     doubles = decimals.cast(pa.string()).cast(pa.float64())
     try:
         return doubles if doubles.cast(decimals.type).equals(decimals) else decimals
@@ -54,7 +57,7 @@ def _as_doubles(decimals: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def in_utc(suite: Suite, rows: pd.DataFrame) -> Suite:
-    """The suite with time bounds in UTC, like the times of `rows`. Bounds that name a zone stay as they are."""
+    """Adds UTC to time bounds that name no zone, because the times of `rows` are in UTC."""
     return replace(suite, expectations=tuple(_bounds_in_utc(expectation, rows) for expectation in suite.expectations))
 
 
@@ -70,13 +73,13 @@ def _bounds_in_utc(expectation: Expectation, rows: pd.DataFrame) -> Expectation:
 
 
 def _instant(text: str) -> str:
-    """Time as text in UTC if it names no zone; other texts unchanged.
+    """Adds UTC to a time that names no zone; returns other strings unchanged.
 
     >>> _instant("2026-03-02"), _instant("2026-03-02T12:00+01:00"), _instant("soon")
     ('2026-03-02T00:00:00+00:00', '2026-03-02T12:00+01:00', 'soon')
     """
     try:
         time = pd.Timestamp(text)
-    except ValueError:  # Great Expectations reports it
+    except ValueError:  # Great Expectations reports the invalid bound
         return text
     return text if time.tzinfo else time.tz_localize("UTC").isoformat()

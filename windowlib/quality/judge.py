@@ -1,7 +1,8 @@
-"""Separate process that judges batches. Great Expectations takes seconds to import, and no run waits for it.
+"""Separate process that judges batches. It imports Great Expectations while the run computes; this takes seconds.
 
-The judge is a child of the run and ends with it. Its standard input is one end of a socket pair. It reads requests and
-writes answers as lines of JSON. If the judge has no answer, the run's own process judges, so errors are raised there.
+The judge is a child process of the run and ends with the run. Its standard input is one end of a socket pair, over
+which it reads requests and writes answers as lines of JSON. If the judge returns no answer, the run's own process
+judges the batch and raises any error.
 
 The judge is started by `-c`, not by `-m`. `-m` adds call depth. Then a loop in Great Expectations' import crosses two
 blocks of CPython's stack, and each call allocates a block: the first answer takes 1.9 instead of 1.5 seconds.
@@ -36,17 +37,17 @@ if TYPE_CHECKING:
     from windowlib.quality.suite_files import Suite
 
 Request: TypeAlias = (
-    "tuple[Terms, Figures, Sequence[Figures], Sequence[Path]]"  # as `windowlib.quality.verdict.validate`
+    "tuple[Terms, Figures, Sequence[Figures], Sequence[Path]]"  # arguments of `windowlib.quality.verdict.validate`
 )
 Outcomes: TypeAlias = list[dict[str, Any]]
 
 OPTIONAL = ("pyspark", "sqlalchemy")
 """Packages that Great Expectations imports if they are installed. A judge uses pandas only, so it hides them."""
 
-ANSWER_S = 600  # a judge that takes longer hangs; then the run's own process judges, limited by `batch_timeout`
+ANSWER_S = 600  # a slower judge counts as hung; then the run's own process judges, limited by `batch_timeout`
 
-_ONE_AT_A_TIME = threading.Lock()  # Great Expectations has one active batch of data in a process
-_judge: Judge | None = None  # this process's
+_ONE_AT_A_TIME = threading.Lock()  # Great Expectations has one active batch of data per process
+_judge: Judge | None = None  # the judge that this process started
 
 
 class Judge:
@@ -60,7 +61,10 @@ class Judge:
         connection.close()  # the stream keeps it open
 
     def ask(self, request: Request) -> Outcomes | None:
-        """Outcome of each suite; None if the judge has no answer. Raises OSError if the other process has ended."""
+        """Sends a request; returns the outcome of each suite, or None if judging failed.
+
+        Raises OSError if the judge has ended or does not answer in time.
+        """
         with self._lock:
             self._stream.write(_to_json(request) + "\n")
             self._stream.flush()
@@ -71,7 +75,7 @@ class Judge:
         return outcomes
 
     def end(self) -> None:
-        """Ends the process."""
+        """Kills the judge's process."""
         with suppress(OSError):  # unsent data are not needed
             self._stream.close()
         self._process.kill()
@@ -79,7 +83,7 @@ class Judge:
 
 
 def start_judge() -> None:
-    """Starts the judge of this process; a second call does nothing."""
+    """Starts the judge of this process, unless it already has a judge."""
     global _judge
     if _judge is None:
         _judge = _started()
@@ -87,9 +91,10 @@ def start_judge() -> None:
 
 
 def judge_batch(request: Request) -> Outcomes:
-    """Outcome of each suite as JSON, from the judge if it was started, otherwise from this process.
+    """Judges a batch and returns the outcome of each suite as JSON.
 
-    Raises `InvalidSpec` for a mistake in a suite.
+    This process judges if no judge was started, or if the judge has no answer. Raises `InvalidSpec` for a mistake in a
+    suite.
     """
     global _judge
     if _judge:
@@ -132,7 +137,7 @@ def _validated(request: Request) -> Outcomes:
 
 
 def _verdict() -> Any:
-    """Imports the module that judges. Its imports need a home directory: `/` if the user has none."""
+    """Imports `windowlib.quality.verdict`. Its imports need `HOME`; a user without a home directory gets `/`."""
     try:
         Path.home()
     except RuntimeError:
@@ -156,8 +161,8 @@ def _from_json(line: str) -> Request:
 def main() -> None:
     """Imports Great Expectations, then answers requests."""
     for name in OPTIONAL:
-        sys.modules[name] = None  # type: ignore[assignment]  # it cannot be imported
-    gc.disable()  # collection takes a fifth of the import, which creates 100,000s of objects and frees none
+        sys.modules[name] = None  # type: ignore[assignment]  # makes its import fail
+    gc.disable()  # garbage collection takes a fifth of the import, which creates 100,000s of objects and frees none
     with lazily():
         _verdict()
     gc.freeze()  # later collections skip these objects, so a waiting run is faster
@@ -166,7 +171,7 @@ def main() -> None:
 
 
 def _serve(connection: socket.socket) -> None:
-    """Answers until the client has closed the connection."""
+    """Answers requests until the run closes the connection."""
     with connection, connection.makefile("rw", encoding="utf-8") as stream, suppress(ConnectionError):
         for line in stream:
             stream.write(_answer(line) + "\n")
@@ -174,8 +179,8 @@ def _serve(connection: socket.socket) -> None:
 
 
 def _answer(line: str) -> str:
-    """Outcomes as JSON; null after an error, which the client then raises itself."""
+    """Judges a batch; returns the outcomes as JSON, or null after an error."""
     try:
         return json.dumps(_validated(_from_json(line)))
-    except Exception:  # the client will raise it
+    except Exception:  # after null, the run judges the batch itself and raises this error
         return "null"

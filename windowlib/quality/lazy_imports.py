@@ -1,6 +1,7 @@
-"""Late imports of packages that Great Expectations needs for a few expectations only.
+"""Lazy imports of packages that Great Expectations needs only for a few expectations.
 
-Statistics (scipy) and plots (altair) are a quarter of its import time. `windowlib.engines` says what this saves a run.
+scipy (statistics) and altair (plots) take a quarter of the import time of Great Expectations. `windowlib.engines` says
+how much time lazy imports save a run.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Key and window of the first rows that a row check rejects.
 
-Great Expectations can collect them (`unexpected_index_column_names`), but it visits every rejected row: seconds per
-100,000 rows. It returns the positions of the first rows at no cost. Their key and window are read from the files and
-stored in its place for them.
+Great Expectations can collect keys and windows (`unexpected_index_column_names`), but then visits every rejected row,
+which takes seconds per 100,000 rows. It returns the positions of the first rejected rows at no cost. This module reads
+key and window at these positions from the files, and replaces each position by its key and window.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ import pyarrow.parquet as pq
 
 from windowlib.delta import data_files
 
-INDEX = "partial_unexpected_index_list"  # Great Expectations' name for it
+INDEX = "partial_unexpected_index_list"  # Great Expectations' key for the positions of rejected rows
 WINDOW = ("window_start", "window_end")
 
 
 def with_rows(outcome: Mapping[str, Any], files: Sequence[Path], key: Sequence[str]) -> dict[str, Any]:
-    """Outcome of a suite about the rows of `files`, with key and window of rejected rows instead of their positions."""
+    """Replaces the positions of rejected rows in a suite's outcome by key and window, read from `files`."""
     return {**outcome, "results": [_with_rows(result, files, [*key, *WINDOW]) for result in outcome["results"]]}
 
 
 def rows_of(result: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Rows that an outcome names; empty if it is not about rows."""
+    """Rejected rows in the result of an expectation; empty if the expectation does not judge rows."""
     return [*result["result"].get(INDEX, ())]
 
 
@@ -44,7 +44,7 @@ def _with_rows(result: Mapping[str, Any], files: Sequence[Path], columns: Sequen
 
 
 def rows_at(files: Sequence[Path], places: Sequence[int], columns: Sequence[str]) -> list[dict[str, Any]]:
-    """Rows at some positions in the concatenation of `files`, with values that fit into JSON."""
+    """Reads the rows at the given positions in the concatenation of `files`; values are converted to JSON types."""
     rows_by_place, before = dict[int, dict[str, Any]](), 0
     for file in files:
         stored = pq.ParquetFile(file)
@@ -58,7 +58,7 @@ def rows_at(files: Sequence[Path], places: Sequence[int], columns: Sequence[str]
 
 
 def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Converts a row to values that fit into JSON.
+    """Converts the values of a row to JSON types.
 
     >>> _plain({"user": "ann", "window_start": datetime(2026, 3, 5, tzinfo=UTC), "n": None})
     {'user': 'ann', 'window_start': '2026-03-05T00:00:00+00:00', 'n': None}

@@ -1,7 +1,7 @@
-"""Stored outcomes as a Great Expectations project, for its own tools: `gx.get_context(project_root_dir=root)`.
+"""Export of stored outcomes as a project for Great Expectations' tools: `gx.get_context(project_root_dir=root)`.
 
-The project lies in `<root>/gx`, in the format of Great Expectations' file stores, and is written without importing it.
-It has one file for each batch and suite, and the suites as they were last judged.
+The project lies in `<root>/gx`, in the format of Great Expectations' file stores. This module writes the project
+without importing Great Expectations. The project has a file per batch and suite, and each suite as it was last judged.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ RUN_FOLDER = "%Y%m%dT%H%M%S.%fZ"
 
 
 def store(root: Path, batches: Sequence[Validated]) -> Path:
-    """Updates the stores with the newest of `batches` (newest first). Returns the folder of the project."""
+    """Writes the first `STORED_BATCHES` of `batches`, which are sorted newest first, and deletes older outcomes.
+
+    Returns the folder of the project.
+    """
     folder, stored = root / FOLDER, batches[:STORED_BATCHES]
     _write(folder / CONFIGURATION, _configuration())  # JSON is YAML, too
     wanted = set[Path]()
@@ -57,7 +60,7 @@ def _meta(batch: Validated, suite: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _newest_suites(batches: Iterable[Validated]) -> dict[str, Mapping[str, Any]]:
-    """Judged suites by name, each in its newest version."""
+    """Newest outcome of each suite, by the suite's name; `batches` are sorted newest first."""
     newest: dict[str, Mapping[str, Any]] = {}
     for batch in batches:
         for suite in batch.suites:
@@ -108,7 +111,7 @@ def _configuration() -> dict[str, Any]:
 
 
 def _write(file: Path, contents: Mapping[str, Any], *, again: bool = False) -> None:
-    """Writes a file. An existing file stays if its contents are the same, or if `again` is False."""
+    """Writes a file. Leaves an existing file untouched if its contents are equal, or if `again` is false."""
     exists = file.exists()
     if exists and not again:
         return

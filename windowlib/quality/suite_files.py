@@ -1,8 +1,8 @@
 """Suites of a pipeline: JSON files in Great Expectations' format, completed with the values of the pipeline.
 
-The built-in suites lie in `suites` (in the repository: `expectations/`; its README explains how to change and add one).
-A file in the pipeline's own folder (`checks.suites`) replaces the built-in file of the same name, or is added. A
-mistake in a file raises `InvalidSpec` with the file, the expectation, and the expected form.
+The built-in suites lie in `suites` (in the repository: `expectations/`, whose README explains how to change suites). A
+file in the pipeline's own folder (`checks.suites`) replaces the built-in file of the same name, or is added. A mistake
+in a file raises `InvalidSpec` with the file, the expectation, and the expected form.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from windowlib.model.errors import InvalidSpec
 from windowlib.quality.terms import Terms
 
 OF_BATCH, OF_RERUN, OF_ROWS = JUDGES = ("figures of a batch", "figures of a rerun", "rows of results")
-OWN_FIGURES, OWN_RESULTS = "own_figures", "own_results"  # the suites of `figures_suite` and `results_suite`
+OWN_FIGURES, OWN_RESULTS = "own_figures", "own_results"  # names of the suites in `figures_suite` and `results_suite`
 JUDGED = "judged"  # in `meta` of the outcome of a suite: one of `JUDGES`
 SUITE_KEYS = ("name", "expectations", "meta", "notes", "id", "suite_parameters")
 KEYS = ("type", "kwargs", "description", "severity", "meta", "notes", "id", "rendered_content", "success_on_last_run")
 SEVERITIES = ("critical", "warning", "info")
 OUR_KEYS = ("figures", "only_if", "table")  # in `meta.windowlib` of an expectation
-LISTED = 20  # longest list of names in a message that also suggests one
+LISTED = 20  # most names that a message lists if it also suggests a name
 IN_SENTENCE = re.compile(r"\$([a-z]\w*)")
 IN_BOUND = re.compile(r"\b[A-Za-z]\w*\b(?!\s*[(=])")  # a bound may be computed: "round(windows_fired_low / 2)"
 NEED = '{"expectations": [{"type": "expect_…", "kwargs": {…}}, …]}'
@@ -34,7 +34,7 @@ NEED = '{"expectations": [{"type": "expect_…", "kwargs": {…}}, …]}'
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """One expectation as Great Expectations takes it. `place` identifies it in messages."""
+    """Expectation in Great Expectations' format. `place` identifies the expectation in messages."""
 
     place: str
     config: dict[str, Any]
@@ -43,7 +43,7 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """The expectations of a file that hold for a pipeline; `judges` is one of `JUDGES`."""
+    """Expectations of a file that apply to a pipeline. `judges` names the judged data, one of `JUDGES`."""
 
     name: str
     judges: str
@@ -52,7 +52,7 @@ class Suite:
 
 @dataclass(frozen=True, slots=True)
 class SuitePlaceholders:
-    """Values for the blanks in the files: conditions of `only_if`, columns, and bounds by parameter."""
+    """Values for the placeholders in suite files: conditions of `only_if`, columns, and bounds by parameter."""
 
     conditions: Mapping[str, bool]
     columns: Mapping[str, tuple[str, ...]]
@@ -73,7 +73,7 @@ class SuitePlaceholders:
 
 
 def suites_of(terms: Terms, parameters: Mapping[str, float | None]) -> list[Suite]:
-    """All suites of a pipeline: by file name, then the suites of `figures_suite` and `results_suite`."""
+    """All suites of a pipeline, sorted by file name; the suites of `figures_suite` and `results_suite` come last."""
     blanks = SuitePlaceholders.of(terms, parameters)
     ours = _in_folder(resources.files("windowlib.quality") / "suites")
     files = ours | (_in_folder(terms.suites) if terms.suites else {})
@@ -97,7 +97,7 @@ def _in_folder(folder: Traversable) -> dict[str, Traversable]:
 
 
 def _suite(file: Traversable, blanks: SuitePlaceholders, header: tuple[str, str] | None = None) -> Suite:
-    """The suite in a file. Name and judged data come from `header` if it is set, otherwise from the file."""
+    """Reads the suite in a file. Name and judged data come from `header` if it is set, otherwise from the file."""
     contents = _contents(file)
     name, judges = _header_of_definition(file, contents, *header) if header else _header(file, contents)
     listed = [_expectation(file, number, config) for number, config in enumerate(contents["expectations"], start=1)]
@@ -122,7 +122,7 @@ def _no_json(constant: str) -> Any:
 
 
 def _header_of_definition(file: Traversable, contents: Mapping[str, Any], name: str, judges: str) -> tuple[str, str]:
-    """Name and judged data of a suite from the definition. Raises `InvalidSpec` if the file contradicts them."""
+    """Returns the name and judged data that a definition gives a suite. Raises `InvalidSpec` if the file disagrees."""
     stated = _ours(str(file), contents, ("judges",)).get("judges", judges)
     must_be_known(f"{file}: meta.windowlib.judges", [stated], [judges])
     return name, judges
@@ -147,7 +147,7 @@ def _expectation(file: Traversable, number: int, config: Any) -> Expectation:
 
 
 def _validated(expectation: Expectation) -> Expectation:
-    """Returns the expectation. Raises `InvalidSpec` for impossible values."""
+    """Returns the expectation. Raises `InvalidSpec` if a value is invalid."""
     config, kwargs = expectation.config, expectation.config["kwargs"]
     must_be_known(f"{expectation.place}: severity", [config.get("severity", "critical")], SEVERITIES)
     for key in (key for key in ("severity", "description", "meta") if key in kwargs):
@@ -167,7 +167,10 @@ def _validated(expectation: Expectation) -> Expectation:
 
 
 def _bound(place: str, side: str, value: Any) -> float | None:
-    """A bound if it is a number; None if it is missing or has another type, which Great Expectations checks."""
+    """Bound if it is a number, otherwise None. Raises `InvalidSpec` for a boolean or a malformed `$PARAMETER`.
+
+    Great Expectations checks bounds of other types.
+    """
     if isinstance(value, bool) or (isinstance(value, dict) and not isinstance(value.get("$PARAMETER"), str)):
         need = 'a number, or {"$PARAMETER": "max_late_share"}'
         raise InvalidSpec(f"{place}: {side}: need {need}, got {_shown(value)}")
@@ -175,7 +178,7 @@ def _bound(place: str, side: str, value: Any) -> float | None:
 
 
 def _ours(place: str, config: Mapping[str, Any], keys: Collection[str]) -> dict[str, Any]:
-    """Contents of `meta.windowlib`."""
+    """Contents of `meta.windowlib`. Raises `InvalidSpec` if it has other keys than `keys`."""
     meta = config.get("meta") or {}
     ours = meta.get("windowlib", {}) if isinstance(meta, dict) else meta
     if not isinstance(ours, dict):
@@ -196,7 +199,10 @@ def _holds(expectation: Expectation, blanks: SuitePlaceholders) -> bool:
 
 
 def _filled(expectation: Expectation, blanks: SuitePlaceholders) -> Expectation:
-    """Fills in columns and the numbers of the sentence. Great Expectations fills in the bounds."""
+    """Replaces the placeholders for columns, and for numbers in the description.
+
+    Great Expectations replaces the placeholders in bounds.
+    """
     kwargs, parameters = dict(expectation.config["kwargs"]), blanks.parameters
     for name, bound in kwargs.items():
         if isinstance(bound, dict) and "$PARAMETER" in bound:
@@ -217,7 +223,7 @@ def _filled(expectation: Expectation, blanks: SuitePlaceholders) -> Expectation:
 
 
 def _number(value: float | None) -> str:
-    """Number in a sentence.
+    """Formats a number for a sentence.
 
     >>> _number(0.05), _number(60), _number(None)
     ('0.05', '60', 'any number')
@@ -229,7 +235,7 @@ def _number(value: float | None) -> str:
 
 
 def must_be_known(place: str, values: Iterable[Any], allowed: Collection[str]) -> None:
-    """Raises `InvalidSpec` for a value that is not allowed, with the allowed values and a suggestion.
+    """Raises `InvalidSpec`, with the allowed values and a suggestion, if a value is not allowed.
 
     >>> must_be_known("late.json: keys of a suite", ["nam"], ("name", "notes"))
     Traceback (most recent call last):

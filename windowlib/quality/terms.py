@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Terms on which the batches of a pipeline are judged. Paths are absolute."""
+    """Values of a definition by which the suites judge its batches. Paths are absolute."""
 
     key: tuple[str, ...]
     fires_often: bool
@@ -29,7 +29,7 @@ class Terms:
 
     @classmethod
     def of(cls, definition: Definition) -> Terms:
-        """The terms of a definition."""
+        """Takes the values from a definition."""
         checks, watermark = definition.checks, definition.watermark
         return cls(
             key=tuple(definition.source.key),
@@ -48,6 +48,6 @@ class Terms:
 
     @classmethod
     def from_json(cls, terms: dict[str, Any]) -> Terms:
-        """Terms from JSON, where paths are texts."""
+        """Restores the values from JSON, in which paths are strings and the key is a list."""
         paths = {name: Path(terms[name]) for name in ("suites", "figures_suite", "results_suite") if terms[name]}
         return cls(**{**terms, "key": tuple(terms["key"]), **paths})

@@ -1,7 +1,7 @@
 """Outcome of each batch's checks, stored as JSON: `checks/<batch_id>.json` in the pipeline's folder.
 
-The report reads these files, because a refused batch commits no rows to a table. `dq_results` and `run_metrics` hold
-all committed batches. Here only the newest batches are kept.
+The report reads these files, because a refused batch commits no rows to a table. `dq_results` and `run_metrics` contain
+all committed batches; these files contain only the newest `KEPT_BATCHES` batches.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from windowlib.quality.figures import Figures
 
 FOLDER = "checks"
 KEPT_BATCHES = 200
-PAGES_KEEP = 64  # cached outcomes: the next page of a process needs all but one of them again
+PAGES_KEEP = 64  # cached outcomes: the next page that a process builds needs all but one of these outcomes
 
 
 class UnreadableOutcome(WindowError):
@@ -27,9 +27,9 @@ class UnreadableOutcome(WindowError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Validated:
-    """A checked batch: its figures, and the outcome of each suite as Great Expectations writes it.
+    """Checked batch: its figures, and the outcome of each suite in Great Expectations' format.
 
-    The pages of a process share one object as long as its file is unchanged.
+    Pages built in the same process share an object as long as its file is unchanged.
     """
 
     batch_id: int
@@ -43,7 +43,7 @@ class Validated:
 
 
 def keep(root: Path, figures: Figures, suites: list[dict[str, Any]]) -> None:
-    """Stores the outcome of a batch and replaces that of an earlier attempt. Deletes all but the newest batches."""
+    """Stores the outcome of a batch, in place of an earlier attempt's outcome. Deletes all but the newest outcomes."""
     folder = root / FOLDER
     disk.put(folder / f"{figures['batch_id']}.json", json.dumps({"figures": figures, "suites": suites}))
     for old in _files(folder)[KEPT_BATCHES:]:
@@ -51,7 +51,7 @@ def keep(root: Path, figures: Figures, suites: list[dict[str, Any]]) -> None:
 
 
 def stored_outcomes(root: Path, at_most: int = KEPT_BATCHES) -> list[Validated]:
-    """Newest checked batches, newest first."""
+    """At most `at_most` checked batches, newest first."""
     return [_read_once(file, file.stat().st_mtime_ns) for file in _files(root / FOLDER)[:at_most]]
 
 

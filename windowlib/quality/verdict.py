@@ -1,7 +1,7 @@
-"""Judges a batch by its suites: its figures as a frame of one row, and the results that it adds or changes.
+"""Judges a batch by suites: the figures, as a frame with one row, and the results that the batch adds or changes.
 
-Results are read only if a suite judges them, and only the columns that the suites name. This takes about 60 bytes per
-row and column, and 0.3 s per million rows and expectation.
+Results are read only if a suite judges rows, and only in the columns that the suites name. This takes about 60 bytes
+per row and column, and 0.3 s per million rows and expectation.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from windowlib.quality.suite_files import JUDGED, OF_BATCH, OF_RERUN, OF_ROWS, S
 from windowlib.quality.terms import Terms
 
 RESULT_FORMAT = {"result_format": "BASIC", "partial_unexpected_count": 5}  # at most five values of a column are shown
-WITH_PLACES = {**RESULT_FORMAT, "result_format": "SUMMARY"}  # and positions of rejected rows
-ABOUT_COLUMNS = ("expect_table_column", "expect_column_to_exist")  # prefixes of expectations about which columns exist
+WITH_PLACES = {**RESULT_FORMAT, "result_format": "SUMMARY"}  # also positions of rejected rows
+ABOUT_COLUMNS = ("expect_table_column", "expect_column_to_exist")  # prefixes of expectations about the set of columns
 OF_SQL = "unexpected_rows"  # prefix of expectations written in SQL
 BOUNDS = {"min_value", "max_value", "quantile_ranges"}
-# Names that suites may use in addition to the columns.
+# Further names that suites may use, each with the stored column that it shows in ms.
 IN_MS = {"window_start_ms": "window_start", "window_end_ms": "window_end"}
 
 
@@ -55,7 +55,7 @@ IN_MS = {"window_start_ms": "window_start", "window_end_ms": "window_end"}
 def validate(
     terms: Terms, figures: Figures, history: Sequence[Figures], result_files: Sequence[Path]
 ) -> list[dict[str, Any]]:
-    """Outcome of every suite, as JSON. Suites about rows are judged only if the batch adds or changes results.
+    """Judges a batch; returns the outcome of each suite as JSON. Without added or changed results, skips row suites.
 
     Raises `InvalidSpec` for a mistake in a suite, and KeyError if a figure is missing.
     """
@@ -69,7 +69,7 @@ def validate(
     outcomes = list[dict[str, Any]]()
     for judges, frame in frames.items():
         shown = WITH_PLACES if judges == OF_ROWS else RESULT_FORMAT
-        # Shared by all suites, so it reads the frame once.
+        # All suites share the validator, so that it reads the frame once.
         validator = Validator(_batches()[judges], shown, {"dataframe": frame})
         for suite, gx_suite in suites:
             if suite.judges == judges:
@@ -87,7 +87,7 @@ def validate(
 def _outcome(
     validator: Validator, suite: Suite, gx_suite: ExpectationSuite, bounds: Mapping[str, float | None]
 ) -> dict[str, Any]:
-    """Outcome of a suite, as JSON. Raises `InvalidSpec` if a bound cannot be computed."""
+    """Judges a suite; returns the outcome as JSON. Raises `InvalidSpec` if a bound cannot be computed."""
     try:
         validation = validator.validate_expectation_suite(gx_suite, {**bounds})
     except GreatExpectationsError:
@@ -106,7 +106,7 @@ def _outcome(
         "statistics": validation.statistics,
         "meta": {**validation.meta, JUDGED: suite.judges},
         "id": validation.id,
-    }  # like its own to_json_dict, which first copies everything: a sixth of the time
+    }  # as `validation.to_json_dict`, which would first copy everything in a sixth of the time
     plain: dict[str, Any] = json.loads(json.dumps(outcome, default=_as_json))
     return plain
 
@@ -117,12 +117,15 @@ def _as_json(value: Any) -> Any:
 
 
 def built(suite: Suite) -> ExpectationSuite:
-    """A suite as an object of Great Expectations. Raises `InvalidSpec` if it refuses an expectation."""
+    """Converts a suite to Great Expectations' class. Raises `InvalidSpec` if Great Expectations refuses a value."""
     return ExpectationSuite(name=suite.name, expectations=[_built(expectation) for expectation in suite.expectations])
 
 
 def rows_of(files: Sequence[Path], expectations: Sequence[suite_files.Expectation]) -> pd.DataFrame:
-    """All rows of `files` of results, with the columns that expectations name, also those of `IN_MS`."""
+    """Reads all rows of result `files`, with the columns that expectations name, including the names in `IN_MS`.
+
+    Raises `InvalidSpec` for an unknown column.
+    """
     stored = dict.fromkeys(name for file in files for name in pq.read_schema(file).names)
     own = [name for name in stored if name not in IN_MS]
     for expectation in expectations:
@@ -144,7 +147,7 @@ def _needs_all(expectation: suite_files.Expectation) -> bool:
 
 
 def _named(expectations: Sequence[suite_files.Expectation], columns: Sequence[str]) -> list[str]:
-    """Columns that are a value of an argument, or in a list of values."""
+    """Members of `columns` that occur as an argument of an expectation, or in a list argument."""
     arguments = [value for expectation in expectations for value in expectation.config["kwargs"].values()]
     values = [value for argument in arguments for value in (argument if isinstance(argument, list) else [argument])]
     texts = {value for value in values if isinstance(value, str)}
@@ -195,7 +198,7 @@ def _columns_of(expectation: suite_files.Expectation) -> list[str]:
 
 @cache
 def _batches() -> Mapping[str, Any]:
-    """Batch definitions by judged data. Cached, because Great Expectations writes its configuration each time."""
+    """Great Expectations' batch definitions by judged data. Cached, because each call writes the configuration."""
     source = _quiet_context().data_sources.add_pandas("batch")
     figures, results = (
         source.add_dataframe_asset(name).add_batch_definition_whole_dataframe(name) for name in ("figures", "results")
@@ -204,7 +207,7 @@ def _batches() -> Mapping[str, Any]:
 
 
 def _quiet_context() -> EphemeralDataContext:
-    """A context in memory, without progress bars and without a site."""
+    """Great Expectations context in memory, without progress bars and Data Docs."""
     config = DataContextConfig(
         progress_bars=ProgressBarsConfig(globally=False),
         store_backend_defaults=InMemoryStoreBackendDefaults(init_temp_docs_sites=False),

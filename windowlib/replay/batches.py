@@ -1,11 +1,12 @@
-"""Recordings of batches: a window, and batches of events, each with the watermark after it.
+"""Recordings of batches. A recording contains a window and batches of events; a batch states the watermark after it.
 
-Any ``BatchEngine`` can replay a recording; the reference is the batch rule of the core. A recording in JSON:
+Any ``BatchEngine`` can replay a recording; the reference is the batch rule in `windowlib.model.batch`. A recording in
+JSON:
 
     {"window": {"type": "session", "gap_ms": 10}, "allowed_lateness_ms": 0, "out_of_orderness_ms": 0,
      "batches": [{"events": [["key", 5, 7, "id"]], "watermark_after": 4}]}
 
-An event has a key, time, value and id; and a gap, if each event has its own.
+An event is a list of key, event time in ms, value and id. If each event has its own session gap, the gap in ms follows.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from windowlib.replay.scenarios import Json, assigner_of
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Event of a recording of batches; ``gap_ms`` is None unless each event has its own."""
+    """Event of a recording; ``gap_ms`` is None unless each event has its own session gap."""
 
     key: str
     timestamp_ms: int
@@ -47,14 +48,14 @@ class BatchOutcome(NamedTuple):
 
 
 class BatchEngine(Protocol):
-    """Engine that takes events batch by batch and keeps its state in between."""
+    """Engine that runs batches of events and keeps its state between batches."""
 
     def advance(self, batch: Sequence[Event], watermark_ms: int) -> BatchOutcome:
         """Runs one batch; afterwards the watermark is ``watermark_ms``."""
 
 
 class ReferenceEngine:
-    """The batch rule of the core, in memory."""
+    """Reference engine: `windowlib.model.batch.advance`, in memory."""
 
     def __init__(self, assigner: Assigner, allowed_lateness_ms: int) -> None:
         self.spec = WindowSpec(assigner, COUNT_AND_SUM, allowed_lateness_ms=allowed_lateness_ms)
@@ -83,7 +84,7 @@ def _element(event: Event, arrival: int) -> Element:
 def replay_batches(
     recording: Mapping[str, Any], engine: Callable[[Assigner, int], BatchEngine] = ReferenceEngine
 ) -> Json:
-    """Outcome of each batch of a recording, as ``{"batches": [{"results", "late", "in_flight"}, ...]}``, sorted.
+    """Replays a recording; returns ``{"batches": [{"results", "late", "in_flight"}, ...]}`` with sorted lists.
 
     ``engine`` creates an engine for an assigner and an allowed lateness (in ms).
     """

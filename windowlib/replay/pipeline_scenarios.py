@@ -1,4 +1,4 @@
-"""Scenarios of a pipeline for `windowlib test`: events step by step, and the results that its definition must give.
+"""Scenarios of a pipeline for `windowlib test`: events step by step, and the expected results.
 
 A scenario is a TOML file:
 
@@ -13,9 +13,9 @@ A scenario is a TOML file:
     fires = [{ user = "ann", events = 1, total = 3 }]
     in_flight = [{ user = "bob" }]
 
-Each step is a run over the events that have arrived since. Their columns have the names of the files or those of the
-definition (`source.rename`). If a step leaves out `fires`, `removes`, `late`, `quarantined` or `in_flight`, it expects
-no such row. Of an expected row only the columns that it names are compared. The keys are the fields of `StepFile`.
+Each step runs the pipeline over the events in its `batch`. An event names its columns as the files do, or as the
+definition does (`source.rename`). If a step leaves out `fires`, `removes`, `late`, `quarantined` or `in_flight`, it
+expects no such row. Columns that an expected row leaves out are not compared. `StepFile` describes all keys of a step.
 """
 
 from __future__ import annotations
@@ -83,9 +83,9 @@ PARTS: Mapping[str, Callable[[Trial], list[Row]]] = {
 
 @dataclass(frozen=True, slots=True)
 class StepOutcome:
-    """Outcome of a step.
+    """Outcome of a step. A part is a key of the step that contains rows (`PARTS`).
 
-    rows:       all actual rows of each part
+    rows:       all actual rows, by part
     missing:    expected rows that are missing, by part
     unexpected: actual rows that are not expected, by part
     problems:   a sentence for each other difference
@@ -104,7 +104,7 @@ class StepOutcome:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioOutcome:
-    """Outcome of a scenario: its steps up to the first that could not be run."""
+    """Outcome of a scenario: the outcomes of its steps, up to the first step that raised an error."""
 
     file: str
     name: str
@@ -116,7 +116,7 @@ class ScenarioOutcome:
         return all(step.is_right for step in self.steps)
 
     def json_fields(self) -> dict[str, Any]:
-        """Keys and values of its JSON."""
+        """Keys and values of the outcome's JSON."""
         steps = [
             {"came": step.rows, "missing": step.missing, "unexpected": step.unexpected, "said": step.problems}
             for step in self.steps
@@ -191,7 +191,7 @@ def matched(expected: Iterable[Row], rows: Iterable[Row]) -> tuple[list[Row], li
 
 
 def is_same(expected: Any, actual: Any) -> bool:
-    """Tests if a value of TOML equals a value of a table; times without a zone are in UTC, decimals may be text.
+    """Tests if a TOML value equals a value of a table. Times without a zone are in UTC; TOML decimals may be strings.
 
     >>> is_same(datetime(2026, 3, 2, 9), "2026-03-02T09:00:00.000Z"), is_same("1.50", Decimal("1.5")), is_same(3, 4)
     (True, True, False)
@@ -217,7 +217,7 @@ def is_same(expected: Any, actual: Any) -> bool:
 
 
 def _unknown_columns(scenario: ScenarioFile, definition: Definition) -> Iterator[Mistake]:
-    """Mistakes about columns that a step names and that its rows cannot have."""
+    """Yields a mistake for each unknown column in `batch`, `fires`, `removes` and `in_flight` of a step."""
     named = {*definition.source.key, *definition.outputs}
     results = {*named, *RESULT_CHANGES.names}
     allowed = {"fires": results, "removes": results, "in_flight": {*definition.source.key, *IN_FLIGHT_COLUMNS}}

@@ -1,4 +1,4 @@
-"""Replay of files with scenarios or batches, on the engine that the user names."""
+"""Replay of a file of scenarios or a recording of batches, on the reference engine or on Spark."""
 
 from __future__ import annotations
 
@@ -17,11 +17,14 @@ from windowlib.replay.scenarios import replay
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-AT_A_TIME = 4  # scenarios
+AT_A_TIME = 4  # scenarios that Spark computes in parallel
 
 
 def replay_file(file: Path, *, batches: bool, with_spark: bool) -> Any:
-    """Replays a recording of batches, or each scenario in an array; raises `InvalidSpec` for other files."""
+    """Replays the recording of batches in a file; if `batches` is false, each scenario of the array in the file.
+
+    Raises `InvalidSpec` if the file contains something else.
+    """
     contents = _read(file)
     try:
         if batches and isinstance(contents, dict):
@@ -37,7 +40,7 @@ def replay_file(file: Path, *, batches: bool, with_spark: bool) -> Any:
 
 
 def _with_spark(recording: dict[str, Any]) -> Any:
-    """Replays a recording by a pipeline in a temporary folder."""
+    """Replays a recording with a pipeline in a temporary folder."""
     from windowlib.engines.spark import session
     from windowlib.replay.spark_batches import SparkEngine
 
@@ -53,7 +56,7 @@ def _scenarios_on_spark(scenarios: Sequence[Mapping[str, Any]]) -> list[Any]:
 
 
 def replay_scenarios(scenarios: Sequence[Mapping[str, Any]], spark: SparkSession) -> list[Any]:
-    """Replays scenarios by the general plan in Spark, several at a time."""
+    """Replays scenarios with the general plan in Spark, `AT_A_TIME` in parallel."""
     from windowlib.replay.spark_scenarios import SparkSteps
 
     tasks = spark.conf.get("spark.sql.shuffle.partitions")

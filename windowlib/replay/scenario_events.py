@@ -1,6 +1,6 @@
-"""Events of a scenario as Parquet files, one for each step.
+"""Events of a scenario as Arrow tables, a table per step. A trial writes each table to a Parquet file.
 
-A column may have its name in the files, or in the definition (`source.rename`, `source.nested`).
+An event may name a column as the files do, or as the definition does (`source.rename`, `source.nested`).
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from windowlib.replay.scenario_types import numbers_as_texts, types_of_absent
 from windowlib.replay.trial import Row, local_zone
 from windowlib.source.columns.column_types import declared_type
 
-ALIKE = 0.75  # similarity of a word and its misspelling; files of Parquet and Delta may have columns of any name
+ALIKE = 0.75  # least similarity of a misspelling; high, because Parquet and Delta files may have other columns
 
 
 def unknown_event_columns(batches: Sequence[Sequence[Row]], definition: Definition) -> Iterator[Mistake]:
-    """Mistakes about event columns that the source cannot have.
+    """Yields a mistake for each event column that the source cannot have.
 
-    JSON and CSV: a column that `[source.schema]` does not name. Parquet and Delta: a column whose name is almost that
-    of a column in use, if no event has both.
+    JSON and CSV: a column that `[source.schema]` does not declare. Parquet and Delta: a probable misspelling of a
+    column in use, unless an event has both columns.
     """
     source = definition.source
     declared = {source.named(name) for name in source.kinds}
@@ -50,7 +50,7 @@ def unknown_event_columns(batches: Sequence[Sequence[Row]], definition: Definiti
 
 
 def _misspelt(rows: Sequence[Row], source: Source, uses: Uses) -> Iterator[tuple[str, str]]:
-    """Columns of events whose name is almost that of a column in use, each with the name that was probably meant."""
+    """Yields each event column that is probably a misspelled column in use, with a proposal to append to a message."""
     used = {*uses.columns, *map(source.named, source.kinds)}
     own = {*used, *map(source.in_files, used)}
     for name in dict.fromkeys(name for row in rows for name in row if name not in own):
@@ -61,10 +61,11 @@ def _misspelt(rows: Sequence[Row], source: Source, uses: Uses) -> Iterator[tuple
 
 
 def event_tables(file: Path, batches: Sequence[Sequence[Row]], definition: Definition) -> list[pa.Table | None]:
-    """Events of each step as a table (None for a step without events); a column has the same type in all steps.
+    """Converts the events of each step to a table; None for a step without events.
 
-    A column has its type in `[source.schema]`, else the type of its values. A column that no event has gets a type
-    with which the definition can be computed. Raises InvalidSpec for values that do not have one type.
+    A column has the same type in all steps: its type in `[source.schema]`, else the type of its values. A column that
+    no event has gets a type with which the definition can be computed. Raises InvalidSpec for values of a column that
+    have different types, and for numbers in strings if the definition computes with them.
     """
     source = definition.source
     steps = [[_flat(row, source) for row in batch] for batch in batches]
@@ -79,7 +80,10 @@ def event_tables(file: Path, batches: Sequence[Sequence[Row]], definition: Defin
 
 
 def _type_in(file: Path, name: str, rows: Sequence[Mapping[str, Any]], definition: Definition) -> pa.DataType:
-    """Type of a column of the files, from the definition or from its values."""
+    """Type of a column of the files, from the definition or from the column's values.
+
+    Raises InvalidSpec if the values do not have this type.
+    """
     source = definition.source
     kind = declared_type(source.kinds.get(name))
     try:
@@ -94,7 +98,7 @@ def _type_in(file: Path, name: str, rows: Sequence[Mapping[str, Any]], definitio
 
 
 def _flat(row: Row, source: Source) -> Row:
-    """An event by the names of the files, with the columns of `source.nested` taken out of its objects."""
+    """Renames an event's columns as in the files, and adds the columns of `source.nested` from the event's objects."""
     event = {source.in_files(name): value for name, value in row.items()}
     for name, path in source.nested.items():
         value: Any = row
@@ -112,7 +116,7 @@ def _table(events: Sequence[Row], schema: pa.Schema, source: Source) -> pa.Table
 
 
 def _cell(value: Any, kind: pa.DataType | None, source: Source, column: str) -> Any:
-    """A value of TOML, converted for a column of a type."""
+    """Converts a TOML value to the type of its column."""
     unit = source.timestamp_unit
     match value:
         case datetime() if _is_local(source, column) and value.tzinfo:
@@ -136,8 +140,8 @@ def _is_local(source: Source, column: str) -> bool:
 
 
 def event_time_ms(row: Row, source: Source) -> int | None:
-    """Event time in ms since 1970; None for an event without one."""
-    zone = None if source.timestamp_unit else source.dialect.time_zone  # numbers count in UTC
+    """Event time in ms since 1970; None for an event without a readable time."""
+    zone = None if source.timestamp_unit else source.dialect.time_zone  # epoch numbers are in UTC
     value = _flat(row, source).get(source.in_files(source.timestamp))
     with suppress(ValueError):
         match value:

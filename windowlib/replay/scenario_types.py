@@ -1,8 +1,8 @@
-"""Column types that the events of a scenario do not determine: of columns that no event has, and of numbers in texts.
+"""Column types that the events of a scenario do not determine: columns that no event has, and numbers in strings.
 
-A column that no event has is null, but a Parquet file needs a type for it. It gets its type in `[source.schema]`, else
-the first of a few types with which the definition can be computed. All give the same results, since the column has no
-values.
+A column that no event has is null, but a Parquet file needs a type for the column. The type comes from
+`[source.schema]`, or is the first of `TRIED` with which the definition can be computed. The choice does not change the
+results, because the column has no values.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from windowlib.replay.trial import local_zone
 from windowlib.source.columns.column_types import declared_type, kind_of
 
 TRIED = (pa.string(), pa.int64(), pa.bool_(), pa.float64(), pa.timestamp("us", "UTC"), pa.date32())
-MOST_TRIED = 600  # for all columns together
+MOST_TRIED = 600  # limit of tried types, for all columns together
 USUAL_DIGITS, USUAL_PLACES = 12, 2
 
 
 def types_of_absent(types: Mapping[str, pa.DataType], definition: Definition) -> dict[str, pa.DataType]:
     """Types of columns that the definition needs and no event has, by their names in the files.
 
-    types: types of the columns that events have; null for a nested type in `[source.schema]`
+    types: types of the columns in events and in `[source.schema]`; null if the type is not known yet
     """
     source, uses = definition.source, definition.uses
     types_chosen = {
@@ -57,9 +57,9 @@ def _of_times(source: Source) -> pa.DataType:
 
 
 def _fitting(names: Sequence[str], types: Mapping[str, pa.DataType], definition: Definition) -> dict[str, pa.DataType]:
-    """A type for each of these columns, so that all aggregates can be computed; text if no choice allows that.
+    """Chooses a type for each named column, so that all aggregates can be computed; string if no choice allows that.
 
-    A key or an id gets text, which is tried first.
+    Keys and event ids become strings, because string is tried first.
     """
     source = definition.source
     named_types = {source.named(name): str(arrow) for name, arrow in types.items() if arrow != pa.null()}
@@ -70,9 +70,9 @@ def _fitting(names: Sequence[str], types: Mapping[str, pa.DataType], definition:
 def _choices(
     columns: Sequence[str], types: Mapping[str, str], definition: Definition, tries: Iterator[int]
 ) -> Iterator[dict[str, pa.DataType]]:
-    """Choices of types for these columns with which each aggregate can be computed.
+    """Yields choices of types for `columns` with which each aggregate can be computed.
 
-    types: known types of other columns; aggregates with further columns are not tested
+    types: known types of other columns; an aggregate is tested only once the types of all its columns are known
     """
     if not columns:
         yield {}
@@ -116,9 +116,9 @@ def nested(text: str | None) -> pa.DataType | None:
 def numbers_as_texts(
     rows: Sequence[Mapping[str, Any]], types: Mapping[str, pa.DataType], definition: Definition
 ) -> str | None:
-    """Advice for events that have numbers as texts, such as "3.50", if the definition computes with them; else None."""
+    """Advice if the definition computes with a column whose events give numbers as strings ("3.50"); else None."""
     if definition.source.is_text:
-        return None  # [source.schema] has their types
+        return None  # [source.schema] declares the types
     for name, arrow in types.items():
         values = [row[name] for row in rows if row.get(name) is not None]
         if arrow != pa.string() or not any(isinstance(value, str) for value in values):
@@ -135,7 +135,7 @@ def numbers_as_texts(
 
 
 def _needs_numbers(column: str, expressions: Mapping[str, str]) -> bool:
-    """Tests if an aggregate of a column can be computed with decimals, and not with texts."""
+    """Tests if some aggregate can be computed when the column contains decimals, but not when it contains strings."""
     reading = [sql for sql in expressions.values() if column in columns_used(sql)]
     as_decimals = {column.casefold(): f"decimal({USUAL_DIGITS},{USUAL_PLACES})"}
     as_texts = {column.casefold(): "string"}
@@ -154,7 +154,7 @@ def _decimal(value: Any) -> Decimal | None:
 
 
 def _holding(decimals: Collection[Decimal]) -> str:
-    """Decimal type that holds these numbers."""
+    """Decimal type that holds all given numbers exactly."""
     places = max(USUAL_PLACES, *(-int(number.as_tuple().exponent) for number in decimals))
     whole = max(len(str(abs(int(number)))) for number in decimals)
     return f"decimal({max(USUAL_DIGITS, whole + places)},{places})"

@@ -1,8 +1,8 @@
-"""Scenarios of a window: runs one through an engine, step by step, and returns plain dictionaries.
+"""Replay of window scenarios. `replay` runs a scenario through an engine step by step and returns plain dictionaries.
 
 A *scenario* in JSON has a specification, with the type names of the registry and the parameters of the model
-(`{"type": "tumbling", "size_ms": 10}`). Each step feeds it an element, a watermark, or a processing time, or saves and
-restores its state. Any ``StepEngine`` can take the steps; the reference is the operator.
+(`{"type": "tumbling", "size_ms": 10}`). Each step feeds the engine an element, a watermark or a processing time, or
+saves and restores the engine's state. Any ``StepEngine`` can process the steps; the reference is the operator.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ Json = dict[str, Any]
 
 
 class StepEngine(Protocol):
-    """Engine that takes the steps of a scenario, one at a time."""
+    """Engine that processes the steps of a scenario, one at a time."""
 
     def feed(self, event: Input) -> tuple[list[Json], list[str]]:
         """Processes an input; returns the emitted rows and the ids of late elements."""
 
     def restart(self) -> None:
-        """Saves and restores the state; the processing time is kept, the watermark is not."""
+        """Saves and restores the state. The processing time survives, the watermark does not."""
 
     @property
     def watermark_ms(self) -> int:
-        """Current watermark."""
+        """Current watermark in ms."""
 
     @property
     def in_flight(self) -> list[tuple[Any, TimeWindow]]:
-        """Every (key, window) in flight, in order."""
+        """All pairs (key, window) in flight, sorted."""
 
 
 class OperatorSteps:
@@ -73,10 +73,10 @@ class OperatorSteps:
 
 
 def replay(scenario: Mapping[str, Any], engine: Callable[[WindowSpec], StepEngine] = OperatorSteps) -> Json:
-    """The scenario's ``steps``, each with its ``emitted`` rows, ``late`` ids and windows ``in_flight``.
+    """Runs a scenario; returns its ``steps``, each with ``emitted`` rows, ``late`` ids and windows ``in_flight``.
 
-    A refused specification gives the scenario an ``error``, a refused input its step; both are messages. ``engine``
-    creates an engine for a specification.
+    If the specification is refused, the result has a message ``error`` instead of steps. If an input is refused, its
+    step has a message ``error``, and the replay ends. ``engine`` creates an engine for a specification.
     """
     name = {"name": scenario["name"]} if "name" in scenario else {}
     try:
@@ -135,7 +135,7 @@ def bounds_of(window: TimeWindow) -> tuple[int | None, int | None]:
 
 
 class Collect:
-    """Process function: the ids of all elements of the window, and the sum of their values."""
+    """Process function that returns the ids of all elements of the window, and the sum of their values."""
 
     def process(self, contents: Sequence[Mapping[str, Any]], context: ProcessContext) -> Iterable[Json]:
         return [{"ids": [value["id"] for value in contents], "value": sum(value["value"] for value in contents)}]
@@ -169,7 +169,7 @@ FUNCTIONS: Mapping[str, ProcessFunction] = {"collect": Collect(), "none": EmitNo
 
 
 def spec_of(scenario: Mapping[str, Any]) -> WindowSpec:
-    """Specification of a scenario; raises InvalidSpec."""
+    """Builds the specification of a scenario; raises InvalidSpec if a part is unknown or refused."""
     function = scenario["function"]
     if function not in AGGREGATES and function not in FUNCTIONS:
         raise InvalidSpec(f"need a function of {[*AGGREGATES, *FUNCTIONS]}, got {function!r}")
@@ -185,7 +185,7 @@ def spec_of(scenario: Mapping[str, Any]) -> WindowSpec:
 
 
 def assigner_of(table: Mapping[str, Any]) -> Assigner:
-    """Assigner of a scenario or recording; raises InvalidSpec.
+    """Creates the assigner of a scenario or recording; raises InvalidSpec for an unknown type or parameter.
 
     >>> assigner_of({"type": "tumbling", "size_ms": 10})
     Tumbling(size_ms=10, offset_ms=0)
@@ -197,13 +197,13 @@ def assigner_of(table: Mapping[str, Any]) -> Assigner:
 
 
 def trigger_of(table: Mapping[str, Any]) -> Trigger:
-    """Trigger of a scenario; raises InvalidSpec."""
+    """Creates the trigger of a scenario; raises InvalidSpec for an unknown type or parameter."""
     trigger: Trigger = _from_table("a trigger", TRIGGERS, table)
     return trigger
 
 
 def evictor_of(table: Mapping[str, Any]) -> Evictor:
-    """Evictor of a scenario; raises InvalidSpec."""
+    """Creates the evictor of a scenario; raises InvalidSpec for an unknown type or parameter."""
     evictor: Evictor = _from_table("an evictor", EVICTORS, table)
     return evictor
 
@@ -212,7 +212,10 @@ ASSIGNERS = {name: kind for name, kind in WINDOWS.items() if kind.model is not W
 
 
 def _from_table(what: str, kinds: Mapping[str, Kind], table: Mapping[str, Any]) -> Any:
-    """Object of the model for a table with its type and parameters; a column parameter is always `value`."""
+    """Creates an object of the model from a table with type and parameters.
+
+    Parameters that name a column get the column `value`.
+    """
     kind = kinds.get(table.get("type", ""))
     if kind is None or kind.model is None:
         ours = [name for name, choice in kinds.items() if choice.model]

@@ -23,7 +23,7 @@ from windowlib.replay.trial import Trial
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PLAN_TIME_MS = MAX_TIMESTAMP_MS  # no event is ahead of it, and a replay does not otherwise depend on it
+PLAN_TIME_MS = MAX_TIMESTAMP_MS  # no event is ahead of this time; nothing else in a replay depends on it
 EVENTS = pa.schema(
     [
         ("key", pa.string()),
@@ -36,7 +36,7 @@ EVENTS = pa.schema(
 
 
 class SparkEngine:
-    """A pipeline of count(*) and sum(value) in `folder`, advanced batch by batch."""
+    """Pipeline in `folder` with the aggregates count(*) and sum(value), advanced batch by batch."""
 
     def __init__(
         self,

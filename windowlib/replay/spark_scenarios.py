@@ -32,7 +32,7 @@ OUTPUTS = {"value": "bigint", "ids": "array<string>"}
 
 
 class SparkSteps:
-    """Engine that computes each step by the general plan of one specification."""
+    """Engine that computes each step with the general plan for `spec`."""
 
     def __init__(self, spec: WindowSpec, spark: SparkSession) -> None:
         from windowlib.plans.general import plan as general
@@ -68,7 +68,7 @@ class SparkSteps:
         return emitted, late
 
     def restart(self) -> None:
-        """Resets the watermark, which the source sends again; each step restarts anyway."""
+        """Resets the watermark. Needs no restart of the state, because each step restores the state from rows."""
         self.watermark_ms = MIN_WATERMARK
 
     @property

@@ -1,7 +1,7 @@
-"""Trial of a pipeline in its own folder: each step feeds events, and its results are read from the pipeline's tables.
+"""Trial of a pipeline in its own folder: each step feeds events, and reads the results from the pipeline's tables.
 
-Each step's events are a Parquet file, and every batch is planned, checked and committed as by `windowlib run`. Only the
-parsing of the pipeline's own file format is left out.
+A step writes its events to a Parquet file. Each batch is planned, checked and committed as in `windowlib run`. Only the
+parser for the pipeline's own file format does not run.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Row = Mapping[str, Any]
-_PARTS = re.compile(r"(?:`[^`]*`|[^`;.]|[.](?![ \n])|;(?! ))+(?:[;.]\s*|$)")  # clauses of a message, each with its end
+_PARTS = re.compile(r"(?:`[^`]*`|[^`;.]|[.](?![ \n])|;(?! ))+(?:[;.]\s*|$)")  # clauses of a message, each with ; or .
 _OF_A_BATCH = "nothing of this batch"  # start of "… has been committed", which does not matter in a trial
 
 
 class Trial:
-    """Pipeline of a definition with its own source and tables below `folder`."""
+    """Pipeline of a definition that reads from, and writes to, folders below `folder`."""
 
     def __init__(self, definition: Definition, folder: Path, spark: Callable[[], SparkSession]) -> None:
         self.spark, self.incoming = spark, folder / "incoming"
@@ -54,7 +54,7 @@ class Trial:
             time_zone=local_zone(definition.source)
         )  # the other keys only apply to text files
         source = definition.source.model_copy(update={**files, "max_files_per_run": 0, "min_file_age_ms": 0})
-        # The trial has its own warehouse, whatever the environment variables name.
+        # The trial has its own warehouse, even if an environment variable names another.
         root = folder / "warehouse" / definition.name
         self.definition = definition.model_copy(update={"source": source, "root": root})
         self.steps = 0
@@ -74,7 +74,7 @@ class Trial:
             self.watermark_ms = reports[-1].watermark_out_ms
 
     def step_message(self, sentence: str) -> str:
-        """A message of a run, with steps instead of files, and without commands.
+        """Rewrites a message of a run: names steps instead of files, and removes commands.
 
         The commands would change the tables of the real pipeline.
         """
@@ -93,15 +93,15 @@ class Trial:
         return [row for row in self._written("result_changes") if row["change"] == REMOVED]
 
     def late(self) -> list[Row]:
-        """Late events of the last step: their columns in the source, and those of `late_events`."""
+        """Late events of the last step, with the columns of the source and of `late_events`."""
         return [_as_it_came(row) for row in self._written("late_events")]
 
     def quarantined(self) -> list[Row]:
-        """Rows of the last step that reached no window: their columns in the source, `reason`, `event_time`."""
+        """Quarantined rows of the last step, with the columns of the source and of `quarantine`, such as `reason`."""
         return [_as_it_came(row) for row in self._written("quarantine")]
 
     def in_flight(self) -> list[Row]:
-        """Windows in flight: key, window_start, window_end (both left out for the global window), events."""
+        """Windows in flight: key, window_start and window_end (not for the global window), and number of events."""
         key, plan = self.definition.source.key, self.definition.plan
         commit = ledger_of(self.definition).state().commit
         late_up_to_ms = commit.late_out_ms if commit else MIN_WATERMARK
@@ -126,7 +126,7 @@ class Trial:
 def local_zone(source: Source) -> str | None:
     """Time zone of the local event times in a trial's files; None if the times are instants or numbers.
 
-    Times in text are instants once they are read, without the zone in which they were written.
+    Event times of JSON and CSV files become instants in a trial, unless their type is date or timestamp_ntz.
     """
     kind = declared_type(source.kinds.get(source.in_files(source.timestamp)))
     is_local = kind is not None and (pa.types.is_date(kind) or kind == pa.timestamp("us"))
@@ -151,6 +151,6 @@ def _bounds(start_ms: int, end_ms: int) -> Row:
 
 
 def _as_it_came(row: Row) -> Row:
-    """A source row, which a table keeps as JSON, with the table's other columns."""
+    """Restores a source row from the JSON column `raw`, and adds the table's other columns."""
     source = json.loads(row["raw"])
     return {**(source if isinstance(source, dict) else {}), **{name: x for name, x in row.items() if name != "raw"}}

@@ -1,4 +1,4 @@
-"""Parsing of the SQL expressions of ``[aggregates]``: finds their aggregates and refuses those that cannot be merged.
+"""Parser of the SQL expressions in ``[aggregates]``. Refuses expressions whose aggregates cannot be merged.
 
 An expression may use the functions of `windowlib.plans.aggregates.functions`, each with ``filter (where …)``, and
 the functions of `windowlib.definition.sql.functions`: ``round(sum(value) / count(*), 2)``. Expressions have the meaning
@@ -29,7 +29,7 @@ _MARK = "\x01"  # replaces an aggregate in the text; no SQL text contains it
 
 
 def read_aggregates(expressions: dict[str, str], first: Sequence[str] = ()) -> AggregateSet:
-    """The aggregates and output columns of ``name = expression`` pairs; raises ValueError at the first bad one.
+    """Aggregates and output columns of ``name = expression`` pairs; raises ValueError at the first invalid expression.
 
     Aggregates are in the order of `first`, then of the expressions.
 
@@ -39,7 +39,7 @@ def read_aggregates(expressions: dict[str, str], first: Sequence[str] = ()) -> A
     return _read_all(tuple(expressions.items()), tuple(first))
 
 
-@lru_cache(maxsize=256)  # a run needs them often, and parsing costs more than some queries
+@lru_cache(maxsize=256)  # a run often reads the same expressions, and parsing costs more than some queries
 def _read_all(expressions: tuple[tuple[str, str], ...], first: tuple[str, ...]) -> AggregateSet:
     aggregates: list[SqlAggregate] = []
     for sql in first:
@@ -53,19 +53,19 @@ def _read_all(expressions: tuple[tuple[str, str], ...], first: tuple[str, ...]) 
 
 
 def check_expression(sql: str) -> str:
-    """The expression itself; raises ValueError with the problem if it cannot be merged."""
+    """Returns the expression. Raises ValueError with the problem if it is invalid or cannot be merged."""
     _read(sql, [])
     return sql
 
 
 @lru_cache(maxsize=1024)
 def columns_used(sql: str) -> Sequence[str]:
-    """The source columns an expression reads, in order; of ``a.b`` the column is ``a``."""
+    """Source columns that an expression reads, in order of appearance; ``a.b`` reads the column ``a``."""
     return tuple(dict.fromkeys(column.parts[0].name for column in _parse(sql).find_all(exp.Column, bfs=False)))
 
 
 def _read(sql: str, aggregates: list[SqlAggregate]) -> str:
-    """The expression with ``{i}`` in place of ``aggregates[i]``; adds its new aggregates to the list."""
+    """Replaces each aggregate of an expression by ``{i}``, its index in ``aggregates``. Appends new aggregates."""
     root = exp.Paren(this=_parse(sql))
     if root.this.find(exp.Query, exp.Subquery, exp.Window, exp.Block):
         raise ValueError("holds a query or a window function (over …): only aggregates and arithmetic are possible")
@@ -132,7 +132,7 @@ def _sql(node: exp.Expr) -> str:
 
 
 def _aggregate(node: exp.Expr) -> tuple[exp.Expr, SqlAggregate]:
-    """An aggregate and the node that it replaces, including ``ignore nulls`` and ``filter (where …)``."""
+    """Returns the node of an aggregate, with its ``ignore nulls`` and ``filter (where …)``, and the aggregate."""
     function_call = call(node)
     if function_call is None:
         raise ValueError(f"uses {unknown(_sql(node).partition('(')[0].lower())}")

@@ -1,7 +1,7 @@
 """Type errors in an aggregate's expression, found from the types of columns before an engine runs.
 
-A sum of texts is refused at once, not by an engine an hour later. sqlglot knows the types of most functions. An
-expression of unknown type is left to the engine.
+A sum of strings is refused at once, not by an engine an hour later. sqlglot knows the types of most functions. An
+expression of unknown type passes; the engine checks it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FITS: Mapping[str, set[exp.DType]] = {
     CONDITION: {exp.DType.BOOLEAN},
     BITS: {*_OF.SIGNED_INTEGER_TYPES},
 }
-# Expressions to which sqlglot gives the type of their values. That is right only for values of this one family.
+# sqlglot gives these expressions the type of their operands. The type is right only if all operands are of this family.
 _OF_TEXTS = (exp.Substring, exp.Left, exp.Right, exp.Reverse, exp.Overlay)
 _OF_NUMBERS = (
     *(exp.Abs, exp.Neg, exp.Negative, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod),
@@ -44,7 +44,7 @@ _COLUMN = "column"  # marks a node that replaces a column
 
 
 def misfits(sql: str, types: Mapping[str, str], *, declared: bool = False) -> list[str]:
-    """The type errors in an expression, as text; none for an expression that cannot be parsed.
+    """Messages about type errors in an expression; none for an expression that cannot be parsed.
 
     types:    Spark's types of columns by name in lower case
     declared: true if the author declares all types, so that values of another type are malformed
@@ -58,11 +58,11 @@ def misfits(sql: str, types: Mapping[str, str], *, declared: bool = False) -> li
 
 
 def without_order(sql: str, types: Mapping[str, str], *, by_time: bool = False) -> list[str]:
-    """The aggregates that keep values without an order, as text. Spark's functions need the order to choose a value.
+    """Messages about aggregates that keep maps. Maps have no order, and Spark's functions order values to choose one.
 
     types:   as in `misfits`
-    by_time: true if the operator in Python computes them, which orders only by time; then only aggregates whose values
-             Spark sorts at the end are reported
+    by_time: true if the operator in Python computes the aggregates; it orders only by time, so only aggregates whose
+             values Spark sorts at the end are reported
 
     Counts keep no value.
 
@@ -105,7 +105,7 @@ def _misfits(sql: str, types: tuple[tuple[str, str], ...], declared: bool) -> tu
 
 
 def _typed(sql: str, types: Mapping[str, str]) -> exp.Expr | None:
-    """The expression with the type of each node; None if it cannot be parsed, which is reported elsewhere."""
+    """Parses an expression and adds the type of each node; None if it cannot be parsed, which is reported elsewhere."""
     try:
         return annotate_types(_with_types(parsed(sql), types), dialect="spark")
     except (ValueError, SqlglotError, IndexError, AttributeError, TypeError):  # including faults of the parser
@@ -113,7 +113,7 @@ def _typed(sql: str, types: Mapping[str, str]) -> exp.Expr | None:
 
 
 def _with_types(tree: exp.Expr, types: Mapping[str, str]) -> exp.Expr:
-    """The expression with each column cast to its own type, which changes no value."""
+    """Casts each column of an expression to the column's own type, which changes no value."""
 
     def typed(node: exp.Expr) -> exp.Expr:
         if not isinstance(node, exp.Column) or len(node.parts) > 1 or node.name.casefold() not in types:
@@ -140,9 +140,9 @@ def _arguments(tree: exp.Expr, declared: bool) -> Iterator[str]:
 
 
 def _as_needed(text: exp.Expr, kind: str, declared: bool) -> str:
-    """Advice to turn a text into the needed type; invalid texts become malformed rows or nulls.
+    """Advice to convert a string to the needed type; invalid strings become malformed rows or nulls.
 
-    Spark parses declared types. Only Spark is proved to cast.
+    Casts are proved only on Spark. The advice names the engine, unless all types are declared (JSON and CSV files).
     """
     cast = f"try_cast({_sql(text)} as {kind})"
     if not declared:
@@ -166,7 +166,7 @@ def _is_compared(node: exp.Expr) -> bool:
 
 
 def _misfit(node: exp.Expr, takes: str) -> str | None:
-    """The type of a value that does not fit; None if it fits or is unknown."""
+    """Spark's type of a value if it does not fit `takes`; None if it fits or is not certain."""
     return None if _kind(node) in _FITS[takes] else _certain_type(node)
 
 
@@ -177,7 +177,7 @@ def _certain_type(node: exp.Expr) -> str | None:
 
 
 def _is_certain(node: exp.Expr) -> bool:
-    """Tests if Spark and sqlglot give a node the same type, provided that its values have theirs."""
+    """Tests if Spark and sqlglot give a node the same type, provided that they agree on the types of its operands."""
     if isinstance(node, _UNSURE):
         return False
     if isinstance(node, _OF_TEXTS):
@@ -190,7 +190,7 @@ def _is_certain(node: exp.Expr) -> bool:
 
 
 def _values(node: exp.Expr) -> list[exp.Expr]:
-    """The values that a node returns or computes with."""
+    """Operands of a node: the values that it returns or computes with."""
     if isinstance(node, exp.Case):
         values = [branch.args["true"] for branch in node.args["ifs"]] + [node.args.get("default")]
     elif isinstance(node, exp.If):
@@ -208,7 +208,7 @@ def _kind(node: exp.Expr) -> exp.DType | None:
 
 
 def _family(node: exp.Expr) -> object:
-    """The family of a type; all numbers are one family."""
+    """Family of a type; all numbers are in the same family."""
     kind = _kind(node)
     return NUMBER if kind in _OF.NUMERIC_TYPES else kind
 

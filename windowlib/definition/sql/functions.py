@@ -17,7 +17,7 @@ from windowlib.plans.aggregates.functions import NAMES
 
 
 def listed(names: str) -> frozenset[str]:
-    """The names in a text, separated by blanks."""
+    """Splits a string into names at its blanks."""
     return frozenset(names.split())
 
 
@@ -84,7 +84,7 @@ INSTEAD = {
         "write it in Python: window.function",
     ),
 }  # fmt: skip
-# Words that are not functions in an expression whose column names are all in quotes.
+# Words, other than functions, that an expression may contain if all its column names are in quotes.
 _WORDS = listed(
     """
     and or not in is null true false case when then else end between like ilike rlike regexp as filter where distinct
@@ -124,7 +124,7 @@ def refuse_words(quoted_sql: str) -> None:
 
 
 def unknown(name: str) -> str:
-    """The message for a function that may not be called, with a replacement.
+    """Message about a function that may not be called, with a replacement if there is one.
 
     >>> unknown("argmax").partition("; ")[2]
     'did you mean max_by?'
@@ -142,7 +142,7 @@ def unknown(name: str) -> str:
 
 
 def _calls(sql: str) -> Iterator[tuple[str, str]]:
-    """The name of each called function, with the token before it."""
+    """Yields the name of each called function, with the token before the name."""
     before = ""
     for token, after in _pairs(sql):
         named = token.token_type is TokenType.IDENTIFIER or token.text[:1].isalpha() or token.text[:1] == "_"

@@ -1,8 +1,9 @@
-"""Refusal of texts in an expression that mean the time of the run, which differs at a retry.
+"""Refusal of strings in an expression that mean the time of the run, which differs at a retry.
 
-Spark reads ``'now'``, ``'today'``, ``'tomorrow'`` and ``'yesterday'`` as times wherever a constant text becomes a time:
-in a cast, in a comparison with a time, next to a time in ``coalesce``. Case, blanks and a zone do not matter. A text
-with only a time of day, such as ``'10:30'``, means the day of the run. Text functions can build such texts.
+Spark reads ``'now'``, ``'today'``, ``'tomorrow'`` and ``'yesterday'`` as times wherever it converts a constant string
+to a time: in a cast, in a comparison with a time, next to a time in ``coalesce``. Case, blanks and a zone make no
+difference. A string with only a time of day, such as ``'10:30'``, gets the day of the run. String functions can build
+such strings, so strings that an expression builds from constants are refused too.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _OF_THE_RUN = re.compile(
 )
 _COMPARED = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.In, exp.Between)
 _MATCHED = (exp.Like, exp.ILike, exp.RegexpLike)
-# Functions that return a text from texts.
+# Functions that return a string, which they may build from constants.
 _TEXTS = listed(
     """
     concat concat_ws lower lcase upper ucase initcap trim btrim ltrim rtrim lpad rpad left right substr substring
@@ -38,7 +39,7 @@ _ABOUT_TEXTS = listed(
 
 
 def refuse_times_of_the_run(tree: exp.Expr) -> None:
-    """Raises ValueError for the first text that is or may become a time of the run.
+    """Raises ValueError for the first string that is or may become a time of the run.
 
     >>> from windowlib.plans.aggregates.calls import parsed
     >>> refuse_times_of_the_run(parsed("count(*) filter (where lower(page) = 'now' or page like 'today')"))
@@ -59,7 +60,7 @@ compare a text with it by a function of texts, as in lower(column) = 'now'
 
 
 def _is_of_the_run(text: str) -> bool:
-    """Tests if Spark reads a text as a time of the run.
+    """Tests if Spark reads a string as a time of the run.
 
     >>> [_is_of_the_run(text) for text in ("TODAY", " now UTC ", "now+01:00", "10:30", "T7")]
     [True, True, True, True, True]
@@ -70,7 +71,7 @@ def _is_of_the_run(text: str) -> bool:
 
 
 def _stays_text(literal: exp.Expr) -> bool:
-    """Tests if a literal is used only as a text."""
+    """Tests if a literal stays a string, because its expression does not convert it to a time."""
     around = literal.parent
     while isinstance(around, exp.Paren):
         around = around.parent
@@ -80,7 +81,7 @@ def _stays_text(literal: exp.Expr) -> bool:
 
 
 def _called(node: exp.Expr | None) -> str:
-    """Spark's name of the function that a node calls; empty if it calls none."""
+    """Spark's name of the function that a node calls; empty if the node is no call."""
     if isinstance(node, exp.DPipe):
         return "concat"
     return node.sql(dialect="spark").partition("(")[0].casefold() if isinstance(node, exp.Func) else ""

@@ -10,7 +10,7 @@ Tables:
 Values:
 
     fields.py       checked field types: durations, paths, names
-    durations.py    durations as text
+    durations.py    durations as strings
     retention.py    retention as a number of batches or a span of time
     masters.py      allowed values of `spark.master`
     spark_types.py  column types of Spark by name

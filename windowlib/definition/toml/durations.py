@@ -1,4 +1,4 @@
-"""Durations as text: ``500ms``, ``10s``, ``1h 30m``; units in descending order, with ``-`` in front if negative.
+"""Durations as strings: ``500ms``, ``10s``, ``1h 30m``; units in descending order, with ``-`` in front if negative.
 
 In memory and in tables a duration is an integer number of milliseconds, with the unit in its name.
 """
@@ -16,7 +16,7 @@ _UNQUOTED = re.compile(r"([\w.-]+)\s*=\s*(-?\d+\s*(?:ms|[dhms])(?:\s*\d+\s*(?:ms
 
 
 def parse_duration(text: object) -> int:
-    """Milliseconds of a duration in text form; raises ValueError for anything else, also for numbers without a unit.
+    """Parses a duration to ms. Raises ValueError for other values, such as numbers without a unit.
 
     >>> parse_duration("1h 30m"), parse_duration("500ms"), parse_duration("-5m")
     (5400000, 500, -300000)
@@ -32,7 +32,7 @@ def parse_duration(text: object) -> int:
 
 
 def unquoted(toml: str, line: int) -> str:
-    """A hint for an invalid line of TOML that has a duration without quotes; empty for other lines.
+    """Hint if an invalid line of TOML has a duration without quotes; empty for other lines.
 
     >>> unquoted('[window]\\ngap = 45m # or so', 2), unquoted('[window]\\ngap = "45m', 2)
     ('; durations are texts: gap = "45m"', '')
@@ -43,7 +43,7 @@ def unquoted(toml: str, line: int) -> str:
 
 
 def format_duration(duration_ms: int) -> str:
-    """The shortest text from which ``parse_duration`` gets the same duration.
+    """Formats a duration as the shortest string that ``parse_duration`` converts back to ``duration_ms``.
 
     >>> format_duration(5_400_000), format_duration(0), format_duration(-1)
     ('1h 30m', '0ms', '-1ms')

@@ -172,11 +172,11 @@ class Section(BaseModel):
 
 
 def duration(key: str, text: str, default: Any = ...) -> Any:
-    """A field for a duration; its name ends in the unit, but its TOML key does not."""
+    """Field for a duration. The name of the field ends in the unit, its TOML key does not."""
     value = parse_duration(default) if isinstance(default, str) else default
     return Field(default=value, alias=key, description=f"{text}, {ALLOWED}")
 
 
 def resolved(folder: Path, path: str) -> Path:
-    """The absolute path for a path in a definition that lies in `folder`."""
+    """Resolves a path in a definition to an absolute path; `folder` is the definition's folder."""
     return Path(os.path.normpath(folder / os.path.expanduser(path)))  # `~` of an unknown user stays as written

@@ -1,6 +1,6 @@
 """Tables of a definition's TOML file: `[watermark]`, `[airflow]`, `[checks]`, …
 
-The fields are the documentation: name, meaning, default.
+The fields document each key: name, meaning, default.
 """
 
 from __future__ import annotations
@@ -250,7 +250,7 @@ class DefinitionFile(Section):
 
     @property
     def computed_by(self) -> str:
-        """The engine and its place, in words."""
+        """Engine and its place, in words."""
         if self.engine_place is masters.EnginePlace.PROCESS:
             return "Sail"
         return f"the Spark engine ({self.spark.master})"

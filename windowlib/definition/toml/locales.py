@@ -1,6 +1,6 @@
 """Decimal mark of each locale, comma or point, from Unicode's CLDR.
 
-Thousands may be separated by the other mark, a blank or an apostrophe. A known decimal mark makes this unambiguous.
+Thousands may be separated by the other mark, a blank or an apostrophe. The decimal mark makes a number unambiguous.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _DISPUTED = ("en-ZA",)
 
 
 def decimal_mark(locale: str | None) -> str | None:
-    """The decimal mark of a locale; None if it is not known.
+    """Decimal mark of a locale; a point without a locale, None if the mark is not known.
 
     >>> decimal_mark("de-DE"), decimal_mark("de-CH"), decimal_mark(None), decimal_mark("ar-EG")
     (',', '.', '.', None)

@@ -1,6 +1,6 @@
-"""Places of an engine, by `engine` and `spark.master`: those of a run, of `spark-submit` and of Spark itself.
+"""Places where an engine computes, derived from `engine` and `spark.master`.
 
-An unknown value is refused when a definition is read, before a JVM starts.
+An unknown master is refused when a definition is read, before a JVM starts.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _PARTS = re.compile(r"([\w-]*)(.*)", re.DOTALL)
 
 
 class EnginePlace(StrEnum):
-    """Kinds of places where an engine computes."""
+    """Place where an engine computes."""
 
     PROCESS = "process"  # Sail, in the process of the run
-    LOCAL = "local"  # a JVM of the process of the run
+    LOCAL = "local"  # a JVM that the process of the run starts
     LOCAL_CLUSTER = "local-cluster"  # a cluster of processes on this machine
     SERVER = "server"  # a Spark Connect server
     CLUSTER = "cluster"
@@ -49,12 +49,12 @@ class EnginePlace(StrEnum):
 
     @property
     def is_submitted(self) -> bool:
-        """Tests if `spark-submit` starts what runs there."""
+        """Tests if `spark-submit` starts the run."""
         return self in (EnginePlace.LOCAL_CLUSTER, EnginePlace.CLUSTER)
 
 
 def engine_place(engine: str, master: str) -> EnginePlace:
-    """Place of an engine, for Spark that of a known master.
+    """Place where an engine computes. For Spark it follows from `master`, which must be valid.
 
     >>> [engine_place("spark", master).value for master in ("local[2]", "local-cluster[1,1,1024]", "sc://host", "yarn")]
     ['local', 'local-cluster', 'server', 'cluster']
@@ -71,7 +71,7 @@ def engine_place(engine: str, master: str) -> EnginePlace:
 
 
 def mistaken_spark(section: Mapping[str, Any]) -> Iterator[Mistake]:
-    """Mistakes in `[spark]`: an unknown master, and a token, which the message does not repeat.
+    """Yields the mistakes in `[spark]`: an unknown master, and a token, which the message does not repeat.
 
     >>> [mistake.key for mistake in mistaken_spark({"master": "sc://host/;token=abc", "conf": {TOKEN_SETTING: "abc"}})]
     ['spark.master', 'spark.conf']
@@ -89,7 +89,7 @@ def mistaken_spark(section: Mapping[str, Any]) -> Iterator[Mistake]:
 
 
 def unknown_master(master: Any) -> Iterator[Mistake]:
-    """The mistake of an unknown master, with a proposal.
+    """Yields a mistake, with a proposal, if a master is unknown.
 
     >>> [mistake.problem.partition("; allowed")[0] for mistake in unknown_master("lokal[2]")]
     ['given "lokal[2]"; did you mean local[2]?']

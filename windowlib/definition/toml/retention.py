@@ -15,14 +15,14 @@ _BATCHES = re.compile(r"\s*([0-9]{1,9})\s*batch(?:es)?\s*")
 
 @dataclass(frozen=True, slots=True)
 class RetentionPeriod:
-    """The newest `batches`, or the batches of the last `ms` milliseconds; exactly one of the two is set."""
+    """Retention of the newest `batches`, or of the batches of the last `ms` milliseconds; the other field is None."""
 
     batches: int | None = None
     ms: int | None = None
 
     @classmethod
     def parse(cls, text: object) -> Self:
-        """Parses the text of TOML; raises ValueError for anything else.
+        """Parses a retention in TOML. Raises ValueError for other values, and for less than 1 batch or 1 ms.
 
         >>> RetentionPeriod.parse("100 batches"), RetentionPeriod.parse("30d")
         (RetentionPeriod(batches=100, ms=None), RetentionPeriod(batches=None, ms=2592000000))
@@ -36,7 +36,7 @@ class RetentionPeriod:
         return cls(ms=ms)
 
     def __str__(self) -> str:
-        """The text of TOML.
+        """Formats the retention as in TOML.
 
         >>> str(RetentionPeriod.parse("1 batch")), str(RetentionPeriod.parse("720h"))
         ('1 batch', '30d')

@@ -19,37 +19,37 @@ Code = Callable[[Role, str, Mapping[str, Any]], Any]
 
 
 class KindSection(Section):
-    """A section whose ``type`` names a kind; the kind's parameters are its other fields."""
+    """Section whose ``type`` names a kind in the registry. Its other fields include the kind's parameters."""
 
     kind: ClassVar[Kind]
     role: ClassVar[Role]
     type: str
 
     def made(self, code: Code) -> Any:
-        """Creates the object of the section; a user's object with ``code``, whose errors pass."""
+        """Creates the object of the section. ``code`` creates a user's object; its errors are not caught."""
         values = {name: _made(getattr(self, name), code) for name in self.kind.parameters}
         return self.kind.create(values) if self.kind.model else code(self.role, *values.values())
 
     @property
     def words(self) -> str:
-        """The meaning of the section, as half a sentence."""
+        """Meaning of the section, as half a sentence."""
         shown = {self.kind.key(name): self._shown(name) for name in self.kind.parameters}
         return self.kind.words.format(**shown)
 
     @property
     def own_class(self) -> str:
-        """The user's class that it names; empty for a class of windowlib."""
+        """User's class that the section names, as "module:Class"; empty for a class of windowlib."""
         return "" if self.kind.model else str(getattr(self, next(iter(self.kind.parameters))))
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The source columns that it reads."""
+        """Source columns that the section and its inner sections read."""
         own = [value for name in self.kind.columns if (value := getattr(self, name))]
         return (*own, *(name for inner in self.inner for name in inner.columns))
 
     @property
     def inner(self) -> Iterator[KindSection]:
-        """The sections inside it."""
+        """Inner sections, such as the trigger that a trigger wraps."""
         values = (getattr(self, name) for name in self.kind.parameters)
         return (value for value in values if isinstance(value, KindSection))
 
@@ -79,7 +79,7 @@ def section(kind: Kind, base: type[S]) -> type[S]:
 
 
 def any_of(models: Iterable[type[S]]) -> Any:
-    """The type of a field that holds one of these sections, chosen by their ``type``."""
+    """Type of a field for any of these sections; pydantic chooses the section by its ``type``."""
     models = list(models)
     union: Any = Annotated[reduce(or_, models), Field(discriminator="type")]
     for model in models:

@@ -74,7 +74,7 @@ class FileDialect(Section):
 
 @dataclass(frozen=True, slots=True)
 class SourceOrigin:
-    """File and pipeline in which a source is defined; they do not count in comparisons."""
+    """File and pipeline that define a source. Comparisons ignore both."""
 
     file: Path = field(default=Path(), compare=False)
     pipeline: str = field(default="", compare=False)
@@ -181,27 +181,27 @@ class Source(Section):
 
     @property
     def is_text(self) -> bool:
-        """True if its files are text, without types and footers."""
+        """True for JSON and CSV, whose files have no types and footers."""
         return self.format in ("json", "csv")
 
     @property
     def kinds(self) -> dict[str, str]:
-        """The declared types of the files' columns and of `nested` columns."""
+        """Declared types of the files' columns and of `nested` columns; "" for a path that the schema lacks."""
         return self.columns | {name: field_type(self.columns, path) or "" for name, path in self.nested.items()}
 
     def named(self, column: str) -> str:
-        """The definition's name of a column of the files, independent of case."""
+        """Name in the definition for a column of the files; ignores case."""
         return next((name for own, name in self.rename.items() if own.casefold() == column.casefold()), column)
 
     def in_files(self, column: str) -> str:
-        """The files' name of a column of the definition."""
+        """Name in the files for a column of the definition; ignores case."""
         return next((own for own, name in self.rename.items() if name.casefold() == column.casefold()), column)
 
     def declared(self, column: str) -> str | None:
-        """The type that the definition declares for a column of the files."""
+        """Declared type of a column of the files; None if it is not declared. Ignores case."""
         return next((kind for own, kind in self.columns.items() if own.casefold() == column.casefold()), None)
 
     @property
     def needed(self) -> set[str]:
-        """The columns that every row needs, in lower case."""
+        """Columns that every row needs (key, timestamp, event id), in lower case."""
         return {name.casefold() for name in (*self.key, self.timestamp, self.event_id) if name}

@@ -14,7 +14,7 @@ WHOLE_NUMBERS = ("tinyint", "byte", "smallint", "short", "int", "integer", "bigi
 NUMBERS = (*WHOLE_NUMBERS, "float", "real", "double", "decimal", "dec", "numeric")
 NUMBERS_IN_JSON = (*WHOLE_NUMBERS, "float", "real", "double")
 UNSIGNED, SMALL_UNSIGNED = "uint", ("uint8", "uint16", "uint32")  # in files; Spark reads uint64 as decimals
-# Each value of these types has exactly one text.
+# Each value of these types has exactly one string form.
 AS_TEXT = (*WHOLE_NUMBERS, "decimal", "dec", "numeric", "string", "boolean", "date")
 NEED_AS_TEXT = "need a string, a whole number, a decimal, a date or a boolean, whose values each have exactly one text"
 WORDS = (*NUMBERS, "string", "boolean", "date", "timestamp", "timestamp_ntz", "timestamp_ltz", "binary")
@@ -43,7 +43,7 @@ def is_type(text: str) -> bool:
 
 
 def unlike_difference(kind: str, key: str) -> str:
-    """The requirement on a column whose values the trigger or evictor at `key` subtracts; empty if its type fits.
+    """Requirement on the type of a column whose values the trigger or evictor at `key` subtracts; empty if `kind` fits.
 
     >>> unlike_difference("decimal(9,2)", "window.evictor"), unlike_difference("date", "window.evictor")
     ('', 'need a number, such as bigint or double')
@@ -60,7 +60,7 @@ def unlike_difference(kind: str, key: str) -> str:
 
 
 def field_type(columns: Mapping[str, str], path: str) -> str | None:
-    """The type at the end of a path from a column into its structs; None if the path does not exist.
+    """Type at the end of a path from a column into its structs; None if the path does not exist.
 
     >>> field_type({"actor": "struct<id: bigint, at: struct<city string>>"}, "actor.at.city")
     'string'
@@ -85,9 +85,9 @@ def is_field(source: Mapping[str, Any], path: str) -> bool:
 
 
 def parts_of(kind: str) -> tuple[str, list[tuple[str, str]]]:
-    """The outer type of a nested type, and its parts with their types; ("", []) for other types.
+    """Outer type of a nested type, and a pair (name, type) for each part; ("", []) for other types.
 
-    Parts of a struct have their names.
+    Only parts of a struct have a name.
 
     >>> parts_of("struct<a: int, `b c`: array<int>>"), parts_of("map<string,int>"), parts_of("int")
     (('struct', [('a', 'int'), ('b c', 'array<int>')]), ('map', [('', 'string'), ('', 'int')]), ('', []))
@@ -110,7 +110,7 @@ def _are_types(kind: str, parts: list[str]) -> bool:
 
 
 def _split(text: str) -> list[str]:
-    """The parts of a text between the commas outside brackets."""
+    """Splits a string at the commas outside brackets."""
     parts, depth = [""], 0
     for character in text:
         depth += (character in "<(") - (character in ">)")

@@ -1,7 +1,7 @@
 """`[window]`, `[window.trigger]` and `[window.evictor]`: sections from the registry, common keys, and texts.
 
-The user's own code is named "module:Class". Callers pass in `code`, which creates its objects, because a definition is
-also read without that code.
+Keys name the user's classes as "module:Class". Callers pass a function `code` that creates their objects, because a
+definition is also read without loading the user's code.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from windowlib.model.triggers import EventTimeTrigger
 
 
 class TriggerSection(KindSection):
-    """`[window.trigger]`: rule for the firing of a window."""
+    """`[window.trigger]`: rule that decides when a window fires."""
 
     role: ClassVar[Role] = "trigger"
 
 
 class EvictorSection(KindSection):
-    """`[window.evictor]`: rule for the elements of an evaluation."""
+    """`[window.evictor]`: rule that hides elements of a window from an evaluation."""
 
     role: ClassVar[Role] = "evictor"
 
@@ -44,7 +44,7 @@ else:
 
 
 class WithFunction(KindSection):
-    """Keys of every kind of window for a user's function."""
+    """Keys for a user's function, which every kind of window has."""
 
     role: ClassVar[Role] = "assigner"
     function: PythonClass | None = Field(
@@ -82,7 +82,7 @@ class CountWindow(WithFunction):
 
     @property
     def size_and_slide(self) -> tuple[int, int]:
-        """The number of events in a window, and the number of events between firings."""
+        """Number of events in a window, and number of events between firings."""
         size: int = getattr(self, "size", 0)
         return size, getattr(self, "slide", size)
 
@@ -94,7 +94,7 @@ else:
 
 
 def own_classes(section: Section, at: str = "window") -> Iterator[tuple[str, str]]:
-    """The user's classes in a section and its inner sections: pairs of key and "module:Class"."""
+    """Yields the user's classes in a section and its inner sections, as pairs of key and "module:Class"."""
     for name, field in type(section).model_fields.items():
         value, key = getattr(section, name), f"{at}.{field.alias or name}"
         if name in ("function", "python_class", "assigner_class") and value:
@@ -104,7 +104,7 @@ def own_classes(section: Section, at: str = "window") -> Iterator[tuple[str, str
 
 
 def uses_processing_time(window: AnyWindow) -> bool:
-    """Tests if windows, or one of their triggers, use processing time."""
+    """Tests if the windows or any of their triggers use processing time."""
 
     def asks(trigger: KindSection) -> bool:
         return trigger.kind.by_clock or any(map(asks, trigger.inner))
@@ -113,12 +113,12 @@ def uses_processing_time(window: AnyWindow) -> bool:
 
 
 def windows_in_words(window: AnyWindow) -> str:
-    """The windows, as half a sentence."""
+    """Describes the windows in half a sentence."""
     return window.words if window.time == "event" else f"{window.words}, in processing time"
 
 
 def firing_in_words(window: AnyWindow) -> str:
-    """The firing of a window, as a text that continues "fires"."""
+    """Describes when a window fires, in words that follow "fires"."""
     if window.own_trigger:
         return window.own_trigger.words
     if window.kind.model is Global:
@@ -127,7 +127,7 @@ def firing_in_words(window: AnyWindow) -> str:
 
 
 def why_element_by_element(window: AnyWindow) -> list[str]:
-    """The reasons why only the operator can run these windows; empty if a native plan can."""
+    """Reasons why only the operator can run these windows; empty if a native plan can run them."""
     reasons = [f"{window.function} is Python code"] if window.function else []
     if isinstance(window, CountWindow):
         return reasons
