@@ -1,4 +1,4 @@
-"""Operations with which an operator changes the newest batch. Most publish a batch that computes nothing.
+"""Operations by which an operator decides about batches and tables. Most publish a batch that computes nothing.
 
 decision_batch.py     batch of a decision, and its publication
 forecast.py           effect of a decision, shown before anything changes

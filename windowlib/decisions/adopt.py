@@ -35,9 +35,9 @@ def _forecast(ledger: Ledger, state: LedgerState) -> DecisionForecast:
 
 
 def adopt(definition: Definition, who: str, reason: str, clock: Clock = wall_clock_ms) -> int:
-    """Makes the rows of the tables the newest batch, without those of an unfinished batch. Returns its id.
+    """Publishes the current rows of the tables, without rows of an unfinished batch, as a new batch. Returns its id.
 
-    A batch that is planned or waits is abandoned. Raises `NothingToDo`, `CannotUndo`, `Superseded`.
+    Abandons a batch that is planned or waits. Raises `NothingToDo`, `CannotUndo`, `Superseded`.
     """
     return publish_target(usable_ledger(definition, clock), Decision("adopt", who, reason), _target)
 

@@ -1,6 +1,6 @@
-"""Operation `advance-watermark`: for a source that stays silent for good and has no idle timeout.
+"""Operation `advance-watermark`, for a source that stays silent for good and has no idle timeout.
 
-The batch is planned at once. The next run computes it like any other: it fires windows, and checks judge it.
+The operation plans a batch. The next run computes and checks that batch like any other, and fires its windows.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from windowlib.publication.readers import snapshot
 
 
 def forecast_advance(definition: Definition, to_ms: int, clock: Clock = wall_clock_ms) -> DecisionForecast:
-    """Effect of a watermark at `to_ms`. Raises as `advance_watermark` does."""
+    """Effect of a watermark at `to_ms`. Raises the errors of `advance_watermark`."""
     ledger = ledger_of(definition, clock)
     state = ledger.state()
     _check(definition.file, state, to_ms, clock)
@@ -35,10 +35,10 @@ def forecast_advance(definition: Definition, to_ms: int, clock: Clock = wall_clo
 
 
 def advance_watermark(definition: Definition, to_ms: int, who: str, reason: str, clock: Clock = wall_clock_ms) -> int:
-    """Plans a batch that moves the watermark to `to_ms` and reads no file. Returns its id; the next run computes it.
+    """Plans a batch that moves the watermark to `to_ms` and reads no file. Returns its id.
 
-    Events at or below `to_ms` are no longer expected then. Raises `InvalidSpec` for a time in the future. Raises
-    `NothingToDo` if the watermark is there already, nothing was run yet, or another batch is not finished.
+    After that batch, no event at or below `to_ms` is expected. Raises `InvalidSpec` for a time in the future. Raises
+    `NothingToDo` if the watermark is already at or after `to_ms`, nothing was run yet, or a batch is not finished.
     """
     ledger, decision = ledger_of(definition, clock), Decision("advance_watermark", who, reason, to_ms=to_ms)
 

@@ -1,7 +1,7 @@
 """Batches that compute nothing: the outcome of a decision, of maintenance, a migration or an erasure.
 
-The plan and the prepared publication are written to the ledger together. If the process dies before that write, nothing
-has changed. If it dies later, the next run publishes the batch.
+One commit writes the plan and the prepared publication to the ledger. If the process dies before that commit, nothing
+has changed. If the process dies later, the next run publishes the batch.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ NOTHING_READ = ("rows_read", "rows_admitted", "rows_late", "windows_fired_on_tim
 
 @dataclass(frozen=True, slots=True)
 class DecisionBatch:
-    """Changes of the tables, in commit order, that a decision makes the newest batch.
+    """Changes of the tables, in commit order, that a decision publishes as the newest batch.
 
     target:       the pipeline gets the definition, the watermark and the source position of this commit
-    counts:       figures of the rows that are left
+    counts:       figures of the rows that the tables hold after the batch
     of_rows:      some change adds or removes rows
-    written:      the files to add were written for this batch alone, and are deleted when it is abandoned; always so
-                  unless `of_rows`
+    written:      the files to add were written for this batch alone, and are deleted if it is abandoned; without
+                  `of_rows` this is always so
     plan_time_ms: None: the time of the newest batch
-    batch_id:     None: the next one
+    batch_id:     None: the next batch id
     """
 
     decision: Decision
@@ -53,9 +53,9 @@ class DecisionBatch:
 
 
 def publish_decision(pipeline: HeldPipeline, batch: DecisionBatch) -> int:
-    """Publishes a decision as the newest batch, and returns its id. An unfinished batch is abandoned.
+    """Publishes a decision as the newest batch, and returns its id. Abandons an unfinished batch.
 
-    Raises `DecidedMeanwhile` if a plan or a decision was written since the pipeline was held, and errors as
+    Raises `DecidedMeanwhile` if a plan or a decision was written after the claim, and the errors of
     `HeldPipeline.publish`.
     """
     ledger, state, decision = pipeline.ledger, pipeline.state, batch.decision

@@ -17,7 +17,7 @@ class NothingToDo(WindowError):
 class DecisionForecast:
     """Effect of a decision.
 
-    rows:  changes of each table that changes; None if the decision computes them
+    rows:  row changes of each table that changes; None if only the next run computes them
     notes: a sentence for each further effect
     """
 
@@ -26,5 +26,5 @@ class DecisionForecast:
     notes: tuple[str, ...]
 
     def json_fields(self) -> dict[str, Any]:
-        """Keys and values of its JSON. The key `forecast` distinguishes it from the report of the decision itself."""
+        """Fields of the forecast in JSON. The key `forecast` distinguishes it from the report of a decision."""
         return {"forecast": asdict(self)}

@@ -24,7 +24,7 @@ class DecisionReport:
     about: Mapping[str, Any]
 
     def json_fields(self) -> dict[str, Any]:
-        """Keys and values of its JSON."""
+        """Fields of the report in JSON."""
         about = {name: _plain(value) for name, value in self.about.items()}
         return {**about, "decision": self.decision, "who": self.who, "reason": self.reason}
 

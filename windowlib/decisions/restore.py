@@ -39,8 +39,8 @@ def _forecast_restore(ledger: Ledger, state: LedgerState) -> DecisionForecast:
 def restore(definition: Definition, who: str, reason: str, clock: Clock = wall_clock_ms) -> list[str]:
     """Undoes the changes of other programs, and returns the names of the changed tables.
 
-    A waiting batch keeps waiting. Only an unfinished adoption of these changes is abandoned. Raises `NothingToDo` or
-    `CannotUndo` before any table is touched, and `Superseded` while a run is in progress.
+    A waiting batch keeps waiting, but an unfinished adoption of these changes is abandoned. Raises `NothingToDo` or
+    `CannotUndo` before any table is changed, and `Superseded` while a run is in progress.
     """
     ledger = ledger_of(definition, clock)
     ledger.settled(lambda state: changed(ledger, state))
@@ -57,7 +57,7 @@ def restore(definition: Definition, who: str, reason: str, clock: Clock = wall_c
 
 
 def _adoption_given_up(state: LedgerState, who: str, reason: str) -> Iterator[dict[str, object]]:
-    """Row that abandons an unfinished adoption, because its changes are undone."""
+    """Yields the row that abandons an unfinished adoption, because `restore` undoes the adopted changes."""
     if state.plan and state.plan.decision and state.plan.decision.kind == "adopt":
         yield abandon_row(state.plan.batch_id, who, f"restore: {reason}")
 

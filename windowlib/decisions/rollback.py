@@ -20,7 +20,7 @@ from windowlib.publication.foreign_changes import CannotUndo, check_files_exist
 
 
 def forecast_rollback(definition: Definition, to_batch_id: int, clock: Clock = wall_clock_ms) -> DecisionForecast:
-    """Effect of `rollback`. Raises the same errors."""
+    """Effect of `rollback`. Raises the errors of `rollback`."""
     ledger = usable_ledger(definition, clock)
     state, decision = ledger.state(), Decision("rollback", "", "", to_batch_id=to_batch_id)
     target = _target(to_batch_id, ledger, state)
@@ -39,7 +39,8 @@ def rollback(definition: Definition, to_batch_id: int, who: str, reason: str, cl
     """Publishes the tables of batch `to_batch_id` again, as a new batch. Returns its id.
 
     The next run reads the files of the undone batches again. A planned or waiting batch is abandoned. Raises
-    `NothingToDo`, `CannotUndo` if files are deleted, `CutExpired`, `ForeignChange`, `Superseded`.
+    `NothingToDo`, `CannotUndo` if files are deleted or a migration or an erasure lies between, `CutExpired`,
+    `ForeignChange`, `Superseded`.
     """
     decision = Decision("rollback", who, reason, to_batch_id=to_batch_id)
     return publish_target(usable_ledger(definition, clock), decision, partial(_target, to_batch_id))
@@ -64,7 +65,7 @@ def _target(to_batch_id: int, ledger: Ledger, state: LedgerState) -> TableTarget
 
 
 def _check_between(ledger: Ledger, to_batch_id: int, commits: Mapping[int, Commit]) -> None:
-    """Raises `CannotUndo` if a later batch than `to_batch_id` is a migration or an erasure."""
+    """Raises `CannotUndo` if a batch after `to_batch_id` is a migration or an erasure."""
     for batch_id in sorted((batch_id for batch_id in commits if batch_id > to_batch_id), reverse=True):
         decision = commits[batch_id].decision
         if decision is None or not (decision.switches or decision.kind == "forget"):

@@ -21,7 +21,7 @@ from windowlib.source.read_before import known_files
 
 
 def set_aside(definition: Definition, file: str, who: str, reason: str, clock: Clock = wall_clock_ms) -> str:
-    """Leaves a file out of every plan from now on, and returns its path. A planned batch is planned again without it.
+    """Leaves a file out of every plan from now on, and returns its path. The next run replaces a plan that lists it.
 
     file: path relative to the source folder, or a path into that folder
 
@@ -39,7 +39,10 @@ def set_aside(definition: Definition, file: str, who: str, reason: str, clock: C
 
 
 def take_back(definition: Definition, file: str, who: str, reason: str, clock: Clock = wall_clock_ms) -> str:
-    """Lets the next run read a file that was set aside, and returns its path. Raises `NothingToDecide` otherwise."""
+    """Lets the next run read a file that was set aside, and returns its path.
+
+    Raises `NothingToDecide` if the file is not set aside.
+    """
     aside = files_set_aside(definition.root)
     path = file if file in aside else path_in(definition, file)
     if path not in aside:
@@ -64,7 +67,7 @@ def path_in(definition: Definition, file: str) -> str:
 
 
 def _lost(definition: Definition) -> tuple[str, ...]:
-    """Files of a Delta table that were deleted before they were read, so that an operator must decide."""
+    """Files of a Delta source that no batch has read, including files that were deleted before they were read."""
     ledger = ledger_of(definition)
     commit = ledger.state().commit
     if (cursor := cursor_of(definition.source, commit)) is None:

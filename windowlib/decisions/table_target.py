@@ -1,6 +1,6 @@
-"""Files of every table after a decision: the current files, or those of an earlier batch.
+"""Files of every table after a decision: the current files, or the files of an earlier batch.
 
-`adopt` and `rollback` differ only in the target. The files exist already, so nothing is computed.
+`adopt` and `rollback` differ only in these target files. The files exist already, so nothing is computed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from windowlib.source import marker
 
 @dataclass(frozen=True, slots=True)
 class TableTarget:
-    """Files of each table after a decision, and the commit whose definition and position the pipeline gets."""
+    """Files of each table after a decision, and the commit whose definition and source position the pipeline gets."""
 
     files: Mapping[str, list[DataFile]]
     commit: Commit
@@ -45,7 +45,7 @@ def usable_ledger(definition: Definition, clock: Clock) -> Ledger:
 
 
 def own_files(ledger: Ledger, name: str, pinned: int | None) -> list[DataFile]:
-    """Files of a table without those of an unfinished batch. Raises `ForeignChange`."""
+    """Files of a table, without files of an unfinished batch. Raises `ForeignChange`."""
     table = ledger.tables[name]
     newest = table.version()
     if newest is None:
@@ -58,7 +58,7 @@ def own_files(ledger: Ledger, name: str, pinned: int | None) -> list[DataFile]:
 def forecast_target(
     ledger: Ledger, state: LedgerState, decision: Decision, target: TableTarget, notes: list[str]
 ) -> DecisionForecast:
-    """Rows that each table gains and loses when its files become those of the target."""
+    """Effect of replacing the files of each table by the target's files: the rows that the table gains and loses."""
     rows = []
     for name in COMMIT_ORDER:
         table, before = ledger.tables[name], state.pinned(name)
@@ -74,7 +74,7 @@ def forecast_target(
 def publish_target(ledger: Ledger, decision: Decision, find: Callable[[Ledger, LedgerState], TableTarget]) -> int:
     """Publishes the target that `find` returns as the newest batch, and returns its id.
 
-    An unfinished batch is abandoned. `find` raises before the claim if there is nothing to do.
+    Abandons an unfinished batch. Calls `find` before the claim, too, so that its errors are raised without a claim.
     """
     ledger.settled(lambda state: find(ledger, state))
     with held(ledger, settlement=Settlement.GIVE_UP) as pipeline:
@@ -97,7 +97,7 @@ def _batch(ledger: Ledger, decision: Decision, target: TableTarget) -> DecisionB
 
 
 def _files_of_others(ledger: Ledger, state: LedgerState, target: TableTarget) -> Iterator[Path]:
-    """Kept files and log entries since the newest batch, which other programs may not have synced to disk."""
+    """Target files and log entries since the newest batch, which other programs may not have synced to disk."""
     for name in COMMIT_ORDER:
         table, pinned = ledger.tables[name], state.pinned(name)
         newest = table.version()
@@ -108,7 +108,7 @@ def _files_of_others(ledger: Ledger, state: LedgerState, target: TableTarget) ->
 
 
 def _table_change(ledger: Ledger, name: str, wanted: list[DataFile], at: int | None) -> TableChange:
-    """Change that makes `wanted` the files of a table; with a version `at`, it also restores the columns of then."""
+    """Change that makes `wanted` the files of a table. With `at`, it also restores the columns of that version."""
     table = ledger.tables[name]
     newest = table.version()
     columns = None if at is None else table.schema(at)

@@ -18,9 +18,9 @@ from windowlib.runs.operation import held
 def approve(
     definition: Definition, who: str, reason: str, clock: Clock = wall_clock_ms, *, batch_id: int | None = None
 ) -> int:
-    """Lets the refused batch be published by the next run, in spite of its checks. Returns its id.
+    """Lets the next run publish the refused batch, in spite of its checks. Returns the id of the batch.
 
-    With `batch_id` only that batch. Raises `NothingToDecide` if no batch waits, or a batch with another id.
+    Raises `NothingToDecide` if no batch waits, or if the waiting batch is not the given `batch_id`.
     """
     approved: list[int] = []
 
@@ -38,9 +38,9 @@ def abandon(
 ) -> int:
     """Abandons the planned batch and returns its id. Tables return to the newest commit; the next run plans again.
 
-    With `batch_id` only that batch. Raises:
+    Raises:
 
-    * `NothingToDecide` if no batch is planned, or a batch with another id;
+    * `NothingToDecide` if no batch is planned, or if the planned batch is not the given `batch_id`;
     * `Superseded` while a run is in progress;
     * `ForeignChange` if another program has changed a table that must return;
     * `LostFiles` if another program has deleted files that must come back;
@@ -66,7 +66,7 @@ def abandon(
 
 
 def _prepared_publication(ledger: Ledger, state: LedgerState) -> Publication | None:
-    """Prepared publication that is abandoned; None if there is none, or its file is damaged or missing."""
+    """Prepared publication of the planned batch; None if there is none, or if its file is damaged or missing."""
     try:
         return prepare.read(ledger.root, state.prepared) if state.prepared else None
     except prepare.Unreadable:
@@ -74,9 +74,9 @@ def _prepared_publication(ledger: Ledger, state: LedgerState) -> Publication | N
 
 
 def _expected_batch(state: LedgerState, batch_id: int | None, condition: str, *, waits: bool = True) -> Plan:
-    """The planned batch, if it has the id `batch_id` (None: any). `waits` False stands for no such batch.
+    """Plan of the planned batch. Raises `NothingToDecide` if no batch is planned, or if `waits` is False.
 
-    Raises `NothingToDecide`; `condition` completes its sentence.
+    Raises it also if the planned batch is not `batch_id` (None: any). `condition` completes the message.
     """
     plan, newest = state.plan if waits else None, state.last_batch_id
     if plan is None:
@@ -95,7 +95,7 @@ def _expected_batch(state: LedgerState, batch_id: int | None, condition: str, *,
 
 
 def accept_clock(definition: Definition, who: str, reason: str, clock: Clock = wall_clock_ms) -> int:
-    """Lets runs plan by this machine's clock, however far it is from the newest batch. Returns its time in ms."""
+    """Lets runs use this machine's clock, however far it is ahead of the newest batch. Returns its time in ms."""
     ledger, now_ms = ledger_of(definition, clock), clock()
     ledger.write({"kind": "clock", "plan_time_ms": now_ms, "who": who, "reason": reason})
     return now_ms

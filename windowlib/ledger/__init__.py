@@ -6,7 +6,7 @@ Ledger:
 
     ledger.py            control plane: claims, plans, commits and decisions
     rows.py              rows of the ledger, and the state that they add up to
-    reading.py           reading of the ledger: its end, or the rows of some kinds
+    reading.py           reading of the ledger: its newest rows, or all rows of given kinds
     history.py           earlier batches and decisions
     lease.py             heartbeat of a claim while a run works, and its release
     owner.py             process behind a claim, and test if it is still at work
@@ -21,9 +21,9 @@ Entries:
 
 Records beside the batches:
 
-    acknowledgements.py  situations that an operator has silenced for a time
-    erasures.py          erased keys, each with the rows removed
-    last_error.py        error that the last command of a pipeline ended with
+    acknowledgements.py  situations that an operator has silenced until a given time
+    erasures.py          erased keys, each with the number of removed rows
+    last_error.py        last error of a pipeline's commands
     maintenances.py      record of each maintenance
     notices.py           notices sent, and their delivery
     retained_batches.py  batches whose cut stays readable

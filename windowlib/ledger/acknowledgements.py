@@ -1,6 +1,6 @@
-"""Situations that an operator has acknowledged. They are silenced until a given time.
+"""Situations that an operator has acknowledged. Each is silenced until a given time.
 
-    acknowledge   `decision` is JSON of `situation` and `until_ms`; who and why
+    acknowledge   `decision` is JSON with `situation` and `until_ms`; `who` and `reason` are set
 
 An acknowledgement is a row of the ledger that belongs to no batch. If several rows name the same situation, the newest
 counts.
@@ -34,13 +34,13 @@ class Acknowledged:
 
 
 def acknowledge(ledger: Ledger, situation: str, until_ms: int, who: str, reason: str) -> None:
-    """Silences a situation before `until_ms`. A plan in progress is not affected."""
+    """Silences a situation before `until_ms`. Does not affect a plan in progress."""
     decision = json.dumps({"situation": situation, "until_ms": until_ms}, sort_keys=True)
     ledger.write({"kind": KIND, "decision": decision, "who": who, "reason": reason})
 
 
 def acknowledged(tables: Tables, now_ms: int) -> dict[str, Acknowledged]:
-    """Situations that are silenced at `now_ms`, by name. Reads only the row groups that may hold such rows."""
+    """Situations that are silenced at `now_ms`, by name. Reads only the row groups that may hold acknowledgements."""
     table = tables[LEDGER.name]
     rows = rows_of_kinds(table, table.version(), {KIND}, ("sequence", "at", "decision", "who", "reason"))
     newest = {entry.situation: entry for entry in map(_of_row, sorted(rows, key=lambda row: row["sequence"]))}
@@ -48,7 +48,7 @@ def acknowledged(tables: Tables, now_ms: int) -> dict[str, Acknowledged]:
 
 
 def acknowledgement_of(entries: Mapping[str, Acknowledged], situation: str) -> Acknowledged | None:
-    """Acknowledgement of a situation, or of its whole kind (`warning` of `warning.…`); None without one."""
+    """Acknowledgement of a situation, else of its category (`warning` for `warning.…`); None if neither exists."""
     return entries.get(situation) or entries.get(situation.partition(".")[0])
 
 

@@ -1,4 +1,4 @@
-"""Decision of an operator about a pipeline's tables. The ledger stores it in the batch that carries it out."""
+"""Decision of an operator about a pipeline's tables. The ledger stores the decision with the batch that applies it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ class Decision:
     - `adopt`: keeps the changes that another program made to the tables.
     - `rollback`: returns the tables to the state after batch `to_batch_id`.
     - `maintain`: rewrites the same rows into fewer files.
-    - `advance_watermark`: declares that no event at or below `to_ms` is expected any more. The only kind that computes.
+    - `advance_watermark`: declares that no event at or below `to_ms` is expected any more. Only this kind
+      computes windows.
     - `migrate`: switches to the tables that migration `migration` built under another definition, with one batch for
       each of its `cuts`. `changed` describes the difference in words.
     - `migrate_undo`: returns to the tables of batch `to_batch_id`, before the migration.
@@ -41,7 +42,7 @@ class Decision:
 
     @property
     def switches(self) -> bool:
-        """Tests if the tables belong to another definition from this batch on."""
+        """Tests if the decision switches the tables to another definition."""
         return self.kind in ("migrate", "migrate_undo")
 
     @property

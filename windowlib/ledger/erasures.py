@@ -1,7 +1,8 @@
-"""Erased keys of a pipeline, each with the number of rows removed. Only `windowlib forget` adds to them.
+"""Erased keys of a pipeline, each with the number of removed rows. Only `windowlib forget` adds erasures.
 
-The row of an erasure is written before anything is removed. From then on no batch brings the key back, even if
-processes are killed. The row is also the certificate. It does not contain the key itself (`windowlib.plans.erased`).
+`forget` writes the row of an erasure before it removes anything. From then on no batch brings the key back, even if
+processes are killed. The row also serves as the certificate of the erasure. It contains a digest instead of the key
+(`windowlib.plans.erased`).
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ SECRET_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """One erasure, of events up to `up_to_ms` and of those at `later_ms`.
+    """Erasure of a key's events at or before `up_to_ms`, and of its later events at the times `later_ms`.
 
     `removed` counts removed rows by table. `source` counts the rows of the key that each source file still holds.
-    `batch_id` is the batch that removed the rows from the tables.
+    `not_looked_at` has a sentence for each source file that could not be read. `batch_id` is the batch that removed the
+    rows from the tables.
     """
 
     at: datetime
@@ -62,29 +64,29 @@ def keep(root: Path, erasure: Erasure) -> None:
 
 
 def erasures(root: Path) -> list[Erasure]:
-    """Every erasure of a pipeline, oldest first. `root` is its folder, or that of tables being built for it."""
+    """Every erasure of a pipeline, oldest first. `root` is the pipeline's folder, or the folder of a migration."""
     return [_erasure(row) for row in small.numbered_rows(pipeline_of(root), ERASURES)]
 
 
 def unpublished(erasures: Sequence[Erasure], decisions: Mapping[int, Decision | None]) -> list[Erasure]:
-    """Erasures whose batch was not committed: the key is no longer read, but its rows are still in the tables.
+    """Erasures whose batch was not committed: runs no longer read the key, but its rows are still in the tables.
 
-    `decisions` are those of the committed batches, by batch.
+    `decisions` maps each committed batch to its decision.
     """
     done = {(number, decision.digest) for number, decision in decisions.items() if decision}
     return [erasure for erasure in erasures if (erasure.batch_id, erasure.digest) not in done]
 
 
 def secret_of(earlier: Sequence[Erasure]) -> str:
-    """The secret of a pipeline's hashes: the one of earlier erasures, or a new one."""
+    """Secret of a pipeline's hashes: the secret of its earlier erasures, or a new secret if there are none."""
     return earlier[0].secret if earlier else secrets.token_hex(SECRET_BYTES)
 
 
 def erased(root: Path, files: Sequence[SourceFile] = ()) -> ErasedKeys | None:
-    """Events that are not read; None without erasures.
+    """Erased keys, whose events no run reads; None if there are no erasures.
 
-    `files` are the files that are read, if they are known. If all of them are newer than the newest erasure, lines that
-    cannot be parsed keep their text.
+    `files` are the source files to read, if known. Lines that cannot be parsed are hidden unless all these files are
+    newer than the newest erasure.
     """
     if not (known_erasures := erasures(root)):
         return None

@@ -21,15 +21,15 @@ def commits_of(tables: Tables, since_batch: int = 0) -> list[Commit]:
 
 
 def committed_before(tables: Tables, batch_id: int) -> int | None:
-    """The newest batch that was committed before `batch_id`; None without one.
+    """Committed batch with the greatest id below `batch_id`; None if there is none.
 
-    Batch numbers have gaps, because some batches were abandoned.
+    Abandoned batches leave gaps in the ids.
     """
     return max((commit.batch_id for commit in commits_of(tables) if commit.batch_id < batch_id), default=None)
 
 
 def batch_of_preview(tables: Tables, preview_id: str) -> int | None:
-    """The newest batch that applied a preview of a rerun; None if no batch has, or if a rollback has undone it."""
+    """Newest batch that applied a preview of a rerun; None if no batch did, or if a rollback has undone that batch."""
     rows = {int(row["batch_id"]): row for row in _committed(tables, ("batch_id", "rerun", "decision"))}
     for batch_id in in_force({number: decision_of(row) for number, row in rows.items()}):
         if (rerun := rerun_of(rows[batch_id])) and rerun.preview_id == preview_id:
@@ -38,7 +38,7 @@ def batch_of_preview(tables: Tables, preview_id: str) -> int | None:
 
 
 def decisions_of(tables: Tables, since_batch: int) -> dict[int, Decision | None]:
-    """Decision of each committed batch, None if it has none. Some batches before `since_batch` are left out."""
+    """Decision of each committed batch (None: no decision). Batches before `since_batch` may be missing."""
     rows = _committed(tables, ("batch_id", "decision"), since_batch)
     return {int(row["batch_id"]): decision_of(row) for row in rows}
 

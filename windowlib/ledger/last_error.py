@@ -1,10 +1,10 @@
-"""The last error of `run`, or of `plan` by a scheduler, for the pipeline's status and pages.
+"""Record of the last error of `run`, or of a `plan` that a scheduler started, for the pipeline's status and pages.
 
-The error is kept until a command succeeds. A `plan` in a shell neither keeps an error nor clears one
-(`windowlib.cli.notifying`). Of two processes that write at the same time, the later one wins.
+The record stays until a command succeeds. A `plan` in a shell neither writes nor clears the record
+(`windowlib.cli.notifying`). If two processes write at the same time, the later write wins.
 
-The error is in a file next to the tables, not in a row of a table, for two reasons. A pipeline that cannot be planned
-may have no ledger yet. A mistake that fails every plan for a week, one in five minutes, would add two thousand commits.
+The record is a file next to the tables, not a row of a table, for two reasons. A pipeline that cannot be planned may
+have no ledger yet. An error in every plan, every five minutes, would add two thousand commits a week.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class LastError:
         return f"the last {self.command} of {self.file} ended at {at} with: {self.sentence}"
 
     def is_over(self, commit_ms: int | None) -> bool:
-        """Tests if a batch was committed after the error, by a program that does not clear errors.
+        """Tests if a batch was committed after the error. A program that does not clear errors made that commit.
 
         >>> error = LastError("run", "no space left", 5, "clicks.toml")
         >>> error.is_over(5), error.is_over(6)
@@ -54,19 +54,19 @@ class LastError:
 
 
 def keep(root: Path, error: LastError) -> None:
-    """Keeps an error in place of an earlier one. Only the first line of its text is kept. Raises OSError."""
+    """Records the first line of an error, at most `LONGEST` characters, in place of the last error. Raises OSError."""
     first = error.sentence.splitlines()[0] if error.sentence else "an error without a message"
     disk.put(root / FILE, json.dumps({**asdict(error), "sentence": first[:LONGEST]}))
 
 
 def clear(root: Path, commands: Collection[Command]) -> None:
-    """Deletes the kept error if one of these commands ended with it. Raises OSError."""
+    """Deletes the recorded error if it is an error of one of `commands`. Raises OSError."""
     if (error := last(root)) and error.command in commands:
         (root / FILE).unlink(missing_ok=True)
 
 
 def last(root: Path) -> LastError | None:
-    """The kept error; None without one."""
+    """Recorded error; None if there is none."""
     try:
         return LastError(**json.loads((root / FILE).read_text(encoding="utf-8")))
     except FileNotFoundError:
@@ -74,6 +74,9 @@ def last(root: Path) -> LastError | None:
 
 
 def unresolved(root: Path, commit_ms: int | None) -> LastError | None:
-    """The kept error, unless it is over. `commit_ms` is the time of the newest commit."""
+    """Recorded error; None if there is none, or if a later commit ended it (`is_over`).
+
+    `commit_ms` is the time of the newest commit.
+    """
     error = last(root)
     return None if error is None or error.is_over(commit_ms) else error

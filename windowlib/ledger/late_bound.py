@@ -24,7 +24,7 @@ def allowed_lateness_ms(definition_json: str) -> int:
 
 
 def bound_ms(definition_json: str, watermark_ms: int | None, before_ms: int | None = None) -> int:
-    """Late bound at a watermark (None: before the first event), at least ``before_ms``, the bound before.
+    """Late bound at a watermark (None: no event yet), but at least ``before_ms``, the late bound before the batch.
 
     >>> definition = '{"window": {"allowed_lateness_ms": 5}}'
     >>> bound_ms(definition, 14), bound_ms(definition, 14, before_ms=7), bound_ms(definition, 14, before_ms=12)

@@ -27,7 +27,7 @@ class Overtaken(TryAgain):
 def lease(ledger: Ledger, claim: Claim) -> Iterator[None]:
     """Keeps the claim alive by a heartbeat while the block runs, and releases it at the end.
 
-    If a heartbeat cannot be written, the next one is tried as usual, so one I/O error does not lose the claim.
+    A heartbeat that cannot be written is skipped, so one I/O error does not lose the claim.
     """
     stop = threading.Event()
 
@@ -52,7 +52,7 @@ def lease(ledger: Ledger, claim: Claim) -> Iterator[None]:
 
 @contextmanager
 def superseded_explains(ledger: Ledger, claim: Claim) -> Iterator[None]:
-    """Turns any error of a run that was taken over into `Superseded`: its files were removed while it worked."""
+    """Turns any error of the block into `Superseded` if another run took over and removed files of this run."""
     try:
         yield
     except (Superseded, DecidedMeanwhile):
@@ -68,7 +68,7 @@ def superseded_explains(ledger: Ledger, claim: Claim) -> Iterator[None]:
 def conflicts_explained(ledger: Ledger, claim: Claim) -> Iterator[None]:
     """Turns a `Conflict` of the block into `Superseded` if another run holds the pipeline now, else into `Overtaken`.
 
-    After `Overtaken` the other program may already be done, and the command can be started again.
+    After `Overtaken`, the operator can repeat the command.
     """
     try:
         yield
@@ -80,11 +80,10 @@ def conflicts_explained(ledger: Ledger, claim: Claim) -> Iterator[None]:
 
 
 def retry_while_claimed(ledger: Ledger, claim: Claim, step: Callable[[], T]) -> T:
-    """Returns the result of `step`, which reads the tables anew in each attempt. Repeats it after a `Conflict` while
-    the claim holds.
+    """Returns the result of `step`. Repeats `step` after a `Conflict`, unless another run has claimed the pipeline.
 
-    So a compaction by another program, or a run that slept and was taken over, costs another attempt instead of the
-    batch. Raises `Superseded`, and `Overtaken` after `TRIES` attempts.
+    `step` reads the tables anew in each attempt. A compaction by another program, or a commit of a superseded run,
+    therefore costs an attempt, not the batch. Raises `Superseded`, and `Overtaken` after `TRIES` attempts.
     """
     for _ in range(TRIES - 1):
         try:
@@ -97,8 +96,8 @@ def retry_while_claimed(ledger: Ledger, claim: Claim, step: Callable[[], T]) -> 
 
 @contextmanager
 def explained_lease(ledger: Ledger, claim: Claim) -> Iterator[None]:
-    """Lease for an operator's command. Raises `Superseded` if another run was faster, `Overtaken` if another program
-    was.
+    """Holds the lease and explains errors of the block: `Superseded` if another run took over, `Overtaken` if other
+    programs committed to a table first.
     """
     with lease(ledger, claim), superseded_explains(ledger, claim), conflicts_explained(ledger, claim):
         yield
@@ -110,4 +109,4 @@ def _release(ledger: Ledger, claim: Claim) -> None:
     except Superseded:
         return  # the run that took over holds the pipeline now
     except (OSError, DeltaError, CannotWrite):
-        ledger.mark_forgone(claim)  # the error of the run itself must not be hidden by this one
+        ledger.mark_forgone(claim)  # this error must not hide the error of the run itself

@@ -5,9 +5,9 @@ local disk. Two rules make it safe to kill a run and to start it twice:
 
 * **A plan is frozen.** Before any work, a `plan` row fixes the files, watermark, plan time and terms of the batch. A
   retry finds that row and repeats the same work. If the terms have changed, it replaces the plan.
-* **A claim fences.** A `claim` row names its owner and raises the epoch. A writer whose epoch is not the highest any
-  more cannot append (`Superseded`). A claim lives while its process is at work. If the process cannot be seen, the
-  claim lives while heartbeats arrive (`windowlib.ledger.owner`).
+* **A claim fences.** A `claim` row names its owner and raises the epoch. A writer whose epoch is no longer the highest
+  cannot append (`Superseded`). A claim lives while its process is at work. If the process is out of sight, the claim
+  lives while heartbeats arrive (`windowlib.ledger.owner`).
 
 A `commit` row is written last and names the version of every table. From then on the batch exists.
 """
@@ -52,7 +52,7 @@ class Superseded(WindowError):
 
 
 class DecidedMeanwhile(TryAgain):
-    """Another command has planned or decided something since this one read the ledger. It may have ended already."""
+    """Another command planned or decided something after this command read the ledger."""
 
 
 class NothingToDecide(WindowError):
@@ -64,7 +64,7 @@ class Rejected(ExpectationsFailed):
 
 
 class ApprovalPending(Rejected):
-    """A batch that the checks refused in an earlier run still waits. Nothing was done."""
+    """A batch that the checks refused in an earlier run still waits for a decision. This run did nothing."""
 
     def __init__(self, sentence: str, batch_id: int) -> None:
         super().__init__(sentence)
@@ -73,9 +73,9 @@ class ApprovalPending(Rejected):
 
 @dataclass(slots=True)
 class Ledger:
-    """The ledger of one pipeline, with its `tables`, which a run opens once and passes on.
+    """Ledger of one pipeline. It opens the pipeline's `tables` once for a whole run.
 
-    `root` is the pipeline's folder. `clock` stamps rows and judges leases. Several threads may write to one ledger.
+    `root` is the pipeline's folder. `clock` gives the times of rows. Several threads may write to one ledger.
     """
 
     root: Path
@@ -99,8 +99,8 @@ class Ledger:
     def settled(self, look: Callable[[LedgerState], T]) -> T:
         """Returns `look(state)` for the current state, without a claim.
 
-        Repeats it if other processes have meanwhile deleted a prepared publication of the state, or shortened a log
-        past one of its versions.
+        Calls `look` again with the new state if it needs a file that other processes have deleted meanwhile: the
+        prepared publication of the state, or log entries of a table version that the state names.
         """
         while True:
             state = self.state()
@@ -111,9 +111,10 @@ class Ledger:
                     raise
 
     def claim(self, note: Callable[[str], None] = lambda what: None) -> tuple[LedgerState, Claim]:
-        """Claims the pipeline and returns the state before. Raises `Superseded` if a run that is at work holds it.
+        """Claims the pipeline. Returns the state before the claim, and the claim.
 
-        If that run cannot be seen from here, waits for a heartbeat of it, at most `lease_timeout`.
+        Raises `Superseded` if a run at work holds the pipeline. If the process of that run is out of sight, calls
+        `note` and waits for its heartbeat, at most `lease_timeout`.
         """
 
         def claimed() -> tuple[LedgerState, Claim]:
@@ -128,8 +129,8 @@ class Ledger:
         return delta_commits.again_on_conflict(claimed)
 
     def mark_forgone(self, claim: Claim) -> None:
-        """Frees a claim whose release cannot be written: in this process at once, for other processes when this one
-        ends.
+        """Frees a claim whose release cannot be written. This process can claim the pipeline again at once, other
+        processes after this process has ended.
         """
         _FORGONE.add((self.root, claim.epoch))
 
@@ -138,7 +139,7 @@ class Ledger:
         self.decide(lambda state: row, epoch)
 
     def decide(self, make: Callable[[LedgerState], Mapping[str, Any]], epoch: int | None = None) -> None:
-        """Appends the row that `make` returns for the state directly before that row. Raises the errors of `write`."""
+        """Appends the row that `make` returns for the newest state. Raises the errors of `write`."""
 
         def decided(state: LedgerState) -> tuple[Rows, None]:
             if epoch is not None:
@@ -175,8 +176,9 @@ class Ledger:
         return self._lock
 
     def freeze(self, make: Callable[[LedgerState], Plan | None]) -> tuple[LedgerState, Plan | None]:
-        """Returns the frozen plan. If there is none, freezes the plan that `make` returns; None if there is nothing to
-        do.
+        """Returns the state and its frozen plan. If there is no frozen plan, freezes the plan that `make` returns.
+
+        The plan is None if `make` finds nothing to do.
         """
 
         def frozen(state: LedgerState) -> tuple[Rows, tuple[LedgerState, Plan | None]]:
@@ -192,7 +194,7 @@ class Ledger:
     ) -> tuple[LedgerState, Plan | None]:
         """Replaces an unprepared plan by the plan that `make` returns, under the same batch id.
 
-        Abandons the batch if `make` finds nothing to do any more. Raises `Superseded` if a later claim exists.
+        Abandons the batch if `make` finds nothing to do. Raises `Superseded` if a later claim exists.
         """
 
         def replaced(state: LedgerState) -> tuple[Rows, tuple[LedgerState, Plan | None]]:
@@ -208,9 +210,9 @@ class Ledger:
         return self._follow(replaced)
 
     def _follow(self, make: Callable[[LedgerState], tuple[Rows, T]]) -> T:
-        """Appends the rows that `make` returns for the state directly before them. Returns the second value of `make`.
+        """Appends the rows that `make` returns for the newest state. Returns the second value of `make`.
 
-        If an operator, a planner or a heartbeat is faster, calls `make` again with the new state.
+        If an operator, a planner or a heartbeat appends a row first, calls `make` again with the new state.
         """
 
         def step() -> T:
@@ -224,8 +226,9 @@ class Ledger:
         return delta_commits.again_on_conflict(step)
 
     def _append(self, state: LedgerState, *rows: Mapping[str, Any]) -> None:
-        """Appends rows in one commit, under the newest claim or their own epoch. Raises `Conflict` and
-        `disk.CannotWrite`.
+        """Appends rows in one commit. A row without an epoch gets the epoch of the newest claim.
+
+        Raises `Conflict` and `disk.CannotWrite`.
         """
         table, version = self.tables[LEDGER.name], state.version
         with disk.refusals_named(self.root):
@@ -237,8 +240,9 @@ class Ledger:
             small.append_rows(table, version, numbered)
 
     def holder(self, claim: Claim) -> str | None:
-        """The process that holds the claim, in words; None if no process does any more. Judged by clocks, so only for
-        display.
+        """Description of the process that holds the claim; None if the process has ended or its lease has expired.
+
+        Only for display, because the test of the lease compares the clocks of two machines.
         """
         by = Owner.of_json(claim.owner)
         match by.life():
@@ -250,12 +254,12 @@ class Ledger:
         return None if age_ms >= by.lease_ms(self.lease_timeout_ms) else f"{by}, last heard of {age_ms // 1000} s ago"
 
     def longest_lease_ms(self) -> int:
-        """The longest wait for a sign of life of the run that holds the pipeline."""
+        """Longest time in ms to wait for a heartbeat of the run that holds the pipeline."""
         claim = self.state().claim
         return Owner.of_json(claim.owner).lease_ms(self.lease_timeout_ms) if claim else self.lease_timeout_ms
 
     def _is_free(self, claim: Claim, note: Callable[[str], None]) -> bool:
-        """Tests if the run that made the claim has ended. Returns False if the claim was released meanwhile.
+        """Tests if the run that made the claim has ended. Returns False if the run releases the claim meanwhile.
 
         Raises `Superseded` if the run is still at work.
         """
@@ -278,8 +282,8 @@ class Ledger:
 def _without_new_plan(state: LedgerState, after: LedgerState) -> LedgerState:
     """Returns `state` without a plan of new files that was frozen after the state `after`.
 
-    No run starts such a plan while the claim holds. A run plans before it claims, so a pipeline that is scheduled every
-    minute always has one.
+    No run starts such a plan while the claim holds. A run plans before it claims, so a pipeline that runs every minute
+    always has such a plan.
     """
     plan = state.plan
     if plan is None or after.plan or state.prepared or plan.rerun or plan.decision:
@@ -288,7 +292,7 @@ def _without_new_plan(state: LedgerState, after: LedgerState) -> LedgerState:
 
 
 def _decides(state: LedgerState) -> tuple[object, ...]:
-    """The parts of a state that a decision about the tables depends on. Of the commit only its batch counts, because an
-    erasure may rewrite the rest.
+    """Parts of a state that a decision about the tables depends on. The commit is represented by its batch id, because
+    an erasure may rewrite its other fields.
     """
     return state.plan, state.prepared, state.commit and state.commit.batch_id, state.kept_migration

@@ -1,6 +1,4 @@
-"""Record of each `windowlib maintain`. It is written before files are deleted, and names the oldest batch whose cut is
-kept.
-"""
+"""Record of each `windowlib maintain`, written before files are deleted. It names the oldest batch with a kept cut."""
 
 from __future__ import annotations
 
@@ -15,10 +13,10 @@ from windowlib.delta import small_tables as small
 
 @dataclass(frozen=True, slots=True)
 class MaintenanceRecord:
-    """One maintenance. `batch_id` is the batch that compacted small files, None if there were none.
+    """One maintenance. `batch_id` is the batch that compacted small files, None if there is no such batch.
 
-    `kept_from` is the oldest batch whose cut stays readable by the rule `cuts`. `compacted` counts the files that were
-    replaced and `deleted` the files that were deleted, by table.
+    `kept_from` is the oldest batch whose cut stays readable by the retention rule `cuts`. `compacted` counts the
+    compacted files and `deleted` the deleted files, by table.
     """
 
     at: datetime
@@ -37,7 +35,7 @@ def keep(root: Path, maintenance: MaintenanceRecord) -> None:
 
 
 def last(root: Path) -> MaintenanceRecord | None:
-    """The newest maintenance of a pipeline; None without one."""
+    """Newest maintenance of a pipeline; None if there was none."""
     row = small.newest_row(root, MAINTENANCE)
     if row is None:
         return None
@@ -47,6 +45,6 @@ def last(root: Path) -> MaintenanceRecord | None:
 
 
 def kept_from(root: Path) -> int:
-    """The oldest batch whose cut stays readable; 0 if there was no maintenance."""
+    """Oldest batch whose cut stays readable; 0 if there was no maintenance."""
     maintenance = last(root)
     return maintenance.kept_from if maintenance else 0

@@ -1,10 +1,10 @@
-"""Record of a migration: it builds a pipeline's new tables while the old definition still runs.
+"""Record of a migration, which builds a pipeline's new tables while the old definition still runs.
 
 `_migration/<id>/` in the pipeline's folder has `migration.json` and the tables of a separate pipeline, with its own
 ledger. After the switch the tables lie in the pipeline's own folders, and only `migration.json` stays. The migration
-can be undone while that file exists and the ledger has no `migrate_finish` row for it.
+can be undone while `migration.json` exists and the ledger has no `migrate_finish` row for the migration.
 
-    migrate_finish   `batch_id` of the migration, `decision` is JSON of its id; who and why
+    migrate_finish   `batch_id` of the migration, `decision` is JSON with its id; `who` and `reason` are set
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FOLDER = "_migration"
 MIGRATED = "migrated"  # field of a commit's stored definition: the batch of the migration that introduced it
 ABOUT = "migration.json"
 TRIES = 10  # attempts to delete a folder that other commands write into
-FINISHED = "migrate_finish"  # kind of the ledger's row
+FINISHED = "migrate_finish"  # kind of the ledger row that finishes a migration
 
 
 class DamagedMigration(WindowError):
@@ -45,7 +45,7 @@ class Migration:
     at_ms: int
 
     def folder(self, root: Path) -> Path:
-        """Folder in which its tables are built; `root` is the pipeline's folder."""
+        """Folder in which the migration builds its tables; `root` is the pipeline's folder."""
         return root / FOLDER / self.id
 
 
@@ -101,12 +101,12 @@ def migrations(root: Path) -> list[Migration]:
 
 
 def given_up(root: Path) -> list[Path]:
-    """Folders without `migration.json`: left by commands that worked on a migration while it was abandoned."""
+    """Orphaned folders without `migration.json`. A command wrote them while another command abandoned the migration."""
     return [folder for folder in (root / FOLDER).glob("*") if folder.is_dir() and mark(folder) is None]
 
 
 def drop_tables(root: Path, migration: Migration) -> None:
-    """Deletes the tables of a migration, or their remains. Its record stays."""
+    """Deletes the tables of a migration, or their remains. Does not delete the record of the migration."""
     folder = migration.folder(root)
     _mark_again(folder)
     with suppress(FileNotFoundError):  # another command has deleted the whole folder
@@ -116,7 +116,7 @@ def drop_tables(root: Path, migration: Migration) -> None:
 
 
 def _delete(path: Path) -> None:
-    """Deletes a file or a folder. Another command may delete it at the same time, or still write into it."""
+    """Deletes a file or a folder. Tries again if another command deletes it too, or still writes into it."""
     for tries_left in reversed(range(TRIES)):
         try:
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
@@ -128,16 +128,16 @@ def _delete(path: Path) -> None:
 
 
 def forget(root: Path, migration: Migration) -> None:
-    """Deletes a migration. `migration.json` is deleted last."""
+    """Deletes the tables of a migration, then its record."""
     drop_tables(root, migration)
     (migration.folder(root) / ABOUT).unlink(missing_ok=True)
     shutil.rmtree(migration.folder(root), ignore_errors=True)
-    with suppress(OSError):  # the folder has other migrations
+    with suppress(OSError):  # the folder holds other migrations
         (root / FOLDER).rmdir()
 
 
 def switched(ledger: Ledger) -> tuple[int, Migration] | None:
-    """The migration that is switched and can be undone, with its batch; None without one."""
+    """Migration that has switched the tables and can be undone, with its batch; None if there is none."""
     unfinished = {migration.id: migration for migration in migrations(ledger.root)}
     if not unfinished:
         return None
@@ -153,7 +153,7 @@ def switched(ledger: Ledger) -> tuple[int, Migration] | None:
 
 
 def finished(ledger: Ledger) -> list[Migration]:
-    """Finished migrations of which files still lie in the pipeline's folder."""
+    """Finished migrations that still have files in the pipeline's folder."""
     remaining = migrations(ledger.root)
     if not remaining:
         return []
@@ -164,11 +164,11 @@ def finished(ledger: Ledger) -> list[Migration]:
 
 
 def finish(ledger: Ledger, who: str, reason: str) -> int | None:
-    """Finishes the newest migration by a row of the ledger, so that it can no longer be undone. Returns its batch, or
-    None if none can be undone.
+    """Finishes the newest migration by a row of the ledger, so that it can no longer be undone. Returns its batch.
 
-    Then deletes the remaining files of the migration. If the process is killed before that, `finished` lists the
-    migration. Raises `DecidedMeanwhile` if its undo is already planned.
+    Returns None if no migration can be undone. After the row, deletes the remaining files of the migration. If the
+    process is killed between the two steps, `finished` lists the migration. Raises `DecidedMeanwhile` if an undo of the
+    migration is planned or done.
     """
     targets = list[tuple[int, Migration]]()
 
@@ -190,7 +190,7 @@ def finish(ledger: Ledger, who: str, reason: str) -> int | None:
 
 
 def migrated_by(commit: Commit | None) -> int:
-    """Batch of the migration that introduced the definition of a commit; 0 without one."""
+    """Batch of the migration that introduced the definition of a commit; 0 if no migration did."""
     if commit is None or MIGRATED not in commit.definition:
         return 0
     return int(commit.stored.get(MIGRATED, 0))

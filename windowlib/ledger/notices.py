@@ -1,11 +1,11 @@
 """Notices of a pipeline: situations that began, changed or ended, and the delivery of each notice.
 
-The table is appended to outside of any batch. Of several rows about one situation, the one with the greatest number
+Rows are appended outside of any batch. If several rows are about the same situation, the row with the greatest `number`
 counts. Every later run on any machine therefore knows the notices already sent.
 
-A row without `delivered` is written by compare-and-set before a notice is sent, so only one of two concurrent runs
-sends it. A process that dies between leaves such a row. After `DYING_MS` the notice is sent again, so it arrives once
-or, at worst, twice.
+A run appends a row without `delivered` by compare-and-set before it sends a notice, so only one of two concurrent runs
+sends the notice. If the process dies before it records the delivery, the notice is sent again after `DYING_MS`. A
+notice therefore arrives once or, at worst, twice.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Notice:
     error: str | None = None
 
     def is_settled(self, now_ms: int) -> bool:
-        """Tests if the notice need not be sent any more."""
+        """Tests if the notice was delivered, or if a process may still be sending it."""
         if self.delivered is None:
             return now_ms - time_of(self.at) < DYING_MS
         return self.delivered
@@ -51,7 +51,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class ReportedNotices:
-    """The newest notice of each situation, as of a version of the table; None if there is no table yet."""
+    """Newest notice of each situation, as of `version` of the table (None: there is no table yet)."""
 
     version: int | None
     newest: dict[str, Notice]
@@ -72,7 +72,7 @@ def reported(root: Path) -> ReportedNotices:
 
 
 def add(root: Path, after: ReportedNotices, notices: Sequence[Notice]) -> bool:
-    """Adds notices in one commit. Returns False, and adds none, if another process has added one since."""
+    """Adds notices in one commit. Returns False, and adds nothing, if another process added a notice since `after`."""
     table = Table(root / NOTICES.name)
     try:
         expected = delta_commits.create(table, NOTICES.schema()) if after.version is None else after.version

@@ -1,13 +1,13 @@
-"""The process behind a claim: its identity, and a test if it can still be at work.
+"""Process behind a claim: its identity, and a test if the process can still be at work.
 
 A process is *in sight* if its process id means the same process here. That needs the same boot of the same machine and
 the same PID namespace, because two containers may share a boot. The kernel tells if a process in sight is running. A
 process that is defunct or stopped by a signal is not at work: its claim is free. If it wakes up, the ledger refuses its
 rows.
 
-Of any other process only the heartbeats are known. The clocks of two machines differ, so the times in its rows prove
-nothing. It counts as ended if no heartbeat arrives for `lease_timeout` by the monotonic clock *of this process*. If its
-definition and ours state different timeouts, the longer one counts.
+A process out of sight shows only heartbeats. The clocks of two machines differ, so the times in its rows prove nothing.
+The process counts as ended if no heartbeat arrives for `lease_timeout` by the monotonic clock *of this process*. If the
+definitions of the two processes state different timeouts, the longer timeout counts.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class Owner:
     """A process. `boot` and `started` are in seconds since the epoch by its machine's clock.
 
     `boot_id` and `namespace` are the names that Linux gives this boot and the PID namespace. `ticks` is the start in
-    the kernel's ticks since the boot, which no correction of the clock changes. They are None on other systems. The
-    process promises a heartbeat within `lease_timeout_ms`. `dag_id` and `run_id` name the Airflow run that started it;
-    None without one.
+    the kernel's ticks since the boot, which no correction of the clock changes. All three are None on other systems.
+    The process promises a heartbeat within `lease_timeout_ms`. `dag_id` and `run_id` name the Airflow run that started
+    the process; they are None if Airflow did not.
 
     >>> Owner.of_json(this_process().to_json()).life()
     <ProcessState.AT_WORK: 'at work'>
@@ -81,7 +81,7 @@ class Owner:
         return f"process {self.pid} on {here}"
 
     def life(self) -> ProcessState:
-        """State of the process, as seen from this one."""
+        """State of the process, as the current process sees it."""
         if not self._in_sight(this_process()):
             return ProcessState.OUT_OF_SIGHT
         try:
@@ -95,11 +95,11 @@ class Owner:
         return ProcessState.AT_WORK if working else ProcessState.ENDED
 
     def lease_ms(self, ours_ms: int) -> int:
-        """Time to wait for a sign of life: the longer of its own lease and `ours_ms`."""
+        """Time in ms to wait for a heartbeat: the longer of its own `lease_timeout_ms` and `ours_ms`."""
         return max(ours_ms, self.lease_timeout_ms or 0)
 
     def is_same(self, other: Owner) -> bool:
-        """Tests if both are one process, even if the clock was corrected between."""
+        """Tests if both are the same process, even if the clock was corrected meanwhile."""
         if not self._in_sight(other) or self.pid != other.pid:
             return False
         if self.boot_id and self.ticks is not None and other.ticks is not None:
@@ -107,7 +107,7 @@ class Owner:
         return abs(self.started - other.started) <= CLOCK_STEP_S
 
     def _is(self, process: psutil.Process) -> bool:
-        """Tests if a running process with the same process id is this one."""
+        """Tests if `process`, which has the same process id, is the process of this owner."""
         if self.boot_id and self.ticks is not None and (ticks := _ticks(self.pid)) is not None:
             return ticks == self.ticks
         return bool(abs(process.create_time() - self.started) <= CLOCK_STEP_S)
@@ -128,7 +128,7 @@ def this_process() -> Owner:
 
 
 def shows_life(sign: Callable[[], object], timeout_ms: int) -> bool:
-    """Tests if `sign` changes within `timeout_ms` from now. Waits until it does, or until the time has passed.
+    """Tests if the value of `sign` changes within `timeout_ms` from now. Waits for the change or the timeout.
 
     >>> shows_life(lambda: 7, timeout_ms=20), shows_life(time.monotonic, timeout_ms=20)
     (False, True)
@@ -151,7 +151,7 @@ def _ticks(pid: int) -> int | None:
 
 
 def _is_hidden(pid: int) -> bool:
-    """Tests if a process exists that `/proc` does not show to this user (mounted with hidepid)."""
+    """Tests if a process exists although `/proc`, mounted with hidepid, does not show it to this user."""
     try:
         os.kill(pid, 0)
     except PermissionError:

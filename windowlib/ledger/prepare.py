@@ -1,7 +1,7 @@
 """Prepared publication of a batch, written before the first table changes.
 
-The outcome of a batch is decided once. Before its first commit a synced file lists, for every table, the version it
-starts from and every file to add and to remove. The `prepare` row of the ledger names that file and its checksum.
+The outcome of a batch is decided once. Before the first commit, a synced file lists for every table the start version
+and every file to add and to remove. The `prepare` row of the ledger names that file and its checksum.
 
 From then on nothing is computed. The run itself, a retry, a run that takes over and an operator's approval all roll
 exactly that publication forward (`windowlib.publication.roll_forward`). Two attempts therefore cannot mix, even if
@@ -34,7 +34,7 @@ class Unreadable(WindowError):
 
 @dataclass(frozen=True, slots=True)
 class TableChange:
-    """Change of one table. `start` is the version it was computed from, None if there is no table yet.
+    """Change of one table. `start` is the table version that the change builds on, None if there is no table yet.
 
     `schema` is the Delta schema, as JSON, of a table to create. `columns` is the new Delta schema of an existing table,
     None if it keeps its own. `quiet` are the paths of added and removed files that readers of changes skip.
@@ -54,8 +54,8 @@ class TableChange:
 class Publication:
     """Everything that one batch publishes, in commit order. `row` is the ledger's commit row without `versions`.
 
-    If nothing was `computed`, the files to add are those of earlier versions. `checks` are the outcomes of the batch's
-    checks, for its report. `of_rows` is False if no row changes and only the files differ.
+    `computed` is False if the batch wrote no new files: the files to add come from earlier versions. `checks` are the
+    outcomes of the batch's checks, for its report. `of_rows` is False if no row changes and only the files differ.
     """
 
     identity: str
@@ -78,7 +78,7 @@ class Prepared:
 def write(root: Path, publication: Publication) -> Prepared:
     """Writes a publication, and syncs it and every file that it adds.
 
-    Raises OSError if the disk refuses a write. The files written for the publication are then deleted.
+    If the disk refuses a write, deletes the publication and the files that it adds, and raises OSError.
     """
     text = json.dumps({"format": FORMAT, **asdict(publication)}, sort_keys=True).encode()
     file = _file(root, publication)
@@ -88,7 +88,7 @@ def write(root: Path, publication: Publication) -> Prepared:
         file.write_bytes(text)
         disk.sync([file], root)
     except OSError:
-        with suppress(OSError):  # they stay on a read-only disk
+        with suppress(OSError):  # on a read-only disk the files stay
             drop(root, publication)
         raise
     return Prepared(str(file.relative_to(root)), checksum(text))

@@ -1,4 +1,4 @@
-"""Reading of the ledger: its newest rows for the current state, rows of some kinds for its history."""
+"""Reading of the ledger: its newest rows for the current state, rows of given kinds for its history."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def fold(table: Table) -> LedgerState:
 
 
 def _check_whole(table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Raises `DamagedLog` if a row is missing since the newest commit row, because a batch might then run twice."""
+    """Raises `DamagedLog` if a row after the newest commit row is missing, because a batch might then run twice."""
     first = max((row["sequence"] for row in rows if row["kind"] == "commit"), default=1)
     sequences = [row["sequence"] for row in rows if row["sequence"] >= first]
     missing = next((number for number, sequence in enumerate(sequences, first) if sequence != number), None)
@@ -44,9 +44,9 @@ def _check_whole(table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _tail(table: Table, version: int) -> Sequence[Mapping[str, Any]]:
-    """Rows from the newest commit row on, and those about the newest claim, oldest first.
+    """Rows from the newest commit row on, and rows about the newest claim, oldest first.
 
-    Files are read newest first and only as far as needed. The time therefore depends neither on the ledger's length nor
+    Reads files newest first, and only as far as needed. The time therefore depends neither on the ledger's length nor
     on the number of batches since the claim.
     """
     rows, newest = list[Mapping[str, Any]](), dict[str, int]()
@@ -63,7 +63,7 @@ def _tail(table: Table, version: int) -> Sequence[Mapping[str, Any]]:
 
 
 def _counts(kind: str, sequence: int, newest: Mapping[str, int]) -> bool:
-    """Tests if a row still matters: no later row replaces it. `newest` are the newest sequences by kind."""
+    """Tests if no later row replaces a row. `newest` has the newest sequence of each kind."""
     if sequence >= newest.get("commit", 0) or kind not in KINDS:
         return True
     since = max(newest.get("claim", 0), newest["heartbeat"] if kind == "heartbeat" else 0)
@@ -71,9 +71,9 @@ def _counts(kind: str, sequence: int, newest: Mapping[str, int]) -> bool:
 
 
 def _is_silent_about_claims(file: DataFile, newer: Set[str]) -> bool:
-    """Tests if a file adds nothing about claims to the rows of `newer` kinds that are already read.
+    """Tests if a file adds nothing about claims to the rows already read, which have the kinds `newer`.
 
-    Kinds compare as texts: "heartbeat" lies between "commit" and "plan", and only the newest heartbeat counts.
+    Kinds compare as strings: "heartbeat" lies between "commit" and "plan", and only the newest heartbeat counts.
     """
     between = file.low.get("kind", "") > "claim" and file.high.get("kind", "release") < "release"
     return between and "heartbeat" in newer
@@ -81,10 +81,10 @@ def _is_silent_about_claims(file: DataFile, newer: Set[str]) -> bool:
 
 @lru_cache(maxsize=256)
 def _end_of_file(file: Path) -> Sequence[Mapping[str, Any]]:
-    """Rows of one ledger file, without those that a later commit row of the file has replaced.
+    """Rows of one ledger file, without rows that a later row of the file replaces (`_counts`).
 
-    A compacted file has thousands of rows, and only a few matter. They are in its last row groups, so only those are
-    read. pyarrow's compute functions are avoided, because they import pandas: half a second in a run without new files.
+    Reads only the last row groups, because a compacted file has thousands of rows and only the last few matter. Avoids
+    pyarrow's compute functions, because they import pandas: half a second in a run without new files.
     """
     parts, newest = list[pa.Table](), dict[str, int]()
     for part, left in row_groups.newest_first(file, "sequence", LEDGER.columns):
@@ -122,7 +122,7 @@ def rows_of_kinds(
 def newest_of_batches(
     table: Table, version: int | None, kinds: Collection[str], columns: Collection[str]
 ) -> dict[str, dict[int, dict[str, Any]]]:
-    """The newest row by kind and batch. A batch that was planned again or refused again has several rows of a kind."""
+    """Newest row of each kind and batch. A batch that was planned again or refused again has several rows of a kind."""
     newest: dict[str, dict[int, dict[str, Any]]] = {kind: {} for kind in kinds}
     rows = rows_of_kinds(table, version, kinds, {*columns, "sequence", "batch_id"})
     for row in sorted(rows, key=lambda row: row["sequence"]):

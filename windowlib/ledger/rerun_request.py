@@ -26,7 +26,7 @@ class RerunRefused(WindowError):
 
 
 class RerunAlreadyDone(WindowError):
-    """The rerun of this preview is already done."""
+    """A batch has already applied this preview."""
 
     def __init__(self, preview_id: str, batch_id: int) -> None:
         super().__init__(f"already done: batch {batch_id} has applied preview {preview_id}")
@@ -38,9 +38,9 @@ class Rerun:
     """A rerun of the windows that meet `[from_ms, to_ms)`.
 
     With `late_only` it readmits late events with an event time in the range, and recomputes the windows that they
-    missed. `key` limits this to the events of one key: one text per key column, empty for a key that was erased since.
-    With `accept_gap` missing source files are left out. `preview_id` names the dry run whose rows, and no others, may
-    be published.
+    missed. `key` limits the readmission to the events of one key: one string per key column, empty if the key was
+    erased later. With `accept_gap` the rerun leaves out missing source files. `preview_id` names a dry run; the rerun
+    is refused if its outcome differs from that dry run.
     """
 
     from_ms: int
@@ -62,7 +62,7 @@ class Rerun:
         return self.titled("" if self.key is None else ", ".join(self.key))
 
     def titled(self, key: str) -> str:
-        """The rerun in words, with `key` as the text of its key values, if it has a key."""
+        """The rerun in words. If the rerun has a key, shows `key` in place of the key values."""
         what = "readmit late events of" if self.late_only else "rerun"
         whose = "" if self.key is None else f", key {key if self.key else 'erased since'}"
         return f"{what} {instant(self.from_ms)} to {instant(self.to_ms)}{whose}"
@@ -78,13 +78,13 @@ class Rerun:
         return cls(**{**raw, "key": None if raw["key"] is None else tuple(raw["key"])})
 
     def is_same_as(self, other: Rerun | None) -> bool:
-        """Tests if the other rerun is the same: by preview id if this one has one, else by all fields."""
+        """Tests if two reruns are equal: by preview id if this rerun has a preview, else by all fields."""
         if other is not None and self.preview_id is not None:
             return self.preview_id == other.preview_id
         return self == other
 
     def expecting(self, preview_id: str) -> Rerun:
-        """The same rerun, limited to the outcome of a dry run."""
+        """Copy of the rerun that is refused if its outcome differs from the dry run `preview_id`."""
         return replace(self, preview_id=preview_id)
 
 
@@ -101,7 +101,7 @@ def check_can_rerun(source: Source, never: str | None, rerun: Rerun) -> None:
 
 
 def time_range(from_text: str, to_text: str, now_ms: int, ahead_ms: int = 0) -> TimeRange:
-    """Time range between two texts.
+    """Parses the start (inclusive) and the end (exclusive) of a time range.
 
     Raises `RerunRefused` if a time has no zone, or if the range is inverted or longer than `LONGEST_DAYS`. The end may
     be at most `ahead_ms` in the future.
@@ -134,7 +134,7 @@ _TEXT = re.compile(r"(?P<moment>\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1
 
 
 def time_ms(name: str, text: str) -> int:
-    """Time with its zone, in ms, rounded down. Raises `RerunRefused`.
+    """Parses a time with its zone to ms, rounded down. Raises `RerunRefused`.
 
     Accepts "2026-03-03T10:00Z", "2026-03-03 10:00 UTC", "… +01:00" and "… Europe/Berlin".
     """
@@ -157,7 +157,7 @@ def time_ms(name: str, text: str) -> int:
 
 
 def _in_zone(name: str, text: str, moment: datetime, zone: ZoneInfo) -> datetime:
-    """Local time with its zone. Raises `RerunRefused` if it happens twice or not at all."""
+    """Local time with its zone. Raises `RerunRefused` if a clock change makes the time occur twice or not at all."""
     first, second = (moment.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
     if first.utcoffset() != second.utcoffset():
         raise RerunRefused(

@@ -1,14 +1,15 @@
-"""Rule for the cuts of a pipeline's tables that stay readable, and the error for the others.
+"""Retention rule for the cuts of a pipeline's tables, and the error for an expired cut.
 
 A *cut* is all tables at the versions that one commit row names. These cuts are kept:
 
-- the cuts of `[retention] cuts`, counted back from now, and the newest one before that span
+- the cuts within `[retention] cuts`, counted back from now, and the newest cut before that span
 - the cut that undoing a migration restores, until the migration is finished or `UNDO_MS` old
 - the newest cut, for `READING_MS` after it is replaced, because a reader may just have opened it
 
-Commit times count, and none counts as earlier than that of an earlier batch. A clock that was once wrong therefore ends
-no cut too early. The clock may be far ahead of the newest batch, because it is wrong or after a long pause. The span is
-then counted from that batch, until an operator accepts the clock.
+The rule uses commit times. If a commit time is before the time of an earlier batch, the earlier batch's time counts
+instead, so a clock that was once wrong expires no cut too early. After a long pause, or if the clock is wrong, the
+clock is far ahead of the newest batch. The span is then counted back from that batch, until an operator accepts the
+clock.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ class CutExpired(WindowError, LookupError):
 
 
 def trusted_now_ms(planned_ms: int | None, now_ms: int) -> int:
-    """Current time, as far as the pipeline confirms it.
+    """Returns `now_ms`, or `planned_ms` if `now_ms` is more than `FAR_MS` ahead of it.
 
-    Returns `planned_ms` if `now_ms` is far ahead of it: the time at which the newest batch was planned, or that an
-    operator has accepted since. Commit times confirm nothing, because maintenance commits by any clock.
+    `planned_ms` is the plan time of the newest batch, or the time that an operator has accepted since. Commit times
+    cannot confirm the clock, because maintenance commits by any clock.
 
     >>> [trusted_now_ms(planned_ms, 10 + FAR_MS) for planned_ms in (9, 10)]
     [9, 3456000010]
@@ -45,7 +46,7 @@ def trusted_now_ms(planned_ms: int | None, now_ms: int) -> int:
 
 
 def first_kept(commits: Sequence[Commit], kept: RetentionPeriod, now_ms: int) -> Commit:
-    """The oldest batch whose cut stays readable. `commits` are oldest first, at least one.
+    """Oldest batch whose cut stays readable. `commits` has at least one batch, oldest first.
 
     >>> def commit(batch_id, at_ms):
     ...     return Commit(batch_id, {}, None, 0, "", "", {}, at_ms, plan_time_ms=at_ms, late_out_ms=0)
@@ -68,7 +69,7 @@ def first_kept(commits: Sequence[Commit], kept: RetentionPeriod, now_ms: int) ->
 
 
 def undo_target(commits: Sequence[Commit], migration: int, now_ms: int) -> Commit | None:
-    """The batch that undoing a migration restores; None once the migration is `UNDO_MS` old. `migration` is its batch.
+    """Batch that undoing a migration restores; None if the migration is older than `UNDO_MS`. `migration` is its batch.
 
     >>> def commit(batch_id, at_ms):
     ...     return Commit(batch_id, {}, None, 0, "", "", {}, at_ms, plan_time_ms=at_ms, late_out_ms=0)

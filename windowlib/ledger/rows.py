@@ -51,12 +51,12 @@ class SourceFile:
 
     @property
     def values(self) -> dict[str, str | None]:
-        """Texts of its partition columns, by column."""
+        """Partition values as strings, by column."""
         return values_of(self.path, self.partition_values)
 
 
 class _OfADefinition:
-    """A plan or commit with its definition. `definition` is the JSON of the stored part of it."""
+    """A plan or commit with the stored part of its `definition`, as JSON."""
 
     __slots__ = ()
     definition: str
@@ -78,10 +78,10 @@ class Plan(_OfADefinition):
     fingerprint: str
     definition: str
     finished: bool = False  # no more events will come: every window fires
-    rerun: Rerun | None = None  # of a rerun, whose files replace those that a removal has rewritten
+    rerun: Rerun | None = None  # set if the batch is a rerun; `files` then replace files that a removal rewrote
     terms: str = "{}"  # JSON of the other values that decide the outcome
-    decision: Decision | None = None  # of an operator; no new file is read then
-    replaces: tuple[str, ...] = ()  # of a rerun after a removal: files that were read and are gone for good
+    decision: Decision | None = None  # set if an operator decided the batch, which then reads no new file
+    replaces: tuple[str, ...] = ()  # in a rerun after a removal: files that were read and are gone for good
     late_in_ms: int = MIN_WATERMARK  # the greatest max_timestamp_ms of a window that is late when the batch begins
 
     @property
@@ -113,10 +113,10 @@ class Commit(_OfADefinition):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Claim of the run that works now, or worked last.
+    """Newest claim of a pipeline.
 
-    `alive_at_ms` is the time of its claim row or newest heartbeat, by its own machine's clock. `sign` is the sequence
-    of that row.
+    `alive_at_ms` is the time of the claim row or of its newest heartbeat, by the clock of the run's machine. `sign` is
+    the sequence of that row.
     """
 
     epoch: int
@@ -138,13 +138,13 @@ class LedgerState:
     claim: Claim | None = None
     plan: Plan | None = None  # frozen, not committed, not abandoned
     prepared: Prepared | None = None  # publication of that plan, fixed before the first table changes
-    rejection: str | None = None  # reason why the checks refused it
+    rejection: str | None = None  # reason why the checks refused the prepared batch
     approved_by: str | None = None
     is_begun: bool = False  # a run has held the pipeline since the plan was frozen or approved
     kept_migration: int | None = None  # batch of a migration that an operator has finished since the newest commit
 
     def pinned(self, table: str) -> int | None:
-        """Version of a table that the newest commit row names; None if it names none."""
+        """Version of a table that the newest commit row names; None if the row does not name the table."""
         return self.versions.get(table)
 
     @property
@@ -192,7 +192,7 @@ def commit_row(plan: Plan, watermark_out_ms: int | None, late_out_ms: int, count
 
 
 def with_format(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The row with its format, if its kind has one."""
+    """Adds the format to a row if rows of its kind store the format."""
     return {**row, "format": FORMAT} if row["kind"] in KINDS_WITH_FORMAT else row
 
 
@@ -201,8 +201,9 @@ def abandon_row(batch_id: int, who: str, reason: str) -> dict[str, Any]:
 
 
 def prepare_row(batch_id: int, prepared: Prepared, refused: str | None = None) -> dict[str, Any]:
-    """Row that names a publication. `refused` is the reason of the checks; the batch then waits for an operator's
-    approval.
+    """Row that names a publication. `refused` states why the checks refused the batch (None: they did not).
+
+    A refused batch waits for an operator's approval.
     """
     about = {"kind": "prepare", "batch_id": batch_id, "reason": refused}
     return {**about, "prepared": prepared.path, "sha256": prepared.sha256}
@@ -234,7 +235,7 @@ def applied(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:
             commit = commit_of(row, at_ms)
             state = replace(state, commit=commit, time_ms=row["plan_time_ms"], kept_migration=None)
             return _without_plan(state)
-        case "restore" | "acknowledge":  # of no batch: see the tables' logs and `windowlib.ledger.acknowledgements`
+        case "restore" | "acknowledge":  # no batch: see the tables' logs and `windowlib.ledger.acknowledgements`
             return state
         case "migrate_finish":
             return replace(state, kept_migration=row["batch_id"])

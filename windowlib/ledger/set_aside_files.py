@@ -1,6 +1,6 @@
-"""Source files that an operator has set aside. No plan reads them until they are taken back.
+"""Source files that an operator has set aside. No plan reads them until the operator takes them back.
 
-Operators append to the table outside of any batch. Of several rows about one file, the newest counts.
+Rows are appended outside of any batch. If several rows are about the same file, the newest row counts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from windowlib.ledger.migration import pipeline_of
 
 @dataclass(frozen=True, slots=True)
 class SetAsideDecision:
-    """Decision of an operator about a file. With `back` it may be read again. `path` is relative to the source."""
+    """Decision of an operator about a file. With `back`, runs may read it again. `path` is relative to the source."""
 
     path: str
     at: datetime
@@ -26,7 +26,7 @@ class SetAsideDecision:
 
 
 def decide(root: Path, decision: SetAsideDecision) -> None:
-    """Adds a decision."""
+    """Appends a decision to the table."""
     small.add_row(root, SET_ASIDE, asdict(decision))
 
 

@@ -1,6 +1,6 @@
 """Outcome of each `windowlib verify`, which compares a pipeline's windows with its source.
 
-The table is appended to outside of any batch. The row with the greatest number is the newest.
+Rows are appended outside of any batch. The row with the greatest `number` is the newest.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from windowlib.contract.record_tables import VERIFICATIONS
 from windowlib.delta import small_tables as small
 
 Outcome = Literal["equal", "different", "nothing compared"]
-MOST_DIFFERENCES = 50  # kept of one verification
+MOST_DIFFERENCES = 50  # differences stored of one verification
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """One comparison of the windows that meet `[from_ms, to_ms)` (None: all), of a `sample` of keys.
+    """Comparison of the windows that meet `[from_ms, to_ms)` (None: all), for a `sample` of the keys.
 
-    `batch_id` is the newest batch at that time. `compared` and `differing` count rows by table. `differences` are the
-    first differing rows, as JSON with the fields of `windowlib.inspection.verify.report.VerifyFinding`. `not_compared`
-    are sentences.
+    `batch_id` is the newest batch at the time of the comparison. `compared` and `differing` count rows by table.
+    `differences` are the first differing rows, as JSON with the fields of
+    `windowlib.inspection.verify.report.VerifyFinding`. `not_compared` states in sentences what was not compared.
     """
 
     at: datetime
@@ -44,12 +44,12 @@ class Verification:
 
 
 def keep(root: Path, verification: Verification) -> None:
-    """Adds a verification. Raises OSError, `DeltaError` if the disk refuses the write."""
+    """Appends a verification to the table. Raises OSError or `DeltaError` if the disk refuses the write."""
     small.add_row(root, VERIFICATIONS, _row(verification))
 
 
 def last(root: Path) -> Verification | None:
-    """The newest verification of a pipeline; None without one."""
+    """Newest verification of a pipeline; None if there was none."""
     row = small.newest_row(root, VERIFICATIONS)
     if row is None:
         return None

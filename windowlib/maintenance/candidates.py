@@ -31,7 +31,7 @@ from windowlib.publication.publish import staging_folder
 from windowlib.reruns import previews
 
 LOGS_KEPT_MS = 90 * DAY_MS  # tracebacks of unexpected errors
-UNFINISHED_MS = DAY_MS  # age of files that a dead process left next to tables
+UNFINISHED_MS = DAY_MS  # age from which files next to tables count as orphaned by a dead process
 PUT_INTO = (".", "checks", "pages")  # folders of a pipeline into which `disk.put` writes
 
 
@@ -40,8 +40,8 @@ class MaintenancePlan:
     """Files to compact, to delete and to keep, by table.
 
     `announcements`: files of `result_changes` that told consumers about keys erased before the oldest kept cut.
-    `worth`: number of log entries since the last checkpoint that justify a new one. Ages are counted from
-    `counted_from_ms`.
+    `worth`: number of log entries since the last checkpoint that justify a new checkpoint. `counted_from_ms`: current
+    time from which ages are counted back. `live`: number of current files by table.
     """
 
     kept_from: Commit
@@ -57,7 +57,7 @@ class MaintenancePlan:
 
     @property
     def all_groups(self) -> Mapping[str, Sequence[Sequence[DataFile]]]:
-        """Groups of files to compact, by table: the tables that batches publish, and the ledger."""
+        """Groups of files to compact, by table, for the tables that batches publish and for the ledger."""
         return {**self.groups, LEDGER.name: self.of_ledger} if self.of_ledger else self.groups
 
 
@@ -100,7 +100,7 @@ def _non_empty(files: Mapping[str, list[Path]]) -> dict[str, list[Path]]:
 
 
 def _announcements(ledger: Ledger, versions: Mapping[str, int], kept_from: Commit) -> list[DataFile]:
-    """Files with removal rows of erased keys, once every kept cut is newer than the erasure."""
+    """Files with removal rows of keys that were erased at or before the oldest kept cut."""
     name = RESULT_CHANGES.name
     files = ledger.tables[name].files(versions.get(name))
     return [
@@ -109,7 +109,7 @@ def _announcements(ledger: Ledger, versions: Mapping[str, int], kept_from: Commi
 
 
 def _kept_from(cuts: RetentionPeriod, ledger: Ledger, now_ms: int) -> Commit:
-    """The oldest batch with a kept cut: never older than an earlier maintenance kept, or than the logs can open."""
+    """Oldest batch whose cut is kept and can be opened. It is never older than in an earlier maintenance."""
     commits = commits_of(ledger.tables, maintained.kept_from(ledger.root))
     chosen = kept.first_kept(commits, cuts, now_ms)
     if (done := switched(ledger)) and (base := kept.undo_target(commits, done[0], now_ms)):
@@ -143,8 +143,8 @@ def _logs(
 ) -> dict[str, list[Path]]:
     """Log files that no kept version needs, by table.
 
-    Readers open a table that no batch publishes at its newest version. Its log files are kept for the time that a read
-    may take, unless `at_once`.
+    Readers of a table that no batch publishes open its newest version. Log files of such a table are kept for the time
+    that a read may take, unless `at_once`.
     """
     kept_versions = {name: version for name, version in oldest.items() if version is not None}
     logs = {name: checkpoints.superfluous(ledger.root / name, at, worth) for name, at in kept_versions.items()}
@@ -157,7 +157,7 @@ def _logs(
 
 
 def _others(ledger: Ledger, now_ms: int) -> dict[str, list[Path]]:
-    """Files next to the tables that are no longer used, by their kind."""
+    """Unused files next to the tables, by category: previews, unfinished work, old tracebacks, finished migrations."""
     root = ledger.root
     shown = {
         preview.preview_id

@@ -1,9 +1,9 @@
-"""Compaction: merges small files of a table into larger ones with the same rows, columns and partition.
+"""Compaction: merges small files of a table into larger files with the same rows, columns and partition.
 
 Within a partition, files are merged in the order of the column that readers filter by (`SORTED`). Rows are sorted by
 that column too, so readers can still skip files. A day is *closed* when all of its windows are past their cleanup time:
-its results no longer change. Two small files of a closed day are enough for a merge. An open day needs more, because
-its files are written again in any case.
+its results no longer change. Two small files of a closed day are enough for a merge. An open day needs more files,
+because runs rewrite its files in any case.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def groups(
 ) -> Iterator[list[DataFile]]:
     """Groups of files of the table `name`; each group becomes one file.
 
-    Files of `seen_ids` are grouped by the `bucket_ms` of their newest id, since they are deleted whole when old. Files
-    of `result_changes` with removal rows of erased keys are not merged.
+    Files of `seen_ids` are grouped by the time of their newest id, in buckets of `bucket_ms`, because old files are
+    deleted whole. Files of `result_changes` with removal rows of erased keys are not merged.
     """
     column, (small_bytes, large_bytes) = SORTED[name], SIZES.get(name, (SMALL_BYTES, LARGE_BYTES))
     partitions: dict[tuple[object, ...], list[DataFile]] = {}
@@ -90,10 +90,7 @@ def _bins(files: Sequence[DataFile], large_bytes: int) -> Iterator[list[DataFile
 
 
 def merge_files(table: Table, version: int, files: Sequence[DataFile], attempt: str) -> DataFile:
-    """Merges files of one partition into one file, named after the attempt. No commit names it yet.
-
-    Raises `RowsLost`.
-    """
+    """Merges files of one partition into one file, named after the attempt. Commits nothing. Raises `RowsLost`."""
     name = table.folder.name
     pinned = table.description(version)
     partition_by = {*pinned.partition_by}
@@ -116,7 +113,7 @@ def merge_files(table: Table, version: int, files: Sequence[DataFile], attempt: 
 
 
 def change(table: Table, version: int, chosen: Sequence[Sequence[DataFile]], attempt: str) -> TableChange:
-    """Merges each group of files, and returns the table change. Raises as `merge_files`; then no new file is left."""
+    """Merges each group of files, and returns the table change. If a merge fails, deletes the merged files."""
     merged: list[DataFile] = []
     try:
         merged.extend(merge_files(table, version, files, attempt) for files in chosen)

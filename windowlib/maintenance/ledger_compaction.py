@@ -1,4 +1,4 @@
-"""Compaction of the large files of a ledger: its history, which no run reads."""
+"""Compaction of a ledger's history: the large files, to which no row is added and which no run reads."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from windowlib.maintenance import compaction
 
 
 def compact_history(ledger: Ledger, epoch: int, attempt: str) -> None:
-    """Merges the files of history. Stops if a row is appended meanwhile; the next maintenance goes on.
+    """Merges the files of the ledger's history. Stops if another process appends a row meanwhile. Raises `Superseded`.
 
-    Raises `Superseded`.
+    The next maintenance merges the remaining files.
     """
     with ledger.alone():
         table, version = ledger.tables[LEDGER.name], ledger.state().version
@@ -32,7 +32,7 @@ def compact_history(ledger: Ledger, epoch: int, attempt: str) -> None:
 
 
 def groups_of_history(tables: Tables) -> list[list[DataFile]]:
-    """Groups of files to merge: the files of history, which get no new rows."""
+    """Groups of files of the ledger's history to merge."""
     table = tables[LEDGER.name]
     files = [file for file in table.files(table.version()) if file.size_bytes >= small.SMALL_BYTES]
     return list(compaction.groups(LEDGER.name, files, lambda partition: False, 1))

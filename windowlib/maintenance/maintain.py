@@ -4,8 +4,8 @@
 
 Compaction is a batch like `adopt` and `rollback`: it is prepared, then rolled forward, by commits that change no row
 (`dataChange` is false). If the command is killed before the plan is in the ledger, nothing has changed. If it is killed
-later, the next run finishes the batch. Files are deleted only after the record that makes them superfluous is on the
-disk. Each deletion may be repeated. While another batch is planned or waits, nothing is compacted; the rest is done.
+later, the next run finishes the batch. Files are deleted only after the record of the oldest kept cut is on the disk.
+Each deletion may be repeated. While another batch is planned or waits, `maintain` skips the compaction of the tables.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ from windowlib.runs.operation import HeldPipeline, held
 
 @dataclass(frozen=True, slots=True)
 class TableReport:
-    """Maintenance of one table: live files before, files compacted into how many, and deleted files and log entries."""
+    """Maintenance of one table: current files before, compacted files, merged files (`into`), deleted files and log
+    entries.
+    """
 
     table: str
     files: int
@@ -58,8 +60,8 @@ class TableReport:
 class MaintenanceReport:
     """Effect of a maintenance. Lists only the tables that it changes.
 
-    `batch_id`: the batch that compacted files, or None. `others`: number of deleted files next to the tables, by kind.
-    `notes`: sentences for the operator. `dry_run`: nothing was changed.
+    `batch_id`: the batch that compacted files, or None. `others`: number of deleted files next to the tables, by
+    category. `notes`: sentences for the operator. `dry_run`: nothing was changed.
     """
 
     batch_id: int | None
@@ -75,12 +77,12 @@ class MaintenanceReport:
         return sum(table.bytes_deleted for table in self.tables)
 
     def json_fields(self) -> dict[str, Any]:
-        """Keys and values of its JSON."""
+        """Fields of the report in JSON."""
         return {**asdict(self), "bytes_deleted": self.bytes_deleted}
 
 
 def forecast(definition: Definition, clock: Clock = wall_clock_ms) -> MaintenanceReport:
-    """Effect that `maintain` would have now. Changes nothing."""
+    """Effect of `maintain` at the current time. Changes nothing."""
     ledger = ledger_of(definition, clock)
     return replace(ledger.settled(lambda state: _forecast(definition, ledger, state, clock())), dry_run=True)
 
@@ -102,7 +104,7 @@ def maintain(
 ) -> MaintenanceReport:
     """Maintains the tables. Raises `Superseded` during a run, and `ForeignChange` or `LostRows` before any change.
 
-    With `only_newest`, only the newest cut is kept, even if readers still use an older one.
+    With `only_newest`, keeps only the newest cut, even if readers still use an older cut.
     """
     ledger, now_ms = ledger_of(definition, clock), clock()
     commit = ledger.state().commit
@@ -145,7 +147,7 @@ def _far_ahead(file: Path, plan: MaintenancePlan, now_ms: int) -> Iterator[str]:
 
 
 def _compacted(pipeline: HeldPipeline, plan: MaintenancePlan, versions: Mapping[str, int], who: str) -> DecisionBatch:
-    """Writes the merged files, and returns the batch that replaces the small ones."""
+    """Writes the merged files, and returns the batch that replaces the small files."""
     ledger, commit, attempt = pipeline.ledger, pipeline.commit, _attempt(pipeline)
     for name, chosen in plan.groups.items():
         check_exist(ledger.tables[name], [file for files in chosen for file in files])
@@ -186,10 +188,10 @@ def _kept(cuts: str, plan: MaintenancePlan, batch_id: int | None, who: str, now_
 
 
 def _delete(pipeline: HeldPipeline, plan: MaintenancePlan, record: MaintenanceRecord) -> None:
-    """Records the oldest kept cut, then deletes all older files. A run that takes over does not need them either."""
+    """Records the oldest kept cut, then deletes files that no kept cut needs, nor a run that takes over."""
     ledger = pipeline.ledger
     maintained.keep(ledger.root, record)
-    pipeline.check()  # a claim made before that row may still go back to an older cut
+    pipeline.check()  # the holder of a later claim, made before the record, may still go back to an older cut
     for unneeded in plan.unneeded:
         sweep.delete(unneeded)
     for name in (*COMMIT_ORDER, *OUTSIDE):

@@ -1,4 +1,4 @@
-"""Search for files in a pipeline's tables that nothing needs any more, by the ledger and the tables' logs.
+"""Search for unneeded files in a pipeline's tables, by the ledger and the tables' logs.
 
 A file is needed in three cases: the oldest kept cut contains it, a later commit added it, or a prepared publication
 will add it. So a file of a kept cut or of a waiting batch is never deleted. VACUUM of delta-rs and Spark does not know
@@ -28,7 +28,7 @@ OURS = re.compile(r"[1-9]\d*-[1-9]\d*-.+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{1
 
 @dataclass(frozen=True, slots=True)
 class UnneededFiles:
-    """Files of one table that nothing needs."""
+    """Unneeded files of one table, and their total size."""
 
     table: str
     files: tuple[Path, ...]
@@ -44,9 +44,10 @@ def unneeded(table: Table, oldest: int | None, waiting: Publication | None, now_
 
 
 def outside(table: Table, now_ms: int, *, at_once: bool = False) -> UnneededFiles:
-    """Unneeded files of a table that no batch publishes. Others may be appending, so none is younger than a day.
+    """Unneeded files of a table that no batch publishes. All are older than a day, because other processes may be
+    appending.
 
-    With `at_once`, also the files that its log has removed, even if a current reader still needs them.
+    With `at_once`, includes files that the table's log has removed, even if a current reader still needs them.
     """
     newest = table.version()
     needed = {file.path for file in table.files(newest)}
@@ -97,8 +98,8 @@ def _files(table: Table, needed: set[str], now_ms: int) -> Iterator[Path]:
 
 
 def _is_in_partitions(relative: Path) -> bool:
-    """Tests if a file lies in partition folders, as the files of a table do. Others belong, for example, to a pipeline
-    with its warehouse in this folder.
+    """Tests if a file lies in the table's folder or in its partition folders. Other files may belong, for example, to a
+    pipeline with its warehouse in this folder.
 
     >>> [_is_in_partitions(Path(name)) for name in ("1.parquet", "day=2026-03-02/1.parquet", "results/1.parquet")]
     [True, True, False]

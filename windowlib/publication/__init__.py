@@ -15,7 +15,7 @@ Other programs:
 
 Readers:
 
-    key.py              a key as one text for each key column, and its values in files and tables
+    key.py              a key as one string per key column, and its values in files and tables
     readers.py          tables at the versions that the newest commit names
     data_range.py       time range that published results cover
 """

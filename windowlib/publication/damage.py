@@ -1,10 +1,10 @@
-"""Checks for data files that a table's log names but that are missing or damaged.
+"""Checks for missing and damaged data files that a table's log names.
 
-A file goes missing by VACUUM with a short retention or by hand. A damaged file was cut or overwritten.
+VACUUM with a short retention, or a person, deletes files that are then missing. A damaged file was cut or overwritten.
 
-Delta's log does not know that a file is missing, and an engine may skip it silently (Sail does). Its rows would then be
-missing from every result. Therefore files are checked before an engine gets their names. An engine fails on a damaged
-file, but may not name it. Then file sizes are compared with the log, and files are read.
+Delta's log does not know that a file is missing, and an engine may skip the file silently (Sail does). Every result
+would then lack its rows. Therefore files are checked before an engine gets their names. An engine fails on a damaged
+file, but may not name the file. Then file sizes are compared with the log, and files are read.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from windowlib.delta.data_files import DataFile
 
 
-ROWS_OF_BYTES = 1 << 28  # bytes of files whose rows are read after a failure: a second or two
+ROWS_OF_BYTES = 1 << 28  # total size of the files whose rows are read after a failure: takes a second or two
 
 
 @contextmanager
 def losses_named(tables: Tables, *mistaken: type[WindowError]) -> Iterator[None]:
     """Raises `LostFiles` if the block fails and a file that a table names is missing or damaged.
 
-    Errors of windowlib already state their cause and are raised unchanged, except the classes in `mistaken`.
+    Errors of windowlib already state their cause, so only the classes in `mistaken` are replaced.
     """
     try:
         yield
@@ -53,8 +53,8 @@ def losses_named(tables: Tables, *mistaken: type[WindowError]) -> Iterator[None]
 def loss_behind(error: Exception, tables: Tables) -> LostFiles | None:
     """Missing or damaged files that may have caused an error; None if there are none.
 
-    Errors of Arrow or an engine do not name the file, so files are opened. An error of windowlib names it, so no other
-    is.
+    Opens all files for an error of Arrow or of an engine, because it does not name the file. For other errors, opens
+    only files that the error names.
     """
     by_arrow = isinstance(error, (pa.ArrowException, OSError)) and not is_of_storage(error)
     by_engine = not isinstance(error, WindowError) and "parquet" in str(error).lower()
@@ -71,8 +71,8 @@ def loss_behind(error: Exception, tables: Tables) -> LostFiles | None:
 class InspectionDepth:
     """Extent of the checks on a file.
 
-    Sizes are always compared. With `footers` the footers are read, too. Rows are read of files that the error's `text`
-    names, and of other files until their sizes have used up the bytes `left`.
+    The check always compares sizes. With `footers` it also reads footers. It reads the rows of files that the error's
+    `text` names and, with `footers`, the rows of other files up to a total of `left` bytes.
     """
 
     footers: bool = False
@@ -92,7 +92,7 @@ class InspectionDepth:
 
 
 def check_all(tables: Tables, depth: InspectionDepth) -> None:
-    """Does `check_exist` and `check_undamaged` for all files that the newest versions of all tables name."""
+    """Checks all files that the newest versions of all tables name, by `check_exist` and `check_undamaged`."""
     for name in TABLES:
         files = tables[name].files(tables[name].version())
         check_exist(tables[name], files)
@@ -100,20 +100,20 @@ def check_all(tables: Tables, depth: InspectionDepth) -> None:
 
 
 def check_exist(table: Table, files: Iterable[DataFile]) -> None:
-    """Raises `LostFiles` unless all of these files exist."""
+    """Raises `LostFiles` unless all `files` exist."""
     if gone := sorted(file.path for file in files if not (table.folder / file.path).exists()):
         raise LostFiles(_sentence(table, gone, "gone"))
 
 
 def check_undamaged(table: Table, files: Iterable[DataFile], depth: InspectionDepth) -> None:
-    """Raises `LostFiles` if one of these existing files is damaged."""
+    """Raises `LostFiles` if one of `files`, which all exist, is damaged."""
     damaged = {file.path: why for file in files if (why := depth.damage(table.folder / file.path, file))}
     if damaged:
         raise LostFiles(_sentence(table, sorted(damaged), "damaged", damaged[min(damaged)]))
 
 
 def _unreadable(path: Path, *, rows: bool) -> str | None:
-    """Reason why the footer of a file, or with `rows` any part of it, cannot be read; None if it can."""
+    """Reason why the footer of a file, or with `rows` a row, cannot be read; None if the read succeeds."""
     part = "footer"
     try:
         file = pq.ParquetFile(path)
@@ -128,8 +128,8 @@ def _unreadable(path: Path, *, rows: bool) -> str | None:
 
 
 def _sentence(table: Table, files: list[str], how: str, why: str = "") -> str:
-    """Message about missing or damaged files, with the repair. `how` is "gone" or "damaged", `why` the damage of the
-    first file.
+    """Message about missing or damaged files, with the repair. `how` is "gone" or "damaged". `why` describes the damage
+    of the first file.
     """
     newest = table.version()
     assert newest is not None, "a table that names files exists"
@@ -150,7 +150,7 @@ def _sentence(table: Table, files: list[str], how: str, why: str = "") -> str:
 
 
 def _without_backup(table: Table, added: log.LogEntry | None) -> str:
-    """Repair without a backup, if a batch that has predecessors added the file."""
+    """Repair without a backup: a rollback before the batch that added the file. Empty if no earlier batch exists."""
     batch_id = added.transactions.get(APP_ID) if added else None
     try:
         before = None if batch_id is None else committed_before(Tables(table.folder.parent), batch_id)

@@ -1,8 +1,8 @@
 """Time range of a pipeline's data: from the start of the first window with a published result to the end of the last
-one.
+window.
 
 The range comes from the file statistics of `results` as of the newest commit. No file is read. A rerun without "from"
-or "to" takes that end of the range.
+or "to" takes the missing bound from this range.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from windowlib.model.rerun import TimeRange
 
 @dataclass(frozen=True, slots=True)
 class RequestedRange:
-    """Requested range of a rerun, and a sentence for each end that was empty."""
+    """Requested range of a rerun, and a sentence for each bound that was empty."""
 
     range: TimeRange
     proposed: tuple[str, ...] = ()
 
 
 def data_range(tables: Tables, commit: Commit | None) -> TimeRange | None:
-    """Range of all published results; None without results, or if windows have no bounds in time."""
+    """Range of all published results; None if there are no results, or if windows have no bounds in time."""
     version = commit.versions.get(RESULTS.name) if commit else None
     return range_of(tables[RESULTS.name].files(version))
 
 
 def range_of(files: Iterable[DataFile]) -> TimeRange | None:
-    """Range of the results in some files; None if a file with rows has no statistics of its bounds.
+    """Range of the results in `files`; None without rows, or if a file with rows has no statistics of its bounds.
 
     >>> from windowlib.definition.instants import utc
     >>> def results(start_ms, end_ms):
@@ -49,10 +49,10 @@ def range_of(files: Iterable[DataFile]) -> TimeRange | None:
 
 
 def asked_range(from_text: str, to_text: str, data: TimeRange | None, now_ms: int, ahead_ms: int = 0) -> RequestedRange:
-    """Range between two texts. An empty text stands for that end of the data. Raises `RerunRefused`.
+    """Parses a time range. An empty string stands for the bound of `data`. Raises `RerunRefused`.
 
-    An empty end is never in the future, although a moved watermark may have published windows that end later. A given
-    end may be in the future by `ahead_ms`.
+    An empty end is at most now, although an advanced watermark may have published windows that end later. A given end
+    may be in the future by `ahead_ms`.
 
     >>> asked_range("", "2026-03-04T00:00Z", TimeRange(1_772_496_000_000, 1_772_600_000_000), 1_800_000_000_000)
     ... # doctest: +NORMALIZE_WHITESPACE

@@ -2,7 +2,7 @@
 
 A table's log names the author of each commit. Commits of other programs that change rows (`ForeignChange`) stop every
 run until an operator decides. `restore` returns the table to the state that windowlib left. `adopt` keeps its current
-state. Commits of a batch that was never finished may lie between; they are never adopted.
+state. Commits of an unfinished batch may lie between commits of other programs; `adopt` excludes them.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class CannotUndo(WindowError):
 
 @dataclass(frozen=True, slots=True)
 class ChangedTable:
-    """A table that other programs changed: their commits, and its version `newest`.
+    """A table that other programs changed. `entries` are their commits, `since` all commits after `ours`.
 
-    `ours` is the version at which windowlib left it: that of the newest batch, or that of a prepared batch already
-    committed to this table. It is None if windowlib had left no table.
+    `newest` is the current version. `ours` is the version that windowlib made: by the newest batch, or by a prepared
+    batch already committed to this table. `ours` is None if windowlib had not created the table.
     """
 
     table: Table
@@ -49,7 +49,7 @@ class ChangedTable:
 
     @property
     def in_words(self) -> list[str]:
-        """Author of each commit, one line per commit."""
+        """Lines about the commits of other programs: version, operation and author."""
         return [
             f"{self.name}: version {entry.version}, {entry.operation}, by {entry.user or 'unknown'}"
             for entry in self.entries
@@ -88,7 +88,7 @@ def _foreign(table: Table, pinned: int | None, prepared: Publication | None) -> 
 
 
 def files_before(change: ChangedTable) -> list[DataFile]:
-    """Files that windowlib left in a table. Raises `CannotUndo` if they, or its columns, cannot be restored."""
+    """Files of a table before the change. Raises `CannotUndo` if its files or columns cannot be restored."""
     for entry in change.entries:
         if entry.beyond_files:
             raise CannotUndo(
@@ -101,9 +101,9 @@ def files_before(change: ChangedTable) -> list[DataFile]:
 
 
 def files_kept(change: ChangedTable, pinned: int | None) -> list[DataFile]:
-    """Files that a table holds with the changes of other programs, and without those of an unfinished batch.
+    """Files of a table with the changes of other programs, but without the changes of an unfinished batch.
 
-    Raises `CannotUndo` if the two cannot be separated, or if the table could not be continued.
+    Raises `CannotUndo` if these changes cannot be separated, or if windowlib could not continue the table.
     """
     by_path = {f.path: f for version in (pinned, change.newest) for f in change.table.files(version)}
     live = {f.path for f in change.table.files(pinned)}
@@ -130,7 +130,7 @@ def files_kept(change: ChangedTable, pinned: int | None) -> list[DataFile]:
 
 
 def check_files_exist(table: Table, wanted: Iterable[DataFile], cannot: str) -> None:
-    """Raises `CannotUndo` if files are deleted. `so_that` names the action that is now impossible."""
+    """Raises `CannotUndo` if one of `wanted` is deleted. `cannot` names the action that is now impossible."""
     if gone := [f.path for f in wanted if not (table.folder / f.path).exists()]:
         raise CannotUndo(
             f"{cannot}: {gone[0]} is deleted ({len(gone)} such files), as VACUUM does once the table's"
@@ -143,7 +143,8 @@ def rows_changed(
 ) -> RowChange:
     """Rows added and removed between two sets of a table's files.
 
-    Reads only files that differ. Compares counts alone if they hold more than `at_most` rows, or if a file is missing.
+    Reads only files that differ. If these files hold more than `at_most` rows, or if one is missing, compares only row
+    counts.
     """
     name, gone, come = table.folder.name, without(before, after), without(after, before)
     rows_gone, rows_come = (sum(f.rows for f in files) for files in (gone, come))
@@ -155,9 +156,7 @@ def rows_changed(
 
 
 def _rows(table: Table, files: Iterable[DataFile]) -> Counter[str]:
-    """Number of occurrences of each row in some files, by the table's columns. Other columns of the files are
-    ignored.
-    """
+    """Number of occurrences of each row in `files`. Ignores columns of the files that the table does not have."""
     newest, counts = table.newest(), Counter[str]()
     names = {field.name for field in newest.schema().fields} if newest else set()
     for file in files:

@@ -1,4 +1,4 @@
-"""A key as an operator, a reader or a page names it: one text for each key column."""
+"""A key as an operator, a reader or a page names it: one string per key column."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class CannotLook(WindowError, LookupError):
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One value for each key column. `texts` are as given, `types` as in the tables."""
+    """A key: one value per key column. `texts` are the values as strings, `types` the column types in the tables."""
 
     columns: tuple[str, ...]
     texts: tuple[str, ...]
@@ -31,19 +31,19 @@ class Key:
         return ", ".join(self.texts) if self.columns else "all events"
 
     def values(self, schema: pa.Schema) -> dict[str, pa.Scalar]:
-        """Values in the types of a file's columns. Raises `CannotLook` if a text is not a value of its column."""
+        """Values in the types of `schema`. Raises `CannotLook` if a string is not a value of its column."""
         return {
             name: _typed(name, text, schema.field(name).type)
             for name, text in zip(self.columns, self.texts, strict=True)
         }
 
     def python_values(self) -> dict[str, Any]:
-        """Values in the types of the tables. Raises `CannotLook` if a text is not a value of its column."""
+        """Values in the types of the tables. Raises `CannotLook` if a string is not a value of its column."""
         parts = zip(self.columns, self.texts, self.types, strict=True)
         return {name: _typed(name, text, kind).as_py() for name, text, kind in parts}
 
     def is_that(self, texts: Sequence[str] | None) -> bool:
-        """Tests if the texts of another key name this key."""
+        """Tests if `texts`, one string per key column, name this key."""
         return bool(texts) and self.is_of(dict(zip(self.columns, texts or (), strict=False)))
 
     def is_of(self, row: Mapping[str, Any]) -> bool:
@@ -68,7 +68,7 @@ class Key:
         return condition
 
     def may_be_in(self, file: DataFile, schema: pa.Schema) -> bool:
-        """Tests if a file may hold this key, by its statistics."""
+        """Tests if the statistics of a file allow this key."""
         for name, scalar in self.values(schema).items():
             value, low, high = scalar.as_py(), file.low.get(name), file.high.get(name)
             if low is None or high is None or not isinstance(value, str | int):
@@ -79,7 +79,7 @@ class Key:
 
 
 def check_key(columns: Sequence[str], texts: Sequence[str]) -> None:
-    """Raises `CannotLook` unless there is one text for each key column."""
+    """Raises `CannotLook` unless there is one string per key column."""
     if len(texts) != len(columns):
         columns_text = (
             f"{', '.join(columns)}: give --key once for each, in this order" if columns else "nothing: give no --key"
@@ -88,9 +88,9 @@ def check_key(columns: Sequence[str], texts: Sequence[str]) -> None:
 
 
 def key_of(columns: Sequence[str], texts: Sequence[str], schema: pa.Schema) -> Key:
-    """Key with these texts, in the types that the schema has for its columns.
+    """Key with the values `texts`, in the types that `schema` has for the key columns.
 
-    Raises `CannotLook` for a text that is not a value of its column.
+    Raises `CannotLook` if a string is not a value of its column.
     """
     key = Key(tuple(columns), tuple(texts), tuple(schema.field(name).type for name in columns))
     key.values(schema)
@@ -106,7 +106,7 @@ def _typed(name: str, text: str, kind: pa.DataType) -> pa.Scalar:
 
 
 def _of_json(name: str, value: Any, kind: pa.DataType) -> pa.Scalar:
-    """A value that a table stores as JSON, in the type of its column. Bytes are in base 64."""
+    """Converts a value that a table stores as JSON to the type of its column. JSON has bytes in base 64."""
     text = key_text(value)
     try:
         if pa.types.is_binary(kind):
@@ -117,7 +117,7 @@ def _of_json(name: str, value: Any, kind: pa.DataType) -> pa.Scalar:
 
 
 def key_text(value: Any) -> str:
-    """Text of a key column's value, as `--key` takes it.
+    """Formats a key column's value as `--key` takes it.
 
     >>> key_text(1_234_567), key_text(True), key_text(datetime(2026, 3, 5, 10))
     ('1234567', 'true', '2026-03-05T10:00:00')

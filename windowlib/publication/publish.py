@@ -2,7 +2,7 @@
 
 Spark writes all output of a batch into a staging folder of the attempt, split by partition columns. This module moves
 the files into the folders of their tables, under names that no other attempt uses, and describes them for a commit. No
-reader sees them before the commit.
+reader sees the files before the commit.
 """
 
 from __future__ import annotations
@@ -43,8 +43,9 @@ class ColumnTypeChanged(WindowError):
 
 @dataclass(frozen=True, slots=True)
 class StagedChanges:
-    """Changes that one batch will commit to one table. `schema` is set if the table may not exist yet, or with
-    `adds_columns`.
+    """Changes that one batch will commit to one table: files to add and remove, and rows to add as a file.
+
+    `schema` is set if the table may not exist yet, or with `adds_columns`.
     """
 
     add: Sequence[DataFile] = ()
@@ -63,7 +64,7 @@ class StagedChanges:
 
 
 def joined(parts: Iterable[Mapping[str, StagedChanges]]) -> dict[str, StagedChanges]:
-    """Changes of several steps, by table."""
+    """Joins the changes of several steps, by table."""
     joined_changes: dict[str, StagedChanges] = {}
     for part in parts:
         for table, more in part.items():
@@ -79,28 +80,29 @@ def joined(parts: Iterable[Mapping[str, StagedChanges]]) -> dict[str, StagedChan
 
 
 def staging_folder(root: Path) -> Path:
-    """Folder in which the attempts of a pipeline's batches write, before their files are moved into tables."""
+    """Folder to which attempts at a pipeline's batches write, before their files are moved into tables."""
     return root / "_staging"
 
 
 def staged(folder: Path) -> Iterator[tuple[Path, dict[str, str]]]:
-    """Parquet files below `folder`, with the partition values of their path."""
+    """Yields each Parquet file below `folder`, with the partition values in its path."""
     for path in sorted(folder.rglob("*.parquet")):
         parts = path.relative_to(folder).parts[:-1]
         yield path, dict(part.split("=", 1) for part in parts if "=" in part)
 
 
 def move(path: Path, table: Path, name: str, partition: Mapping[str, Any]) -> DataFile:
-    """Moves one staged file into its table's folder and describes it."""
+    """Moves one staged file into its table's folder, and returns its description."""
     there = target(table, name, partition)
     os.replace(path, table / there)
     return data_files.data_file(table, there, partition)
 
 
 def link(file: DataFile, table: Path, other: Path, name: str, partition: Mapping[str, Any]) -> DataFile:
-    """Gives a file of `table` to the table `other` too: by a hard link if the disk supports it, else by a copy.
+    """Adds a file of `table` to the table `other`, by a hard link if the disk supports it, else by a copy.
 
-    Columns that only `other` has must be partition columns there. Readers of `other` ignore columns that it lacks.
+    Columns that only `other` has must be partition columns of `other`. Readers of `other` ignore columns of the file
+    that `other` lacks.
     """
     there = target(other, name, partition)
     try:
@@ -118,7 +120,7 @@ def target(table: Path, name: str, partition: Mapping[str, Any]) -> str:
 
 
 def table_schema(schema: StructType, columns: list[str], partition: Mapping[str, str]) -> Schema:
-    """Delta schema with `columns` of a Spark schema, all nullable, then partition columns (name → Delta type)."""
+    """Delta schema: the `columns` of a Spark schema, all nullable, then the partition columns (name → Delta type)."""
     by_name = {f["name"]: f for f in map(_nullable, json.loads(schema.json())["fields"])}
     fields = [{**by_name[name], "nullable": True, "metadata": {}} for name in columns]
     fields += [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in partition.items()]
@@ -126,9 +128,7 @@ def table_schema(schema: StructType, columns: list[str], partition: Mapping[str,
 
 
 def _nullable(kind: Any) -> Any:
-    """A type or field in which every value may be null, because engines infer nullability differently from batch to
-    batch.
-    """
+    """Makes every value of a type or field nullable, because engines infer nullability differently in each batch."""
     if not isinstance(kind, dict):
         return [_nullable(part) for part in kind] if isinstance(kind, list) else kind
     always = {"nullable": True, "containsNull": True, "valueContainsNull": True}
@@ -136,20 +136,20 @@ def _nullable(kind: Any) -> Any:
 
 
 def changes_schema(results: Schema) -> Schema:
-    """Schema of `result_changes`: that of `results`, with change and cause."""
+    """Schema of `result_changes`: the columns of `results`, then change and cause."""
     fields = json.loads(results.to_json())["fields"]
     fields += [{"name": name, "type": "string", "nullable": True, "metadata": {}} for name in ("change", "cause")]
     return Schema.from_json(json.dumps({"type": "struct", "fields": fields}))
 
 
 def with_schema(changes: Mapping[str, StagedChanges], results: Schema) -> dict[str, StagedChanges]:
-    """Changes of `results` and `result_changes` with the schemas of these tables. Other changes stay as they are."""
+    """Adds their schema to the changes of `results` and `result_changes`. Changes of other tables stay as they are."""
     schemas = {"results": results, "result_changes": changes_schema(results)}
     return {table: replace(change, schema=schemas.get(table, change.schema)) for table, change in changes.items()}
 
 
 def with_all_columns(present: Schema, more: Schema) -> Schema:
-    """Schema with the columns of `present`, then those that only `more` has. Raises `ColumnTypeChanged`."""
+    """Schema with the columns of `present`, then the columns that only `more` has. Raises `ColumnTypeChanged`."""
     columns = fields(present)
     by_name = {column["name"]: column for column in columns}
     check_spelling(map(str, by_name), (str(column["name"]) for column in fields(more)))
@@ -178,7 +178,7 @@ def check_spelling(present: Iterable[str], names: Iterable[str]) -> None:
 
 
 def fields(schema: Schema) -> list[dict[str, object]]:
-    """Columns as a log describes them, all nullable and without comments."""
+    """Columns of a schema as a Delta log describes them, all nullable and without comments."""
     columns: list[dict[str, object]] = json.loads(schema.to_json())["fields"]
     return [{**column, "nullable": True, "metadata": {}} for column in columns]
 
@@ -192,7 +192,7 @@ def spark_schema(schema: Schema, partition_by: Collection[str]) -> StructType:
 
 
 def table_change(tables: Tables, name: str, changes: StagedChanges, start: int | None) -> TableChange:
-    """Change of one table at version `start`. Rows are written as a file.
+    """Computes the change of one table at version `start`. Writes the rows of `changes` to a file.
 
     Raises `StateMismatch` if the table has other columns than this batch.
     """
@@ -205,7 +205,7 @@ def table_change(tables: Tables, name: str, changes: StagedChanges, start: int |
         have, want = _columns(present), _columns(schema)
         may_change = have != want and (not changes.remove or _may_be_added(name, have, want))
         if may_change and not data_files.without(table.files(start), changes.remove):
-            columns = schema.to_json()  # of an empty table, or with all its files
+            columns = schema.to_json()  # the table is empty, or the batch replaces all its files
         elif changes.adds_columns:
             columns = with_all_columns(present, schema).to_json()
         else:
@@ -237,7 +237,7 @@ def _may_be_added(table: str, have: Mapping[str, str], want: Mapping[str, str]) 
 
 def _same_columns(table: Table, version: int, schema: Schema) -> None:
     have, want = _columns(table.schema(version)), _columns(schema)
-    if table.folder.name == RESULT_CHANGES.name:  # it keeps the columns of earlier definitions, too
+    if table.folder.name == RESULT_CHANGES.name:  # this table keeps the columns of earlier definitions, too
         have = {name: kind for name, kind in have.items() if name in want}
     if have != want:
         differing = sorted(name for name in have.keys() | want.keys() if have.get(name) != want.get(name))

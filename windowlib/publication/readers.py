@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class UnknownTable(WindowError, LookupError):
-    """There is no table of that name, or nothing is committed to it yet."""
+    """The requested table does not exist, or no run has committed yet."""
 
 
 def read_table(definition: Definition, table: str) -> pa.Table:
-    """Rows of a table as of the newest commit. Tables of `OUTSIDE` are read as they are now.
+    """Rows of a table as of the newest commit. Tables of `OUTSIDE` are read at their newest version.
 
-    Raises `UnknownTable` if there is no such table, or if no run has committed yet. A table without rows of any batch
-    gives no rows. It has columns only if they are the same for every pipeline.
+    Raises `UnknownTable` if there is no such table, or if no run has committed yet. If no batch has written the table,
+    returns no rows, with columns only if they are the same for every pipeline.
     """
     if table not in TABLES:
         raise UnknownTable(f"no table {table!r}; the tables are {', '.join(TABLES)}")
@@ -56,9 +56,9 @@ def table_versions(definition: Definition) -> dict[str, int]:
 
 
 def duckdb_views(connection: DuckDBPyConnection, definition: Definition) -> list[str]:
-    """Registers the published tables, all as of the newest commit, under their names. Returns the names.
+    """Registers the published tables, all as of the newest commit, as DuckDB views. Returns the names of the views.
 
-    DuckDB reads files when a query needs them. Another call is needed to see later commits.
+    DuckDB reads files when a query needs them. To see later commits, call the function again.
     """
     from windowlib.delta.datasets import dataset  # imports pandas
 
@@ -89,6 +89,6 @@ def snapshot(table: Table, version: int) -> pa.Table:
 def _files_of(table: Table) -> fs.FileSystem:
     """File system with which Arrow reads a table's files.
 
-    deltalake's own file system runs in Arrow's threads. They sometimes abort the process when it ends.
+    deltalake's own file system runs in Arrow's threads, which sometimes abort the process when it ends.
     """
     return fs.SubTreeFileSystem(str(table.folder.absolute()), fs.LocalFileSystem())

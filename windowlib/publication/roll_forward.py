@@ -2,14 +2,14 @@
 
 ============  ==========================================================================================================
 `AT_START`    at its start version: commit
-`DONE`        it already holds this publication's commit, known by its identity
-`MOVED_ON`    later commits changed no row, and all files to remove are still in it: commit on top
+`DONE`        the table already holds this publication's commit, known by its identity
+`MOVED_ON`    later commits changed no row, and the table still holds all files to remove: commit on top
 `COMPACTED`   a file to remove was compacted away: undo the compaction, if the old files exist
 ============  ==========================================================================================================
 
-Anything else is a change by another program (`ForeignChange`), and no table is changed. Every commit is a
-compare-and-set. If several processes roll the same publication forward, each finds the commits of the others and
-accepts them.
+Any other state is a change by another program (`ForeignChange`), and no table is changed. Every commit is a
+compare-and-set. If several processes roll the same publication forward, each process accepts the commits of the other
+processes.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class ForeignChange(WindowError):
 
 
 class LostRows(WindowError):
-    """A table does not hold as many rows as the newest batch left in it."""
+    """A table does not hold as many rows as the newest batch recorded."""
 
 
 class PublicationState(Enum):
-    """State of a table in a publication."""
+    """State of a table with regard to a publication."""
 
     AT_START = "at its start version"
     DONE = "published"
@@ -51,7 +51,7 @@ class PublicationState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TablePublication:
-    """One table and its state. `version` is that of its commit (`DONE`), else the version that was judged."""
+    """Change of one table, and its state. `version` is the version of its commit (`DONE`), else the judged version."""
 
     change: TableChange
     state: PublicationState
@@ -59,7 +59,7 @@ class TablePublication:
 
 
 def judge(tables: Tables, publication: Publication) -> list[TablePublication]:
-    """State of every table. Changes none of them. Raises `ForeignChange`, `LostRows`, `log.DamagedLog`."""
+    """State of every table. Changes no table. Raises `ForeignChange`, `LostRows`, `log.DamagedLog`."""
     return [_judge(tables[change.name], change, publication.identity) for change in publication.changes]
 
 
@@ -72,7 +72,7 @@ def _judge(table: Table, change: TableChange, identity: str) -> TablePublication
         return TablePublication(change, PublicationState.AT_START, newest)
     since = list(log.entries(folder, -1 if change.start is None else change.start, newest))
     if change.start is None:
-        since = since[1:]  # without the creation, by this process or another that rolls the publication forward
+        since = since[1:]  # without the creation of the table, which belongs to the publication
     ours = [entry for entry in since if entry.identity == identity]
     if versions := [entry.version for entry in ours if APP_ID in entry.transactions]:
         return TablePublication(change, PublicationState.DONE, versions[-1])
@@ -89,7 +89,7 @@ def _judge(table: Table, change: TableChange, identity: str) -> TablePublication
     if not lost:
         state = PublicationState.AT_START if not since else PublicationState.MOVED_ON
         return TablePublication(change, state, newest)
-    old = frozenset(file.path for file in table.files(change.start)) - live  # all of them must be restored
+    old = frozenset(file.path for file in table.files(change.start)) - live  # all these files must be restored
     if missing := sorted(path for path in old if not (folder / path).exists()):
         raise ForeignChange(
             f"table {folder.name} was compacted while a batch was waiting to be published, and {missing[0]} is deleted"
@@ -101,7 +101,7 @@ def _judge(table: Table, change: TableChange, identity: str) -> TablePublication
 
 def _check_there(folder: Path, change: TableChange) -> None:
     """Raises `Unreadable` if a file to publish is deleted. No log names it yet, so VACUUM may delete it."""
-    within = str(folder)  # texts: with ten thousand files, `Path` objects would cost more time than the disk
+    within = str(folder)  # strings: with ten thousand files, `Path` objects would cost more time than the disk
     if gone := [file.path for file in change.add if not os.path.exists(os.path.join(within, file.path))]:
         raise Unreadable(
             f"{folder / gone[0]}, which the prepared batch would publish, is deleted ({len(gone)} such files):"
@@ -116,7 +116,10 @@ def is_ours(entry: log.LogEntry) -> bool:
 
 
 def _check_not_given_up(folder: Path, since: Iterable[log.LogEntry]) -> None:
-    """Raises `ForeignChange` if windowlib itself has changed rows since, as when another command abandoned a batch."""
+    """Raises `ForeignChange` if a commit of windowlib in `since` changed rows.
+
+    That happens if another command abandons a batch.
+    """
     if versions := [entry.version for entry in since if entry.changes_data and is_ours(entry)]:
         raise ForeignChange(
             f"table {folder.name} was changed by windowlib itself, version {versions[-1]}, since the waiting batch"
@@ -128,7 +131,7 @@ def _check_not_given_up(folder: Path, since: Iterable[log.LogEntry]) -> None:
 def changed_since(table: Table, start: int | None, since: Sequence[log.LogEntry]) -> list[log.LogEntry]:
     """Commits `since` version `start` that changed the table's files or columns and were not undone.
 
-    A commit counts as no change of columns if it changes settings only, or if the columns are the same again.
+    Changes of columns count only if the columns now differ from the columns at `start`.
     """
     if any(entry.changes_columns for entry in since) and table.columns(start or 0) == table.columns(since[-1].version):
         since = [replace(entry, changes_columns=False) for entry in since]
@@ -141,9 +144,9 @@ _Files = frozenset[tuple[str, int | None]]  # path, and the version that gave th
 def _not_taken_back(paths: Iterable[str], since: Iterable[log.LogEntry]) -> list[log.LogEntry]:
     """Commits whose effect on the table's files was not undone later.
 
-    `paths` are the table's files before the first commit. If the table later holds exactly the files again that it held
-    before a commit, the commits between are dropped. Commits that change columns stay, because files do not show if
-    that was undone.
+    `paths` are the table's files before the first commit. If a commit returns the table to exactly the files that it
+    held earlier, all commits since then are dropped. Commits that change columns stay, because files do not show if a
+    change of columns was undone.
     """
     live = _Files((path, None) for path in paths)
     kept = list[tuple[_Files, log.LogEntry]]()  # each commit with the files before it
@@ -157,7 +160,7 @@ def _not_taken_back(paths: Iterable[str], since: Iterable[log.LogEntry]) -> list
 
 
 def check_adoptable(folder: Path, since: Iterable[log.LogEntry]) -> None:
-    """Raises `ForeignChange` unless the commits changed no row and no column."""
+    """Raises `ForeignChange` if one of the commits changed rows or columns."""
     for entry in since:
         if entry.changes_data or entry.changes_columns:
             way_back = (
@@ -173,7 +176,7 @@ def check_adoptable(folder: Path, since: Iterable[log.LogEntry]) -> None:
 
 
 def check_same_count(table: Table, pinned: int, newest: int) -> None:
-    """Raises `LostRows` if commits of other programs claim to change no row, but the row count differs."""
+    """Raises `LostRows` if two versions differ in row count, although the commits between claim to change no row."""
     before, after = (table.row_count(version) for version in (pinned, newest))
     if before != after:
         raise LostRows(
@@ -184,7 +187,7 @@ def check_same_count(table: Table, pinned: int, newest: int) -> None:
 
 
 def restore_command(folder: Path, version: int) -> str:
-    """Sentence with the Spark command that restores a table to a version."""
+    """Sentence with the Spark statement that restores a table to a version."""
     return f"Spark can undo that: RESTORE TABLE delta.`{folder}` TO VERSION AS OF {version}"
 
 
@@ -195,7 +198,7 @@ def roll_forward(tables: Tables, publication: Publication, judged: Sequence[Tabl
     """Commits every table that is not committed yet. Returns the version of every table.
 
     `judged` is the result of `judge` directly before. A commit of the same publication by another run counts as ours.
-    All log entries since the start versions are on the disk when this returns. Raises `ForeignChange`, and
+    Before it returns, syncs all log entries since the start versions to the disk. Raises `ForeignChange`, and
     `delta_commits.Conflict` if another program commits to a table meanwhile.
     """
     versions, own = dict[str, int](), dict[str, int]()
@@ -215,7 +218,7 @@ def roll_forward(tables: Tables, publication: Publication, judged: Sequence[Tabl
 def _entries(
     tables: Tables, publication: Publication, versions: Mapping[str, int], own: Mapping[str, int]
 ) -> Iterator[Path]:
-    """Log files that other writers added since the publication was computed. Those of `own` versions are synced."""
+    """Log files since the start versions, without `own` versions, which this process has already synced."""
     for change in publication.changes:
         after, up_to = -1 if change.start is None else change.start, versions.get(change.name, -1)
         for version in range(after + 1, up_to + 1):
@@ -224,7 +227,7 @@ def _entries(
 
 
 def _publish(table: Table, judged: TablePublication, publication: Publication) -> tuple[int, bool]:
-    """Commits the changes of a table; returns its version, and if this process made the commit."""
+    """Commits the changes of a table. Returns the version, and True if this process made the commit."""
     change = judged.change
     try:
         version = _ready(table, judged)
@@ -246,7 +249,7 @@ def create_table(table: Table, change: TableChange) -> int:
 
 
 def _ready(table: Table, judged: TablePublication) -> int:
-    """Version to commit on. At that version the table exists and holds the files to remove."""
+    """Brings the table to a version that holds the files to remove. Returns that version."""
     change, version = judged.change, judged.version
     if version is None:
         version = create_table(table, change)

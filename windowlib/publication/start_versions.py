@@ -1,11 +1,12 @@
-"""Version of each table when a batch begins: with the rows that the newest commit row names.
+"""Version of each table when a batch begins. At that version the table holds the rows of the newest commit row.
 
-A table may have moved on since that row. A batch of this pipeline that was abandoned is undone, in a separate commit.
-Commits that change no row, such as a compaction, are adopted: the batch builds on them. Any other change is a
+A table may have moved on since that row. Commits of an abandoned batch of this pipeline are undone, in a separate
+commit. Commits that change no row, such as a compaction, are adopted: the batch builds on them. Any other change is a
 deliberate change by another program. Then no table is changed and the run stops (`ForeignChange`).
 
 All versions are read first. Then the caller checks that it still holds the pipeline. Then tables are restored, by
-compare-and-set from the versions that were read. So a run that slept while another took over restores nothing.
+compare-and-set from the versions that were read. A run that slept while another run took over therefore restores
+nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ COUNTED = {"results": "results_rows_after", "open_windows": "windows_open"}  # t
 
 @dataclass(frozen=True, slots=True)
 class _NewestVersion:
-    """A table's newest version, the commits since the newest run, and the need to restore the table."""
+    """A table's newest version, the commits since the newest batch, and True if the table must be restored."""
 
     newest: int | None
     since: Sequence[log.LogEntry] = ()
@@ -46,7 +47,7 @@ class _NewestVersion:
 
 
 def standing(tables: Tables, pinned: Versions, still_ours: Callable[[], None]) -> dict[str, int]:
-    """Versions of all existing tables, with the rows that they held at `pinned`.
+    """Restores tables to their rows at `pinned`, if needed. Returns the version of each existing table.
 
     `still_ours` raises `Superseded` if another run has taken the pipeline over. Raises `ForeignChange`,
     `delta_commits.LostFiles`, `log.DamagedLog`, and `Conflict` if another program commits to a table meanwhile.
@@ -65,7 +66,7 @@ def standing(tables: Tables, pinned: Versions, still_ours: Callable[[], None]) -
 
 
 def check_counts(tables: Tables, versions: Versions, commit: Commit) -> None:
-    """Raises `LostRows` unless the tables hold, at these versions, as many rows as the newest batch counted."""
+    """Raises `LostRows` unless the tables, at `versions`, hold as many rows as the newest batch `commit` counted."""
     for name, figure in COUNTED.items():
         rows = tables[name].row_count(versions.get(name))
         if (left := commit.counts.get(figure, rows)) != rows:
@@ -77,7 +78,7 @@ def check_counts(tables: Tables, versions: Versions, commit: Commit) -> None:
 
 
 def fence(tables: Tables, pinned: Versions) -> None:
-    """Adds an empty commit to every table, so that nothing prepared on earlier versions can be committed any more.
+    """Adds an empty commit to every table, so that nothing prepared on earlier versions can be committed.
 
     `pinned` are the versions of the newest batch.
     """
@@ -87,22 +88,22 @@ def fence(tables: Tables, pinned: Versions) -> None:
             delta_commits.sync_commits(table, after, version)
             delta_commits.commit(table, version, identity=RESTORED)
 
-    for name in COMMIT_ORDER:  # if the other attempt still commits to one table, it fails at the next
+    for name in COMMIT_ORDER:  # an older run that still commits to one table fails at the next table
         delta_commits.again_on_conflict(partial(moved_on, tables[name], pinned.get(name)))
 
 
 def check_own(tables: Tables, pinned: Versions) -> None:
-    """Raises `ForeignChange` if another program has changed a table since `pinned`. Changes none."""
+    """Raises `ForeignChange` if another program has changed a table since `pinned`. Changes no table."""
     for name in COMMIT_ORDER:
         _newest(tables[name], pinned.get(name))
 
 
 def give_up(tables: Tables, pinned: Versions, publication: Publication | None, still_ours: Callable[[], None]) -> None:
-    """Restores every table to its rows at `pinned`, and adds a commit to each in any case.
+    """Restores every table to its rows at `pinned`, and adds a commit even to an unchanged table.
 
-    So a run that still rolls the abandoned publication forward fails at its next commit. For the same reason a missing
-    table is created empty. It stays absent if the `publication` is no longer known. As in `standing`, all versions are
-    read before `still_ours` is called, so a command that slept while another took over abandons nothing. Raises
+    A run that still rolls the abandoned publication forward therefore fails at its next commit. For the same reason, a
+    missing table is created empty, unless the `publication` is unknown (None). As in `standing`, all versions are read
+    before `still_ours` is called, so a command that slept while another run took over abandons nothing. Raises
     `ForeignChange` and `delta_commits.LostFiles` before any table is changed.
     """
     left: dict[str, TableChange | None] = dict.fromkeys(COMMIT_ORDER)
@@ -116,14 +117,14 @@ def give_up(tables: Tables, pinned: Versions, publication: Publication | None, s
             _give_up(tables[name], left[name], table_now, pinned.get(name))
             del left[name]
 
-    delta_commits.again_on_conflict(step, GIVE_UP_TRIES)  # that run commits one more table, or another run took over
+    delta_commits.again_on_conflict(step, GIVE_UP_TRIES)  # repeats if the other run commits one more table
 
 
 def _give_up(table: Table, change: TableChange | None, table_now: _NewestVersion, pinned: int | None) -> None:
     newest = table_now.newest
     if newest is None:
         if change is None or change.schema is None:
-            return  # the publication would not have created it
+            return  # the publication would not have created the table
         newest = create_table(table, change)
     disk.sync(log.files_of(table.folder, table_now.since), table.folder)
     if not table_now.restore or delta_commits.restore(table, newest, pinned) == newest:
@@ -154,7 +155,8 @@ def _newest(table: Table, pinned: int | None) -> _NewestVersion:
 
 
 def changes_since(table: Table, pinned: int | None, newest: int) -> list[log.LogEntry]:
-    """Commits after `pinned`, up to `newest`, that changed the table and were not undone. `pinned` is None for an empty
-    table.
+    """Commits after `pinned`, up to `newest`, that changed the table and were not undone.
+
+    `pinned` is None if the newest batch has no version of the table.
     """
     return changed_since(table, pinned, list(log.entries(table.folder, 0 if pinned is None else pinned, newest)))

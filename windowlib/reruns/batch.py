@@ -1,7 +1,8 @@
-"""A rerun as a batch: recomputed windows replace published ones and those in flight.
+"""A rerun as a batch: recomputed windows replace published windows and windows in flight.
 
-`windowlib.reruns.findings` computes the windows and their difference. This module rewrites the files that hold changed
-or removed rows, and those of windows in flight in the closure. Late events that are now in a window are marked.
+`windowlib.reruns.findings` computes the windows and their difference. `windowlib.reruns.publish` rewrites the files
+that hold changed or removed rows, and the files with windows in flight of the closure. It marks late events that are
+now in a window.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from windowlib.source.listing import check_unchanged
 
 
 def compute(inputs: Inputs) -> ComputedBatch:
-    """Runs the jobs and returns the changes to commit. Raises `RerunRefused`."""
+    """Runs the Spark jobs of a rerun and returns the changes to commit. Raises `RerunRefused`."""
     findings = find_changes(inputs)
     check_expected(inputs, findings)
     check_unchanged(inputs.source, [file.now for file in findings.read.files if file.now])

@@ -1,7 +1,7 @@
-"""Changes of a rerun, the largest first. One change holds all windows that replace one another.
+"""Changes of a rerun, largest first. A change groups old windows with the new windows that replace them.
 
-A change of windows that do not merge is one row of the difference. Old and new sessions of one key that overlap are one
-change: a session that grew is `extended`, not one removed and one added.
+For windows that do not merge, each row of the difference is a change. For sessions, the overlapping old and new
+sessions of a key are one change: a session that grew is `extended`, not removed and added.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def changes_of(
 ) -> RerunChanges:
     """Changes in the rows of a difference, by two Spark jobs.
 
-    `merging` is the dialect for windows that merge, None for others. Changes are ranked by their largest additive
+    `merging` is the dialect if the windows merge, else None. Changes are ranked by their largest additive
     difference, as a share of the largest difference of that output. Ties are ranked in the same way by the other
     numeric outputs, then by key and time. Infinite and NaN differences come first.
     """
@@ -75,7 +75,7 @@ def _numeric(schema: StructType, outputs: Sequence[str]) -> list[str]:
 
 
 def _share(numbers: Sequence[int], most: Sequence[float]) -> str:
-    """SQL for the greatest difference of some outputs, each as a share of its greatest difference in any change."""
+    """SQL for the greatest difference among outputs, each as a share of the output's greatest difference (`most`)."""
     shares = [f"if(c{i} > {GREATEST}, 2, c{i} / cast('{most[i]!r}' AS double))" for i in numbers]
     return f"greatest(0, 0, {', '.join(shares)})"
 
@@ -117,7 +117,7 @@ def _members(rows: DataFrame, keys: Sequence[str], outputs: Sequence[str], numer
 
     Columns: key, window_start_ms, window_end_ms, olds and news (0 or 1), `BOUNDS`, member, and b0, a0, b1, a1, …
 
-    The last are the numeric outputs before (b) and after (a), 0 if there is none.
+    `b…` and `a…` are the numeric outputs before and after the rerun, 0 if there is no value.
     """
     after = ", ".join(f"{quoted(name)} AS v{i}" for i, name in enumerate(outputs))
     before = ", ".join(f"{names.BEFORE}.{quoted(name)} AS v{i}" for i, name in enumerate(outputs))
@@ -159,7 +159,7 @@ def _entry(
 
 
 def _together(values: Sequence[Mapping[str, Any]], additive: Sequence[str]) -> dict[str, Any] | None:
-    """Values of one side of a change; None without a window.
+    """Values of one side of a change, or sums if the side has several windows; None if it has no window.
 
     >>> _together([{"n": 1, "mean": 2.5}, {"n": 2, "mean": None}], ["n"])
     {'n': 3}

@@ -1,6 +1,6 @@
 """Windows that a rerun recomputes: by time alone, or every chain of touching windows that meets the requested range.
 
-A chain may extend beyond the events that were read. Then more events are read.
+If a chain extends beyond the events that were read, the rerun reads more events.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ START_MS, END_MS = "unix_millis(window_start)", "unix_millis(window_end)"  # bou
 
 @dataclass(frozen=True, slots=True)
 class Closure:
-    """All windows that meet `windows`, or, with `by_chains`, those in `chains` (None: there are none).
+    """Windows to recompute: all windows that meet `windows`, or with `by_chains` the windows in `chains` (None: none).
 
     `bounds` are the columns of `open_windows` that bound a window or a slice.
     """
@@ -64,12 +64,12 @@ class Closure:
         return self.inside(rows, step, f"coalesce({start}, {START_MS})", f"coalesce({end}, {END_MS})")
 
     def state_files(self, tables: Pinned) -> list[DataFile]:
-        """Files of windows or slices in flight that lie in the closure or touch it."""
+        """Files of `open_windows` that may hold windows or slices of the closure."""
         return overlapping_ms(tables.files("open_windows"), self.bounds, self.windows)
 
 
 def find_closure(inputs: Inputs, files: Sequence[KnownFile]) -> tuple[Closure, RerunEvents]:
-    """The closure of a rerun, and the events that count for it."""
+    """Closure of a rerun, and the events from which the rerun recomputes its windows."""
     requested = requested_range(inputs)
     return _by_chains(inputs, files, requested) if rules_of(inputs).by_chains else _by_time(inputs, files, requested)
 
@@ -84,8 +84,9 @@ def _by_time(inputs: Inputs, files: Sequence[KnownFile], requested: TimeRange) -
 
 
 def _by_chains(inputs: Inputs, files: Sequence[KnownFile], requested: TimeRange) -> tuple[Closure, RerunEvents]:
-    """Reads around the range until no chain extends beyond the events that were read. Returns slices if the plan has
-    them.
+    """Reads events around the range until no chain extends beyond the events that were read.
+
+    Returns slices instead of events if the plan has slices.
     """
     assigner, files = inputs.definition.spec.assigner, with_repeats(inputs, files, requested)
     slack_ms = first_slack_ms(assigner)
@@ -111,7 +112,7 @@ def _sliced(inputs: Inputs, read: RerunEvents) -> RerunEvents:
 def _chains(
     inputs: Inputs, sliced: RerunEvents, events: DataFrame | None, requested: TimeRange, span: TimeRange
 ) -> Closure:
-    """The chains, as far as the events that were read determine them."""
+    """Closure of the chains that the events of `span` determine."""
     step, late_only = sliced.step, inputs.rerun.late_only
     bounds = inputs.kind.bounds
     nothing = Closure(requested, bounds, by_chains=True)

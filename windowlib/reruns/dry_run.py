@@ -1,4 +1,4 @@
-"""Dry runs of reruns: computed, summed up and kept. A dry run changes no published table."""
+"""Dry runs of reruns. A dry run computes, summarizes and stores the changes, but changes no published table."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """A planned dry run. `preview` computes it on an engine."""
+    """A planned dry run. `before` is the newest commit."""
 
     definition: Definition
     plan: Plan
     before: Commit
 
     def preview(self, spark: SparkSession) -> Preview:
-        """Computes the changes of the rerun, and keeps the preview. Raises `RerunRefused`."""
+        """Computes the changes of the rerun on an engine, and stores the preview. Raises `RerunRefused`."""
         definition, planned = self.definition, self.plan
         assert planned.rerun is not None, "it is the plan of a rerun"
         preview_id = f"{utc(planned.plan_time_ms):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"

@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 
 EVENT_MS = "unix_millis(event_time)"
 CHOSEN = names.internal("chosen")
-BY_NUMBER = {"duplicate", "future"}  # rows refused for these reasons stay refused, and are known by their number
+BY_NUMBER = {"duplicate", "future"}  # reasons for which rows stay refused; tables identify these rows by number
 
 
 @dataclass(frozen=True, slots=True)
 class RerunEvents:
-    """Files that a rerun reads, and their rows that count: `rows` are events, or slices of them (None: no row).
+    """Files that a rerun reads, and the rows that count: events, or slices of events (None: no row).
 
-    `step` is the plan's view, with the types of the rows. `judged` is None if no file has changed. `again` are the
-    places (source_file, source_row) of late events that stay late because the same event is there once more.
+    `step` has the types of the rows. `judged` is None if no file has changed or is missing. `again` has the places
+    (source_file, source_row) of late events that stay late, because another row holds the same event.
     """
 
     files: Sequence[KnownFile]
@@ -54,12 +54,12 @@ class RerunEvents:
         return sum(file.now.size_bytes for file in self.files if file.now)
 
     def with_rows(self, rows: DataFrame) -> RerunEvents:
-        """The same events with other rows."""
+        """Copy with other `rows`."""
         return replace(self, rows=rows)
 
 
 def with_times(inputs: Inputs, files: list[KnownFile]) -> list[KnownFile]:
-    """The files. Rewritten ones get the span of their current events."""
+    """Returns the files. A rewritten file gets the time range of its current events (`events_now`)."""
     rewritten = [file for file in files if file.rewritten]
     if not rewritten:
         return files
@@ -68,10 +68,11 @@ def with_times(inputs: Inputs, files: list[KnownFile]) -> list[KnownFile]:
 
 
 def _with_reading_differences(inputs: Inputs, files: Sequence[KnownFile]) -> Sequence[KnownFile]:
-    """The files, with the span of their events if the definition now reads them differently than before.
+    """Returns the files. A file that is now read differently gets the time range of its current events (`events_now`).
 
-    They count as unchanged if only the columns to read differ, no row is malformed for that, and no row is known by its
-    number. The number of a row depends on all its columns: text rows of the same time are numbered by them.
+    Such files count as unchanged if only the columns to read differ, the number of malformed rows is the same, and no
+    table identifies a row by its number. The reason: a row number depends on all columns that are read, because rows of
+    text files with the same time are ordered by their columns.
     """
     differing = [file for file in files if file.otherwise and not file.rewritten and file.now]
     if not differing:
@@ -89,7 +90,7 @@ def _with_reading_differences(inputs: Inputs, files: Sequence[KnownFile]) -> Seq
 
 
 def _intake_of(inputs: Inputs, files: Sequence[KnownFile]) -> BatchIntake:
-    """Current contents of files that are read again."""
+    """Figures of the current rows of files that are read again."""
     assert inputs.before is not None
     pinned = inputs.before.stored.get("source_types")
     now = [file.now for file in files if file.now]
@@ -102,7 +103,7 @@ def _intake_of(inputs: Inputs, files: Sequence[KnownFile]) -> BatchIntake:
 
 
 def _spans(current: BatchIntake) -> dict[str, TimeRange]:
-    """Time range from the first admitted event to the last, of each file that has any."""
+    """Time range from the first admitted event to the last, for each file with admitted events."""
     return {
         path: TimeRange(figures.min_timestamp_ms, figures.max_timestamp_ms + 1)
         for path, figures in current.files.items()
@@ -111,7 +112,7 @@ def _spans(current: BatchIntake) -> dict[str, TimeRange]:
 
 
 def requested_range(inputs: Inputs) -> TimeRange:
-    """Time range of the request. With `late_only` it runs from the first to the last event that the rerun readmits."""
+    """Time range of the request. With `late_only`, the range from the first to the last event to readmit."""
     rerun = inputs.rerun
     if not rerun.late_only:
         return rerun.range
@@ -126,10 +127,10 @@ def requested_range(inputs: Inputs) -> TimeRange:
 
 
 def read_events(inputs: Inputs, files: Sequence[KnownFile], covered: TimeRange) -> RerunEvents:
-    """Events of the files that count.
+    """Reads the rows of the files, and returns the rows that count.
 
     Rows refused as too far in the future stay refused. Duplicates stay refused unless a file has changed or is missing.
-    Late rows that the rerun does not choose stay late. With `late_only` the chosen ones are marked by CHOSEN.
+    Late rows that the rerun does not choose stay late. With `late_only`, the column CHOSEN marks the chosen late rows.
     """
     files = _with_reading_differences(inputs, files)
     if inputs.rerun.late_only and (first := next((file for file in files if file.changed), None)):
@@ -171,7 +172,7 @@ def rules_of(inputs: Inputs) -> RerunRules:
 
 
 def scratch(inputs: Inputs) -> Step:
-    """The plan's view of a rerun: all events in one batch, with the watermark of the newest batch."""
+    """Step of a rerun: computes all events in one batch, at the watermark of the newest batch."""
     return steps.scratch(inputs, inputs.watermark_in_ms)
 
 
@@ -187,7 +188,7 @@ def _without_excluded(
     late: DataFrame | None,
     refused: str,
 ) -> DataFrame:
-    """Rows without those that stay late, or refused for the reasons `refused` (SQL). With `late_only` also CHOSEN."""
+    """Removes rows that stay late, or stay refused for the reasons `refused` (SQL). With `late_only`, adds CHOSEN."""
     unchanged = [file.path for file in files if file.unchanged]
     excluded = [] if late is None else [late.where(f"NOT {CHOSEN}").select(*PLACE_IN_TABLES)]
     if (quarantined := of_files(inputs, "quarantine", unchanged)) is not None:
@@ -202,9 +203,9 @@ def _without_excluded(
 
 
 def _there_again(inputs: Inputs, rows: DataFrame, late: DataFrame) -> DataFrame:
-    """Places of late events that are the same event as another row: one that counts, or one that came before.
+    """Places of late events that repeat another row: a row that counts, or an earlier late row.
 
-    The rows have the same id and time. Neither was refused as a duplicate, because the id was already forgotten.
+    Both rows have the same id and time. Neither was refused as a duplicate, because the id was already forgotten.
     """
     is_late, first, identifier = map(names.internal, ("is_late", "first", "id"))
     time = names.TIMESTAMP_MS
@@ -221,7 +222,7 @@ def _there_again(inputs: Inputs, rows: DataFrame, late: DataFrame) -> DataFrame:
 
 
 def _late(inputs: Inputs, paths: Sequence[str], covered: TimeRange) -> DataFrame | None:
-    """Late events of these files that are in no window, with CHOSEN (bool): true if the rerun puts them into one."""
+    """Late events of the files that are in no window. CHOSEN (bool) is true if the rerun puts the event into one."""
     rows = of_files(inputs, "late_events", paths)
     if rows is None:
         return None

@@ -51,7 +51,7 @@ def check_expected(inputs: Inputs, findings: Findings) -> None:
 
 
 def _has_the_columns(previewed: DataFrame, keys: Sequence[str], findings: Findings) -> bool:
-    """Tests if the rows of a preview have the current key and values of results."""
+    """Tests if the rows of a preview have the current key columns and value columns of `results`."""
     before: Any = previewed.schema[names.BEFORE].dataType
     return {*keys} <= {*previewed.columns} and {*before.names} == {*findings.step.value_names}
 

@@ -1,8 +1,8 @@
 """Changes of a rerun: its windows, computed by the ordinary plan, and their difference to published results.
 
-1. *closure*: the windows to recompute (`windowlib.reruns.closure`). 2. *windows*: the ordinary plan over all events of
-the closure as one batch, with nothing in flight before it. 3. *difference* to `results`. Rows with equal values stay in
-their files.
+1. *closure*: finds the windows to recompute (`windowlib.reruns.closure`).
+2. *windows*: runs the ordinary plan over all events of the closure as one batch, with nothing in flight before it.
+3. *difference*: compares the windows with `results`. Rows with equal values stay in their files.
 
 Files are written to the attempt's own folder only. A dry run consists of exactly these steps.
 """
@@ -37,7 +37,7 @@ class Findings:
     """Changes that a rerun has computed.
 
     The new windows and the difference lie in the attempt's folder. `columns` are the columns of the new windows; None
-    without any. `differing` counts the rows of the difference by kind.
+    if no event counts. `differing` counts the rows of the difference by kind.
     """
 
     read: RerunEvents
@@ -63,7 +63,7 @@ class Findings:
 
 
 def find_changes(inputs: Inputs) -> Findings:
-    """Computes the closure, its windows, and their difference to the results. Raises `RerunRefused`."""
+    """Computes the closure, its windows, and their difference to `results`. Raises `RerunRefused`."""
     assert inputs.before is not None, "a pipeline without a batch has nothing to rerun"
     files = with_times(
         inputs, files_of(inputs.source, inputs.definition.uses, inputs.opened, inputs.before, inputs.plan)
@@ -83,7 +83,7 @@ def opened(inputs: Inputs) -> list[tuple[Path, dict[str, str]]]:
 
 
 def published(inputs: Inputs, closure: Closure, step: Step) -> DataFrame | None:
-    """Current results of the closure, with FILE; None without any."""
+    """Current results of the closure, with FILE; None if there are none."""
     rows = inputs.tables.rows_with_file("results", inputs.tables.files_in("results", closure.windows))
     return None if rows is None else closure.inside(rows, step, START_MS, END_MS)
 
@@ -94,7 +94,7 @@ def rows_of(path: Path) -> int:
 
 
 def _windows(inputs: Inputs, closure: Closure, read: RerunEvents) -> StructType | None:
-    """Writes the windows of the closure. Returns their columns; None without any event."""
+    """Writes the windows of the closure. Returns their columns; None if no event counts."""
     if read.rows is None:
         return None
     step, counters = read.step, read.step.dialect.counters()
@@ -104,7 +104,7 @@ def _windows(inputs: Inputs, closure: Closure, read: RerunEvents) -> StructType 
 
 
 def _difference(inputs: Inputs, closure: Closure, step: Step, columns: StructType | None) -> dict[str, int]:
-    """Writes the difference to results. Returns the number of its rows by kind."""
+    """Writes the difference to `results`. Returns the number of its rows by kind."""
     new, old = _new(inputs, step, columns), published(inputs, closure, step)
     if new is None and old is None:
         return {}
@@ -122,7 +122,7 @@ def _difference(inputs: Inputs, closure: Closure, step: Step, columns: StructTyp
 
 
 def _new(inputs: Inputs, step: Step, columns: StructType | None) -> DataFrame | None:
-    """Recomputed results of the closure; None without any."""
+    """Recomputed results of the closure; None if there are none."""
     from pyspark.sql.types import StructType
 
     paths = [str(path) for path, partition in inputs.staged.written(WINDOWS) if partition["part"] == ON_TIME]

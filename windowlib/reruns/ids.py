@@ -1,8 +1,8 @@
 """Event ids that a rerun adds to and removes from `seen_ids` if files have changed or are missing.
 
-In the covered range, `seen_ids` gets exactly the ids of the events that count now. An event that was deleted from a
-Delta source, or repaired away, may therefore come again in a later file: it is no duplicate. An event whose time was
-repaired is no duplicate of itself.
+In the covered range, `seen_ids` gets exactly the ids of the events that count now. An event that was deleted from the
+source may therefore come again in a later file without counting as a duplicate. An event whose time was repaired does
+not count as a duplicate of itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from windowlib.reruns.rejudged_rows import RejudgedRows
 
 
 def seen_ids(inputs: Inputs, judged: RejudgedRows | None, step: Step) -> StagedChanges:
-    """Change of `seen_ids`."""
+    """Replaces the ids of the covered range in `seen_ids`. Changes nothing if no row was judged again."""
     if judged is None or not inputs.source.event_id:
         return StagedChanges()
     covered, files = judged.covered, inputs.tables.files("seen_ids")

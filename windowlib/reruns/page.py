@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 TEMPLATE = Path(__file__).with_name("page.html.jinja")
 PAGE = "index.html"
 UNCHANGED = "Nothing has been changed."
-BEGIN, END = "<!-- to apply -->", "<!-- end -->"  # in the template, around the part that an applied preview lacks
+BEGIN, END = "<!-- to apply -->", "<!-- end -->"  # enclose the part of the template that `applied_by` removes
 
 
 def preview_page(definition: Definition, preview: Preview) -> str:
-    """The page as text."""
+    """HTML of a preview's page."""
     hidden = definition.hidden
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
@@ -45,7 +45,7 @@ def preview_page(definition: Definition, preview: Preview) -> str:
 
 
 def applied_by(page: str, batch_id: int) -> str:
-    """Page of a preview after a batch has applied it.
+    """HTML of a preview's page after batch `batch_id` has applied the preview.
 
     >>> applied_by(f"<p>{UNCHANGED}</p>{BEGIN}how to{END}", 7)
     '<p>Batch 7 has applied it.</p>'

@@ -30,7 +30,7 @@ NOTHING = "no published window would change: the windows of this range already a
 
 
 def facts(preview: Preview) -> Iterator[tuple[str, str]]:
-    """Yields facts about the changes: a name, and a sentence."""
+    """Yields facts about the changes, each as a name and a description."""
     summary = preview.summary
     read = f"{counted(summary.files_read, 'file')}, {size(summary.bytes_read)}"
     if summary.files_missing:
@@ -79,9 +79,7 @@ def totals(preview: Preview, hide: Collection[str] = ()) -> Cells:
 
 
 def days(preview: Preview, hide: Collection[str] = (), most: int = DAYS) -> Cells:
-    """Differences by day as a table. If there are more than `most` days, it has those with the most differing
-    results.
-    """
+    """Differences by day as a table, for at most `most` days: the days with the most differing results."""
     summary = preview.summary
     names = ["day (UTC)", "results that differ", "results", *(f"sum of {name}" for name in summary.totals)]
     chosen = sorted(sorted(summary.days, key=lambda day: -day.differing)[:most], key=lambda day: day.day)
@@ -94,13 +92,13 @@ def _day(day: DayTotals, totals: Collection[str], hide: Collection[str]) -> list
 
 
 def left_out(preview: Preview, most: int = DAYS) -> str:
-    """Sentence about the days that the table lacks; empty if it has all."""
+    """Sentence about the days that are missing from the table `days`; empty if no day is missing."""
     more = len(preview.summary.days) - most
     return f"{counted(more, 'day')} with fewer results that differ left out; --json has all" if more > 0 else ""
 
 
 def largest(preview: Preview, keys: Sequence[str], hide: Collection[str] = ()) -> Cells:
-    """Largest changes as a table: names of columns, and cells. Values of columns in `hide` are hidden."""
+    """Largest changes as a table: names of columns, and cells. Hides the values of columns in `hide`."""
     rows = preview.summary.largest
     outputs = list(max((row[side] or {} for row in rows for side in ("after", "before")), key=len, default={}))
     names = ["change", *keys, "window (UTC)", *outputs]
@@ -117,7 +115,7 @@ def largest(preview: Preview, keys: Sequence[str], hide: Collection[str] = ()) -
 
 
 def markdown(preview: Preview, keys: Sequence[str], hide: Collection[str] = ()) -> str:
-    """A preview in Markdown. Values of columns in `hide` are hidden."""
+    """Formats a preview as Markdown. Hides the values of columns in `hide`."""
     rerun, what = preview.rerun, title(preview.rerun, keys, hide)
     lines = [
         f"## {what[0].upper()}{what[1:]}",
@@ -139,7 +137,7 @@ def markdown(preview: Preview, keys: Sequence[str], hide: Collection[str] = ()) 
 
 
 def _table(heading: str, cells: Cells) -> list[str]:
-    """A table in Markdown with its heading; nothing without a row."""
+    """Formats a table as lines of Markdown with a heading; no lines if the table has no rows."""
     names, rows = cells
     if not rows:
         return []
@@ -147,7 +145,7 @@ def _table(heading: str, cells: Cells) -> list[str]:
 
 
 def size(count: int) -> str:
-    """Number of bytes as text for people.
+    """Formats a number of bytes for people.
 
     >>> size(1), size(999), size(1_000), size(10_292), size(3_100_000), size(2_500_000_000_000)
     ('1 byte', '999 bytes', '1.0 kB', '10.3 kB', '3.1 MB', '2,500.0 GB')
@@ -167,7 +165,7 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def escaped(text: str) -> str:
-    r"""Foreign text in Markdown, on one line. It is shown unchanged: not as markup, HTML or a link.
+    r"""Escapes a string for Markdown, on one line, so that no part of it becomes markup, HTML or a link.
 
     >>> print(escaped("a|b\n<script> [x](y) **c**"))
     a\|b &lt;script&gt; \[x\](y) \*\*c\*\*
@@ -183,7 +181,7 @@ def _number(value: Any) -> str:
 
 
 def _signed(difference: Any) -> str:
-    """A difference with its sign.
+    """Formats a difference with its sign.
 
     >>> _signed(2079), _signed("-1.25"), _signed(0), _signed(None)
     ('+2,079', '-1.25', '0', 'no total')
@@ -194,7 +192,7 @@ def _signed(difference: Any) -> str:
 
 
 def _percent(total: Total) -> str:
-    """Difference in percent of the value before; empty without a difference, or if the value before is 0.
+    """Formats the difference in percent of the value before; empty if `percent` is None or the difference is 0.
 
     >>> from windowlib.reruns.totals import Total
     >>> _percent(Total(8, 10, 2, 25.0)), _percent(Total(9, 1, -8, -88.8889))
@@ -216,7 +214,7 @@ def _with_percent(total: Total) -> str:
 
 
 def _bounds(before: Sequence[str], after: Sequence[str]) -> str:
-    """Old and new bounds of a change.
+    """Formats the old and new window bounds of a change.
 
     >>> _bounds(["1 to 2"], ["1 to 2"]), _bounds([], ["1 to 2"]), _bounds(["1 to 2"], ["1 to 3"])
     ('1 to 2', '1 to 2', '1 to 2 → 1 to 3')
@@ -229,7 +227,7 @@ def _bounds(before: Sequence[str], after: Sequence[str]) -> str:
 
 
 def _short(bounds: str) -> str:
-    """Bounds of a window. The date of the end is left out if it equals that of the start.
+    """Shortens the bounds of a window: leaves out the date of the end if start and end have the same date.
 
     >>> _short("2026-03-02 10:00:00 to 2026-03-02 11:00:00"), _short("2026-03-02 23:00:00 to 2026-03-03 00:00:00")
     ('2026-03-02 10:00:00 to 11:00:00', '2026-03-02 23:00:00 to 2026-03-03 00:00:00')
@@ -240,9 +238,9 @@ def _short(bounds: str) -> str:
 
 
 def _from_to(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None, name: str, adds_up: bool) -> str:
-    """A value before and after, with its difference if it adds up.
+    """Formats a value before and after, with the difference if its aggregate is additive (`adds_up`).
 
-    Merged or split windows have no common value if it does not add up.
+    Empty for merged or split windows if the aggregate is not additive.
     """
     shown = [_value(side[name], adds_up) if side and name in side else "" for side in (before, after)]
     if before is None:
@@ -260,7 +258,7 @@ def _from_to(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None, 
 
 
 def _floats(before: float, after: float) -> list[str]:
-    """Two values that differ, in six digits if these differ, too.
+    """Formats two different values with six digits, or with all digits if the six digits are equal.
 
     >>> _floats(145 / 3, 4885.25), _floats(1.0, 1.00000001)
     (['48.3333', '4885.25'], ['1.0', '1.00000001'])

@@ -1,4 +1,4 @@
-"""Kept dry runs of reruns. Each can be applied later with exactly its outcome, or is refused.
+"""Stored previews of reruns. Applying a preview later gives exactly its outcome, or is refused.
 
 The rows of a preview lie in `_previews/<id>/difference`, next to its page. Its summary is in the table `previews`.
 """
@@ -27,7 +27,7 @@ FORMAT = 2  # format of a summary
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Changes that a rerun would make. `windows` counts changes by kind, `largest` holds the largest
+    """Changes that a rerun would make. `windows` counts changes by kind, `largest` has the largest changes
     (`reruns.changes`).
 
     `results`, `totals` and `days` cover all windows of the rerun (`reruns.totals`). They are empty if no result would
@@ -72,15 +72,15 @@ class Summary:
 
     @property
     def changes_nothing(self) -> bool:
-        """Tests if there is nothing to apply: results, windows in flight and the records about the source all stay the
-        same.
+        """Tests if there is nothing to apply: no window changes, no late event is readmitted, and no source file is
+        missing or changed.
         """
         return self.is_empty and not (self.late_readmitted or self.files_missing or self.files_changed)
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """A kept dry run. `base_batch_id` is the newest batch at that time, `watermark_ms` its watermark."""
+    """Result of a dry run. `base_batch_id` was the newest batch when it was planned, `watermark_ms` the watermark."""
 
     preview_id: str
     at_ms: int
@@ -91,7 +91,7 @@ class Preview:
 
 
 def load(root: Path, preview_id: str) -> Preview:
-    """Reads a kept preview. Raises `RerunRefused` if there is none with that id, or if its format is older."""
+    """Reads a stored preview. Raises `RerunRefused` if no preview has that id, or if it has another format."""
     for row in _rows(root):
         if row["preview_id"] == preview_id:
             summary = json.loads(row["summary"])
@@ -132,7 +132,7 @@ def _totals(values: Mapping[str, Any]) -> dict[str, Total]:
 
 
 def keep(root: Path, preview: Preview) -> None:
-    """Keeps a preview, and removes the folders of old ones."""
+    """Stores a preview, and deletes the folders of previews older than `KEPT_DAYS`."""
     row = {
         "preview_id": preview.preview_id,
         "at": utc(preview.at_ms),

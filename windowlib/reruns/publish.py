@@ -33,7 +33,7 @@ CAUSE = "rerun"
 
 @dataclass(frozen=True, slots=True)
 class LateChanges:
-    """Change of `late_events`: `readmitted` are in a window now, `gone` are no longer in the source."""
+    """Change of `late_events`. `readmitted` counts events that are now in a window, `gone` counts removed events."""
 
     changes: StagedChanges
     readmitted: int = 0
@@ -42,7 +42,7 @@ class LateChanges:
 
 @dataclass(frozen=True, slots=True)
 class RerunPublication:
-    """Changes that a rerun commits, with its numbers of late events."""
+    """Changes that a rerun commits, by table, and the numbers of readmitted and removed late events."""
 
     changes: Mapping[str, StagedChanges]
     late_readmitted: int
@@ -50,7 +50,7 @@ class RerunPublication:
 
 
 def publish(inputs: Inputs, findings: Findings) -> RerunPublication:
-    """Moves the findings into tables."""
+    """Moves the files of the findings into tables. Returns the changes to commit."""
     results, in_flight, late = dict[str, StagedChanges](), StagedChanges(), LateChanges(StagedChanges())
     if not findings.closure.is_empty:
         results = _results(inputs, findings)
@@ -66,7 +66,7 @@ def publish(inputs: Inputs, findings: Findings) -> RerunPublication:
 
 
 def _results(inputs: Inputs, findings: Findings) -> dict[str, StagedChanges]:
-    """Rewrites the files that hold changed or removed rows, and adds changed and new rows."""
+    """Rewrites the `results` files that hold changed or removed rows, and adds changed and new rows."""
     staged = inputs.staged.written(DIFFERENCE)
     if not staged:
         return {}
@@ -111,7 +111,7 @@ def _moved(inputs: Inputs) -> Iterator[dict[str, StagedChanges]]:
 
 
 def _in_flight(inputs: Inputs, findings: Findings) -> StagedChanges:
-    """Replaces the windows in flight of the closure by the new ones. Slices count as windows.
+    """Replaces the closure's windows or slices in flight by recomputed windows that stay in flight.
 
     If the allowed lateness has changed, also removes windows that are late by the new value.
     """
@@ -137,8 +137,8 @@ def _in_flight(inputs: Inputs, findings: Findings) -> StagedChanges:
 
 
 def _late_events(inputs: Inputs, findings: Findings) -> LateChanges:
-    """Marks late events that are now in a window. Removes those of changed files, because they are no longer in the
-    source.
+    """Marks late events that are now in a window. Removes late events of changed and replaced files, because the rows
+    are no longer in the source.
     """
     windows, requested = findings.closure.windows, inputs.rerun.range
     # Late events of a changed file may lie outside of all windows, but always in the requested range.
@@ -171,9 +171,9 @@ def _late_events(inputs: Inputs, findings: Findings) -> LateChanges:
 
 
 def _changed_files(inputs: Inputs, findings: Findings) -> dict[str, StagedChanges]:
-    """Records about changed files: their size and times, their refused rows, and their event ids.
+    """Updates the records about changed files: their size and times, their refused rows, and their event ids.
 
-    Records of replaced files are removed. Rows of other files that are no longer duplicates become events.
+    Removes the records of replaced files. Rows of other files that are no longer duplicates become events.
     """
     spans = findings.read.judged.spans_released() if findings.read.judged else {}
     return {
@@ -217,8 +217,8 @@ def _checksum(inputs: Inputs, path: str) -> str | None:
 
 
 def _quarantine(inputs: Inputs, findings: Findings, released: Sequence[str]) -> StagedChanges:
-    """Removes the rows of changed and replaced files, and rows of other files (`released`) that count now. Adds the
-    rows that are refused now.
+    """Change of `quarantine`. Removes the rows of changed and replaced files, and rows of other files (`released`) that
+    count now. Adds the rows of changed files that are refused now.
     """
     judged, paths = findings.read.judged, [file.path for file in findings.read.files if file.changed or file.replaced]
     touched = of_sources(inputs.tables.files("quarantine"), [*paths, *released])

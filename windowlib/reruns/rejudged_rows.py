@@ -1,9 +1,9 @@
-"""Rows that a rerun judges again if files have changed or are missing: their rows, and rows refused for one of their
-ids.
+"""Rows that a rerun judges again if files have changed or are missing: rows of changed files, and rows of unchanged
+files that were refused as duplicates.
 
-An id counts once. Events of other files still count, and `seen_ids` has their ids outside of the covered range. Of the
-rows that are judged again, the first in arrival order counts, unless one of those events has its id. If an id is
-already forgotten, as many of its rows stay refused as were refused before.
+An id counts once. Events of unchanged files still count. `seen_ids` has the ids of events outside of the covered range.
+Of the judged rows with the same id, the first in arrival order counts, unless an event that still counts has that id.
+If an id is already forgotten, as many of its rows stay refused as were refused before.
 """
 
 from __future__ import annotations
@@ -35,11 +35,12 @@ REPEATED = names.internal("was_repeated")  # true if a row of an unchanged file 
 
 @dataclass(frozen=True, slots=True)
 class RejudgedRows:
-    """Rows that were judged again, and the events in `covered`.
+    """Rows that were judged again, and the ids of events in `covered`.
 
-    intake, refused: of changed files, figures and the rows that reach no window
-    released:        of other files, rows refused as duplicates that count now     source_file, source_row, time
-    ids:             of all events that count, in `covered`                        event_id, timestamp_ms
+    intake:    figures of changed files
+    refused:   rows of changed files that are refused now
+    released:  rows of unchanged files, refused as duplicates, that count now   source_file, source_row, time
+    ids:       ids of all events in `covered` that count                        event_id, timestamp_ms
     """
 
     covered: TimeRange
@@ -49,12 +50,12 @@ class RejudgedRows:
     ids: DataFrame | None = None
 
     def spans_released(self) -> dict[str, TimeRange]:
-        """Time range from the first released row to the last, of each file that has any."""
+        """Time range from the first released row to the last, for each file with released rows."""
         return {} if self.released is None else _spans(self.released)
 
 
 def with_repeats(inputs: Inputs, files: Sequence[KnownFile], covered: TimeRange) -> Sequence[KnownFile]:
-    """The files, with the span of their rows in `covered` that were refused as duplicates and are judged again."""
+    """Returns the files. `repeats` gets the time range of a file's duplicates in `covered` that are judged again."""
     if not are_judged_again(inputs, [file for file in files if file.meets(covered)]):
         return files
     quarantine = overlapping(inputs.tables.files("quarantine"), "event_time", "event_time", covered)
@@ -67,14 +68,14 @@ def with_repeats(inputs: Inputs, files: Sequence[KnownFile], covered: TimeRange)
 
 
 def are_judged_again(inputs: Inputs, files: Sequence[KnownFile]) -> bool:
-    """Tests if one of the files has changed or is missing."""
+    """Tests if a file has changed or is missing. Returns False with `late_only`."""
     return not inputs.rerun.late_only and any(file.changed or file.now is None for file in files)
 
 
 def with_repeated(
     inputs: Inputs, rows: DataFrame, files: Sequence[KnownFile], raw: source.SourceRows, covered: TimeRange
 ) -> DataFrame:
-    """`rows` with REPEATED, without rows that were refused as duplicates and lie outside of the covered range."""
+    """Adds REPEATED to `rows`. Removes rows outside of `covered` that were refused as duplicates."""
     refused = of_files(inputs, "quarantine", [file.path for file in files if file.unchanged])
     if refused is None:
         return rows.withColumn(REPEATED, F.lit(False))
@@ -86,7 +87,7 @@ def with_repeated(
 def judge(
     inputs: Inputs, rows: DataFrame, files: Sequence[KnownFile], raw: source.SourceRows, covered: TimeRange
 ) -> DataFrame:
-    """`rows` with REASON = duplicate on rows judged again whose id another row has."""
+    """Marks rows that are judged again with REASON = duplicate if another row has their event id."""
     event_id = inputs.source.event_id
     if not event_id:
         return rows
@@ -112,7 +113,7 @@ def judged(
     like: Admission,
     covered: TimeRange,
 ) -> RejudgedRows:
-    """Result of judging again. Checks the rows of changed files as a batch would, by `like`."""
+    """Summarizes the rows that `judge` has marked. Checks rows of changed files by `like`, as a batch does."""
     changed = {file.path for file in files if file.changed}
     released, ids, event_id = None, None, inputs.source.event_id
     if event_id:
@@ -143,7 +144,7 @@ def _spans(rows: DataFrame) -> dict[str, TimeRange]:
 
 
 def _refused_as_often(inputs: Inputs, rows: DataFrame, files: Sequence[KnownFile]) -> DataFrame:
-    """Ids that have no more of these rows than were refused as duplicates: event_id."""
+    """Ids of which `rows` has at most as many rows as were refused as duplicates before. Column: event_id."""
     event_id = inputs.source.event_id or ""
     counts = _ids(rows, event_id, F.col(REPEATED).cast("long").alias("refused"))
     counts = counts.groupBy("event_id").agg(F.count(F.lit(1)).alias("rows"), F.sum("refused").alias("refused"))
@@ -161,7 +162,7 @@ def _refused_as_often(inputs: Inputs, rows: DataFrame, files: Sequence[KnownFile
 
 
 def _ids(rows: DataFrame, event_id: str, *more: Column) -> DataFrame:
-    """Ids of the rows that are not refused: event_id, timestamp_ms, and more."""
+    """Ids of the rows that are not refused. Columns: event_id, timestamp_ms, and the columns `more`."""
     identifier, time = id_of(event_id).alias("event_id"), F.col(names.TIMESTAMP_MS).alias("timestamp_ms")
     accepted = rows.where(f"{names.REASON} IS NULL").select(identifier, time, *more)
     return accepted.where("event_id IS NOT NULL")

@@ -1,6 +1,6 @@
-"""Rows by their place in the source, file and row, as `quarantine` and `late_events` name them.
+"""Source rows by their place, which is file and row number, as `quarantine` and `late_events` name them.
 
-A renamed file is read under its new name. All tables know it by the name under which it was first read.
+A renamed file is read under its new name. All tables keep the name under which the file was first read.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ def rows_of(inputs: Inputs, files: Sequence[KnownFile], types: Mapping[str, str]
 
 
 def placed(inputs: Inputs, rows: DataFrame, raw: source.SourceRows) -> DataFrame:
-    """Places of a table's rows (source_file, source_row), in the form that source rows have."""
+    """Converts the places of a table's rows (source_file, source_row) to the columns PLACE of source rows."""
     uris = inputs.spark.createDataFrame(list(raw.paths.items()), f"{names.SOURCE_FILE} string, source_file string")
     return uris.join(rows, "source_file").select(names.SOURCE_FILE, F.col("source_row").alias(names.SOURCE_ROW))
 
 
 def with_mark(rows: DataFrame, places: DataFrame, mark: str) -> DataFrame:
-    """`rows` with a column (bool) that is true if the row's place is in `places`, which has each place once."""
+    """Adds a column `mark` (bool): true if the row's place is in `places`, which has each place once."""
     listed = names.internal("listed")
     marked = rows.join(places.withColumn(listed, F.lit(True)), PLACE, "left")
     return marked.withColumn(mark, F.coalesce(listed, F.lit(False))).drop(listed)
 
 
 def of_files(inputs: Inputs, table: str, paths: Sequence[str]) -> DataFrame | None:
-    """Rows of `late_events` or `quarantine` that came from these source files."""
+    """Rows of `late_events` or `quarantine` that came from the source files `paths`; None if there are none."""
     rows = inputs.tables.rows(table, of_sources(inputs.tables.files(table), paths))
     if rows is None:
         return None

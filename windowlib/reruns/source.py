@@ -1,7 +1,7 @@
 """Source files that a rerun reads: files that were read before, found by the event times kept at their admission.
 
-A rerun reads no new file: those wait for an ordinary run. A file that is missing or has changed is an error that names
-it. It is allowed if the rerun accepts gaps, or if it covers all events of a changed file.
+New files wait for an ordinary run. A missing file is an error, unless the rerun accepts gaps. A changed file is an
+error, unless the rerun covers all events of the file. The error names the file.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ NAMED = 5  # most files that a message names
 
 @dataclass(frozen=True, slots=True)
 class KnownFile:
-    """A file that was read: as it was, and as it is now (None: missing). Times are those of its admitted events.
+    """A file that was read: `then` as it was, `now` as it is (None: missing). Times are those of its admitted events.
 
-    A renamed file keeps the `path` under which all tables know it; `now` has its new path. A file that a removal
-    `replaced` is gone for good, and other files replace it. Those count as files that were empty before.
+    A renamed file keeps the `path` under which all tables know it; `now` has its new path. A file is `replaced` if a
+    removal deleted it for good and other files replace it. The other files count as files that were empty before.
     """
 
     then: SourceFile
@@ -48,11 +48,11 @@ class KnownFile:
     rows: int
     min_timestamp_ms: int | None
     max_timestamp_ms: int | None
-    events_now: TimeRange | None = None  # of a changed file, once it has been read again
-    repeats: TimeRange | None = None  # of rows refused as duplicates, if these are judged again
+    events_now: TimeRange | None = None  # current events of a changed file; set after the file is read again
+    repeats: TimeRange | None = None  # rows refused as duplicates that are judged again
     replaced: bool = False
     read_as: str | None = None  # terms under which its rows were read (`windowlib.definition.terms`); None: unknown
-    otherwise: ReadingDifference | None = None  # difference to the terms under which they would be read now
+    otherwise: ReadingDifference | None = None  # difference between `read_as` and the current terms
 
     @property
     def path(self) -> str:
@@ -60,22 +60,22 @@ class KnownFile:
 
     @property
     def place(self) -> str:
-        """Its current path, or its last path if it is missing."""
+        """Current path of the file, or its last path if it is missing."""
         return (self.now or self.then).path
 
     @property
     def rewritten(self) -> bool:
-        """Tests if the file exists but is not the one that was read. A renamed file is the same."""
+        """Tests if the file exists but differs from the file that was read. A renamed file does not differ."""
         return self.now is not None and replace(self.now, path=self.path) != self.then
 
     @property
     def changed(self) -> bool:
-        """Tests if it may hold other rows now, or rows with other times."""
+        """Tests if the file exists and may now give other rows, or rows with other times."""
         return self.now is not None and (self.rewritten or self.otherwise is not None)
 
     @property
     def unchanged(self) -> bool:
-        """Tests if it exists and has the same rows as before."""
+        """Tests if the file exists and gives the same rows as before."""
         return self.now is not None and not self.changed
 
     @property
@@ -87,25 +87,25 @@ class KnownFile:
 
     @property
     def events_then(self) -> TimeRange | None:
-        """Time range from its first admitted event to its last, as it was read; None without any."""
+        """Time range from the first admitted event to the last, as the file was read; None if it had no event."""
         if self.min_timestamp_ms is None or self.max_timestamp_ms is None:
             return None
         return TimeRange(self.min_timestamp_ms, self.max_timestamp_ms + 1)
 
     @property
     def events(self) -> TimeRange | None:
-        """Time range from its first event to its last, as it was read and as it is now."""
+        """Time range from the first event to the last, of the file as it was read and as it is now."""
         ranges = [events for events in (self.events_then, self.events_now) if events]
         return TimeRange(min(part.from_ms for part in ranges), max(part.to_ms for part in ranges)) if ranges else None
 
     def meets(self, span: TimeRange, reach_ms: int = 0) -> bool:
-        """Tests if it has or had an event in the span, or up to `reach_ms` before it, or may have one now."""
+        """Tests if the file has or had an event in the span, or up to `reach_ms` before it. Counts `repeats`, too."""
         ranges = (self.events_then, self.events_now, self.repeats)
         return any(part.from_ms < span.to_ms and part.to_ms - 1 + reach_ms >= span.from_ms for part in ranges if part)
 
 
 def files_of(source: Source, uses: Uses, tables: Tables, commit: Commit, plan: Plan) -> list[KnownFile]:
-    """Files that a rerun may read, in arrival order: those read before, and those that its plan adds."""
+    """Files that a rerun may read, in arrival order: files read before, then files that its plan adds."""
     gone = {*plan.replaces}
     files = [
         replace(file, now=None, replaced=True) if file.path in gone else file
@@ -145,9 +145,9 @@ def known_files(source: Source, uses: Uses, tables: Tables, versions: Mapping[st
 
 
 def _there(source: Source, states: Mapping[str, FileState]) -> Sequence[ListedFile]:
-    """Existing files, including those that were read before a pattern excluded them.
+    """Existing files, including files that were read before a pattern excluded them.
 
-    Data files of a Delta table never change, and its log may not reach back to them.
+    For a Delta source the files are looked up on disk: they never change, and the log may no longer contain them.
     """
     if source.format == "delta":
         there = (file for file in states.values() if (source.path / file.path).is_file())
@@ -157,10 +157,10 @@ def _there(source: Source, states: Mapping[str, FileState]) -> Sequence[ListedFi
 
 
 def reading(source: Source, assigner: Assigner, files: Sequence[KnownFile], span: TimeRange) -> list[KnownFile]:
-    """Files that may hold an event of the span. With a gap per element also files with a session that extends into it.
+    """Files that may hold an event of the span. With a gap per element, also files with a session that extends into the
+    span.
 
-    A file that would be read differently now is kept as it was read, unless it had an event there, or rows but no
-    event.
+    A file that would now be read differently is included only if it had an event in the span, or rows but no event.
     """
     gap_column = source.in_files(assigner.gap_column) if isinstance(assigner, DynamicSession) else None
     chosen = []
@@ -198,8 +198,8 @@ def check_files(source: Source, files: Sequence[KnownFile], covered: TimeRange, 
 
 
 def _without_them(source: Source, rerun: Rerun) -> str:
-    """Advice to go on without missing files. With `late_only` it is another rerun, because the windows would lose
-    events.
+    """Advice to go on without missing files. With `late_only`, it proposes a rerun of the range, because the windows
+    would lose events.
     """
     if not rerun.late_only:
         return "add --accept-gap: it removes their events from the windows, and the ledger records it"
@@ -212,7 +212,8 @@ def _without_them(source: Source, rerun: Rerun) -> str:
 
 
 def _longest_gap_ms(source: Source, file: KnownFile, events: TimeRange, column: str, span: TimeRange) -> int:
-    """Longest gap of a file's elements, by its footer. Without statistics, a gap that extends into the span.
+    """Longest gap of a file's elements, from the statistics in its footer. Without statistics, returns a gap that
+    extends into the span.
 
     Partition columns have no statistics.
     """
@@ -237,7 +238,7 @@ def count(files: Sequence[KnownFile]) -> str:
 
 
 def listed(files: Sequence[KnownFile]) -> str:
-    """The first files, one line each, with their rows and times."""
+    """Lists the first `NAMED` files, one line each, with their rows and times."""
     shown = [f"  {in_a_line(file.path)}: {counted(file.rows, 'row')}, {_span(file)}" for file in files[:NAMED]]
     more = [f"  and {len(files) - NAMED:,} more"] if len(files) > NAMED else []
     return "\n".join([*shown, *more])

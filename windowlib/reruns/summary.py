@@ -67,7 +67,7 @@ def _totals(inputs: Inputs, findings: Findings, rows: DataFrame) -> RangeTotals:
 
 
 def difference_rows(inputs: Inputs) -> DataFrame | None:
-    """The staged difference, with part; None without a row."""
+    """Rows of the staged difference, with the column `part`; None if there are none."""
     if not inputs.staged.written(DIFFERENCE):
         return None
     return inputs.spark.read.parquet(str(inputs.staging / DIFFERENCE))
@@ -87,12 +87,12 @@ def _waiting(inputs: Inputs) -> int | None:
 
 
 def _in_flight(inputs: Inputs, findings: Findings) -> int:
-    """Number of windows in flight that the closure has now."""
+    """Number of windows of the closure that are in flight before the rerun."""
     rows = inputs.tables.rows("open_windows", findings.closure.state_files(inputs.tables))
     return 0 if rows is None else rows.count() - findings.closure.others(rows, findings.step).count()
 
 
 def _late(inputs: Inputs, findings: Findings) -> int:
-    """Number of late events that would be in a window."""
+    """Number of late events that the rerun would put into a window."""
     rows = of_files(inputs, "late_events", [file.path for file in findings.read.files if file.unchanged])
     return 0 if rows is None else findings.readmitted(inputs, rows.where("readmitted_by IS NULL")).count()

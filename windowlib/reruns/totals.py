@@ -1,7 +1,7 @@
 """Totals of a rerun's windows before and after: the number of results, and the sums of aggregates, also by day.
 
-An aggregate has a total if its sum over windows has a meaning (`AggregateSet.additive`): counts and sums do, averages,
-extremes and distinct counts do not. A result belongs to the UTC day in which its window ends.
+An aggregate has a total if its values may be summed over windows (`AggregateSet.additive`). Counts and sums have a
+total; averages, extremes and distinct counts do not. A result belongs to the UTC day in which its window ends.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ EXACT = Context(prec=4 * DIGITS)
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """A number before and after a rerun. None: a value is not finite, or the total is too large.
+    """A total before and after a rerun. None: a value is not finite, or the total is too large.
 
-    Decimals are texts. `percent` is the difference in percent of the value before; None if that is 0.
+    Decimals are strings. `percent` is the difference in percent of `before`; None if unknown, or if `before` is 0.
     """
 
     before: Any
@@ -47,7 +47,7 @@ class Total:
 
     @staticmethod
     def of(before: Number | None, difference: Number | None, after: Number | None) -> Total:
-        """The total of three numbers.
+        """Creates a total from three numbers.
 
         >>> Total.of(8, 2, 10)
         Total(before=8, after=10, difference=2, percent=25.0)
@@ -82,7 +82,7 @@ class RangeTotals:
 def with_totals(schema: StructType, additive: Sequence[str]) -> dict[str, str]:
     """Columns that have a total, and their types.
 
-    Other additive columns are not numbers, for example intervals.
+    Leaves out additive columns that are not numbers, for example intervals.
     """
     types = {field.name: field.dataType.simpleString() for field in schema}
     return {name: types[name] for name in additive if types[name].partition("(")[0] in (*WHOLE, *FLOATS, "decimal")}
@@ -91,7 +91,7 @@ def with_totals(schema: StructType, additive: Sequence[str]) -> dict[str, str]:
 def range_totals(old: DataFrame | None, differing: DataFrame, columns: Mapping[str, str]) -> RangeTotals:
     """Totals of the range, in one Spark job.
 
-    old:       the columns of `results`              current results of the rerun's windows, None without any
+    old:       the columns of `results`              current results of the rerun's windows; None if there are none
     differing: see `plans.reruns.difference`         their difference
     columns:   name -> type, see `with_totals`
     """
@@ -147,8 +147,8 @@ def _scale(kind: str) -> int:
 
 
 def _sums(number: int, kind: str) -> list[tuple[str, str]]:
-    """Sums of a column: `b` of published rows, `g` (gone) and `a` (after) of differing rows. Each has a sum `x…` of its
-    values that allow no total.
+    """Sums of a column: `b` of published rows, `g` (gone) and `a` (after) of differing rows. A second sum `x…` per side
+    shows if the total is impossible.
 
     Doubles are subtracted row by row. Equal values then leave no rounding error, in any order of addition.
     """

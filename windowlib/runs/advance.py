@@ -1,4 +1,4 @@
-"""One incremental run: everything new up to a position that is fixed before work begins, batch after batch.
+"""Incremental run: reads the new source files, up to a position fixed before work begins, batch after batch.
 
     claim -> (freeze a plan -> begin -> compute -> check -> commit)* -> release
 
@@ -34,11 +34,10 @@ def advance(
     rerun: Rerun | None = None,
     on_note: Note = silent,
 ) -> list[BatchReport]:
-    """Runs batch after batch until nothing is left, or `max_batches` of them. Returns no report if there is nothing to
-    do.
+    """Runs batches until nothing is left to do, at most `max_batches`. Returns the report of each batch.
 
-    With a `rerun` no new file is read. The run finishes the batch of a dead run, then does the rerun. `spark` is called
-    once for each batch that is computed. `on_note` gets sentences for the operator. Raises the errors of `plan`, and
+    With a `rerun`, finishes the batch of a dead run, then does the rerun, and reads no new file. Calls `spark` for a
+    session once per computed batch. `on_note` gets sentences for the operator. Raises the errors of `plan`, and
     `Superseded` if another run is at work.
     """
     run = RunRequest.of(definition, clock, finish=finish, rerun=rerun, note=on_note)

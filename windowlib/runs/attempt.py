@@ -1,11 +1,11 @@
-"""One attempt at one batch: begun, computed, judged, published.
+"""An attempt at a batch: begun, computed, judged, published.
 
     attempt = begin(run, claim, due, spark)     # versions of the tables
     report = complete(attempt)                  # files are written and judged, then committed
 
-An attempt that dies before its publication is prepared leaves a frozen plan. The next attempt does that work again, and
-files that no commit names are ignored. After the prepare row, the next attempt only rolls the publication forward
-(`roll_forward`).
+An attempt that dies before its publication is prepared leaves a frozen plan. The next attempt repeats the work of that
+plan. Files that no commit names are ignored. If the ledger has a prepare row, the next attempt only rolls the
+publication forward (`roll_forward`).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An attempt that has begun, with its inputs and the version of each table."""
+    """A begun attempt, with its inputs and the version of each table."""
 
     run: RunRequest
     claim: Claim
@@ -67,12 +67,15 @@ class Attempt:
 
 
 class RerunAbandoned(WindowError):
-    """A rerun that another run left cannot be done. Its batch is abandoned, and this run goes on."""
+    """A rerun that an earlier run did not finish is impossible. Its batch is abandoned, and the current run goes on."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """Outcome of one batch. `seconds` counts its own work. `pipeline` is its name if several pipelines run together."""
+    """Outcome of one batch. `seconds` is the time that this batch alone took.
+
+    `pipeline` is the name of the pipeline if several pipelines run together.
+    """
 
     batch_id: int
     figures: dict[str, int | None]
@@ -82,7 +85,7 @@ class BatchReport:
     pipeline: str | None = None
 
     def json_fields(self) -> dict[str, Any]:
-        """Keys and values of its JSON: the figures by name, and the failed checks."""
+        """Fields of the report in JSON: the figures by name, and the failed checks."""
         return {
             **({"pipeline": self.pipeline} if self.pipeline else {}),
             **self.figures,
@@ -164,7 +167,7 @@ def _amount(plan: Plan) -> str:
 
 def _discard(attempt: Attempt) -> None:
     """Deletes the files of an attempt that no row of the ledger will name."""
-    with suppress(OSError):  # the error of the attempt must not be hidden by this one
+    with suppress(OSError):  # this error must not hide the error of the attempt
         attempt.inputs.staged.discard()
     _remove_staging(attempt)
 
@@ -192,10 +195,10 @@ def _report(published: Publication, started: float) -> BatchReport:
 
 
 def _computed(attempt: Attempt, shared: SharedInputs | None) -> ComputedBatch:
-    """Outcome of a batch. A rerun that cannot be done is abandoned at once, so that no operator has to do it.
+    """Computes a batch. Abandons the batch of a rerun that fails, so that no operator has to abandon it.
 
-    A rerun that a full disk stops is kept: the next run does it once there is room. Raises `RerunAbandoned` if another
-    run was asked for the rerun.
+    A full disk does not abandon a rerun: the next run repeats it. Raises `RerunAbandoned` if the rerun is refused and
+    this run was not asked for it.
     """
     run, inputs = attempt.run, replace(attempt.inputs, shared=shared)
     if inputs.plan.rerun is None:
@@ -231,7 +234,7 @@ def _refusal(checks: Sequence[CheckResult], state: LedgerState) -> str | None:
 
 @contextmanager
 def explaining(run: RunRequest, claim: Claim, due: DueBatch) -> Iterator[None]:
-    """Raises errors of the block as their cause: a mistake of the user, a lost engine, or another run at work."""
+    """Replaces errors of the block by their cause: a mistake of the user, a lost engine, or another run at work."""
     ledger, definition = run.ledger, run.definition
     waits = due.plan.rerun is None  # a rerun is abandoned at once
     explains = explained(definition.file, definition.expressions, definition.computed_by, of_a_batch=waits)

@@ -1,8 +1,8 @@
-"""A pipeline at work: it holds its claim, and begins and completes batch after batch.
+"""A claimed pipeline, which begins and completes batch after batch.
 
     has_work -> claim -> (freeze a plan -> begin -> complete)* -> release
 
-A batch is planned again if its files change meanwhile, and done again on the next engine if its engine is lost.
+A batch is planned again if its files change meanwhile. It is computed again on a new session if its engine is lost.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ def at_work(run: RunRequest, spark: Callable[[], SparkSession], on_lost: OnLost)
 
 @contextmanager
 def causes_named(run: RunRequest) -> Iterator[None]:
-    """Raises errors of the block with their cause: a disk that refuses writes, or lost files of the tables."""
+    """Replaces errors of the block by their cause: a disk that refuses writes, or lost files of the tables."""
     with disk.refusals_named(run.ledger.root), losses_named(run.ledger.tables, SourceError):
         yield
 
 
 @dataclass(slots=True)
 class BegunBatch:
-    """A claimed pipeline, and the batch that it has begun: an attempt, or one that an earlier attempt has prepared.
+    """A claimed pipeline, and its begun batch: an attempt, or a batch that an earlier attempt has prepared.
 
-    `spark` is called for a session once for each batch that is computed.
+    Calls `spark` for a session once per computed batch.
     """
 
     run: RunRequest
@@ -111,7 +111,7 @@ class BegunBatch:
 
     @contextmanager
     def _step(self, due: DueBatch, engines: Sequence[SparkSession] = ()) -> Iterator[None]:
-        """Raises errors of the block as their cause, unless the batch is to be planned or done once more."""
+        """Replaces errors of the block by their cause. Suppresses errors after which the batch is begun again."""
         limit_ms, what = self.run.definition.batch_timeout_ms, f"batch {due.plan.batch_id}"
         try:
             with explaining(self.run, self.claim, due), within(limit_ms, what, engines):

@@ -1,13 +1,13 @@
 """Time limit for work that may hang: an engine's job, the check process, or one pipeline of several.
 
-The block runs in the main thread of the process. When its time is over, three steps follow, until one of them ends it:
+The block runs in the main thread of the process. When its time is over, up to three steps follow, until the block ends:
 
-- The engine is asked to drop its jobs, so that the call that waits for them fails.
-- A signal raises an error in the main thread, wherever it waits.
-- After `GRACE_S`, the whole process ends, because code that no signal reaches is waiting.
+- The engine is asked to drop its jobs, so that the call that waits for these jobs fails.
+- A signal raises an error in the main thread, wherever that thread waits.
+- After `GRACE_S` the whole process ends, because the main thread waits in code that no signal interrupts.
 
-In each case the claim becomes free and nothing is published that was not prepared. The next attempt finishes the batch.
-In other threads there is no time limit.
+In each case the claim becomes free, and a batch that is not prepared is not published. The next attempt finishes the
+batch. In other threads there is no time limit.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class TimedOut(TryAgain):
 
 
 class Expired(BaseException):
-    """Raised in the main thread when the time is over. It is no `Exception`, so no handler on the way catches it.
+    """Raised in the main thread when the time is over. It is not an `Exception`, so ordinary handlers do not catch it.
 
-    Code that must clean up in any case names it (`FAILED`).
+    Code that must clean up in any case catches `FAILED`.
     """
 
 
@@ -56,9 +56,9 @@ FAILED = (Exception, Expired)
 def within(
     timeout_ms: int, what: str, engines: Sequence[SparkSession] = (), advice: str = BATCH_ADVICE, *, waits_ms: int = 0
 ) -> Iterator[None]:
-    """Raises `TimedOut` if the block takes longer than `timeout_ms`. `what` begins the sentence, `advice` ends it.
+    """Raises `TimedOut` if the block takes longer than `timeout_ms`. `what` begins the message, `advice` ends it.
 
-    Then `engines` are asked to drop their jobs. `waits_ms` is added to the limit for intended waiting.
+    At the limit, asks `engines` to drop their jobs. `waits_ms` extends the limit by an intended wait.
 
     >>> with within(60_000, "batch 1"):
     ...     pass
@@ -95,7 +95,7 @@ class _Watch:
             raise Expired
 
     def over(self, timeout_ms: int) -> None:
-        """Waits for the end of the block, and ends it when its time is over."""
+        """Waits for the end of the block. Ends the block when its time is over."""
         if self.done.wait(timeout_ms / 1000):
             return
         self.expired.set()
@@ -119,12 +119,12 @@ class _Watch:
 
 
 def bounded(limit_ms: int, what: str, spark: SparkSession) -> AbstractContextManager[None]:
-    """Limits a computation outside of batches to `batch_timeout`, passed as `limit_ms`. Raises `TimedOut`."""
+    """Limits a computation outside of batches to `limit_ms`, the value of `batch_timeout`. Raises `TimedOut`."""
     return within(limit_ms, what, [spark], COMMAND_ADVICE)
 
 
 def _interrupt(spark: SparkSession) -> None:
-    """Asks an engine to drop its jobs. Ignores one that cannot, or that does not answer."""
+    """Asks an engine to drop its jobs. Ignores errors of the engine."""
     with suppress(Exception):
         spark.interruptAll()
 

@@ -24,7 +24,7 @@ from windowlib.quality.baselines import HOUR_MS, NEEDED, WEEK_MS, WEEKS
 from windowlib.quality.figures import RECENT
 from windowlib.quality.firings import EARLY
 
-LOOKED_AT = 4 * RECENT  # batches read of a file, because some of them may be reruns
+LOOKED_AT = 4 * RECENT  # newest batches read per file; more than `RECENT`, because some may be reruns
 OF_RERUN = "rerun_from_ms"  # figure that only reruns have
 PLANNED = pa.schema(
     [("batch_id", pa.int64()), ("plan_time", pa.timestamp("us", "UTC")), ("figure", pa.string()), ("value", pa.int64())]
@@ -62,7 +62,7 @@ def _newest(tables: Tables, state: LedgerState) -> Past:
 
 
 def _of_newest_batches(path: Path) -> list[dict[str, Any]]:
-    """Rows of the newest `LOOKED_AT` batches in a file. A compacted file may have many more."""
+    """Rows of the newest `LOOKED_AT` batches in a file. A compacted file may have many more batches."""
     parts = list[pa.Table]()
     for part, left in row_groups.newest_first(path, "batch_id", FIGURES):
         parts.append(part)
@@ -73,10 +73,9 @@ def _of_newest_batches(path: Path) -> list[dict[str, Any]]:
 
 
 def _same_hour(tables: Tables, state: LedgerState, plan_time_ms: int) -> Past:
-    """Figures that baselines need, by batch, of batches planned at this hour in the weeks before.
+    """Figures that baselines need, by batch, for batches planned at this hour in the `WEEKS` weeks before.
 
-    Reads only row groups whose statistics allow such a row, each once. They hold at most `WEEKS` hours and the other
-    rows of these groups.
+    Reads only row groups whose statistics allow a row of these hours, each group once.
     """
     table, spans = tables[RUN_METRICS.name], _same_hours(plan_time_ms)
     files = table.files(state.pinned(RUN_METRICS.name))
@@ -96,12 +95,12 @@ def _same_hours(plan_time_ms: int) -> list[TimeRange]:
 
 
 def _planned_in(path: Path, spans: Sequence[TimeRange]) -> pa.Table:
-    """Rows of a file with figures that baselines need, planned in one of the spans."""
+    """Rows of a file with the figures that baselines need, for batches planned in one of `spans`."""
     bounds = sorted((utc(span.from_ms), utc(span.to_ms + 1)) for span in spans)
     ends = [end for _, end in bounds]
 
     def may_hold(low: datetime, high: datetime) -> bool:
-        first = bisect_right(ends, low)  # the first span that ends after the least
+        first = bisect_right(ends, low)  # the first span that ends after `low`
         return first < len(bounds) and high >= bounds[first][0]
 
     rows = row_groups.holding(path, {"plan_time": may_hold}, PLANNED)

@@ -1,10 +1,10 @@
 """Removal of files that dead attempts left on disk. No attempt can still publish them.
 
-A failed attempt cleans up after itself. A killed one leaves its staging folder, a publication that no row of the ledger
-names, and files that it has already moved into tables.
+A failed attempt cleans up after itself. A killed attempt leaves its staging folder, a publication that no row of the
+ledger names, and files that it has already moved into tables.
 
-Everything that existed *before* a claim belongs to earlier claims. Their attempts are over, because the ledger accepts
-no row of theirs any more. Publications with a `prepare` row and files that a table holds are kept.
+Everything that existed *before* a claim belongs to earlier claims. Attempts of earlier claims are over, because the
+ledger no longer accepts their rows. Publications with a `prepare` row and files that a table holds are kept.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _in(folder: Path) -> list[Path]:
 
 
 def _in_tables(ledger: Ledger, claim: Claim) -> Iterator[Path]:
-    """Files in the tables' folders that attempts of earlier claims wrote for a publication that was never prepared."""
+    """Orphaned files in the tables' folders. Attempts of earlier claims wrote them, but prepared no publication."""
     candidates = list(_of_attempts(ledger, claim))
     if not candidates:
         return
@@ -69,12 +69,15 @@ def _in_tables(ledger: Ledger, claim: Claim) -> Iterator[Path]:
     fixed = {(row["batch_id"], row["epoch"]) for row in rows if row["kind"] == "prepare"}
     planned = {row["batch_id"] for row in rows if row["kind"] == "plan"}
     for path, batch, epoch in candidates:
-        if batch in planned and (batch, epoch) not in fixed:  # a batch that was not planned: a name by chance
+        if batch in planned and (batch, epoch) not in fixed:  # if no such batch was planned, the name is a coincidence
             yield path
 
 
 def _of_attempts(ledger: Ledger, claim: Claim) -> Iterator[tuple[Path, int, int]]:
-    """Files that no table holds and whose name is that of an earlier claim's attempt, with its batch and epoch."""
+    """Yields the files that no table holds and that are named after an attempt of an earlier claim.
+
+    Yields the batch and the epoch of the attempt with each file.
+    """
     for name in COMMIT_ORDER:
         folder = ledger.root / name
         held = {folder / file.path for file in _files(ledger, name)}

@@ -37,7 +37,7 @@ Note = Callable[[str], None]  # receives a sentence for the operator
 
 
 def silent(note: object) -> None:
-    """Drops a note. The ledger records its subject."""
+    """Drops a note. The ledger also records the event that the note describes."""
 
 
 class Settlement(Enum):
@@ -50,9 +50,9 @@ class Settlement(Enum):
 
 @dataclass(frozen=True, slots=True)
 class HeldPipeline:
-    """A pipeline that this process has claimed. No older claim can write to its ledger any more.
+    """A pipeline that this process has claimed. Older claims can no longer write to its ledger.
 
-    `state` is the state of the ledger after fencing and settling. `settled` is True if a batch was published for that.
+    `state` is the state of the ledger after fencing and settling. `settled` is True if settling published a batch.
     """
 
     ledger: Ledger
@@ -62,7 +62,7 @@ class HeldPipeline:
 
     @property
     def commit(self) -> Commit:
-        """The newest batch. The operation has checked before its claim that there is one."""
+        """Newest batch. It exists, because the operation has checked this before its claim."""
         assert self.state.commit is not None, "the operation has checked it before the claim"
         return self.state.commit
 
@@ -75,7 +75,7 @@ class HeldPipeline:
         return f"{batch_id}-{self.claim.epoch}"
 
     def standing(self) -> dict[str, int]:
-        """Version of each table, with the rows that the newest batch left.
+        """Version of each table at which it holds the rows of the newest batch.
 
         Undoes the commits of abandoned batches. Raises `ForeignChange`, `LostRows`, `Superseded`.
         """

@@ -62,7 +62,8 @@ def publication(
 def fix(ledger: Ledger, claim: Claim, to_publish: Publication, prepared: Prepared, refused: str | None) -> None:
     """Writes the prepare row, so that every later attempt rolls exactly this publication forward.
 
-    `refused` is the reason of the checks; the batch then waits for an operator's approval. Raises `Superseded`.
+    `refused` states why the checks refused the batch (None: they did not). A refused batch waits for an operator's
+    approval. Raises `Superseded`.
     """
     ledger.write(prepare_row(to_publish.batch_id, prepared, refused), claim.epoch)
 
@@ -70,7 +71,7 @@ def fix(ledger: Ledger, claim: Claim, to_publish: Publication, prepared: Prepare
 def publish(ledger: Ledger, claim: Claim, to_publish: Publication) -> None:
     """Commits the parts of a prepared publication that are not committed yet, then the batch itself. Computes nothing.
 
-    If another program commits to a table after it was judged, as a compaction does, all tables are judged again. Raises
+    If another program, such as a compaction, commits to a judged table, all tables are judged again. Raises
     `Superseded` if another run has taken over, `Overtaken`, and `ForeignChange` before any table is changed.
     """
     versions = retry_while_claimed(ledger, claim, lambda: _rolled_forward(ledger, claim, to_publish))

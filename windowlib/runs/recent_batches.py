@@ -1,6 +1,6 @@
-"""Reports of recently committed batches, as their runs made them or would have made them.
+"""Reports of recently committed batches, rebuilt from the ledger and the checks' outcomes.
 
-A run whose caller was killed goes on, but its report is lost. The restarted caller reads it here.
+A run whose caller was killed goes on, but its report is lost. The restarted caller gets the report here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BEGUN = {"claim", "plan"}  # kinds of ledger rows after which work on a batch be
 
 
 def committed_since(definition: Definition, since_ms: int) -> list[BatchReport]:
-    """Batches committed at `since_ms` or later, oldest first, by the clocks of the runs that committed them.
+    """Reports of the batches committed at `since_ms` or later, by the clocks of their runs, oldest first.
 
     `seconds` counts from the plan to the commit, or from the start of the run if that is later than the plan.
     """
@@ -48,7 +48,7 @@ def committed_since(definition: Definition, since_ms: int) -> list[BatchReport]:
 
 
 def _seconds(rows: Sequence[Mapping[str, Any]]) -> dict[int, float]:
-    """Duration of each batch, from ledger rows in their order."""
+    """Duration of each batch in seconds. `rows` are ledger rows in their order."""
     began_ms, seconds = None, dict[int, float]()
     for row in rows:
         if row["kind"] in BEGUN:

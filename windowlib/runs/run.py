@@ -1,7 +1,8 @@
-"""A run of one pipeline: its request, the claim that it holds, and the batch that is due next.
+"""A run of one pipeline: its request, its claim, and the batch that is due next.
 
 A run claims the pipeline before it works. An older run that was taken for dead but still works can no longer prepare
-anything, because the ledger refuses its rows. If it has already prepared a batch, both runs publish that batch, once.
+anything, because the ledger refuses its rows. If the older run has already prepared a batch, either run publishes that
+batch, once.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ PLANS = 5  # plans of one batch in one run, if its files keep changing
 
 @contextmanager
 def saying(say: Say, what: str, spark: SparkSession) -> Iterator[None]:
-    """Shows the step of the block, with the engine's progress, if progress is shown."""
+    """Shows `what` as the current step during the block, with the engine's progress, unless `say` is `silent`."""
     if say is silent:
         yield
         return
@@ -45,9 +46,9 @@ def saying(say: Say, what: str, spark: SparkSession) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """Request of a run: everything new, with `finish` the end of the source, or one `rerun` instead.
+    """Request of a run that reads everything new, or does one `rerun`. With `finish`, every window fires at the end.
 
-    `look` lists the files of the source. `note` gets sentences for the operator, `say` the current step.
+    `look` lists the files of the source. `note` gets sentences for the operator. `say` gets the current step.
     """
 
     definition: Definition
@@ -84,7 +85,7 @@ class DueBatch:
 def first_plan(run: RunRequest) -> Plan | None:
     """Plan of the first batch; None if there is nothing to do. Needs no claim. Raises the errors of `plan`.
 
-    A rerun is not frozen before the run has claimed the pipeline. Raises `RerunAlreadyDone`.
+    The plan of a rerun is frozen only after the claim. Raises `RerunAlreadyDone`.
     """
     if run.rerun is None:
         due = _frozen(run)
@@ -95,10 +96,10 @@ def first_plan(run: RunRequest) -> Plan | None:
 
 
 def next_due(run: RunRequest, claim: Claim) -> DueBatch | None:
-    """The batch whose plan is frozen, else the next one, which is frozen now; None if there is nothing to do.
+    """Batch with a frozen plan. If there is none, freezes the plan of the next batch; None if there is nothing to do.
 
-    A plan is replaced if its terms or files have changed and nothing of it is prepared. The new plan lists the source
-    again, because a listing shared by several pipelines may be as old as the plan.
+    Replaces a plan that is not prepared if its terms or files have changed. The new plan lists the source again,
+    because a listing shared by several pipelines may be as old as the plan.
     """
     due = _frozen(run)
     if due is None or due.state.prepared or (stale := _why_stale(run.definition, due.plan)) is None:
@@ -146,7 +147,7 @@ def _rerun(run: RunRequest, rerun: Rerun, state: LedgerState) -> Plan:
 
 
 def looking(run: RunRequest) -> AbstractContextManager[None]:
-    """Limits the work before a batch to `batch_timeout`, because listing a source may hang, too."""
+    """Limits the search for the next batch to `batch_timeout`, because listing a source may hang."""
     return within(run.definition.batch_timeout_ms, "looking for the next batch", (), LOOKUP_ADVICE)
 
 
@@ -160,8 +161,7 @@ def due_in_time(run: RunRequest, claim: Claim) -> DueBatch | None:
 def claimed_in_time(run: RunRequest) -> Iterator[Claim]:
     """Holds the pipeline within the block and yields its claim (`held`).
 
-    Raises `TimedOut` if claiming takes longer than `batch_timeout` plus the time that another run has to show a sign of
-    life.
+    Raises `TimedOut` if claiming takes longer than `batch_timeout` plus the longest wait for another run's heartbeat.
     """
     with ExitStack() as stack:
         limit_ms, waits_ms = run.definition.batch_timeout_ms, run.ledger.longest_lease_ms()

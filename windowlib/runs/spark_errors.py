@@ -1,8 +1,8 @@
 """Errors of Spark that the definition or the source caused, explained as mistakes of the user.
 
 Spark names its errors: `[DIVIDE_BY_ZERO] Division by zero. …`. The errors named here have a cause that a user can
-change: an expression that does not fit the columns, a value that does not fit the expression, or a file that cannot be
-read. All other errors of Spark are raised unchanged.
+correct: an expression that does not fit the columns, a value that does not fit the expression, or a file that cannot be
+read. Other errors of Spark are raised unchanged.
 """
 
 from __future__ import annotations
@@ -67,10 +67,11 @@ class WorkerError(WindowError):
 
 @contextmanager
 def explained(file: Path, expressions: Mapping[str, str], engine: str, *, of_a_batch: bool = True) -> Iterator[None]:
-    """Raises `InvalidSpec` or `SourceError` if the user can correct the cause of Spark's error, or `EngineLost`.
+    """Raises `InvalidSpec`, `SourceError` or `WorkerError` if the user can correct the cause of Spark's error.
 
-    With `of_a_batch` the block computes a batch, which then waits for the correction. Without, the block only reads,
-    and nothing has to be dropped. `file`, `expressions` and `engine` are the definition's file, aggregates and engine.
+    Raises `EngineLost` if the engine was lost. `of_a_batch` is True if the block computes a batch, which then waits for
+    the correction, and False if the block only reads. `file`, `expressions` and `engine` are the definition's file,
+    aggregates and engine.
     """
     try:
         yield
@@ -92,7 +93,7 @@ def explained(file: Path, expressions: Mapping[str, str], engine: str, *, of_a_b
 
 @contextmanager
 def worker_errors_raised() -> Iterator[None]:
-    """Raises `WorkerError` for an error of windowlib that ended a Python worker, with its own text."""
+    """Raises `WorkerError` for an error of windowlib that ended a Python worker, with the message of that error."""
     try:
         yield
     except Exception as error:
@@ -108,7 +109,7 @@ def _is_sparks(error: Exception) -> bool:
 
 def _mistake(file: Path, expressions: Mapping[str, str], text: str, then: str) -> WindowError | None:
     name, message = _named(text)
-    if name in TYPES:  # before the searches below: Spark's message has the whole plan, which contains our texts
+    if name in TYPES:  # before the searches below: Spark's message has the whole plan with our messages
         return InvalidSpec(_aggregates(file, expressions, message, "Make it fit the columns of the source", then))
     if match := _TOO_MANY.search(text):
         return InvalidSpec(
@@ -144,8 +145,8 @@ def _of_a_file(file: Path, text: str, of_a_batch: bool) -> SourceError | None:
 
 
 def _unreadable(file: Path, problem: str, of_a_batch: bool) -> SourceError:
-    """Error about a source file, with its repair. A new file may be set aside. A file of an earlier batch may not,
-    because windows already hold its events.
+    """Error about a source file, with its repair. An operator may set aside a new file, but not a file of an earlier
+    batch, because windows already hold its events.
     """
     if not of_a_batch:
         return SourceError(f"{problem} Nothing was changed. Restore the file as it was when a batch read it")
@@ -156,7 +157,7 @@ def _unreadable(file: Path, problem: str, of_a_batch: bool) -> SourceError:
 
 
 def _named(text: str) -> tuple[str, str]:
-    """Name and message of an error of Spark. Errors of Sail get the names that Spark has for them."""
+    """Name and message of an error of Spark. An error of Sail gets Spark's name for it. Both are empty if unknown."""
     if match := _NAMED.search(text):
         return match[1], match[2]
     if match := _SAILS_OVERFLOW.search(text):

@@ -1,7 +1,8 @@
 """Spark sessions of a run, chosen by `spark.master` of the definition and started when there is work.
 
-`local[…]` a JVM of this process (`windowlib.engines.spark`, `windowlib.engines.jvm`) `sc://host:port` a Spark Connect
-server (`windowlib.engines.connect`) anything else a cluster, as `spark-submit` knows it
+    `local[…]`         a JVM of this process (`windowlib.engines.spark`, `windowlib.engines.jvm`)
+    `sc://host:port`   a Spark Connect server (`windowlib.engines.connect`)
+    anything else      a cluster, as `spark-submit` knows it
 
 `windowlib.engines` explains the time that an early start saves.
 """
@@ -28,7 +29,7 @@ SMALL_BYTES = {"parquet": 64 << 20, "delta": 64 << 20, "json": 256 << 20, "csv":
 
 
 def spark_sessions(definition: Definition) -> Local | Remote | Embedded:
-    """Source of the Spark sessions for a run of this pipeline."""
+    """Returns the factory of Spark sessions for a run of this pipeline."""
     check_engine(definition.engine, definition.source, definition.uses)
     match definition.engine_place:
         case EnginePlace.PROCESS:
@@ -59,7 +60,7 @@ class Local:
         return False
 
     def close(self) -> None:
-        """Does nothing: the JVM ends with this process, and others in it may use the Spark session."""
+        """Does nothing: the JVM ends with this process, and other code of the process may use the Spark session."""
 
 
 class Embedded:
@@ -74,7 +75,7 @@ class Embedded:
         return session()
 
     def replace(self) -> bool:
-        """Returns True: an answer may be lost, but not the session."""
+        """Returns True: after a lost answer, Sail can still be used."""
         return True
 
     def close(self) -> None:
@@ -99,7 +100,7 @@ class Remote:
             settings = self.definition.spark
             self._session = connect.session(settings.master, spark.session_settings(), settings.conf)
             spark.remember_most_tasks(self._session)
-            ship(self._session)  # its workers may not have the package
+            ship(self._session)  # the server's workers may not have the package
         return self._session
 
     def replace(self) -> bool:
@@ -116,7 +117,7 @@ class Remote:
 
 
 def is_small(definition: Definition, plan: Plan) -> bool:
-    """Tests if all files that wait for this run are small enough for one short-lived process."""
+    """Tests if all source files that wait are together small enough for one short-lived process."""
     if plan.rerun:
         return False
     files, at_most = plan.files, definition.source.max_files_per_run

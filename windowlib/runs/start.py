@@ -80,8 +80,9 @@ def preview(definition: Definition, requested: Rerun, say: Say) -> Preview:
 
 
 def waiting(work: Callable[[], T], wait_ms: int, say: Note) -> T:
-    """Returns the result of `work`. Tries again while another run is at work, for at most `wait_ms`, then raises
-    `Superseded`.
+    """Returns the result of `work`. Tries again while another run is at work, for at most `wait_ms`.
+
+    Raises `Superseded` if the other run is still at work then.
     """
     until = time.monotonic() + wait_ms / 1000
     while True:
@@ -99,7 +100,7 @@ def run_together(
 ) -> list[RunOutcome]:
     """Runs `windowlib.runs.together.advance_together` on the Spark session that all the definitions name.
 
-    If an engine is lost during a batch, that batch is done once more, as in `run`.
+    If an engine is lost during a batch, does that batch once more, as `run` does.
     """
     first = runs[0]
     spark = spark_sessions(first.definition)
@@ -115,8 +116,8 @@ def run_together(
 def with_spark(definition: Definition, what: str, work: Callable[[SparkSession], T], say: Say) -> T:
     """Returns the result of `work` on the definition's Spark session, outside of any batch.
 
-    The work has `batch_timeout`, as a batch has. `what` names the work in the error (`TimedOut`). Errors of Spark are
-    explained as in a run (`windowlib.runs.spark_errors`).
+    Limits the work to `batch_timeout`. `what` names the work in the error (`TimedOut`). Errors of Spark are explained
+    as in a run (`windowlib.runs.spark_errors`).
     """
 
     def within_the_limit(spark: SparkSession) -> T:
@@ -127,8 +128,9 @@ def with_spark(definition: Definition, what: str, work: Callable[[SparkSession],
 
 
 def with_spark_for_long(definition: Definition, work: Callable[[SparkSession], T], say: Say) -> T:
-    """Does `with_spark` without a time limit, for `work` that waits for others or makes many batches and limits its own
-    parts.
+    """Returns the result of `work` as `with_spark` does, but without a time limit.
+
+    For work that waits for other runs or makes many batches, and limits its own parts.
     """
     engine = spark_sessions(definition)
     try:
@@ -141,7 +143,7 @@ def with_spark_for_long(definition: Definition, work: Callable[[SparkSession], T
 
 
 def _announced(spark: Callable[[], SparkSession], engine: str, say: Say) -> Callable[[], SparkSession]:
-    """Returns `spark`, with a line of progress before and after its start."""
+    """Returns `spark` with a line of progress before and after it starts the session."""
 
     def started() -> SparkSession:
         say(f"starting {engine.capitalize()}")

@@ -2,10 +2,10 @@
 
     plan every pipeline -> group the batches -> share slices -> compute, check, commit one after the other -> again
 
-Each pipeline keeps its own ledger, claim, watermark, tables, checks and commits. An error of one does not affect the
-others. A pipeline that is one batch behind the others goes first, so that they can share the next batch. A pipeline
-that is further behind catches up by itself. If sharing fails, each pipeline runs alone, and the one that caused the
-failure reports it.
+Each pipeline keeps its own ledger, claim, watermark, tables, checks and commits. An error of a pipeline does not affect
+other pipelines. A pipeline that is one batch behind goes first, so that all pipelines can share the next batch. A
+pipeline that is further behind catches up alone. If sharing fails, each pipeline runs alone, and the pipeline that
+caused the failure reports it.
 """
 
 from __future__ import annotations
@@ -103,7 +103,10 @@ class Listing:
     listings: dict[tuple[Hashable, ...], SourceListing] = field(default_factory=dict)
 
     def files(self, source: Source, since: Since) -> SourceListing:
-        """Every file that was there when a pipeline first asked. `since` is the start of the listing."""
+        """Files of a source, listed at the first request of a round. Later requests return the same listing.
+
+        `since` is the start of the listing.
+        """
         place = source.format, source.path, source.include, source.exclude, source.removals, since
         if place not in self.listings:
             self.listings[place] = found_files(source, since)
@@ -116,7 +119,9 @@ class Listing:
 
 @dataclass(slots=True)
 class Member:
-    """One pipeline of several. It keeps its own errors, and holds its claim until nothing is left for it."""
+    """One of several pipelines in a run. It holds its claim until it has no work left. `ended` collects its reports and
+    its error.
+    """
 
     run: RunRequest
     ended: RunOutcome
@@ -125,7 +130,7 @@ class Member:
 
     @property
     def attempt(self) -> Attempt | None:
-        """The attempt that it has begun; None if there is nothing to compute."""
+        """Begun attempt of the pipeline; None if there is nothing to compute."""
         return None if self.work is None else self.work.attempt
 
     def has_work(self) -> bool:
@@ -140,7 +145,7 @@ class Member:
             self.work = self.lease.enter_context(at_work(self.run, spark, on_lost))
 
     def begins(self, max_batches: int | None) -> bool:
-        """Tests if the pipeline has begun a batch, or begins one now. Releases its claim if nothing is left."""
+        """Begins the next batch, unless one has begun. Returns False and releases the claim if no batch is due."""
         with self._by_itself():
             if self.work is None or self.ended.error is not None:
                 return False
@@ -160,7 +165,7 @@ class Member:
 
     @contextmanager
     def _by_itself(self) -> Iterator[None]:
-        """Keeps an error of the block to this pipeline, which ends. The others go on."""
+        """Records an error of the block and ends this pipeline. The other pipelines go on."""
         try:
             with causes_named(self.run):
                 yield
@@ -171,7 +176,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """Shared work of batches, and the pipelines for which sharing does not pay. These run alone from then on."""
+    """Shared work of batches. Pipelines of a group in `unprofitable` run alone, because sharing does not pay."""
 
     on_note: Callable[[str], None]
     unprofitable: set[tuple[str, ...]] = field(default_factory=set)
@@ -211,7 +216,7 @@ class Sharing:
 
 
 def groups(members: Sequence[Member]) -> list[list[Member]]:
-    """Groups of pipelines that may share work. Every other pipeline is a group of its own."""
+    """Groups of pipelines that may share work. A pipeline that cannot share work forms its own group."""
     by_key: dict[Hashable, list[Member]] = {}
     for member in members:
         by_key.setdefault(_key(member) or id(member), []).append(member)
