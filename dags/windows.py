@@ -45,9 +45,8 @@ def together_dag(name: str, members: Sequence[Definition]) -> DAG:
     """Builds the DAG of pipelines that run together. If one pipeline or the common run fails, the others continue."""
     settings = {"doc_md": together_page(members), **pipelines.dag_settings(members)}
     with DAG(f"together_{name}", schedule=pipelines.timetable(members[0]), **settings) as dag:
-        together = operators.AdvanceTogether(
-            task_id="together", command=advance_command(*members), **pipelines.engine_task(members[0])
-        )
+        command, engine = advance_command(*members), pipelines.engine_task(members[0])
+        together = operators.AdvanceTogether(task_id="together", command=command, **engine)
         for definition in members:
             advance = operators.AfterTogether(
                 task_id=f"advance_{definition.name}",

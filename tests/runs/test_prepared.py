@@ -246,7 +246,7 @@ def test_a_foreign_commit_that_loses_a_file_stops_the_run(
     DeltaTable(definition.root / "source_files").delete()
     entry = log.file_of(definition.root / "source_files", newest + 1)
     entry.write_text(entry.read_text().replace('"dataChange":true', '"dataChange":false'))
-    with pytest.raises(LostRows, match=r"source_files holds 0 rows at version \d+, but the newest batch left 1 .* RESTORE TABLE"):
+    with pytest.raises(LostRows, match=r"source_files holds 0 rows at version \d+, but the newest batch left 1 "):
         advance(definition, lambda: spark, clock=clock)
 
 

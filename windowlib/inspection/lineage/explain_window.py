@@ -167,7 +167,7 @@ def _explained(windows: KeyWindows, bounds: Bounds, place: str, at_ms: int, newe
 
 
 def _around(rows: Sequence[dict[str, Any]], at_ms: int) -> list[dict[str, Any]]:
-    """Of results without bounds, the last before a time and the first at or after it, by the time of the last event."""
+    """Results without bounds next to a time: the last before it and the first at or after it, by last event time."""
     ordered = sorted(rows, key=lambda row: (row["last_event_time"], row["batch_id"], row["firing"]))
     earlier = [row for row in ordered if time_of(row["last_event_time"]) < at_ms]
     return [*earlier[-1:], *ordered[len(earlier) : len(earlier) + 1]]

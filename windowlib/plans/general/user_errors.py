@@ -10,7 +10,7 @@ import sysconfig
 import traceback
 from pathlib import Path
 
-_OURS = str(Path(__file__).parents[1])
+_OURS = str(Path(__file__).parents[2])
 _LIBRARIES = tuple({sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 
