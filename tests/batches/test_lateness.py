@@ -74,7 +74,7 @@ def test_the_change_of_lateness_is_recorded_and_reported(spark: SparkSession, tm
     raised = allowing(tmp_path, LONG)
     assert continues(raised, first.stored, first.fingerprint)
     assert not is_of(raised, first.stored, first.fingerprint)
-    with pytest.raises(NothingToMigrate, match="goes on with it"):
+    with pytest.raises(NothingToMigrate, match="continues with it"):
         check_can_migrate(raised, ledger_of(raised), ledger_of(raised).state())
     arrived_s = time.time() - 60  # which vouches for this machine's clock
     os.utime(arrive(tmp_path, 2, events(3, 80)), (arrived_s, arrived_s))
