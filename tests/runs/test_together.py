@@ -18,7 +18,7 @@ from tests.support.killed import stopped
 from tests.support.spark_jobs import jobs_so_far, visits
 from tests.support.strategies import ALL
 from tests.support.streams import COUNT, TOTAL, arrives, definition_text, pipeline, pipelines
-from windowlib.batches import sharing
+from windowlib.batches import reading, sharing
 from windowlib.batches.planning import ledger_of, plan, rerun_plan
 from windowlib.decisions.verdicts import approve
 from windowlib.definition.definition import Definition
@@ -32,7 +32,7 @@ from windowlib.runs import claimed_pipeline as at_work
 from windowlib.runs.advance import advance
 from windowlib.runs.run import RunRequest
 from windowlib.runs.together import RunOutcome, advance_together
-from windowlib.source import rows as source
+from windowlib.source.rows import SourceRows, rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 
@@ -58,14 +58,14 @@ def batches(ends: Sequence[RunOutcome]) -> list[list[int]]:
 def reads_counted() -> Iterator[list[int]]:
     """Number of files of each read of a source."""
     reads: list[int] = []
-    rows = source.rows
 
-    def counted(spark: Any, definition: Any, files: Sequence[Any], *others: Any) -> source.SourceRows:
+    def counted(spark: Any, definition: Any, files: Sequence[Any], *others: Any) -> SourceRows:
         reads.append(len(files))
         return rows(spark, definition, files, *others)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(source, "rows", counted)
+        for module in (reading, sharing):
+            patch.setattr(module, "read_rows", counted)
         yield reads
 
 
