@@ -2,12 +2,20 @@
 
 To add a trigger (an evictor or a window likewise):
 
-1. Write its class in `windowlib.model.triggers`: a frozen `Trigger` dataclass whose docstring states when it fires.
+1. Write its class in `windowlib.model.triggers`: a frozen `Trigger` dataclass whose docstring states when it fires, and
+   what it does with late elements. Do not subclass a built-in trigger: delegate to one, because `windowlib.model.spec`
+   asks for classes. Each firing of a new trigger is a row of its own in `results`.
 2. Add its entry to ``TRIGGERS`` below: its name, its class, its firing as text, and each parameter with its bounds and
    allowed values. Names of parameters and defaults come from the class.
-3. Add its row to ``TRIGGER_TABLES`` in `docs.gallery.entries`, and run ``python -m docs.gallery``.
+3. Export the class in ``windowlib/__init__.py``: its import, and its name in ``__all__``.
+4. Add its row to ``TRIGGER_TABLES`` in `docs.gallery.entries`, at its place in ``TRIGGERS``. Run
+   ``python -m docs.gallery`` and ``python -m docs.reference``.
+5. Add it to ``tests/support/strategies.py``, so that laws draw it, and test its boundaries in
+   ``tests/model/test_boundaries.py``. The lists in ``test_window_mistakes.py``, ``test_definition_windows.py``,
+   ``test_registry.py`` and ``test_gallery.py`` name all triggers.
+6. Run ``pytest --engine sail tests/definition tests/model tests/docs``, and add a line to the changelog.
 
-All other code reads the registry: TOML and its mistakes (`windowlib.definition.toml.windows`), Python
+Other code reads the registry: TOML and its mistakes (`windowlib.definition.toml.windows`), Python
 (`windowlib.definition.define`), scenarios (`windowlib.replay.scenarios`), `windowlib explain-plan`, Airflow's pages,
 and the gallery.
 """
