@@ -165,14 +165,13 @@ def test_a_failed_delivery_is_kept_and_repeated(clicks, server, answer, waits_s)
     server.answer, server.waits_s = answer, waits_s
     began = time.monotonic()
     [note] = notes_of(quick, CommandOutcome("the disk is full"))
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 5
     assert "the webhook at 127.0.0.1" in note
     kept = reported(clicks.root).newest["failure"]
     assert (kept.delivered, kept.what) == (False, "began")
     server.answer, server.waits_s, server.got = 200, 0, []
-    assert (
-        notes_of(quick, CommandOutcome("the disk is full")) == notes_of(quick, CommandOutcome("the disk is full")) == []
-    )
+    for _ in range(2):
+        assert notes_of(clicks, CommandOutcome("the disk is full")) == []
     assert server.said == [("failure", "began")]
 
 

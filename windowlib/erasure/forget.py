@@ -2,10 +2,9 @@
 
     claim -> search -> row in `erasures` -> files next to the tables -> one batch, prepared and rolled forward
 
-Once the row exists, no batch reads the key's events again. So a run, rerun or migration after a kill does not bring
-back erased rows. If the command is killed before its batch is prepared, run it again; if it is killed later, the next
-run publishes the batch. Old files contain the key until `windowlib maintain` deletes the files that only older cuts
-need.
+Once the row exists, no batch reads the key's events again, so nothing erased comes back after a kill. If the command is
+killed before its batch is prepared, run it again. If it is killed later, the next run publishes the batch. Old files
+contain the key until `windowlib maintain` deletes the files of older cuts.
 """
 
 from __future__ import annotations

@@ -201,10 +201,7 @@ def abandon_row(batch_id: int, who: str, reason: str) -> dict[str, Any]:
 
 
 def prepare_row(batch_id: int, prepared: Prepared, refused: str | None = None) -> dict[str, Any]:
-    """Row that names a publication. `refused` states why the checks refused the batch (None: they did not).
-
-    A refused batch waits for an operator's approval.
-    """
+    """Row that names a publication. `refused`: why the checks refused the batch, which waits for approval; or None."""
     about = {"kind": "prepare", "batch_id": batch_id, "reason": refused}
     return {**about, "prepared": prepared.path, "sha256": prepared.sha256}
 

@@ -37,8 +37,7 @@ class Cursor:
     """Position up to which a Delta table was read.
 
     version:  all versions up to this version were read
-    snapshot: the version whose files are read first, if the log does not reach back to 0; None once all of them are
-              read
+    snapshot: the version whose files are read first, if the log does not reach back to 0; None once all are read
     table:    the id of the table, which changes if the table is created again; None if the cursor has no id
     """
 
@@ -129,10 +128,7 @@ def version_of(source: Source, number: int) -> TableVersion | None:
 
 
 def since_removed(source: Source, paths: Collection[str], version: int) -> list[TableVersion]:
-    """Versions up to `version`, from the first version that removed a file in `paths` for good.
-
-    Empty if no version did. A removal is not for good if a later version up to `version` added the file again.
-    """
+    """Versions up to `version`, from the first that removed a file in `paths` and no later one added again."""
     looked_for, versions, first = {*paths}, list[TableVersion](), version + 1
     while looked_for and (entry := version_of(source, version)):
         versions.insert(0, entry)
@@ -239,10 +235,7 @@ def open_table(source: Source, version: int | None = None) -> DeltaTable:
 
 
 def _snapshot(source: Source, version: int) -> list[ListedFile]:
-    """Files that the table holds at a version, in the order in which they were written.
-
-    Raises `SourceError` if the table uses deletion vectors.
-    """
+    """Files of the table at a version, in write order. Raises `SourceError` if it uses deletion vectors."""
     table = open_table(source, version)
     if "deletionVectors" in (table.protocol().reader_features or ()):
         raise SourceError(
