@@ -1,6 +1,6 @@
-"""Start of the command line by `python -P -m windowlib COMMAND ...` or by spark-submit.
+"""Entry point of the command line, for `python -P -m windowlib COMMAND ...` and spark-submit.
 
-Python puts the folder of the started file first on the module path. Files in that folder would hide packages of the
+Python puts the folder of the started script first on the module path. Files in that folder would hide packages of the
 same name: `windowlib/airflow` hides Airflow, and `jobs/run.py` hides your own `run`. So this module removes the folder
 from the path before it imports anything else.
 """

@@ -61,7 +61,7 @@ def waits_for_decision(definition: Definition, batch_id: int, decide: str, askin
     """Message about a batch of an earlier run that waits: the users who may decide about it, and the place to decide.
 
     decide: the task that asks
-    asking: run of the DAG whose task asks; None: this run
+    asking: run of the DAG whose task asks, or None for this run
     """
     run_hint = (
         f"\nit is asked in the run {asking}: the button Decide among the details of this task leads there"

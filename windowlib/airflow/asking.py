@@ -28,7 +28,9 @@ class Question(BaseOperatorLink):
 
 
 def asking_run(context: Context, decide: str, batch_id: int, *, itself: bool = False) -> str | None:
-    """Id of another run of the DAG whose task `decide` asks about a batch and has no answer yet; None if there is none.
+    """Id of another run of the DAG whose task `decide` asks about a batch and has no answer yet.
+
+    None if no such run exists.
 
     itself: the calling task is the running task `decide` of this run
     """

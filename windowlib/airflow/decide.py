@@ -60,7 +60,7 @@ ROWS = 6  # rows of each kind that the question shows
 class Decide(Job, HITLOperator):
     """Builds the report (`command`), then asks for a decision about the waiting batch.
 
-    Succeeds if the batch is approved; is skipped if another run asks already and has no answer yet.
+    Succeeds if the batch is approved. Is skipped if another run asks already and has no answer yet.
     """
 
     operator_extra_links = (Question(),)
@@ -81,7 +81,7 @@ class Decide(Job, HITLOperator):
         self.file = str(file)
 
     def execute(self, context: Context) -> Any:
-        """Builds the report and asks. Succeeds at once if the batch is approved; is skipped if no batch waits."""
+        """Builds the report and asks. Succeeds at once if the batch is approved. Is skipped if no batch waits."""
         from windowlib.batches.planning import ledger_of
         from windowlib.definition.definition import load_definition
 
@@ -168,7 +168,7 @@ class Decide(Job, HITLOperator):
         return DecisionReport(choice, who, reason, {"batch_id": batch_id}).json_fields()
 
     def _look_again(self, context: Context, definition: Definition, batch_id: int) -> Any:
-        """Asks again about a batch that still waits, without a new report; otherwise reports its decision."""
+        """Asks again about a batch that still waits, without a new report. Otherwise reports its decision."""
         from windowlib.batches.planning import ledger_of
 
         state = ledger_of(definition).state()
@@ -177,7 +177,7 @@ class Decide(Job, HITLOperator):
         return self._ask(context, definition, state)
 
     def _decided_elsewhere(self, definition: Definition, batch_id: int) -> Record:
-        """Returns an approval given elsewhere if the batch is not published yet; otherwise skips the task."""
+        """Returns an approval given elsewhere if the batch is not published yet. Otherwise skips the task."""
         from windowlib.batches.planning import ledger_of
 
         decision, plan = _decided(definition, batch_id), ledger_of(definition).state().plan
@@ -230,7 +230,7 @@ def _end(definition: Definition, suffix: str) -> BaseOperator:
 
 
 def _failed_checks(root: Path, pages: Pages, batch_id: int, rejection: str) -> list[str]:
-    """Sentence for each failed check; without values of rows if the definition hides columns."""
+    """Sentence for each failed check. Omits values of rows if the definition hides columns."""
     from windowlib.pages.history import results_of
     from windowlib.quality.check import critical_failures, explain
     from windowlib.quality.validations import stored_outcome
@@ -257,7 +257,7 @@ def _decided(definition: Definition, batch_id: int) -> OperatorAction | None:
 def _nothing_waits(definition: Definition, context: Context) -> str:
     """Sentence that no batch waits, or about the newest decision since this run of the DAG began.
 
-    When a task of the run is cleared, the run begins again; then decisions count since the run was due.
+    When a task of the run is cleared, the run begins again. Then decisions count since the run was due.
     """
     run = context["dag_run"]
     began = run.run_after if is_retry(context) else run.start_date or run.run_after

@@ -116,7 +116,7 @@ def tries_left(context: Context) -> int:
 
 
 def dag_run(context: Context) -> dict[str, str]:
-    """Environment variable that tells the command its run of the DAG; pages link to this run."""
+    """Environment variable that tells the command its run of the DAG. Pages link to this run."""
     task = context.get("ti")
     names = [getattr(task, "dag_id", None), getattr(task, "run_id", None)]
     return {DAG_RUN: json.dumps([*map(str, names)])} if all(names) else {}

@@ -92,7 +92,7 @@ def _facets(definition: Definition, table: str, checks: Sequence[CheckResult]) -
 
 
 def newest_checks(root: Path, pages: Pages) -> Sequence[CheckResult]:
-    """Checks of the newest judged batch; without values of rows if the definition hides columns."""
+    """Checks of the newest judged batch. Omits values of rows if the definition hides columns."""
     from windowlib.pages.history import results_of
     from windowlib.quality.validations import stored_outcomes
 
@@ -101,7 +101,9 @@ def newest_checks(root: Path, pages: Pages) -> Sequence[CheckResult]:
 
 
 def columns(definition: Definition) -> column_lineage_dataset.ColumnLineageDatasetFacet:
-    """Source columns of each column of `results`, by their names in the files, with the kind of dependency."""
+    """Source columns of each column of `results`, with the kind of dependency. Source columns have their names in the
+    files.
+    """
     from openlineage.client.facet_v2 import column_lineage_dataset as facet
 
     def input_field(column: str, kind: str, subtype: str, description: str = "") -> facet.InputField:

@@ -96,7 +96,7 @@ def home(
 
 
 def page(definition: Definition, now_ms: int) -> str:
-    """Page of a pipeline; if its tables cannot be read, a page with the reason."""
+    """Page of a pipeline. If its tables cannot be read, a page with the reason."""
     try:
         return _PAGES.get(definition, now_ms)
     except (WindowError, OSError):

@@ -94,7 +94,7 @@ def _waiting(file: str, batch_id: int, decide: str, asking: str | None) -> str:
 class Advance(LineageTask, Job):
     """Runs the planned batch and the batches after it, and updates the asset of the results.
 
-    Is skipped if nothing is planned or new. Returns its outcome in a line; XCom `batches` has the outcome of each
+    Is skipped if nothing is planned or new. Returns its outcome in a line. XCom `batches` has the outcome of each
     batch. If it succeeds, `decide` is skipped.
     """
 
@@ -187,7 +187,7 @@ class AfterTogether(Advance):
 
 
 class Verify(Job):
-    """Compares the windows of a sample of keys with their source; is skipped if the sample has no key or window."""
+    """Compares the windows of a sample of keys with their source. Is skipped if the sample has no key or window."""
 
     def execute(self, context: Context) -> list[Record]:
         records, lines, code = self.run_command(context)
@@ -198,7 +198,7 @@ class Verify(Job):
 
 
 class BuildReport(Job):
-    """Builds the page of the pipeline in `root`; is skipped before the first checked batch."""
+    """Builds the page of the pipeline in `root`. Is skipped before the first checked batch."""
 
     operator_extra_links = (Page(),)
 

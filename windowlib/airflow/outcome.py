@@ -10,7 +10,7 @@ from windowlib.quality.firings import windows_fired
 
 
 def in_a_line(batches: Sequence[dict[str, Any]]) -> str:
-    """Summary of batches in a line, from the JSON of their reports (`BatchReport.json_fields`), oldest first.
+    """Summary of batches in a line, oldest first. Reads the JSON of their reports (`BatchReport.json_fields`).
 
     >>> batch = {"windows_fired_on_time": 5_000, "rows_late": 2, "watermark": "2026-03-05T12:00Z", "failed_checks": []}
     >>> in_a_line([batch, batch | {"windows_fired_late": 8, "failed_checks": [{}]}])

@@ -102,7 +102,7 @@ def show_results(name: str, request: Request, user: User) -> HTMLResponse:
 
 @app.get("/{name}/")
 def show_pipeline(name: str, user: User) -> HTMLResponse:
-    """Page of a pipeline; for a broken definition, a page with the reason."""
+    """Page of a pipeline. For a broken definition, a page with the reason."""
     from windowlib.airflow.live_pages import page, page_of_broken
 
     for pipeline in _broken():
@@ -146,14 +146,14 @@ def _pipeline(name: str, user: Any) -> Definition:
 
 
 def _definitions() -> list[Definition]:
-    """Pipelines of this Airflow, without broken ones."""
+    """Pipelines of this Airflow that are not broken."""
     from windowlib.airflow.pipelines import BrokenPipelines, definitions
 
     return [pipeline for pipeline in definitions(_folder()) if not isinstance(pipeline, BrokenPipelines)]
 
 
 def _broken() -> Iterator[BrokenPipelines]:
-    """Broken pipelines of this Airflow, which cannot be scheduled."""
+    """Pipelines of this Airflow that are broken and cannot be scheduled."""
     from windowlib.airflow.pipelines import BrokenPipelines, dag_groups
 
     return (group for group in dag_groups(_folder()) if isinstance(group, BrokenPipelines))

@@ -1,7 +1,7 @@
 """Command in its own process group: its output line by line, and an end that leaves no child process behind.
 
 A Spark job consists of several processes (Python, JVM, Python workers), and so does a local Airflow. The parent must be
-able to end all of them: by leaving the `with` block, by an exception in it, or from a signal handler.
+able to end all these processes: by leaving the `with` block, by an exception in it, or from a signal handler.
 """
 
 from __future__ import annotations

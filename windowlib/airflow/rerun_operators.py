@@ -234,7 +234,7 @@ class Apply(LineageTask, PipelineJob):
 
 
 class ReportRerun(PipelineJob):
-    """Builds the page of the pipeline after an apply that did something or failed; otherwise is skipped.
+    """Builds the page of the pipeline after an apply that did something or failed. Otherwise is skipped.
 
     It is a teardown, so that it runs after a failure and does not hide the failure.
     """

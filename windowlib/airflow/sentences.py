@@ -26,7 +26,7 @@ class FinalFailure(ExpectedFailure, AirflowFailException):
 
 
 def as_sentence(_: Any, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """Log event with the sentence of an `ExpectedFailure` instead of its traceback; other events stay as they are.
+    """Log event with the sentence of an `ExpectedFailure` instead of its traceback. Other events stay as they are.
 
     >>> try:
     ...     raise ExpectedFailure("no such column")

@@ -36,7 +36,7 @@ def checksums(rows: pa.Table, before: Sums | None = None) -> Sums:
 
 
 def _numbers(column: pa.Array) -> Any:
-    """One number per value; equal values have equal numbers."""
+    """One number per value. Equal values have equal numbers."""
     if pa.types.is_date32(column.type):
         column = column.cast(pa.int32())
     if pa.types.is_timestamp(column.type) or pa.types.is_integer(column.type):

@@ -121,7 +121,7 @@ def window_figures(inputs: Inputs, step: Step, changes: Mapping[str, StagedChang
 
 
 def _windows(inputs: Inputs, feed: Sequence[DataFile], compared: KeySample, results: ResultRows) -> Iterable[pa.Table]:
-    """Fired windows: the windows already read from `results` if they cover the feed; otherwise reads the feed."""
+    """Returns the windows already read from `results` if they cover the feed. Otherwise reads the feed."""
     if results.own == sum(file.rows for file in feed):
         return results.windows
     columns = [*compared.keys, "window_start", "window_end"]
@@ -162,7 +162,7 @@ def ids_repeated(inputs: Inputs, changes: Mapping[str, StagedChanges]) -> int:
 
 
 def _up_to(rows: int, files: Sequence[DataFile]) -> list[DataFile]:
-    """First files that together hold at least `rows` rows; all files if they hold fewer."""
+    """First files that together hold at least `rows` rows, or all files if they hold fewer rows."""
     before = itertools.accumulate((file.rows for file in files), initial=0)
     return [file for file, so_far in zip(files, before, strict=False) if so_far < rows]
 

@@ -1,6 +1,6 @@
 """Inputs and outcome of one attempt at a batch.
 
-`Inputs` holds everything that a step may need of the attempt; no step changes it. A step takes the inputs and the
+`Inputs` holds everything that a step may need of the attempt. No step changes it. A step takes the inputs and the
 results of earlier steps, and returns its own result. `windowlib.batches.batch` and the reruns combine the steps.
 """
 

@@ -126,7 +126,7 @@ def check_spelling(tables: Tables, commit: Commit, names: Collection[str]) -> No
 def check_fingerprint(definition: Definition, record: Commit | Plan | None, otherwise: str | None = None) -> None:
     """Raises `StateMismatch` unless this definition made the commit or plan.
 
-    otherwise: the alternative to undoing the change, for the message; None: a migration
+    otherwise: the alternative to undoing the change, for the message, or None for a migration
     """
     if record is None or continues(definition, record.stored, record.fingerprint):
         return

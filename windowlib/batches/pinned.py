@@ -48,7 +48,7 @@ class Pinned:
         return overlapping(self.files(table), *TIMES[table], span)
 
     def files_of_days(self, table: str, days: Collection[date]) -> list[DataFile]:
-        """Files of `results` whose windows lie on these days."""
+        """Files of `results` with one of these window days."""
         wanted = pa.array(sorted(days), pa.date32())
         return self.files_where(table, lambda files: pc.is_in(files["partition.window_day"], wanted))
 
@@ -57,7 +57,9 @@ class Pinned:
         return self.opened[table].files_where(self.versions.get(table), chosen)
 
     def rows(self, table: str, files: Sequence[DataFile] | None = None) -> DataFrame | None:
-        """Rows of the given files of a table (`files` None: all its files). Returns None if there are no files."""
+        """Rows of the given files of a table, or of all its files if `files` is None. Returns None if there are no
+        files.
+        """
         chosen = self.files(table) if files is None else files
         if not chosen:
             return None
@@ -72,7 +74,7 @@ class Pinned:
         return dialect_of(self.spark).rows_with_file(self.spark, self._paths(table, files), schema)
 
     def folder(self, table: str) -> Path:
-        """Folder of a table; paths of its files are relative to it."""
+        """Folder of a table. Paths of its files are relative to it."""
         return self.opened[table].folder
 
     def has(self, table: str) -> bool:

@@ -251,7 +251,9 @@ def _of_next_batch(
 
 
 def late_in_ms(spec: WindowSpec, commit: Commit | None) -> int:
-    """Greatest max_timestamp_ms of a window that is late when the batch after `commit` begins (None: the first batch).
+    """Greatest `max_timestamp_ms` of a window that is late when the batch after `commit` begins.
+
+    `commit` is None before the first batch.
 
     Windows that were cleaned up stay late, whatever lateness the definition allows now.
     """
@@ -261,7 +263,7 @@ def late_in_ms(spec: WindowSpec, commit: Commit | None) -> int:
 
 
 def _time_is_due(definition: Definition, tables: Tables, state: LedgerState, frozen: Plan) -> bool:
-    """Tests if an idle source or the clock moves time so far that a window fires or retires. The answer is exact."""
+    """Tests if an idle source or the clock advances time enough to fire or retire a window. The answer is exact."""
     policy, timers = watermarks.policy_of(definition.watermark), definition.plan.runs_operator  # of processing time
     if policy.idle_timeout_ms is None and not timers:
         return False

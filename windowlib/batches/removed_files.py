@@ -36,7 +36,7 @@ SLACK_MS = DAY_MS  # sessions usually extend less beyond a range; a rerun is ref
 class Reader:
     """Source of a pipeline, the files read from it up to a commit, and the settings that decide about a removal.
 
-    never: reason why no window of the pipeline can be rerun; None: windows can be rerun
+    never: reason why no window of the pipeline can be rerun, or None if windows can be rerun
     """
 
     source: Source
@@ -93,7 +93,10 @@ def with_compacted(reader: Reader, removal: Removal) -> Removal:
 
 
 def _compacted(source: Source, spans: Spans, version: int, near: TimeRange, gone: Collection[str]) -> Removal | None:
-    """Removal of files with events near a range that were read, then compacted and deleted; None without such files."""
+    """Removal of files that were read, then compacted and deleted, and that have events near a range.
+
+    None without such files.
+    """
     around = TimeRange(near.from_ms - SLACK_MS, near.to_ms + SLACK_MS)
     missing = {
         path
@@ -137,7 +140,8 @@ def is_automatic(plan: Plan) -> bool:
 
 
 def with_moved_rows(reader: Reader, plan: Plan) -> Plan:
-    """Adds the replacements of compacted and deleted files to the plan of a rerun; unchanged without such files.
+    """Adds the replacements of compacted and deleted files to the plan of a rerun. Without such files, returns the
+    plan.
 
     Raises `RerunRefused` if the rerun does not cover all events of these files, or if rows before them are unread.
     """
@@ -164,7 +168,7 @@ def with_moved_rows(reader: Reader, plan: Plan) -> Plan:
 
 
 def with_removal(reader: Reader, plan: Plan, removal: Removal) -> Plan:
-    """Adds a removal to the plan of a rerun; unchanged if the rerun covers no event of the removal.
+    """Adds a removal to the plan of a rerun. Returns the plan unchanged if the rerun covers no event of the removal.
 
     Raises `RerunRefused` if the rerun covers only some of these events, or if an operator must decide first.
     """

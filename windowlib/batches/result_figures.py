@@ -1,4 +1,4 @@
-"""Figures of the rows of `results` that a batch writes; each must be 0. Arrow reads all rows of the written files.
+"""Figures of the rows of `results` that a batch writes. Each must be 0. Arrow reads all rows of the written files.
 
 A key has one result per window, or one per firing if each firing is a result of its own. The batch checks this in the
 partitions that it wrote; `windowlib verify` compares the other partitions. Every row that the batch made must have the
@@ -112,7 +112,7 @@ def gone_null(
     before: Callable[[], Sequence[DataFile]],
     added: Collection[str] = (),
 ) -> list[str]:
-    """Columns that are null in most new rows, but were almost never null in `results`; from the statistics of files.
+    """Columns that are null in most new rows, but were almost never null in `results`, by file statistics.
 
     Our decision: "most" is half, "almost never" is a tenth, and fewer than `ENOUGH_ROWS` rows prove nothing.
 

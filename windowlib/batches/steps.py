@@ -57,7 +57,7 @@ def on_engine(inputs: Inputs, step: Step) -> Step:
 
 
 def scratch(inputs: Inputs, watermark_ms: int) -> Step:
-    """Step that computes windows from scratch: no event is late; windows late at `watermark_ms` are retired."""
+    """Step that computes windows from scratch: no event is late. Windows late at `watermark_ms` are retired."""
     step = step_of(inputs.definition, inputs.plan, MIN_WATERMARK, watermark_ms)
     return on_engine(inputs, replace(step, late_in_ms=MIN_WATERMARK))
 
@@ -72,7 +72,7 @@ def typed_step(inputs: Inputs, watermark_out_ms: int, rows: DataFrame | None) ->
 
 
 def with_types(inputs: Inputs, step: Step, rows: DataFrame | None) -> Step:
-    """Step with the types of sums that `rows` determine; without rows, the stored state determines them."""
+    """Step with the types of sums that `rows` determine. Without rows, the stored state determines them."""
     from windowlib.plans.aggregates.columns import typed, typed_as_stored
 
     if rows is not None:

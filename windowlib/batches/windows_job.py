@@ -106,7 +106,7 @@ def run(inputs: Inputs, step: Step, events: DataFrame | None, batch_intake: Batc
 
 
 def _stored(inputs: Inputs, reached: Reach[DataFile]) -> StoredElements:
-    """Files of stored elements in the partitions of rewritten windows; compacts partitions with many files."""
+    """Files of stored elements in the partitions of rewritten windows. Compacts partitions with many files."""
     partitions = {file.partition[PARTITION] for file in reached.rewritten}
     files = [file for file in inputs.tables.files("state_windows") if file.partition[PARTITION] in partitions]
     counts = {p: sum(f.partition[PARTITION] == p for f in files) for p in partitions}

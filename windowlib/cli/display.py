@@ -29,10 +29,10 @@ FILES_SHOWN = 5
 
 
 class Screen(Console):
-    """Console that shows the control characters of a text instead of obeying them."""
+    """Console that shows the control characters of a string instead of obeying them."""
 
     def render_str(self, text: str, **style: Any) -> Text:
-        """Renders a text with visible control characters. Every printed text passes here, also text in tables."""
+        """Renders a string with visible control characters. The console calls this for every string, also in tables."""
         return super().render_str(visible(text), **style)
 
 

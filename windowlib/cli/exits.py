@@ -234,7 +234,7 @@ def worst_exit_code(codes: Iterable[int]) -> int:
 def task_state(code: int, *, retried: bool = False, waits: bool = False) -> TaskState:
     """State of an Airflow task whose command ended with `code`. An unknown code, such as 137 of a signal, is retried.
 
-    `waits`: an earlier run refused the batch.
+    `waits` is True if an earlier run refused the batch.
 
     >>> task_state(SUPERSEDED), task_state(SUPERSEDED, retried=True), task_state(-9)  # doctest: +ELLIPSIS
     (<TaskState.SKIPPED: 'skipped'>, <TaskState.RETRY: ...>, <TaskState.RETRY: ...>)
@@ -291,7 +291,7 @@ def _gist(error: Exception) -> str:
 
 
 def _log_folders() -> list[Path]:
-    """Log folder of the pipeline, if it has tables, then the temporary folder."""
+    """Log folder of a pipeline that has tables, then the temporary folder."""
     root = pipeline_folder.get()
     own = [root / "logs"] if root is not None and root.is_dir() else []
     return [*own, Path(tempfile.gettempdir())]

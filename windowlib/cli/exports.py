@@ -23,7 +23,7 @@ class ForbiddenPlace(WindowError):
 
 
 class UnknownFormat(WindowError, ValueError):
-    """The file's ending names no supported format."""
+    """The file extension is not that of a supported format."""
 
 
 class CannotBeWritten(WindowError, ValueError):

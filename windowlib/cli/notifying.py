@@ -28,7 +28,7 @@ TRIES_LEFT = "WINDOWLIB_TRIES_LEFT"  # environment variable of a scheduler: its 
 def notifying(
     definition: Definition, is_well: Callable[[], bool] = lambda: True, *, command: Command | None = None
 ) -> Iterator[None]:
-    """Sends the notices of the pipeline when the block ends, with the error that the block raises, if any.
+    """Sends the notices of the pipeline when the block ends. Includes the error if the block raises an error.
 
     `is_well`, called after the block, returns if the block's success ends an earlier failure.
     """
@@ -60,7 +60,7 @@ def notify_of(
 ) -> None:
     """Sends the notices that are due. An error is no failure if it is retried, or another run or a decision settles it.
 
-    `command` is the command whose error is kept for the pages; with None, no error is kept. If the pipeline has no
+    `command` is the command whose error is kept for the pages. With None, no error is kept. If the pipeline has no
     tables and may not use its folder, nothing is kept or sent, because the folder belongs to something else.
     """
     if error is not None and not _has_folder(definition):
@@ -133,7 +133,7 @@ def update_metrics(definition: Definition, ledger: Ledger | None = None) -> None
 
 
 def build_page(definition: Definition, ledger: Ledger | None = None) -> Path | None:
-    """Builds the page and the gauges of a pipeline. Returns None without tables; on failure also prints a note."""
+    """Builds the page and the gauges of a pipeline. Returns None without tables. On failure also prints a note."""
     from windowlib.ledger.ledger import wall_clock_ms
     from windowlib.pages.site import report
 

@@ -36,7 +36,7 @@ WHY = f"Reason, recorded in the ledger: one line of at most {reasons.LONGEST:,} 
 
 
 def _this_user() -> str:
-    """Name of the current user, or the user number if the system has no name for it, as in a container."""
+    """Name of the current user, or the user number if the system has no name for the user, as in a container."""
     try:
         return getuser()
     except (KeyError, OSError):
@@ -131,7 +131,7 @@ def check_can_ask(dry_run: bool, yes: bool) -> None:
 
 
 def duration_ms(option: str, text: str, allowed: str = ALLOWED) -> int:
-    """Duration of an option in ms. Raises `InvalidSpec` if the text is no duration, or is below 0.
+    """Duration of an option in ms. Raises `InvalidSpec` if the string is not a duration, or if the duration is below 0.
 
     >>> duration_ms("--wait", "10m")
     600000

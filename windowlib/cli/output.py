@@ -20,7 +20,7 @@ class Output:
         self.stream = stream
 
     def write(self, text: str) -> int:
-        """Writes a text to the stream."""
+        """Writes a string to the stream."""
         if text == "":  # a library tests the kind of the stream with it, and would hide an error
             return 0
         self._attempt(lambda: self.stream.write(text))

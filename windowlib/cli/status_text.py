@@ -32,7 +32,7 @@ def explanation_text(explanation: Explanation) -> Iterator[RenderableType]:
 
 
 def status_text(status: Status) -> Iterator[RenderableType]:
-    """Lines about a pipeline's status; what needs the operator comes last."""
+    """Lines about a pipeline's status. What needs the operator comes last."""
     yield f"[bold]{status.pipeline}[/bold]  {escape(status.folder)}"
     if not status.commits:
         yield "no batch is committed yet"

@@ -18,7 +18,7 @@ FILLED = "filled_columns"
 class ResultColumn(Column):
     """Column of `results`.
 
-    sql:       SQL over the merged partial aggregates of a window; None: the plan or the definition decides
+    sql:       SQL over the merged partial aggregates of a window, or None if the plan or the definition decides
     compared:  reruns, migrations and `verify` compare the column
     """
 

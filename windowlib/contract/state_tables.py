@@ -22,7 +22,7 @@ class EventTimePartial(Column):
     over_events: SQL over events; ``{time}`` stands for the event time
     over_rows:   SQL that merges rows of state, of the same type
     empty:       value without events, in Python
-    add:         value after one more event time, in Python; None: the event has no time
+    add:         value after one more event time, in Python; the time is None if the event has no time
     merge:       merge of two values, in Python
     """
 

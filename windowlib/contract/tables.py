@@ -4,7 +4,7 @@ All tables lie under one folder, `<warehouse>/<pipeline>/<table>`, as ordinary D
 change together: the ledger's newest `commit` row names the version of each table. A reader that opens every table at
 these versions sees one consistent state (`windowlib.publication.readers`). Later versions are not published yet.
 
-Columns named `*_ms` are integer milliseconds since 1970-01-01 UTC; columns without a unit are TIMESTAMPs in UTC.
+Columns named `*_ms` are integer milliseconds since 1970-01-01 UTC. Columns without a unit are TIMESTAMPs in UTC.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def _forecast(ledger: Ledger, state: LedgerState) -> DecisionForecast:
 
 
 def adopt(definition: Definition, who: str, reason: str, clock: Clock = wall_clock_ms) -> int:
-    """Publishes the current rows of the tables, without rows of an unfinished batch, as a new batch. Returns its id.
+    """Publishes the current rows of the tables as a new batch, and returns its id. Omits rows of an unfinished batch.
 
     Abandons a batch that is planned or waits. Raises `NothingToDo`, `CannotUndo`, `Superseded`.
     """

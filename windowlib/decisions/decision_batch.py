@@ -31,15 +31,15 @@ NOTHING_READ = ("rows_read", "rows_admitted", "rows_late", "windows_fired_on_tim
 
 @dataclass(frozen=True, slots=True)
 class DecisionBatch:
-    """Changes of the tables, in commit order, that a decision publishes as the newest batch.
+    """Table changes that a decision publishes as the newest batch. `changes` are in commit order.
 
     target:       the pipeline gets the definition, the watermark and the source position of this commit
     counts:       figures of the rows that the tables hold after the batch
     of_rows:      some change adds or removes rows
     written:      the files to add were written for this batch alone, and are deleted if it is abandoned; without
                   `of_rows` this is always so
-    plan_time_ms: None: the time of the newest batch
-    batch_id:     None: the next batch id
+    plan_time_ms: plan time of the batch, or None for the plan time of the newest batch
+    batch_id:     id of the batch, or None for the next batch id
     """
 
     decision: Decision

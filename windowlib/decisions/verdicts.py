@@ -76,7 +76,8 @@ def _prepared_publication(ledger: Ledger, state: LedgerState) -> Publication | N
 def _expected_batch(state: LedgerState, batch_id: int | None, condition: str, *, waits: bool = True) -> Plan:
     """Plan of the planned batch. Raises `NothingToDecide` if no batch is planned, or if `waits` is False.
 
-    Raises it also if the planned batch is not `batch_id` (None: any). `condition` completes the message.
+    Raises `NothingToDecide` also if the planned batch is not `batch_id`. A `batch_id` of None accepts any batch.
+    `condition` completes the message.
     """
     plan, newest = state.plan if waits else None, state.last_batch_id
     if plan is None:

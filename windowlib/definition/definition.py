@@ -109,7 +109,7 @@ class Definition(DefinitionFile):
 
     @property
     def safe_horizon_ms(self) -> int | None:
-        """Shortest horizon, in ms, with which no repeated event is counted twice; None if no finite horizon is safe.
+        """Shortest horizon in ms with which no repeated event is counted twice. None if no finite horizon is safe.
 
         No finite horizon is safe if an event time does not determine the end of the event's own window: for global and
         count windows, processing time, the author's code, and a gap per event.
@@ -133,7 +133,7 @@ class Definition(DefinitionFile):
 
     @property
     def furthest_ahead_ms(self) -> int:
-        """Greatest distance of an event ahead of the clock, in ms, with which a rerun must reckon.
+        """Greatest distance in ms by which an event may be ahead of the clock, as a rerun must assume.
 
         It is `max_future_skew`, plus a day if Parquet footers may contain local times of a zone.
         """

@@ -35,7 +35,7 @@ class Explosion:
 
 
 def explosions(window: Mapping[str, Any], in_ms: Callable[[Any], int]) -> Iterator[Explosion]:
-    """Yields the settings in `[window]` that multiply results; `in_ms` converts a duration to ms.
+    """Yields the settings in `[window]` that multiply results. `in_ms` converts a duration to ms.
 
     >>> [found.words for found in explosions({"type": "sliding", "size": "1h", "slide": "1s"}, _written_ms)]
     ['an event would be in 3,600 windows, each of them a result of its key']

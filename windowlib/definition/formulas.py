@@ -49,7 +49,7 @@ def continues(definition: Definition, stored: Stored, fingerprint: str) -> bool:
 def _columns_continue(definition: Definition, stored: Stored) -> bool:
     """Tests if each stored column still exists and uses only aggregates as old as the column.
 
-    Also tests if new columns are possible: not with a user's function, nor if stored elements lack their input.
+    Also tests if new columns are possible. A user's function, or stored elements without their input, forbid them.
     """
     then, stored_since, added = stored[AGGREGATES], since(stored.get(PARTIALS, ())), stored.get(ADDED, {})
     numbered = definition.aggregates.aggregates
@@ -81,7 +81,7 @@ def _new_aggregates(aggregates: AggregateSet, stored: Stored) -> list[str]:
 
 
 def compared(stored: Stored, now: Stored) -> dict[str, Any]:
-    """Stored values in the form of a definition's semantics `now`, without `OF_BATCHES`, for a comparison."""
+    """Stored values in the form of a definition's semantics `now`, for a comparison. Omits `OF_BATCHES`."""
     then = {name: stored.get(name) for name in now.keys() | (stored.keys() & {RENAME})}
     return {**then, WINDOW: {name: value for name, value in stored[WINDOW].items() if name not in OF_BATCHES}}
 
@@ -120,7 +120,7 @@ def added_with(stored: Stored, batch_id: int) -> dict[str, int]:
 
 
 def filled_since(stored: Stored) -> dict[str, int]:
-    """Added columns, each with the first batch whose events fill the column; 0 means all batches."""
+    """Maps added columns to the first batch whose events fill the column. Batch 0 means all batches."""
     stored_since = since(stored.get(PARTIALS, ()))
     return {
         name: max(

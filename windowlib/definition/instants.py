@@ -45,7 +45,7 @@ def utc(time_ms: int) -> datetime:
 
 
 def nearest_utc(time_ms: int) -> datetime:
-    """Converts ms since the epoch to a TIMESTAMP; outside Python's calendar, to its first or last TIMESTAMP.
+    """Converts ms since the epoch to a TIMESTAMP. A time outside Python's calendar becomes its first or last TIMESTAMP.
 
     >>> nearest_utc(-(2**63)).year, nearest_utc(2**63).year
     (1, 9999)

@@ -32,7 +32,7 @@ def as_json(value: Any) -> str:
 
 
 def json_lines(report: Any) -> Iterator[str]:
-    """Yields the JSON of a report as one line; for a list, or a report with `json_lines`, a line per item.
+    """Yields the JSON of a report as one line. A list, or a report with `json_lines`, yields a line per item.
 
     >>> list(json_lines([{"batch_id": 1}, {"batch_id": 2}]))
     ['{"batch_id": 1}', '{"batch_id": 2}']

@@ -33,7 +33,10 @@ class Parts:
 
 
 def parts_of(window: AnyWindow, code: Code) -> Parts:
-    """Creates the parts. `code` creates the user's own objects; its errors are not caught."""
+    """Creates the assigner, trigger, evictor and function of a window definition.
+
+    `code` creates the user's own objects. The caller handles the errors of `code`.
+    """
     function = code("function", window.function, window.parameters) if window.function else None
     windows = window.made(code)
     if isinstance(windows, WindowSpec):

@@ -74,7 +74,7 @@ def load(role: Role, reference: str, parameters: Mapping[str, Any], folder: Path
 
 
 def ship(references: Collection[str], objects: Any) -> None:
-    """Lets Spark send the code of loaded classes, and of the modules next to them, to its workers.
+    """Lets Spark send its workers the code of loaded classes and of the modules next to these classes.
 
     `objects` contains the instances of these classes. Raises InvalidSpec if an instance, or a value that its code uses,
     cannot be sent.

@@ -10,7 +10,7 @@ _SHOWN = {
 
 
 def visible(text: str) -> str:
-    r"""Escapes control characters in a text as Python does, except line feeds and tabs.
+    r"""Escapes control characters in a string as Python does, except line feeds and tabs.
 
     >>> visible("\x1b[31mred\r\n\x9b2J"), visible("a\tä…")
     ('\\x1b[31mred\\x0d\n\\x9b2J', 'a\tä…')
@@ -19,7 +19,7 @@ def visible(text: str) -> str:
 
 
 def in_a_line(text: str) -> str:
-    r"""Escapes all control characters, including line feeds and tabs, in a text for one line, such as a file name.
+    r"""Escapes all control characters of a string, including line feeds and tabs.
 
     >>> in_a_line("part\n9.parquet")
     'part\\x0a9.parquet'

@@ -1,8 +1,8 @@
 """Checkpoints and the shortening of a table's log.
 
-A checkpoint repeats all entries before it, so that readers need not open those. `delete` removes the entries before the
-last checkpoint at or before the oldest kept version, so every kept version can still be opened. Checkpoints are on the
-disk before an entry is deleted, and entries are deleted oldest first.
+A checkpoint repeats all entries before it, so that readers need not open these entries. `delete` removes the entries
+before the last checkpoint at or before the oldest kept version, so every kept version can still be opened. Checkpoints
+are on the disk before an entry is deleted, and entries are deleted oldest first.
 
 A commit writes a checkpoint after as many entries as the table's settings say. A table that gained columns may need
 more settings than it was created with (`add_missing_settings`).
@@ -38,7 +38,8 @@ ENTRIES = 10  # entries after a checkpoint that justify the next one
 def make_if_due(table: Table, version: int) -> None:
     """Writes a checkpoint of a version that was just committed, if the last one is `ENTRIES` entries back.
 
-    A process that opens the table then reads few entries. Commits do not wait for it: call it after them.
+    A process that opens the table then reads few entries. Call this after the commit, so that the commit does not wait
+    for the checkpoint.
     """
     last = log.last_checkpoint(table.folder)
     if version - (-1 if last is None else last) >= ENTRIES:

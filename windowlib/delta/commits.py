@@ -48,7 +48,7 @@ def again_on_conflict(step: Callable[[], T], at_most: int = 1_000) -> T:
 
 
 def create(table: Table, schema: Schema, partition_by: Sequence[str] = ()) -> int:
-    """Creates an empty table at version 0; raises `Conflict` if another run has just created it."""
+    """Creates an empty table at version 0. Raises `Conflict` if another run has just created it."""
     created = log_writing.creation(table.folder.name, schema, partition_by, now_ms())
     if not table.store.create(log.path_of(0), created):
         raise Conflict(f"{table.folder} was created by another run")
@@ -102,7 +102,7 @@ def commit(
     identity: str | None = None,
     of_rows: bool = True,
 ) -> int:
-    """Adds and removes files in one commit on version `expected`; returns the new version, synced to the disk.
+    """Adds and removes files in one commit on version `expected`. Returns the new version, synced to the disk.
 
     `of_rows` is as in `FileChange`; `identity` is kept in the log's metadata. Raises `Conflict` if the table is no
     longer at `expected`, and `RefusedCommit` if the commit fails for another reason.

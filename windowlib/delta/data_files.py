@@ -38,7 +38,7 @@ class DataFile:
 
 
 def without(files: Iterable[DataFile], others: Iterable[DataFile]) -> list[DataFile]:
-    """The files whose paths are not among those of `others`."""
+    """Files whose paths do not occur in `others`."""
     paths = {file.path for file in others}
     return [file for file in files if file.path not in paths]
 
@@ -74,7 +74,7 @@ def bulk_write_options(schema: pa.Schema) -> dict[str, Any]:
 
 
 def read_parquet(path: Path, schema: pa.Schema | None = None) -> pa.Table:
-    """Reads a file with exactly the columns of `schema`; columns that the file lacks are null."""
+    """Reads a file with exactly the columns of `schema`. Columns that the file lacks are null."""
     file = pq.ParquetFile(path)
     if schema is None:
         return file.read()
@@ -88,7 +88,7 @@ def columns_of(file: pq.ParquetFile, schema: pa.Schema) -> list[str]:
 
 
 def shaped(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Rows with exactly the columns of `schema`; columns that they lack are null."""
+    """Rows with exactly the columns of `schema`. Columns that they lack are null."""
     have = dict(zip(table.column_names, table.columns, strict=True))  # pyarrow's look-up by name is as slow as a cast
     columns = [
         pa.nulls(table.num_rows, f.type) if (column := have.get(f.name)) is None else _of_type(column, f.type)
@@ -110,7 +110,7 @@ def having(table: pa.Table, column: str, takes: Callable[[Any], bool]) -> pa.Tab
 
 
 def rows_of(table: pa.Table) -> list[dict[str, Any]]:
-    """The rows as dictionaries, like `to_pylist` without pandas. A time outside Python's calendar becomes a text.
+    """Rows as dictionaries, like `to_pylist` without pandas. A time outside Python's calendar becomes a string.
 
     >>> rows_of(pa.table({"at": pa.array([0, None], pa.timestamp("us", "UTC"))}))
     [{'at': datetime.datetime(1970, 1, 1, 0, 0, tzinfo=datetime.timezone.utc)}, {'at': None}]
@@ -148,7 +148,7 @@ def values_of(column: pa.ChunkedArray | pa.Array) -> list[Any]:
 
 
 def _beyond_calendars(value: pa.Scalar) -> Any:
-    """A value that is or contains a time outside Python's calendar; such a time becomes a text."""
+    """Converts a value that is or contains a time outside Python's calendar. Returns such a time as a string."""
     kind = value.type
     if pa.types.is_map(kind):
         return [*zip(*map(values_of, value.values.flatten()), strict=True)]

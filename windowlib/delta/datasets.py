@@ -47,6 +47,6 @@ def _facts(file: DataFile, schema: pa.Schema) -> Iterator[pc.Expression]:
 
 
 def _is_exact(kind: pa.DataType) -> bool:
-    """Tests if the bounds of every writer are exact; bounds of fractions may be rounded or ignore NaN."""
+    """Tests if the bounds of every writer are exact. Bounds of fractions may be rounded or ignore NaN."""
     exact_kinds = (pa.types.is_integer, pa.types.is_string, pa.types.is_date, pa.types.is_timestamp)
     return any(is_kind(kind) for is_kind in exact_kinds)

@@ -1,6 +1,6 @@
 """Durable writes, and errors of a full, read-only or denied disk.
 
-A written file is first only in memory: after a power cut it may be empty or missing. `sync` flushes files and the
+A written file is first only in memory: after a power failure it may be empty or missing. `sync` flushes files and the
 folders that name them. A run flushes in this order: data files, the prepare file and its row, the log entries, the
 commit row (`windowlib.ledger.prepare`).
 
@@ -36,7 +36,7 @@ class CannotWrite(TryAgain):
 
 
 def put(file: Path, text: str) -> Path:
-    """Replaces a file's text atomically, without a sync, and returns the file. Raises OSError."""
+    """Replaces the content of a file atomically. Does not sync the file. Returns the file. Raises OSError."""
     file.parent.mkdir(parents=True, exist_ok=True)
     unfinished = file.with_name(f"{file.name}.{os.getpid()}")
     unfinished.write_text(text, encoding="utf-8")
@@ -107,7 +107,7 @@ def _reason(error: BaseException, root: Path) -> int | None:
 
 
 def _first_of(wanted: tuple[int, ...], error: BaseException) -> int | None:
-    """The first wanted number in an error or its causes, as a number or as the system's text for it."""
+    """First of the `wanted` numbers in an error or its causes, as a number or as the system's message."""
     for linked in linked_errors(error):
         numbers = numbers_in(linked) | {number for number in wanted if os.strerror(number) in str(linked)}
         if matches := [number for number in wanted if number in numbers]:
@@ -125,7 +125,7 @@ def is_denied(error: BaseException) -> bool:
 
 
 def numbers_in(error: BaseException) -> set[int]:
-    """The system error numbers in an error.
+    """Values of `errno` that an error carries or that its message names.
 
     >>> numbers_in(OSError(5, "Input/output error")), numbers_in(RuntimeError("No entry (os error 2)"))
     ({5}, {2})
@@ -198,7 +198,7 @@ def create_folder(folder: Path) -> None:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except FileNotFoundError as error:  # not a missing parent: those are created
+    except FileNotFoundError as error:  # not for a missing parent, which mkdir creates
         raise CannotWrite(
             f"folder {folder} cannot be created: its file system allows no new folders. Set another `warehouse`"
         ) from error

@@ -1,6 +1,6 @@
 """Statistics of a Parquet file: the smallest and largest value of each column, and the number of nulls.
 
-They are read from the file's footer and written into the table's log. Readers skip files by them, so they must be
+They are read from the file's footer and written into the table's log. Readers use them to skip files, so they must be
 exact. A column without statistics in the footer has none here.
 """
 
@@ -94,9 +94,10 @@ def _high(value: Any) -> Any:
 
 
 def _above(beginning: str) -> str | None:
-    """The least text that is greater than all texts with this beginning; None if there is none.
+    """Least string that is greater than all strings with this prefix. None if no such string exists.
 
-    It uses only characters below the surrogates. Readers order the others by bytes or by UTF-16, which differ.
+    The string uses only characters below the surrogates. Readers order characters above them by bytes or by UTF-16, and
+    the two orders differ.
 
     >>> _above("ab"), _above("a\\U0001f600"), _above("\\U0001f600")
     ('ac', 'b', None)

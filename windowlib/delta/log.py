@@ -1,8 +1,8 @@
 """Transaction log of a table, entry by entry: the commits since a version, with their writers and changes.
 
 delta-rs reads the *content* of a version. Only the log entries tell the changes between two versions. An entry has a
-JSON object on each line, as the Delta protocol specifies. A power cut can leave an empty or truncated entry. delta-rs
-ignores such an entry silently; here it is an error that names the file and the repair.
+JSON object on each line, as the Delta protocol specifies. A power failure can leave an empty or truncated entry.
+delta-rs ignores such an entry silently. Here it is an error that names the file and the repair.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class CutLog(WindowError):
 class LogEntry:
     """A commit. `added` and `removed` are paths in the table's folder.
 
-    `vectors` are those added files of which a deletion vector marks rows as deleted.
+    `vectors` are the added files that have a deletion vector, which marks rows as deleted.
     """
 
     version: int
@@ -61,7 +61,7 @@ class LogEntry:
 
     @property
     def beyond_files(self) -> str:
-        """Changes of the commit other than files, as text; "" if there are none."""
+        """Changes of the commit other than files, as a string. Empty if the commit has no such changes."""
         if self.changes_columns:
             return "columns"
         return "deletion vectors (which windowlib does not read)" if self.vectors else ""
@@ -98,7 +98,8 @@ def oldest_version(folder: Path) -> int:
 
 
 def last_checkpoint(folder: Path) -> int | None:
-    """The version of the newest checkpoint, from the file that names it, so that a long log is not listed.
+    """Version of the newest checkpoint. Reads it from the file that names the checkpoint, so that a long log is not
+    listed.
 
     None if that file is missing or damaged, or if it names no checkpoint that exists as a single file.
     """
@@ -111,7 +112,7 @@ def last_checkpoint(folder: Path) -> int | None:
 
 
 def check_can_open(folder: Path, version: int) -> None:
-    """Raises `CutLog` if a version is older than the oldest one that can be opened."""
+    """Raises `CutLog` if a version is older than the oldest version that can be opened."""
     newest = last_checkpoint(folder)
     if newest is not None and newest <= version:
         return
@@ -136,7 +137,7 @@ def entry(folder: Path, version: int) -> LogEntry:
 def actions(folder: Path, version: int) -> list[dict[str, Any]]:
     """The actions of a version's entry, one object for each line. Raises `DamagedLog`.
 
-    Only a line feed ends a line: bounds of texts may hold other line ends of Python, such as U+2028.
+    Only a line feed ends a line: bounds of strings may hold other line ends of Python, such as U+2028.
     """
     file = file_of(folder, version)
     try:
@@ -222,7 +223,7 @@ def check_later(folder: Path, after: int) -> None:
 
 
 def check(folder: Path) -> None:
-    """Raises `DamagedLog` for the newest damaged entry, else for a damaged checkpoint, if there is one."""
+    """Raises `DamagedLog` for the newest damaged entry. If no entry is damaged, for a damaged checkpoint."""
     for file in sorted((folder / "_delta_log").glob("*.json"), reverse=True):
         if file.stem.isdigit():
             entry(folder, int(file.stem))

@@ -74,7 +74,10 @@ def entry(
     transaction: tuple[str, int] | None,
     now_ms: int,
 ) -> bytes:
-    """The entry of a commit on `before`. `transaction` is (application id, batch id)."""
+    """Log entry of a commit.
+
+    `before` is the table's description before the commit. `transaction` is (application id, batch id).
+    """
     files = len(change.add) + len(change.remove)
     named = {ACTIONS: str(files + bool(transaction)), **({IDENTITY: identity} if identity else {})}
     actions = [{"commitInfo": {**_commit_info("WRITE", now_ms), **named}}]

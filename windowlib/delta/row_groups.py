@@ -1,7 +1,7 @@
-"""Reading of a Parquet file by row groups: the newest first, or only those that may hold the wanted rows.
+"""Reading of a Parquet file by row groups: the newest groups first, or only groups that may hold the wanted rows.
 
-A file that small files were folded into holds a long history, but a run needs only its end. The statistics of the row
-groups tell which ones to read. A group without statistics may hold any row, so it is read.
+A compacted file holds a long history, but a run needs only its end. The statistics of the row groups show which groups
+to read. A group without statistics may hold any row, so it is read.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def holding(path: Path, may_hold: Mapping[str, Callable[[Any, Any], bool]], sche
 
 
 def _bounds(file: pq.ParquetFile, column: str) -> list[tuple[Any, Any]]:
-    """The least and greatest value of a column in each group; (None, None) if unknown."""
+    """The least and greatest value of a column in each group, or (None, None) if unknown."""
     footer, names = file.metadata, file.schema
     number = next((number for number in range(footer.num_columns) if names.column(number).path == column), None)
     if number is None:

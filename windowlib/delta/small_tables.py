@@ -30,11 +30,12 @@ NUMBERED = ("sequence", NUMBER, "batch_id")  # columns that rise with each appen
 
 
 def append_rows(table: Table, expected: int, rows: Sequence[Mapping[str, Any]]) -> int:
-    """Appends a few rows as one file; folds the table's small files into it once there are `SMALL_FILES` of them.
+    """Appends a few rows as one file. Folds the table's small files into the new file once there are `SMALL_FILES`
+    small files.
 
     The file is synced to the disk before the commit names it, and the commit before the function returns. The previous
-    commit is synced first, because its writer may have died before. Otherwise a power cut could leave a later entry
-    without an earlier one.
+    commit is synced first, because its writer may have died before. Otherwise a power failure could leave a later entry
+    without an earlier entry.
     """
     with delta_commits.cut_is_conflict():
         log.check_can_open(table.folder, expected)
@@ -48,7 +49,7 @@ def append_rows(table: Table, expected: int, rows: Sequence[Mapping[str, Any]]) 
 
 
 def add_row(root: Path, spec: TableSpec, row: Mapping[str, Any], check: Callable[[], None] = lambda: None) -> None:
-    """Appends a row to a table outside batches, with a new attempt after each conflict; creates a missing table.
+    """Appends a row to a table outside batches, with a new attempt after each conflict. Creates a missing table.
 
     The column `number`, if the table has one, is greater than in all earlier rows. `check` runs before each attempt
     and raises if the row may not follow the rows of that version. Raises `RefusedCommit`.
@@ -89,7 +90,7 @@ def of_row(kind: type[T], row: Mapping[str, Any]) -> T:
 
 
 def newest_of(table: Table, chosen: Sequence[DataFile], schema: pa.Schema, numbered: str) -> dict[str, Any] | None:
-    """The row with the greatest number in some files of a small table; reads only the last rows."""
+    """The row with the greatest number in some files of a small table. Reads only the last rows."""
     if not chosen:
         return None
     newest = max(chosen, key=lambda file: file.high[numbered])
@@ -100,7 +101,7 @@ def newest_of(table: Table, chosen: Sequence[DataFile], schema: pa.Schema, numbe
 def rows_file(
     table: Table, at: int | None, rows: Sequence[Mapping[str, Any]], schema: Schema | None = None
 ) -> tuple[list[DataFile], list[DataFile]]:
-    """Writes a few rows as a new file; returns it, and the small files of version `at` that it replaces.
+    """Writes a few rows as a new file. Returns it, and the small files of version `at` that it replaces.
 
     `schema` is needed if the table may not exist yet or may lack columns.
     """

@@ -17,29 +17,32 @@ from windowlib.model.rerun import TimeRange
 
 
 def overlapping(files: Iterable[DataFile], first: str, last: str, span: TimeRange) -> list[DataFile]:
-    """The files that may hold a row whose interval of TIMESTAMPs `first` to `last` meets or touches the span."""
+    """Files that may hold a row whose interval of TIMESTAMPs `first` to `last` overlaps or touches the span."""
     low, high = nearest_utc(span.from_ms), nearest_utc(span.to_ms)
     return [f for f in files if f.low.get(first, low) <= high and f.high.get(last, high) >= low]
 
 
 def overlapping_ms(files: Iterable[DataFile], bounds: tuple[str, str], span: TimeRange) -> list[DataFile]:
-    """The files that may hold a row whose interval, of two columns in ms, meets or touches the span."""
+    """Files that may hold a row whose interval overlaps or touches the span.
+
+    `bounds` names the columns of the interval's start and end, in ms.
+    """
     first, last = bounds
     low, high = span.from_ms, span.to_ms
     return [f for f in files if f.low.get(first, low) <= high and f.high.get(last, high) >= low]
 
 
 def of_sources(files: Iterable[DataFile], paths: Sequence[str]) -> list[DataFile]:
-    """The files that may hold rows from these files of the source."""
+    """Data files that may hold rows from the source files `paths`."""
     if not paths:
         return []
     first, last = min(paths), max(paths)
-    # Of a long text the log keeps the beginning as the smallest value, and possibly no largest value.
+    # For a long string, the log keeps a prefix as the smallest value, and possibly no largest value.
     return [f for f in files if f.low.get("source_file", first) <= last and first <= f.high.get("source_file", last)]
 
 
 def holding_texts(files: Iterable[DataFile], column: str, spans: Iterable[tuple[str, str]]) -> list[DataFile]:
-    """The files that may hold a text inside one of the spans; both ends of a span are inclusive.
+    """Files that may hold a string inside one of the spans. Both ends of a span are inclusive.
 
     >>> files = [DataFile(name, 9, 9, low={"id": name}, high={"id": name}) for name in "abcde"]
     >>> files.append(DataFile("long texts", 9, 9, low={"id": "bbb"}))  # the log has no largest value

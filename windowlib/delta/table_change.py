@@ -15,7 +15,7 @@ from windowlib.delta.footers import log_statistics
 
 @dataclass(frozen=True, slots=True)
 class LoggedFile:
-    """A Parquet file in the form of a table's log: partition values and statistics (JSON) as texts."""
+    """A Parquet file in the form of a table's log: partition values and statistics (JSON) as strings."""
 
     path: str
     size_bytes: int

@@ -124,7 +124,9 @@ class Table:
         return None
 
     def _entries(self, after: int, up_to: int) -> list[list[dict[str, Any]]] | None:
-        """The entries of versions ``(after, up_to]``; None if that are many, none, or some are deleted."""
+        """Entries of versions ``(after, up_to]``. None if there are none or more than `AT_MOST`, or an entry is
+        deleted.
+        """
         versions = range(after + 1, up_to + 1)
         if not 0 < len(versions) <= AT_MOST or up_to > (self.version() or 0):
             return None
@@ -167,7 +169,7 @@ class Table:
         return None
 
     def files_where(self, version: int | None, chosen: Callable[[pa.Table], pa.ChunkedArray]) -> list[DataFile]:
-        """The files of a version that `chosen` selects, without creating objects for the others.
+        """Files of a version that `chosen` selects. Creates no objects for other files.
 
         `chosen` gets a table with a row per file: `path`, partition values as `partition.NAME`, and statistics as
         `min.NAME` and `max.NAME`. It returns a boolean per row.
@@ -197,7 +199,7 @@ class Table:
         return sum(pq.read_metadata(self.folder / path).num_rows if rows is None else rows for path, rows in counts)
 
     def rows(self, chosen: Iterable[DataFile], schema: pa.Schema | None) -> Iterator[dict[str, Any]]:
-        """The rows of some files of a small table as dictionaries; columns that a file lacks are null."""
+        """The rows of some files of a small table as dictionaries. Columns that a file lacks are null."""
         for file in chosen:
             yield from data_files.rows_of(data_files.read_parquet(self.folder / file.path, schema))
 

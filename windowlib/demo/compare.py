@@ -26,7 +26,7 @@ class Comparison:
 def compare_tables(
     what: str, expected: pa.Table, actual: pa.Table, keys: Sequence[str], values: Sequence[str] = ()
 ) -> Comparison:
-    """Compares rows by ``keys``. A second row with the same key is extra; a null equals a null.
+    """Compares rows by ``keys``. A second row with the same key is extra. A null equals a null.
 
     >>> truth = pa.table({"user": ["a", "b"], "events": [1, 2]})
     >>> actual = pa.table({"user": ["b", "c", "c"], "events": [3, 4, 4]})

@@ -35,7 +35,7 @@ class DemoRows:
 
 
 def make_rows(arrivals: Arrivals, value: pa.Array, rng: np.random.Generator) -> DemoRows:
-    """Clicks with their ``value``, second copies and unusable rows, by file, in the order of arrival."""
+    """Clicks with their ``value``, second copies and unusable rows. Groups them by file, in the order of arrival."""
     files = len(arrivals.watermark_ms) - 1
     clicks = _clicks(arrivals, value, rng)
     repeated = np.flatnonzero(rng.random(len(value)) < DUPLICATE_SHARE)

@@ -42,7 +42,7 @@ WIDTHS |= {"in flight": 11, "watermark": 29, "seconds": 9}
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Folder and console of a demo, and the engine of both pipelines; None: the engines of `ENGINES`."""
+    """Folder and console of a demo. `engine` is the engine of both pipelines, or None for the engines of `ENGINES`."""
 
     folder: Path
     console: Console
@@ -53,7 +53,7 @@ class Stage:
 
 
 def demo(stage: Stage, settings: ClickSettings = FULL_SIZE) -> bool:
-    """Runs both pipelines over clicks with a known truth; returns True if no row differs from the truth."""
+    """Runs both pipelines over clicks with a known truth. Returns True if no row differs from the truth."""
     _fresh_folder(stage.folder)
     truth = make_demo_data(settings, stage.folder / "incoming")
     _write_truth(truth, stage.folder / "truth")
@@ -126,7 +126,7 @@ def compare_with_truth(
 
 
 def _rows(definition: Definition, name: str, *columns: str) -> pa.Table:
-    """Columns of a table; without rows if the table never had a row."""
+    """Columns of a table. The columns are empty if the table never had a row."""
     table = read_table(definition, name)
     return table.select(columns) if table.num_columns else pa.table({column: [] for column in columns})
 

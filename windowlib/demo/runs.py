@@ -15,7 +15,7 @@ PROGRESS_LINES = {"WINDOWLIB_PROGRESS": "0s"}  # no progress lines: the demo sho
 
 
 def batches(file: Path) -> Iterator[dict[str, Any]]:
-    """Runs everything new; yields each batch after its commit, as `windowlib run --json` prints it.
+    """Runs everything new. Yields each batch after its commit, as `windowlib run --json` prints it.
 
     A failed run has printed its error on stderr. This process then ends with the same exit code.
     """

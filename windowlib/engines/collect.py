@@ -15,5 +15,5 @@ if TYPE_CHECKING:
 
 
 def collected(rows: DataFrame) -> list[dict[str, Any]]:
-    """Collects all rows as dictionaries by column, as `rows_of` does, with TIMESTAMPs in UTC."""
+    """Collects all rows as dictionaries by column, with TIMESTAMPs in UTC. The values are as in `rows_of`."""
     return rows_of(rows.toArrow())

@@ -42,7 +42,7 @@ class Jar:
 
 
 def locked(lock: Path = LOCK) -> list[Jar]:
-    """Reads the JARs of a lock file, in order, from lines `organisation:name:version --hash=sha256:SUM`."""
+    """Reads the JARs of a lock file in order. Lines have the form `organisation:name:version --hash=sha256:SUM`."""
     lines = lock.read_text(encoding="utf-8").splitlines()
     return [_jar(line) for line in lines if line and not line.startswith("#")]
 

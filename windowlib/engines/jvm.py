@@ -152,7 +152,7 @@ class Gateway:
     stderr: ProcessStderr
 
     def variables(self, within_seconds: float = 120) -> dict[str, str]:
-        """Waits for the JVM; returns the variables by which PySpark finds it. Raises `NoJvm` if the JVM fails."""
+        """Waits for the JVM. Returns the variables by which PySpark finds it. Raises `NoJvm` if the JVM fails."""
         deadline = time.monotonic() + within_seconds
         try:
             while not self.connection_file.exists():

@@ -51,8 +51,8 @@ def rows_of_files(
 
     Columns that a file lacks are null.
 
-    renamed: by path, columns of a file in lower case, with the column of `schema` that takes their values; None: not
-             read
+    renamed: by path, columns of a file in lower case, with the column of `schema` that takes their values; None if
+             the column is not read
     values:  by path, columns that have the same value in all rows of a file
     """
     from pyspark.sql.pandas.types import to_arrow_schema
@@ -167,7 +167,7 @@ def _column(field: pa.Field, batch: pa.RecordBatch, others: Mapping[str, Any]) -
 
 
 def _as(wanted: pa.DataType, column: pa.Array) -> pa.Array:
-    """Casts a column to the wanted type; timestamps in nanoseconds are floored to microseconds."""
+    """Casts a column to the wanted type. Timestamps in nanoseconds are floored to microseconds."""
     if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
         column = _in_micros(column)
     return column.cast(wanted)

@@ -70,7 +70,7 @@ _retired: list[_Server] = []  # a server is stopped once its session is unused, 
 
 
 def session() -> SparkSession:
-    """Session on Sail in this process. After `MOST_USES` calls, starts a new session; earlier sessions stay usable.
+    """Session on Sail in this process. After `MOST_USES` calls, starts a new session. Earlier sessions stay usable.
 
     Raises SailUnavailable if the package is missing, or if this process already runs Spark.
     """

@@ -8,7 +8,7 @@ Sail differs from Spark in five ways:
 - `min` and `max` ignore NaN.
 - `min` starts at the greatest finite double, so it never returns infinity.
 
-Integer arithmetic is computed in decimals. The result is cast back to its integer type; this cast fails on overflow, as
+Integer arithmetic is computed in decimals. The result is cast back to its integer type. This cast fails on overflow, as
 in Spark. Operands always fit into the decimal, so TRY_CAST is used for them. With CAST, Sail's time to plan a sum
 triples with each term.
 
@@ -84,7 +84,7 @@ def _rounded(node: exp.Expr) -> exp.Expr:
 
 
 def extreme(function: str, argument: str, floats: str) -> str:
-    """SQL of the aggregate ``min`` or ``max`` of floats or doubles; null without values.
+    """SQL of the aggregate ``min`` or ``max`` of floats or doubles. It is null without values.
 
     >>> extreme("min", "x", "double").count("x < double('Infinity')")
     1

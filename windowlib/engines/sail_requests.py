@@ -37,7 +37,7 @@ SQL_TYPES = {
 
 
 def with_trees(request: Message) -> Message:
-    """Replaces SQL strings in a request by trees, and file reads in a schema request; returns the same request."""
+    """Replaces SQL strings in a request by trees, and file reads in a schema request. Returns the same request."""
     _replace(request, reads=not _asks_for_schema(request))
     return request
 

@@ -59,7 +59,7 @@ class Unknown(Exception):
 
 
 def type_of(text: str) -> proto.DataType | None:
-    """Parses a type from SQL; returns None if Sail must parse the type.
+    """Parses a type from SQL. Returns None if Sail must parse the type.
 
     >>> type_of("array<decimal(38, 0)>").array.element_type.decimal.precision, type_of("struct<a:int>")
     (38, None)
@@ -136,7 +136,7 @@ class _Parser:
         return tree
 
     def ahead(self) -> tuple[str, str]:
-        """Group name and text of the next token; both empty at the end."""
+        """Group name and string of the next token. Both are empty at the end."""
         return self.tokens[self.position] if self.position < len(self.tokens) else ("", "")
 
     def keyword(self) -> str:
@@ -145,7 +145,7 @@ class _Parser:
         return text.casefold() if kind in ("word", "sign") else ""
 
     def accept(self, wanted: str) -> bool:
-        """Consumes the next token if it is `wanted`; returns true if the token was consumed."""
+        """Consumes the next token if it is `wanted`. Returns true if the token was consumed."""
         matches = self.keyword() == wanted
         self.position += matches
         return matches

@@ -19,7 +19,7 @@ from windowlib.engines.setup_java import find_java
 
 
 def fetch(folder: Path, jars: Sequence[Jar], ivy_settings: Path | None = None) -> bool:
-    """Fetches the JARs into the folder; returns true if a JAR was missing. If all JARs exist, only checks them.
+    """Fetches the JARs into the folder. Returns true if a JAR was missing. If all JARs exist, only checks them.
 
     Raises `UnusableJava`. Raises `MissingJars` if a JAR cannot be fetched, or if its content differs from the lock.
     """

@@ -46,7 +46,7 @@ def find_java() -> str:
 
 
 def java_version(printed: str) -> int | None:
-    """Parses Java's major version from the output of `java -version`; Java 8 calls itself 1.8.
+    """Parses Java's major version from the output of `java -version`. Java 8 calls itself 1.8.
 
     >>> java_version('openjdk version "17.0.15" 2025-04-15'), java_version('java version "1.8.0_402"')
     (17, 8)

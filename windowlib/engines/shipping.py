@@ -32,7 +32,7 @@ _SHIPPED = "spark.windowlib.shipped"
 
 @cache
 def package() -> Path:
-    """Builds a zip file of `windowlib`, which exists as long as this process; returns its path."""
+    """Builds a zip file of `windowlib`, which exists as long as this process. Returns its path."""
     folder = Path(tempfile.mkdtemp(prefix="windowlib-package-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     root = Path(windowlib.__file__).parent

@@ -113,7 +113,8 @@ def remember_most_tasks(spark: SparkSession) -> None:
 
 
 def size_tasks(spark: SparkSession, rows: int, conf: Mapping[str, str]) -> None:
-    """Sets the number of tasks after a shuffle for the next jobs, by their rows, up to the configured maximum.
+    """Sets the number of tasks after a shuffle for the next jobs. The number depends on the jobs' rows, up to the
+    configured maximum.
 
     The number of slices is not known yet. From `ADAPTIVE_FROM_TASKS` tasks on, adaptive execution joins small tasks
     once Spark knows their sizes. With fewer tasks, adaptive execution costs more time than it saves. A definition can

@@ -21,8 +21,8 @@ from windowlib.ledger.ledger import Clock, wall_clock_ms
 class Certificate:
     """An erasure and its progress.
 
-    `is_published`: the tables and the files next to them no longer hold the key. `old_files_gone`: the files of older
-    cuts are deleted, and so are the rows that told consumers about the erasure.
+    `is_published` is True if the tables and the files next to them no longer hold the key. `old_files_gone` is True if
+    the files of older cuts are deleted, and the rows that told consumers about the erasure too.
     """
 
     erasure: Erasure
@@ -65,7 +65,7 @@ def certified(tables: Tables, requested: Sequence[Erasure]) -> Iterator[Certific
 
 
 def _is_given_again(earlier: Certificate, later: Certificate) -> bool:
-    """Tests if `later` repeats `earlier`: both have the same key, and `earlier` was overtaken or not published."""
+    """Tests if `later` repeats `earlier`. Both must have the same key, and `earlier` was overtaken or not published."""
     before, after = earlier.erasure, later.erasure
     is_overtaken = before.batch_id == after.batch_id
     return before.digest == after.digest and (is_overtaken or not earlier.is_published)

@@ -72,7 +72,7 @@ class NothingToForget(WindowError, LookupError):
 class ForgetRequest:
     """Request to erase a key: its values as strings, the requester, the reason and the clock.
 
-    `now`: deletes the older cuts at once, and writes no removal rows for consumers of `result_changes`.
+    With `now`, deletes the older cuts at once, and writes no removal rows for consumers of `result_changes`.
     """
 
     key: Sequence[str]
@@ -87,8 +87,8 @@ class ForgetRequest:
 class ErasureForecast:
     """Effect that an erasure would have.
 
-    `removed`: number of rows by table, and of files. `source`: number of the key's rows by source file. `cuts_lost`:
-    batches whose cuts would be deleted. `dry_run`: only the forecast was requested.
+    `removed` counts rows by table, and files. `source` counts the key's rows by source file. `cuts_lost` lists the
+    batches whose cuts would be deleted. `dry_run` is True if only the forecast was requested.
     """
 
     removed: Mapping[str, int]
@@ -279,7 +279,7 @@ def _with(erasure: TableErasure | None, removals: Sequence[DataFile]) -> TableEr
 
 
 def _newest_ms(here: PipelineSnapshot) -> int:
-    """Greatest admitted event time in the statistics of `source_files`; 0 without statistics."""
+    """Greatest admitted event time in the statistics of `source_files`, or 0 without statistics."""
     times = [
         int(file.high["max_timestamp_ms"]) for file in here.files(SOURCE_FILES.name) if "max_timestamp_ms" in file.high
     ]

@@ -44,7 +44,7 @@ Row = dict[str, Any]
 
 
 def find(tables: Tables, key: Key, *, remove: bool) -> dict[str, int]:
-    """Counts the rows, by table, and the files that hold traces of a key. With `remove`, removes the traces."""
+    """Counts the rows and files that hold traces of a key. Counts rows by table. With `remove`, removes the traces."""
     mention = Mention.of(key)
     changes: Mapping[str, Callable[[Row], Row | None]] = {
         PREVIEWS.name: lambda row: None,
@@ -86,7 +86,10 @@ def _of_ledger(row: Row, key: Key, mention: Mention) -> Row:
 
 
 def _reworded(text: str | None, mention: Mention, *, anywhere: bool) -> str | None:
-    """Removes the key from the examples in a text; `anywhere`: from all of it, because an error may list windows."""
+    """Removes the key from the examples in a text.
+
+    With `anywhere`, removes the key from the whole text, because an error may list windows.
+    """
     if not text:
         return text
     return mention.redacted(text) if anywhere and mention.is_in(text) else mention.without_examples(text)

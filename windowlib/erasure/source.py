@@ -61,7 +61,7 @@ class Target:
 class SourceHoldings:
     """Rows of a key in the source: number by file, event ids, and event times after `Target.up_to_ms`.
 
-    `not_looked_at`: a sentence for each file that is set aside or cannot be read.
+    `not_looked_at` has a sentence for each file that is set aside or cannot be read.
     """
 
     rows: Mapping[str, int] = field(default_factory=dict)

@@ -38,10 +38,10 @@ KEYED = tuple(name for name, table in TABLES.items() if any(column.name == "<key
 
 @dataclass(slots=True)
 class TableErasure:
-    """Erasure of a key in one table. `count`: number of deleted or reworded rows.
+    """Erasure of a key in one table. `count` is the number of deleted or reworded rows.
 
-    `remove`, `add`: the replaced files and the new files. `rows`: the deleted rows of `results` and the deleted removal
-    rows of `result_changes`, with the partition of their file.
+    `remove` lists the replaced files, and `add` the new files. `rows` holds the deleted rows of `results` and the
+    deleted removal rows of `result_changes`, with the partition of their file.
     """
 
     count: int = 0
@@ -52,7 +52,7 @@ class TableErasure:
 
 @dataclass(frozen=True, slots=True)
 class ErasureRule:
-    """`remains` returns the rows of a table that stay, possibly reworded. `by`: the columns that it needs."""
+    """`remains` returns the rows of a table that stay, possibly reworded. It needs the columns `by`."""
 
     remains: Callable[[pa.Table], pa.Table]
     by: Sequence[str]
@@ -62,7 +62,7 @@ class ErasureRule:
 class ErasureQuery:
     """Query for the rows of a key, the ids of its events, and its values in examples of checks.
 
-    `announcements`: also the rows that told consumers about an earlier erasure of the key.
+    With `announcements`, also finds the rows that told consumers about an earlier erasure of the key.
     """
 
     key: Key
@@ -211,7 +211,7 @@ def _once(rows: pa.Table) -> pa.Table:
 
 
 def _without(rows: pa.Table, mask: pa.Array | pa.ChunkedArray) -> pa.Table:
-    """The rows that the mask does not select; the same table object if the mask selects none."""
+    """Rows that the mask does not select. Returns the same table object if the mask selects no row."""
     return rows.filter(pc.invert(mask)) if pc.any(mask).as_py() else rows
 
 

@@ -1,5 +1,5 @@
 """Read-only reports on a pipeline: its status, its plan, its checks and the origin of its windows. Reports are frozen
-dataclasses; commands, Airflow and pages render them. Only `verify`, and `lineage` of text files, need an engine.
+dataclasses. Commands, Airflow and pages render them. Only `verify`, and `lineage` of text files, need an engine.
 
     status.py                status: newest batches, watermark, windows in flight, pending work
     commits.py               newest batches, with a sentence for each special batch

@@ -35,7 +35,7 @@ NOT_SAID, NO_BOUND = "not said", "none yet"
 
 @dataclass(frozen=True, slots=True)
 class CheckObservation:
-    """Outcome of a check in a batch. `value`: the observed value if it is a number, else None."""
+    """Outcome of a check in a batch. `value` is the observed value if it is a number, else None."""
 
     batch_id: int
     success: bool
@@ -45,7 +45,10 @@ class CheckObservation:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check. `low`, `high`: bounds or None, inclusive unless the check is strict. `seen`: outcomes, newest first."""
+    """A check with its outcomes, newest first (`seen`).
+
+    `low` and `high` are the bounds, or None. They are inclusive unless the check is strict.
+    """
 
     name: str
     suite: str
@@ -69,7 +72,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class PipelineChecks:
-    """All checks of a pipeline in the order of judgement; `owner` is the pipeline's owner, or None."""
+    """All checks of a pipeline, in the order in which they are judged. `owner` is None if the pipeline has no owner."""
 
     pipeline: str
     owner: str | None
@@ -80,7 +83,7 @@ class PipelineChecks:
 def checks(definition: Definition, now_ms: int, *, as_judged: bool = False) -> PipelineChecks:
     """Every check, with the bounds of a batch planned at `now_ms`. Raises `InvalidSpec` if a suite has mistakes.
 
-    `as_judged`: Great Expectations validates the pipeline's own suites too, which takes seconds.
+    With `as_judged`, Great Expectations validates the pipeline's own suites too. This takes seconds.
     """
     batches = stored_outcomes(definition.root, RECENT)
     outcomes = list(_outcomes(batches))

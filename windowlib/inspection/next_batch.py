@@ -20,10 +20,10 @@ from windowlib.source.marker import marker_of, words
 
 @dataclass(frozen=True, slots=True)
 class PlanReport:
-    """The next batch of a pipeline; `plan` is None if there is nothing to do.
+    """The next batch of a pipeline. `plan` is None if there is nothing to do.
 
-    `files_waiting`: number of files that are too young to be read. `left_out`: files excluded by patterns and names.
-    The other fields are sentences about the source, formulas, columns, lateness and windows.
+    `files_waiting` counts the files that are too young to be read. `left_out` lists the files excluded by patterns and
+    names. The other fields are sentences about the source, formulas, columns, lateness and windows.
     """
 
     definition: Definition

@@ -33,7 +33,7 @@ BY_NUMBER = (
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Description of the plan of a definition. `jobs`: Spark jobs of a batch, one line each."""
+    """Description of the plan of a definition. `jobs` has a line for each Spark job of a batch."""
 
     pipeline: str
     plan: str

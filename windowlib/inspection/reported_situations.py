@@ -14,7 +14,7 @@ from windowlib.ledger.notices import reported
 
 @dataclass(frozen=True, slots=True)
 class ReportedSituation:
-    """A situation that a notice reported or an operator silenced, with operator, reason and end of the silence."""
+    """A situation that a notice reported or an operator silenced. A silence has operator, reason and end."""
 
     situation: str
     sentence: str | None

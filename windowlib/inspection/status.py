@@ -47,7 +47,10 @@ from windowlib.source.marker import marker_of, words
 
 @dataclass(frozen=True, slots=True)
 class WatermarkStatus:
-    """The watermark and the event that set it. `explanation`: sentences on its origin and its next advance."""
+    """The watermark and the event that set it.
+
+    `explanation` has sentences on the origin of the watermark and its next advance.
+    """
 
     watermark_ms: int
     state: str
@@ -69,7 +72,7 @@ class CheckSummary:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """A batch that is planned and not committed. `advice`: the next step for the operator."""
+    """A batch that is planned and not committed. `advice` is the next step for the operator."""
 
     batch_id: int
     planned_at_ms: int
@@ -94,8 +97,8 @@ class SetAsideFile:
 class Status:
     """Status of a pipeline. A field is None or empty if it does not apply yet.
 
-    `left_out`: files excluded by patterns. `removal`: rows that a Delta source no longer holds, and the effect on
-    their windows.
+    `left_out` lists the files excluded by patterns. `removal` describes rows that a Delta source no longer holds, and
+    the effect on their windows.
     """
 
     pipeline: str
@@ -130,7 +133,7 @@ class Status:
 def status(definition: Definition, now_ms: int, ledger: Ledger | None = None, *, whole: bool = True) -> Status:
     """Collects the status. A run counts as working or dead by its lease at `now_ms`.
 
-    `ledger`: a ledger to reuse. Without `whole`, `commits`, `checks`, `left_out` and `erasure` stay empty.
+    Reuses `ledger`, if given. Without `whole`, the fields `commits`, `checks`, `left_out` and `erasure` stay empty.
     """
     ledger = ledger or ledger_of(definition, lambda: now_ms)
     state = ledger.state()

@@ -14,7 +14,7 @@ from windowlib.ledger.rows import COMMIT_COLUMNS, Commit, at_ms_of, commit_of
 
 
 def commits_of(tables: Tables, since_batch: int = 0) -> list[Commit]:
-    """Committed batches from `since_batch` on, oldest first, including those that a rollback has undone."""
+    """Committed batches from `since_batch` on, oldest first, including batches that a rollback has undone."""
     rows = _committed(tables, COMMIT_COLUMNS, since_batch)
     commits = [commit_of(row, at_ms_of(row)) for row in rows if row["batch_id"] >= since_batch]
     return sorted(commits, key=lambda commit: commit.batch_id)
@@ -38,7 +38,9 @@ def batch_of_preview(tables: Tables, preview_id: str) -> int | None:
 
 
 def decisions_of(tables: Tables, since_batch: int) -> dict[int, Decision | None]:
-    """Decision of each committed batch (None: no decision). Batches before `since_batch` may be missing."""
+    """Decision of each committed batch. It is None for a batch without a decision. Batches before `since_batch` may be
+    missing.
+    """
     rows = _committed(tables, ("batch_id", "decision"), since_batch)
     return {int(row["batch_id"]): decision_of(row) for row in rows}
 

@@ -54,7 +54,7 @@ class LastError:
 
 
 def keep(root: Path, error: LastError) -> None:
-    """Records the first line of an error, at most `LONGEST` characters, in place of the last error. Raises OSError."""
+    """Records at most `LONGEST` characters of an error's first line. Replaces the last error. Raises OSError."""
     first = error.sentence.splitlines()[0] if error.sentence else "an error without a message"
     disk.put(root / FILE, json.dumps({**asdict(error), "sentence": first[:LONGEST]}))
 

@@ -14,7 +14,7 @@ from windowlib.model.watermark import MIN_WATERMARK
 
 
 def allowed_lateness_ms(definition_json: str) -> int:
-    """Allowed lateness of a definition as the ledger stores it; 0 for windows that have none.
+    """Allowed lateness of a definition as the ledger stores it, or 0 for windows without allowed lateness.
 
     >>> allowed_lateness_ms('{"window": {"type": "session", "allowed_lateness_ms": 5}}'), allowed_lateness_ms("{}")
     (5, 0)
@@ -24,7 +24,9 @@ def allowed_lateness_ms(definition_json: str) -> int:
 
 
 def bound_ms(definition_json: str, watermark_ms: int | None, before_ms: int | None = None) -> int:
-    """Late bound at a watermark (None: no event yet), but at least ``before_ms``, the late bound before the batch.
+    """Late bound at a watermark, but at least ``before_ms``, the late bound before the batch.
+
+    The watermark is None before the first event.
 
     >>> definition = '{"window": {"allowed_lateness_ms": 5}}'
     >>> bound_ms(definition, 14), bound_ms(definition, 14, before_ms=7), bound_ms(definition, 14, before_ms=12)

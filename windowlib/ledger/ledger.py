@@ -99,8 +99,10 @@ class Ledger:
     def settled(self, look: Callable[[LedgerState], T]) -> T:
         """Returns `look(state)` for the current state, without a claim.
 
-        Calls `look` again with the new state if it needs a file that other processes have deleted meanwhile: the
-        prepared publication of the state, or log entries of a table version that the state names.
+        Calls `look` again with the new state if another process has deleted a file that `look` needs:
+
+        - the prepared publication of the state
+        - log entries of a table version that the state names
         """
         while True:
             state = self.state()

@@ -51,7 +51,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class ReportedNotices:
-    """Newest notice of each situation, as of `version` of the table (None: there is no table yet)."""
+    """Newest notice of each situation, as of `version` of the table. It is None if the table does not exist yet."""
 
     version: int | None
     newest: dict[str, Notice]

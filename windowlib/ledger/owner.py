@@ -31,7 +31,7 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class ProcessState(Enum):
-    """State of a process, as far as it can be seen."""
+    """State of a process, as far as the current process can observe it."""
 
     AT_WORK = "at work"
     ENDED = "ended"
@@ -45,7 +45,7 @@ class Owner:
     `boot_id` and `namespace` are the names that Linux gives this boot and the PID namespace. `ticks` is the start in
     the kernel's ticks since the boot, which no correction of the clock changes. All three are None on other systems.
     The process promises a heartbeat within `lease_timeout_ms`. `dag_id` and `run_id` name the Airflow run that started
-    the process; they are None if Airflow did not.
+    the process. Both are None if Airflow did not start the process.
 
     >>> Owner.of_json(this_process().to_json()).life()
     <ProcessState.AT_WORK: 'at work'>
@@ -95,7 +95,7 @@ class Owner:
         return ProcessState.AT_WORK if working else ProcessState.ENDED
 
     def lease_ms(self, ours_ms: int) -> int:
-        """Time in ms to wait for a heartbeat: the longer of its own `lease_timeout_ms` and `ours_ms`."""
+        """Time in ms to wait for a heartbeat: the owner's `lease_timeout_ms` or `ours_ms`, whichever is longer."""
         return max(ours_ms, self.lease_timeout_ms or 0)
 
     def is_same(self, other: Owner) -> bool:

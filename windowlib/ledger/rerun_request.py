@@ -35,7 +35,7 @@ class RerunAlreadyDone(WindowError):
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """A rerun of the windows that meet `[from_ms, to_ms)`.
+    """A rerun of the windows that overlap `[from_ms, to_ms)`.
 
     With `late_only` it readmits late events with an event time in the range, and recomputes the windows that they
     missed. `key` limits the readmission to the events of one key: one string per key column, empty if the key was

@@ -34,7 +34,7 @@ class CutExpired(WindowError, LookupError):
 
 
 def trusted_now_ms(planned_ms: int | None, now_ms: int) -> int:
-    """Returns `now_ms`, or `planned_ms` if `now_ms` is more than `FAR_MS` ahead of it.
+    """Returns `now_ms`, or `planned_ms` if `now_ms` is more than `FAR_MS` after `planned_ms`.
 
     `planned_ms` is the plan time of the newest batch, or the time that an operator has accepted since. Commit times
     cannot confirm the clock, because maintenance commits by any clock.
@@ -69,7 +69,8 @@ def first_kept(commits: Sequence[Commit], kept: RetentionPeriod, now_ms: int) ->
 
 
 def undo_target(commits: Sequence[Commit], migration: int, now_ms: int) -> Commit | None:
-    """Batch that undoing a migration restores; None if the migration is older than `UNDO_MS`. `migration` is its batch.
+    """Batch that undoing a migration restores; None if the migration is older than `UNDO_MS`. `migration` is the
+    migration's batch.
 
     >>> def commit(batch_id, at_ms):
     ...     return Commit(batch_id, {}, None, 0, "", "", {}, at_ms, plan_time_ms=at_ms, late_out_ms=0)

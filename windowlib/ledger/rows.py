@@ -1,6 +1,5 @@
 """Rows of the ledger, and the state that they add up to: claim, plan and committed batches.
-
-`windowlib.ledger.reading` reads them.
+`windowlib.ledger.reading` reads the rows.
 """
 
 from __future__ import annotations
@@ -201,7 +200,10 @@ def abandon_row(batch_id: int, who: str, reason: str) -> dict[str, Any]:
 
 
 def prepare_row(batch_id: int, prepared: Prepared, refused: str | None = None) -> dict[str, Any]:
-    """Row that names a publication. `refused`: why the checks refused the batch, which waits for approval; or None."""
+    """Row that names a publication. `refused` is the reason why the checks refused the batch, or None.
+
+    A refused batch waits for an operator's approval.
+    """
     about = {"kind": "prepare", "batch_id": batch_id, "reason": refused}
     return {**about, "prepared": prepared.path, "sha256": prepared.sha256}
 

@@ -21,7 +21,8 @@ MOST_DIFFERENCES = 50  # differences stored of one verification
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Comparison of the windows that meet `[from_ms, to_ms)` (None: all), for a `sample` of the keys.
+    """Comparison of the windows that overlap `[from_ms, to_ms)`, for a `sample` of the keys. Bounds of None mean all
+    windows.
 
     `batch_id` is the newest batch at the time of the comparison. `compared` and `differing` count rows by table.
     `differences` are the first differing rows, as JSON with the fields of

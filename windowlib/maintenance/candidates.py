@@ -39,9 +39,9 @@ PUT_INTO = (".", "checks", "pages")  # folders of a pipeline into which `disk.pu
 class MaintenancePlan:
     """Files to compact, to delete and to keep, by table.
 
-    `announcements`: files of `result_changes` that told consumers about keys erased before the oldest kept cut.
-    `worth`: number of log entries since the last checkpoint that justify a new checkpoint. `counted_from_ms`: current
-    time from which ages are counted back. `live`: number of current files by table.
+    `announcements` are the files of `result_changes` that told consumers about keys erased before the oldest kept cut.
+    `worth` is the number of log entries since the last checkpoint that justify a new checkpoint. `counted_from_ms` is
+    the current time, from which ages are counted back. `live` counts the current files by table.
     """
 
     kept_from: Commit
@@ -57,7 +57,7 @@ class MaintenancePlan:
 
     @property
     def all_groups(self) -> Mapping[str, Sequence[Sequence[DataFile]]]:
-        """Groups of files to compact, by table, for the tables that batches publish and for the ledger."""
+        """Groups of files to compact, by table. Includes the tables that batches publish and the ledger."""
         return {**self.groups, LEDGER.name: self.of_ledger} if self.of_ledger else self.groups
 
 

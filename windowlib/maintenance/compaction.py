@@ -55,7 +55,7 @@ class RowsLost(WindowError):
 def groups(
     name: str, files: Sequence[DataFile], is_closed: Callable[[Partition], bool], bucket_ms: int
 ) -> Iterator[list[DataFile]]:
-    """Groups of files of the table `name`; each group becomes one file.
+    """Groups of files of the table `name`. Each group becomes one file.
 
     Files of `seen_ids` are grouped by the time of their newest id, in buckets of `bucket_ms`, because old files are
     deleted whole. Files of `result_changes` with removal rows of erased keys are not merged.

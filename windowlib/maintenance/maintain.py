@@ -60,8 +60,8 @@ class TableReport:
 class MaintenanceReport:
     """Effect of a maintenance. Lists only the tables that it changes.
 
-    `batch_id`: the batch that compacted files, or None. `others`: number of deleted files next to the tables, by
-    category. `notes`: sentences for the operator. `dry_run`: nothing was changed.
+    `batch_id` is the batch that compacted files, or None. `others` counts the deleted files next to the tables, by
+    category. `notes` has sentences for the operator. `dry_run` is True if nothing was changed.
     """
 
     batch_id: int | None
@@ -188,7 +188,7 @@ def _kept(cuts: str, plan: MaintenancePlan, batch_id: int | None, who: str, now_
 
 
 def _delete(pipeline: HeldPipeline, plan: MaintenancePlan, record: MaintenanceRecord) -> None:
-    """Records the oldest kept cut, then deletes files that no kept cut needs, nor a run that takes over."""
+    """Records the oldest kept cut. Then deletes files that no kept cut needs, and no run that takes over."""
     ledger = pipeline.ledger
     maintained.keep(ledger.root, record)
     pipeline.check()  # the holder of a later claim, made before the record, may still go back to an older cut

@@ -36,9 +36,9 @@ class UnneededFiles:
 
 
 def unneeded(table: Table, oldest: int | None, waiting: Publication | None, now_ms: int) -> UnneededFiles:
-    """Files of a table that neither the cuts from version `oldest` on nor a waiting batch need.
+    """Files of a table that no kept cut and no waiting batch needs.
 
-    `oldest` is None if the table did not exist in the oldest kept cut.
+    `oldest` is the table's version in the oldest kept cut. It is None if the table did not exist in that cut.
     """
     return _sized(table, _files(table, _needed(table, oldest, waiting), now_ms))
 

@@ -28,7 +28,10 @@ GetSpark = Callable[[], "SparkSession"]
 
 @dataclass(frozen=True, slots=True)
 class MigrationOutcome:
-    """Batch of a switch or an undo. `difference`: None if the command only published a killed switch or undo."""
+    """Batch of a switch or an undo.
+
+    `difference` is None if the command only published a switch or undo that was killed before.
+    """
 
     batch_id: int
     difference: MigrationDifference | None = None
@@ -36,7 +39,7 @@ class MigrationOutcome:
 
 @dataclass(frozen=True, slots=True)
 class MigrationRequest:
-    """Requester, reason and clock of a migration. `approve`: builds the tables even if checks refuse a batch."""
+    """Requester, reason and clock of a migration. With `approve`, builds the tables even if checks refuse a batch."""
 
     who: str
     reason: str

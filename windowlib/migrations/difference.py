@@ -42,8 +42,8 @@ _DAY = window_day("coalesce(unix_millis(window_end) - 1, unix_millis(last_event_
 class MigrationDifference:
     """Summary of the differences.
 
-    `results`: number of results (before, after). `windows`: number of windows by change. `sums`: sums (before, after)
-    by column. `examples`: newest windows of each change.
+    `results` is the number of results before and after. `windows` counts windows by change. `sums` has the sums before
+    and after, by column. `examples` has the newest windows of each change.
     """
 
     results: tuple[int, int]
@@ -133,7 +133,9 @@ def _parts(
 
 
 def _changed(old: DataFrame, new: DataFrame, identity: Sequence[str], exact: frozenset[str]) -> DataFrame:
-    """New rows of windows that both sides have with different values; all of them if the columns differ."""
+    """New rows of windows that both sides have with different values. If the columns differ, all windows count as
+    different.
+    """
     values = [name for name in new.columns if name not in (*identity, *UNCOMPARED)]
     was = names.internal("was")
     if {*values} != {name for name in old.columns if name not in (*identity, *UNCOMPARED)}:
@@ -185,7 +187,7 @@ def _sums(wanted: Sequence[str], old: DataFrame | None, new: DataFrame | None) -
 
 
 def _examples(staging: Staging, source: Source) -> list[dict[str, Any]]:
-    """Newest windows of each change, with their new values; removed windows with their old values."""
+    """Newest windows of each change. Removed windows have their old values, other windows their new values."""
     rows = staging.spark.read.parquet(str(staging.folder / FEED))
     shown = []
     for kind in (CHANGED, ADDED, REMOVED):

@@ -49,7 +49,7 @@ class PipelineSnapshot:
 
 
 def moved(source: PipelineSnapshot, name: str, into: Tables, attempt: str, after_batch: int) -> list[DataFile]:
-    """Links or copies the files of a table into the same table of `into`; batch 1 becomes `after_batch` + 1."""
+    """Links or copies the files of a table into the same table of `into`. Batch 1 becomes `after_batch` + 1."""
     files = []
     for number, file in enumerate(source.files(name)):
         other, called = into[name].folder, f"{attempt}-{number}-{Path(file.path).name}"
@@ -79,7 +79,7 @@ def _renumber(path: Path, target: Path, after_batch: int) -> None:
 def replaced(name: str, here: PipelineSnapshot, add: Sequence[DataFile], schema: Schema | None) -> TableChange:
     """Change that replaces all files of a table by `add`. Files that are both old and in `add` stay.
 
-    `schema`: schema of the new rows; None if there are none.
+    `schema` is the schema of the new rows, or None if there are no new rows.
     """
     start, old_schema = here.versions.get(name), here.schema(name)
     live = here.files(name)
@@ -96,7 +96,7 @@ def replaced(name: str, here: PipelineSnapshot, add: Sequence[DataFile], schema:
 
 
 def appended(name: str, here: PipelineSnapshot, add: Sequence[DataFile], schema: Schema | None) -> TableChange:
-    """Change that adds files to a table and keeps its files and columns. `schema`: schema of the new rows."""
+    """Change that adds files to a table and keeps its files and columns. `schema` is the schema of the new rows."""
     start, old_schema = here.versions.get(name), here.schema(name)
     if old_schema is not None and schema is not None:
         schema = publish.with_all_columns(old_schema, schema)
@@ -113,7 +113,10 @@ def appended(name: str, here: PipelineSnapshot, add: Sequence[DataFile], schema:
 
 
 def feed(staging: Staging, here: PipelineSnapshot, results: Sequence[Schema]) -> TableChange:
-    """Moves the staged changes into the folder of `result_changes`. `results`: schemas of the old and new `results`."""
+    """Moves the staged changes into the folder of `result_changes`.
+
+    `results` has the schemas of the old and new table `results`.
+    """
     add = []
     for path, partition in staging.written(FEED):
         day = day_of(partition[PARTITION])

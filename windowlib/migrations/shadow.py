@@ -70,9 +70,10 @@ class NothingToMigrate(WindowError):
 
 @dataclass(frozen=True, slots=True)
 class Shadow:
-    """The new tables as a pipeline. `definition`: the new definition, with the folder of the new tables.
+    """The new tables as a pipeline. `definition` is the new definition, with the folder of the new tables.
 
-    `mark`: identity of the tables when this object was made. Tables that are built after a drop have another identity.
+    `mark` is the identity of the tables when this object was made. Tables that are built after a drop have another
+    identity.
     """
 
     migration: Migration
@@ -109,7 +110,7 @@ def shadow_of(definition: Definition, state: LedgerState, clock: Clock) -> Shado
 
 
 def built(definition: Definition, migration: Migration, clock: Clock) -> Shadow:
-    """The new tables of a migration to this definition, as far as they are built."""
+    """The new tables of a migration to this definition. They may be incomplete."""
     source = definition.source.model_copy(update={"max_files_per_run": 0})  # history is one batch
     apart = definition.model_copy(update={"root": migration.folder(definition.root), "source": source})
     return Shadow(migration, apart, ledger_of(apart, clock), mark(apart.root))
@@ -147,7 +148,7 @@ def _check_is_there(shadow: Shadow, error: Exception | None = None) -> None:
 def catch_up(shadow: Shadow, spark: Callable[[], SparkSession], clock: Clock, *, finish: bool, note: Note) -> int:
     """Runs batches of the new tables up to the newest file, and returns their number.
 
-    `finish`: declares the end of the source. Raises `NewTablesRefused`, `MigrationRefused`, and as runs do.
+    With `finish`, declares the end of the source. Raises `NewTablesRefused`, `MigrationRefused`, and as runs do.
     """
     try:
         return len(advance(shadow.definition, spark, clock=clock, finish=finish, on_note=note))

@@ -122,7 +122,7 @@ def _check_types(here: PipelineSnapshot, shadow: Shadow) -> None:
 def switch(definition: Definition, shadow: Shadow, spark: GetSpark, request: MigrationRequest) -> MigrationOutcome:
     """Reads the files that arrived since the build, then switches the pipeline to the new tables in one batch.
 
-    Raises as `build` does; also `Superseded` while a run is in progress, `ForeignChange` and `ColumnTypeChanged`.
+    Raises the errors of `build`, `ForeignChange`, `ColumnTypeChanged`, and `Superseded` while a run is in progress.
     """
     ledger = ledger_of(definition, request.clock)
     check_can_migrate(definition, ledger, ledger.state())

@@ -119,7 +119,7 @@ def finish(definition: Definition, request: MigrationRequest) -> int:
 def finish_prepared(
     definition: Definition, clock: Clock = wall_clock_ms, note: Note = silent
 ) -> MigrationOutcome | None:
-    """Publishes a prepared switch or undo whose command was killed; returns None if there is none."""
+    """Publishes a prepared switch or undo whose command was killed. Returns None if there is none."""
     ledger = ledger_of(definition, clock)
     plan = ledger.state().plan
     if plan is None or plan.decision is None or not plan.decision.switches:

@@ -37,7 +37,7 @@ def advance(
 ) -> tuple[list[Firing], list[Late]]:
     """Runs a batch: returns the last firing of each window by (key, window), and late elements by arrival.
 
-    Changes ``state``; its watermark becomes ``watermark_ms``. If the allowed lateness has changed since the state was
+    Changes ``state``. Its watermark becomes ``watermark_ms``. If the allowed lateness has changed since the state was
     written, the lateness of ``spec`` is applied first (`windowlib.model.operator.resume`). Raises InvalidSpec if the
     order of elements matters, and WatermarkRegression if the watermark would go back.
 
@@ -94,7 +94,7 @@ def _is_ahead(window: TimeWindow, state: OperatorState) -> bool:
 def _admit(
     spec: WindowSpec, state: KeyState, elements: Sequence[Element], shared: OperatorState
 ) -> tuple[set[TimeWindow], list[Element]]:
-    """Adds the elements to their windows; returns the windows that received elements, and the late elements."""
+    """Adds the elements to their windows. Returns the windows that received elements, and the late elements."""
     now = shared.watermark_ms, shared.late_up_to_ms
     touched: set[TimeWindow] = set()
     added: set[int] = set()
@@ -134,7 +134,7 @@ def _timestamp_ms(element: Element) -> int:
 
 
 def _join(spec: WindowSpec, state: KeyState, island: TimeWindow) -> tuple[TimeWindow, TimeWindow]:
-    """Adds an island to the windows in flight; returns the merged window and its state window."""
+    """Adds an island to the windows in flight. Returns the merged window and its state window."""
     window, merge = state.windows.add(island)
     if merge:
         for merged in merge.merged_state_windows:

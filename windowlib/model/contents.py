@@ -18,7 +18,7 @@ def empty(spec: WindowSpec) -> Any:
 
 
 def add(spec: WindowSpec, contents: Any, element: Element) -> Any:
-    """The contents with one more element; may change the argument, so use only the returned value."""
+    """The contents with one more element. May change the argument, so use only the returned value."""
     if spec.aggregate is None or spec.keeps_elements:
         contents.append(element)
         return contents

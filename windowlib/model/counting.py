@@ -71,7 +71,7 @@ def on_elements(spec: WindowSpec, shared: OperatorState, key: Any, elements: Ite
 
 
 def on_time(spec: WindowSpec, shared: OperatorState, key: Any, moved: Input) -> None:
-    """Advances the watermark or processing time. Retires windows past their cleanup time; other timers do not exist."""
+    """Advances the watermark or processing time. Retires windows past their cleanup time. Other timers do not exist."""
     state = shared.keys[key]
     match moved:
         case Watermark(watermark_ms):
@@ -123,7 +123,7 @@ class _Current:
         return cls(state, own, merges=spec.assigner.merges)
 
     def fire(self, key: Any, result: Any, over_up_to_ms: int, *, purges: bool) -> Firing:
-        """Returns the window's firing and resets the count to 0; drops the contents if ``purges``."""
+        """Returns the window's firing and resets the count to 0. Drops the contents if ``purges``."""
         timing = Timing.LATE if self.end_ms - 1 <= over_up_to_ms else Timing.EARLY
         self.count = 0
         if purges:

@@ -1,4 +1,4 @@
-"""The operator for one key in one run, from stored state to stored state; its firings become results.
+"""The operator for one key in one run, from stored state to stored state. Its firings become results.
 
 A run is a single instant. Each key gets the plan time first, then the batch's elements in order of arrival, then the
 run's new watermark. Firings are numbered per window; a merged window continues the greatest number of its parts.
@@ -98,7 +98,7 @@ class Instant:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of a firing; it replaces the published results of the windows ``replaced``."""
+    """The result of a firing. It replaces the published results of the windows ``replaced``."""
 
     window: TimeWindow
     value: Any
@@ -142,7 +142,7 @@ class KeyRun:
             self.fired[TimeWindow(start_ms, end_ms)] = number
 
     def advance(self, elements: Iterable[Element]) -> Iterator[Outcome]:
-        """Runs; yields results, late elements and elements in holes as they occur."""
+        """Runs. Yields results, late elements and elements in holes as they occur."""
         outcomes = self._outcomes(elements)
         return self._last_versions(outcomes) if self.spec.updates_results else outcomes
 

@@ -41,7 +41,7 @@ def is_element_late(timestamp_ms: int, allowed_lateness_ms: int, watermark_ms: i
 
 
 def was_cleaned_up(window: TimeWindow, up_to_ms: int) -> bool:
-    """Tests if the window is late by a recorded ``late_up_to_ms``; MIN_TIME_MS means none is recorded.
+    """Tests if the window is late by a recorded ``late_up_to_ms``. MIN_TIME_MS means none is recorded.
 
     >>> [was_cleaned_up(TimeWindow(0, 10), up_to_ms) for up_to_ms in (8, 9)]
     [False, True]
@@ -50,7 +50,7 @@ def was_cleaned_up(window: TimeWindow, up_to_ms: int) -> bool:
 
 
 def is_up_to(timestamp_ms: int, up_to_ms: int) -> bool:
-    """Tests if a time is at or below a recorded ``late_up_to_ms``; MIN_TIME_MS means none is recorded.
+    """Tests if a time is at or below a recorded ``late_up_to_ms``. MIN_TIME_MS means none is recorded.
 
     The time is the last millisecond of a window, or the timestamp of an element in no window.
     """

@@ -16,7 +16,7 @@ from windowlib.model.windows import TimeWindow, cover, touches
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """``merged`` windows became ``result``; contents of ``merged_state_windows`` move to ``state_window``."""
+    """``merged`` windows became ``result``. Contents of ``merged_state_windows`` move to ``state_window``."""
 
     result: TimeWindow
     merged: tuple[TimeWindow, ...]
@@ -45,7 +45,7 @@ class MergingWindowSet:
         return iter(sorted(self.state_windows))
 
     def state_window(self, window: TimeWindow) -> TimeWindow:
-        """The state window that holds the window's contents; raises UnknownWindow."""
+        """The state window that holds the window's contents. Raises UnknownWindow."""
         self._require(window)
         return self.state_windows[window]
 
@@ -66,7 +66,7 @@ class MergingWindowSet:
         return result, Merge(result, merged, state_window, tuple(others))
 
     def retire(self, window: TimeWindow) -> None:
-        """Removes the window; raises UnknownWindow."""
+        """Removes the window. Raises UnknownWindow."""
         self._require(window)
         del self.state_windows[window]
 

@@ -167,7 +167,7 @@ class _Key:
             self._clean_up(window)
 
     def _merge(self, assigned: TimeWindow) -> TimeWindow:
-        """Merges the window, trigger states and contents with those of the windows in flight that it touches."""
+        """Merges the window with the windows in flight that it touches, including their trigger states and contents."""
         state = self.state
         window, merge = state.windows.add(assigned)
         if merge:

@@ -1,11 +1,11 @@
-"""Reruns: the windows that a time range meets, and the events from which a rerun recomputes these windows.
+"""Reruns: the windows that overlap a time range, and the events from which a rerun recomputes these windows.
 
-A rerun of ``[from, to)`` replaces every window that meets the range. It recomputes these windows from the events
+A rerun of ``[from, to)`` replaces every window that overlaps the range. It recomputes these windows from the events
 that the source holds now:
 
 ==============================  ===================================================================================
-sessions                        all events of every chain of touching windows that meets the range
-tumbling, sliding with holes    all events of every window that meets the range; no event is in two windows
+sessions                        all events of every chain of touching windows that overlaps the range
+tumbling, sliding with holes    all events of every window that overlaps the range; no event is in two windows
 sliding, overlapping            all events inside the range; outside, only events that were admitted earlier, because
                                 an event must be in all of its windows or in none
 ==============================  ===================================================================================
@@ -67,7 +67,7 @@ def readmitted(assigner: Tumbling | Sliding, requested: TimeRange) -> TimeRange:
 
 
 def needed(assigner: Tumbling | Sliding, requested: TimeRange) -> TimeRange:
-    """The range of all events in the windows that meet ``readmitted(assigner, requested)``.
+    """The range of all events in the windows that overlap ``readmitted(assigner, requested)``.
 
     >>> needed(Tumbling(10), TimeRange(12, 31)), needed(Sliding(10, 5), TimeRange(12, 31))
     (TimeRange(from_ms=10, to_ms=40), TimeRange(from_ms=3, to_ms=40))
@@ -91,7 +91,7 @@ def touching(assigner: Assigner, windows: TimeRange) -> TimeRange:
 
 
 def first_slack_ms(assigner: Assigner) -> int:
-    """Distance around a range in which the caller first looks for chains of sessions that meet the range.
+    """Distance around a range in which the caller first looks for chains of sessions that overlap the range.
 
     The caller increases the distance while a chain extends beyond it.
 

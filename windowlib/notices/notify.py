@@ -30,7 +30,7 @@ TRIES = 5  # attempts to add rows while other processes add rows
 
 @dataclass(frozen=True, slots=True)
 class CommandOutcome:
-    """Outcome of a command: its error message, if any. `is_well`: its success ends an earlier failure."""
+    """Outcome of a command. `error` is its error message, or None. With `is_well`, success ends an earlier failure."""
 
     error: str | None = None
     is_well: bool = False

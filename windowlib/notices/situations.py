@@ -244,11 +244,11 @@ def _usual_silence_ms(arrived_ms: Sequence[int]) -> int | None:
 
 
 def _arrivals(ledger: Ledger, state: LedgerState) -> list[int]:
-    """Sorted arrival times, in ms, of the files read in the eight weeks up to the newest file.
+    """Sorted arrival times in ms of the files that were read in the eight weeks up to the newest file.
 
     The range ends at the newest file, not now, because a source that was silent for eight weeks would have no file in
-    it. Times come from the statistics of `source_files`, and from its `OPENED` newest compacted files. If there are
-    more compacted files, the range starts at the newest time in the first compacted file that is not opened.
+    the range. Times come from the statistics of `source_files`, and from its `OPENED` newest compacted files. If there
+    are more compacted files, the range starts at the newest time in the first compacted file that is not opened.
     """
     table = ledger.tables[SOURCE_FILES.name]
     files = table.files(state.pinned(SOURCE_FILES.name))
@@ -265,7 +265,7 @@ def _arrivals(ledger: Ledger, state: LedgerState) -> list[int]:
 
 
 def _modified(path: Path, since_ns: int) -> list[int]:
-    """Modification times, in ns, in a file of `source_files`. Skips row groups with only times before `since_ns`."""
+    """Modification times in ns from a file of `source_files`. Skips row groups with only times before `since_ns`."""
     rows = row_groups.holding(path, {"modified_ns": lambda low, high: high >= since_ns}, MODIFIED)
     times: list[int] = rows["modified_ns"].drop_null().to_pylist()
     return times

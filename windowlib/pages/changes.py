@@ -43,7 +43,9 @@ class DayChange:
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """A rollback or an adoption. `rows` counts the results that were added and removed; None: no longer known."""
+    """A rollback or an adoption. `rows` counts the added and removed results. It is None if the number is no longer
+    known.
+    """
 
     batch_id: int
     title: str
@@ -72,9 +74,9 @@ class RecentChanges:
 
 
 def changes(tables: Tables, runs: Sequence[RecentRun], now_ms: int, *, is_whole: bool = True) -> RecentChanges | None:
-    """Changes in the last day; None if the log was cleaned up.
+    """Changes in the last day, or None if the log was cleaned up.
 
-    `runs` are newest first; `is_whole` is true if they are all batches of the pipeline.
+    `runs` are newest first. `is_whole` is true if `runs` has all batches of the pipeline.
     """
     since_ms = now_ms - DAY_MS
     recent = [run for run in runs if run.at_ms >= since_ms]
@@ -129,10 +131,10 @@ def _compared(results: Table, before: RecentRun | None, run: RecentRun) -> RowCh
 
 
 def _counted(runs: Sequence[RecentRun], recent: int, newest: int, *, is_whole: bool) -> tuple[int, int]:
-    """Number of recent batches that are counted, and the version of `result_changes` before them.
+    """Number of recent batches that are counted, and the version of `result_changes` before these batches.
 
     The number is smaller than `recent` if the batches have over `COMMITS_READ` commits, or if the version before the
-    oldest of `runs` is unknown. `is_whole`: no batch precedes `runs`.
+    oldest of `runs` is unknown. `is_whole` is True if no batch precedes `runs`.
     """
     counted = 0, newest
     for number in range(1, recent + 1):

@@ -24,7 +24,8 @@ GONE_NULL = "results_gone_null"
 
 @dataclass(frozen=True, slots=True)
 class CheckOutcome:
-    """One check of one batch. `value` is the judged number, `low` and `high` are its bounds; None: missing.
+    """One check of one batch. `value` is the judged number. `low` and `high` are its bounds. A missing number or bound
+    is None.
 
     `rows` are some of the wrong results, with key and window.
     """
@@ -53,7 +54,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class PageAnchor:
-    """Link to rows on the page that belong to a check: the id of a section, and the name of the rows."""
+    """Link from a check to its rows on the page. `anchor` is the id of their section. `words` names the rows."""
 
     anchor: str
     words: str
@@ -105,7 +106,7 @@ def outcomes_of(definition: Definition, batch: Validated) -> list[CheckOutcome]:
 def histories(definition: Definition, batches: Iterable[Validated], on_page: Collection[str]) -> list[CheckHistory]:
     """Each check of some batches (newest first), ordered by newest failure, then by suite.
 
-    `on_page`: the ids of the sections of the page that have rows.
+    `on_page` holds the ids of the page's sections that have rows.
     """
     by_check: dict[Identity, list[CheckOutcome]] = {}
     for batch in batches:

@@ -52,7 +52,7 @@ class ByHour:
 
 @dataclass(frozen=True, slots=True)
 class CountingRule:
-    """Rule for counting windows. `counted` is the output with the number of events of a window; None: unknown.
+    """Rule for counting windows. `counted` is the output with the number of events of a window, or None.
 
     `gap_ms` is the gap of sessions; None for other windows and if gaps in the results are unknown.
     Sessions with a gap below an hour have an event in every hour up to their last event.
@@ -91,7 +91,7 @@ class CountingRule:
         return counts(start_ms, events, times_ms(end if has_start is None else end.filter(has_start)) - self.gap_ms)
 
     def _reaches_no_other_hour(self, file: DataFile, by_start: HourCounts) -> bool:
-        """Tests, by statistics, if a window starts in every hour from the first window of a file to its last event."""
+        """Tests by statistics if a window starts in every hour from a file's first window to its last event."""
         if self.gap_ms is None or "window_end" not in file.high:
             return False
         hours = {hour_ms for hour_ms, *_ in by_start.hours}
@@ -128,8 +128,8 @@ class Hour:
     """An hour of event time, with the windows that start in it.
 
     results:   rows of results
-    events:    events in these results; None: unknown, because no aggregate is `count(*)` or windows overlap
-    in_flight: events in windows that have not fired; None: unknown, as for `events`
+    events:    events in these results; None if unknown, because no aggregate is `count(*)` or windows overlap
+    in_flight: events in windows that have not fired; None if unknown, as for `events`
     late:      late events that no rerun has readmitted
     is_gap:    no window starts in the hour or has events in it, although one must have (`windowlib.pages.gaps`)
     """
@@ -193,7 +193,7 @@ def _is_ahead(state: DataFile, watermark_ms: int | None) -> bool:
 
 
 def _span(results: Sequence[DataFile], end_ms: int) -> tuple[TimeRange, Sequence[DataFile]]:
-    """Range of the hours that are shown, and the files of results with windows that start in it."""
+    """Range of the hours that are shown, and the files of results with windows that start in this range."""
     span, chosen = TimeRange(end_ms - HOURS * HOUR_MS, end_ms), list[DataFile]()
     for back in (HOURS, HOURS // 3, HOURS // 12):
         span = TimeRange(end_ms - back * HOUR_MS, end_ms)

@@ -49,7 +49,7 @@ class Sample:
 
 
 def samples(definition: Definition, now_ms: int, ledger: Ledger | None = None) -> list[Sample]:
-    """Samples of a pipeline. A given `ledger` is reused, with its open tables.
+    """Samples of a pipeline. For `ledger`, see `observe_pipeline`.
 
     Raises `WindowError` if the tables cannot be read.
     """
@@ -59,7 +59,7 @@ def samples(definition: Definition, now_ms: int, ledger: Ledger | None = None) -
 
 
 def samples_of(definition: Definition, now_ms: int, tables: Tables, state: LedgerState, newest: Tail) -> list[Sample]:
-    """Samples of a pipeline, from the end of its ledger (`newest`), which is already read."""
+    """Samples of a pipeline. `newest` is the end of its ledger, which the caller has read."""
     values: dict[str, float | None] = {
         "waiting_for_decision": int(state.plan is not None and state.is_refused),
         "situations": sum(situation.sentence is not None for situation in situations(definition.root, tables, now_ms)),

@@ -38,7 +38,10 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class RecentRun:
-    """A committed batch. `seconds` is the time from its plan, or its run if that began later, to its commit."""
+    """A committed batch.
+
+    `seconds` is the time until its commit. It counts from the plan or from the start of the run, whichever is later.
+    """
 
     batch_id: int
     at_ms: int
@@ -103,7 +106,10 @@ class Tail:
 
 
 def tail(tables: Tables, version: int | None, at_most: int = LEDGER_ROWS) -> Tail:
-    """Newest batches and actions, from the last `at_most` rows of the ledger. Version None: there is no ledger yet."""
+    """Newest batches and actions, from the last `at_most` rows of the ledger.
+
+    `version` is None if there is no ledger yet.
+    """
     rows = _ledger_rows(tables[LEDGER.name], version, at_most)
     runs, actions, refused_at_ms = list[RecentRun](), list[OperatorAction](), None
     claim, plan, approved = dict[str, Any](), dict[str, Any](), dict[str, Any]()
@@ -186,9 +192,10 @@ def rows_of_newest(
     where: pc.Expression | None = None,
     columns: Collection[str] | None = None,
 ) -> list[dict[str, Any]]:
-    """At most `at_most` rows that match `where`, from the given files of a table, newest batches first.
+    """Rows of a table's `files` that match `where`, newest batches first. Returns at most `at_most` rows.
 
-    Opens only the `FILES_READ` files with the newest batches. Reads the `columns` that a file has; None: all columns.
+    Opens only the `FILES_READ` files with the newest batches. Reads the `columns` that a file has. If `columns` is
+    None, reads all its columns.
     """
     parts = parts_of_newest(tables, name, files, at_most, where, columns)
     return [{**row, **file.partition} for file, part in parts for row in data_files.rows_of(part)]
@@ -228,7 +235,7 @@ def _first_rows(path: Path, at_most: int, where: pc.Expression | None, columns: 
 
 
 def newest_files(files: Sequence[DataFile]) -> list[DataFile]:
-    """Files by their newest batch, newest first; files of the same batch by day, latest first.
+    """Files in descending order of their newest batch. Files of the same batch are in descending order of the day.
 
     >>> batches = {"a": (7, "2026-03-01"), "b": (8, "2026-03-01"), "c": (8, "2026-03-02")}
     >>> [file.path for file in newest_files([DataFile(path, 1, 1, {"window_day": day}, high={"batch_id": batch})

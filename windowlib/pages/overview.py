@@ -90,7 +90,7 @@ class Overview:
 
     @property
     def stands(self) -> bool:
-        """Tests if the pipeline is blocked until an operator acts; `why` has the reason."""
+        """Tests if the pipeline is blocked until an operator acts. `why` has the reason."""
         return self.state in (State.FAILING, State.WAITING)
 
     @property

@@ -154,7 +154,7 @@ def _title(definition: Definition, run: RecentRun) -> str | None:
 
 
 def _results(observed: ObservedPipeline, versions: Mapping[str, int]) -> TextRows:
-    """Newest results. Without commands if the definition was edited, because the commands would be refused."""
+    """Newest results. They have no commands if the definition was edited, because the commands would be refused."""
     rows = results(observed.definition, observed.tables, versions)
     return rows if observed.status.same_definition else replace(rows, commands=())
 

@@ -34,7 +34,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ObservedPipeline:
-    """A pipeline as observed at `now_ms`. Overviews and pages are computed from it.
+    """A pipeline as observed at `now_ms`. Overviews and pages are computed from this state.
 
     `definition` has the key and columns of the tables. New columns are not included before a later batch adds them.
     """
@@ -69,7 +69,7 @@ class ObservedPipeline:
 
 
 def observe_pipeline(definition: Definition, now_ms: int, ledger: Ledger | None = None) -> ObservedPipeline:
-    """Observes a pipeline. A given `ledger` is reused, with its open tables.
+    """Reads the state of a pipeline for its page. Reuses `ledger` and its open tables, if given.
 
     Raises `WindowError` if the tables cannot be read.
     """
@@ -127,7 +127,7 @@ def _unfinished_run(observed: ObservedPipeline, unfinished: Unfinished | None) -
 
 
 def _planned(observed: ObservedPipeline, unfinished: Unfinished) -> str:
-    """Sentence about the batch that waits for a run; with the waiting time if it is a minute or more."""
+    """Sentence about the batch that waits for a run. Has the waiting time if it is a minute or more."""
     approved = (action.at_ms for action in observed.tail.actions if action.kind == "approve" and unfinished.approved_by)
     since_ms = max(unfinished.planned_at_ms, next(approved, unfinished.planned_at_ms))
     waits_ms = (observed.now_ms - since_ms) // UNITS["m"] * UNITS["m"]

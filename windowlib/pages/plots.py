@@ -76,7 +76,10 @@ def plot(trend: Trend, text: Callable[[float], str]) -> Plot:
 
 
 def check_plot(history: CheckHistory) -> Plot | None:
-    """Values of a check as bars in front of the newest bounds; None without numbers, or if all are 0."""
+    """Bar plot of a check's values, in front of the newest bounds.
+
+    None if there are fewer than two values, all values are 0, or one value is negative.
+    """
     outcomes = [outcome for outcome in history.outcomes if outcome.value is not None]
     values = [outcome.value for outcome in outcomes if outcome.value is not None]
     if len(outcomes) < 2 or not any(values) or min(values) < 0:
@@ -93,7 +96,10 @@ def check_plot(history: CheckHistory) -> Plot | None:
 
 
 def _plot(values: Sequence[tuple[float, str, str]], low: float | None, high: float | None, band: str) -> Plot:
-    """Plot of values, each with the class and title of its bar, in front of a band between the bounds, if any."""
+    """Plot of values in front of a band between the bounds. Without bounds, the plot has no band.
+
+    `values` has each value with the class and title of its bar.
+    """
     highest = max(value for value, *_ in values)
     top = max(highest, high) if high is not None and high <= 3 * highest else highest
 
@@ -136,7 +142,7 @@ def highest_hour(hours: Sequence[Hour]) -> int:
 
 
 def gaps(hours: Sequence[Hour], step_ms: int = HOUR_MS) -> list[str]:
-    """Gaps in words; adjacent gaps are joined. `step_ms` is the distance between hours in which windows start.
+    """Gaps in words. Adjacent gaps are joined. `step_ms` is the distance between hours in which windows start.
 
     >>> gaps([Hour(n * HOUR_MS, 0, 0, 0, 0, is_gap=n in (1, 2, 4, 23)) for n in range(24)])
     ['1970-01-01 01:00 to 03:00', '1970-01-01 04:00 to 05:00', '1970-01-01 23:00 to 1970-01-02 00:00']

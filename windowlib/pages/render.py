@@ -47,10 +47,12 @@ CHECKS_MARKED = 20
 
 @dataclass(frozen=True, slots=True)
 class PageLinks:
-    """Links between pages, which depend on the place that shows them. None: there is no such page.
+    """Links from a page to other pages, relative to where the page is shown. A link is None if its target does not
+    exist.
 
     `airflow` links to Airflow's own pages, `dags` to the folder of its DAG pages, `dag` to the page of the pipeline's
-    DAG. `is_static`: the pages are files. They do not refresh, and they contain their Content-Security-Policy.
+    DAG. `is_static` is True if the pages are files. Such pages do not refresh, and they contain their
+    Content-Security-Policy.
     """
 
     pipeline: Callable[[str], str]
@@ -66,7 +68,7 @@ class PageLinks:
 class SearchResult:
     """Search input as typed, and the rows that match, or a `problem` with the input.
 
-    `key` has a text for each column that can be searched.
+    `key` holds a string for each column that can be searched.
     """
 
     key: Mapping[str, str]

@@ -62,14 +62,16 @@ class ResultFilter:
     key: Mapping[str, str] = field(default_factory=dict)
 
     def where(self, schema: pa.Schema) -> pc.Expression | None:
-        """Expression for the rows of a file; None: all rows. Raises `CannotLook` if a key does not fit its column."""
+        """Expression that selects rows of a file, or None for all rows. Raises `CannotLook` if a key does not fit its
+        column.
+        """
         if self.span is None and not self.key:
             return None
         condition = pc.scalar(True) if self.span is None else within("window_end", self.span)
         return condition & self._key(schema).where(schema)
 
     def may_be_in(self, file: DataFile, schema: pa.Schema) -> bool:
-        """Tests, by statistics, if a file may have a matching row. Raises `CannotLook` like `where`."""
+        """Tests by statistics if a file may have a matching row. Raises `CannotLook` like `where`."""
         if self.span is not None and not overlapping([file], "window_end", "window_end", self.span):
             return False
         return self._key(schema).may_be_in(file, schema)
@@ -168,7 +170,7 @@ def _late_words(row: Mapping[str, Any]) -> dict[str, str]:
 
 
 def in_flight(definition: Definition, tables: Tables, versions: Mapping[str, int]) -> TextRows:
-    """Windows, or slices, in flight that end first, among the rows that were read."""
+    """Windows or slices in flight that end first, among the rows that were read."""
     keys, files = definition.source.key, tables["open_windows"].files(versions.get("open_windows"))
     names = [*keys, *(f"{name}_{side}_ms" for name in WINDOWS for side in ("start", "end")), "elements"]
     parts = parts_of_newest(tables, "open_windows", files, IN_FLIGHT_LOOKED_AT, columns=names)
@@ -204,7 +206,7 @@ def _end(time_ms: int) -> str:
 
 
 def _first_to_end(part: pa.Table) -> pa.Table:
-    """Rows of a part that end first, in their stored order; at most as many as are shown."""
+    """Rows of a part that end first, in their stored order. Returns at most as many rows as the page shows."""
     bounds = _bounds(part.column_names)
     if bounds is None:
         return part.slice(0, IN_FLIGHT_SHOWN)

@@ -30,7 +30,7 @@ WITHIN = PageLinks(pipeline=lambda name: PAGE, home=f"../{PAGE}")  # links of a 
 def report(definition: Definition, now_ms: int, ledger: Ledger | None = None) -> Path:
     """Writes the page of a pipeline into `<root>/pages`, and its metrics next to the tables. Returns the page's path.
 
-    A given `ledger` is reused, with its open tables.
+    For `ledger`, see `observe_pipeline`.
     """
     place, observed = PageLinks(pipeline=lambda name: PAGE, home=None), observe_pipeline(definition, now_ms, ledger)
     _store(observed)

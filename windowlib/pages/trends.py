@@ -34,7 +34,7 @@ class TrendPoint:
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """A figure over batches, oldest first. `usual` is the expected range (lowest, highest); None: unknown."""
+    """A figure over batches, oldest first. `usual` is the expected range (lowest, highest), or None."""
 
     title: str
     measure: Measure
@@ -88,7 +88,7 @@ def _figure(name: str) -> Callable[[RecentRun], float | None]:
 
 
 def _lateness_ms(name: str) -> Callable[[RecentRun], float | None]:
-    """A lateness figure, in ms; None after the input was declared complete, because it is then meaningless."""
+    """A lateness figure in ms. None after the input was declared complete, because the figure is meaningless then."""
 
     def late_ms(run: RecentRun) -> float | None:
         late_by_ms = run.figures.get(name)

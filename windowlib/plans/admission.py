@@ -43,9 +43,9 @@ class Admission:
     """Rules of admission: the columns that they read, and the instant of the run.
 
     - `timestamp_unit`: None for a TIMESTAMP column, else s, ms or us since the epoch.
-    - `future_after_ms`: the greatest event time allowed; None: no bound.
+    - `future_after_ms`: the greatest event time allowed, or None for no bound.
     - `late_up_to_ms`: greatest max_timestamp_ms of late windows.
-    - `time_zone`: zone of event times that have no zone; None: UTC.
+    - `time_zone`: zone of event times that have no zone, or None for UTC.
     - `by_event_time`: false for windows of processing time.
     - `erased`: rows of these keys are skipped; they are neither admitted nor refused.
     """
@@ -179,7 +179,7 @@ def in_hole(assigner: Assigner) -> Column:
 
 
 def own_window_end_ms(assigner: Assigner) -> Column:
-    """End of the last own window of an event, before any merge; in a hole, the event's time + 1."""
+    """End of the last own window of an event, before any merge. In a hole, the event's time + 1."""
     timestamp = F.col(names.TIMESTAMP_MS)
     match assigner:
         case Session(gap_ms=gap_ms):

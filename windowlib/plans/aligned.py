@@ -207,7 +207,7 @@ def outcome(windows: DataFrame, grid: Grid, step: Step) -> DataFrame:
 
 
 def late(events: DataFrame, step: Step) -> DataFrame:
-    """Late events with the bounds of the last window that holds the event; null in a hole."""
+    """Late events with the bounds of the last window that holds the event. The bounds are null in a hole."""
     end = F.when(~in_hole(step.assigner), own_window_end_ms(step.assigner))
     bounds = {names.WINDOW_START_MS: end - Grid.of(step.assigner).size_ms, names.WINDOW_END_MS: end}
     return late_alone(events, step).withColumns(bounds)

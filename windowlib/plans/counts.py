@@ -93,7 +93,7 @@ def slices(events: DataFrame, step: Step) -> DataFrame:
 def merged(fresh: DataFrame | None, state: DataFrame | None, step: Step) -> DataFrame:
     """Merges the slices of the batch with the slices in flight.
 
-    Adds the column `before`: number of elements of the slice before the batch.
+    Adds the column `before`, the number of elements of the slice before the batch.
     """
     columns = [*map(quoted, state_columns(step))]
     parts = [] if fresh is None else [fresh.selectExpr(*columns, "0L AS before")]

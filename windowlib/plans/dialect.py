@@ -22,7 +22,7 @@ class Counters(Protocol):
     """Named sums over rows, gathered by the job that computes the rows."""
 
     def over(self, rows: DataFrame, sums: Mapping[str, str], *, without: Collection[str] = ()) -> DataFrame:
-        """Returns `rows`, and adds up an SQL integer per row when a job computes the rows. `sums`: SQL by name.
+        """Returns `rows`, and adds up SQL integers per row when a job computes the rows. `sums` maps names to the SQL.
 
         A sum over no rows is 0. The columns `without` serve only the sums and are not returned.
         """
@@ -59,7 +59,9 @@ class Dialect(Protocol):
         ...
 
     def extreme(self, function: str, argument: str, kind: str) -> str:
-        """Aggregate `min` or `max` of floats or doubles (`kind`); null without values. NaN is the greatest number."""
+        """Aggregate `min` or `max` of floats or doubles (`kind`). It is null without values. NaN is the greatest
+        number.
+        """
         ...
 
     def average_of_decimals(self, total: str, count: str, precision: int, scale: int) -> str:
@@ -125,5 +127,5 @@ class Dialect(Protocol):
         ...
 
     def size_tasks(self, spark: SparkSession, rows: int, conf: Mapping[str, str]) -> None:
-        """Sets the number of tasks after a shuffle by the number of rows. `conf`: Spark settings of the definition."""
+        """Sets the number of tasks after a shuffle by the number of rows. `conf` has the Spark settings."""
         ...

@@ -53,7 +53,7 @@ class ErasedDigests:
 class ErasedKeys:
     """All erased keys of a pipeline. `secret` is hexadecimal.
 
-    `hides_lines`: unparsable lines are quarantined without their text, because no hash shows which key they name.
+    With `hides_lines`, unparsable lines are quarantined without their text, because no hash shows which key they name.
     """
 
     secret: str
@@ -69,7 +69,9 @@ class ErasedKeys:
         )
 
     def until_of(self, values: Mapping[str, Any]) -> int | None:
-        """Time up to which a key's events are erased; None if the key is not erased. `values`: value by key column."""
+        """Time up to which a key's events are erased, or None if the key is not erased. `values` has a value per key
+        column.
+        """
         for digests in self.keys:
             if {*digests.columns} == {*values}:
                 return dict(digests.up_to_ms).get(digest(self.secret, [values[name] for name in digests.columns]))
@@ -176,7 +178,9 @@ def without_keys(rows: DataFrame, columns: Sequence[str], digests: Sequence[str]
 
 
 def _is_erased(rows: DataFrame, digests: ErasedDigests, secret: str) -> Column:
-    """Tests if a row is erased; never null. Compares times first: a row after all erased times needs no hash."""
+    """Tests if a row is erased. The test is never null. Compares times first: a row after all erased times needs no
+    hash.
+    """
     time, times = F.col(names.TIMESTAMP_MS), dict(digests.up_to_ms)
     row_digest = digest_of(rows, digests.columns, secret)
     timeless = time.isNull() | F.coalesce(F.col(names.REASON) == F.lit(MALFORMED), F.lit(False))

@@ -40,8 +40,8 @@ class Grid:
     def pays_to_combine(self, fired: int) -> bool:
         """Tests if it is cheaper to merge first the slices that are in the same windows.
 
-        `fired`: number of consecutive windows that fire. Without this step, each window merges `size / slice` slices.
-        With this step, each slice is merged once, and each window merges one row per window bound inside it.
+        `fired` is the number of consecutive windows that fire. Without this step, each window merges `size / slice`
+        slices. With this step, each slice is merged once, and each window merges one row per window bound inside it.
 
         >>> minute_ms, hour_ms = 60_000, 3_600_000
         >>> [Grid(hours * hour_ms, 5 * minute_ms, 0).pays_to_combine(12) for hours in (1, 24)]
@@ -52,7 +52,7 @@ class Grid:
         return fired * slices_per_window > 2 * (slices_reached + fired * fired)
 
     def last_window_end(self, slice_start: Column) -> Column:
-        """End of the last window over a slice; at or below the slice's start if the slice is in a hole."""
+        """End of the last window over a slice. It is at or below the slice's start if the slice is in a hole."""
         return aligned_start_ms(slice_start, self.slide_ms, self.offset_ms) + self.size_ms
 
     def last_window_end_ms(self, slice_start_ms: int) -> int:

@@ -78,7 +78,7 @@ def own(columns: Iterable[str]) -> list[str]:
 
 
 def same_but_for_case(columns: Iterable[str]) -> list[str]:
-    """Column names that equal the name of another column if case is ignored; sorted.
+    """Sorted column names that equal the name of another column if case is ignored.
 
     >>> same_but_for_case(["User", "at", "user"])
     ['User', 'user']

@@ -25,7 +25,7 @@ FIRST_DAY = date(1970, 1, 1)
 
 
 def end_partition(end: str, partition_ms: int) -> str:
-    """SQL of the state partition of a row. `end`: SQL of its window's end in ms."""
+    """SQL of the state partition of a row. `end` is SQL of the window's end in ms."""
     return f"floor({end} / {partition_ms})"
 
 
@@ -44,7 +44,7 @@ def end_partition_of(end_ms: int, partition_ms: int) -> int:
 
 
 def window_day(max_timestamp: str) -> str:
-    """SQL of a result's day, in days since 1970-01-01. `max_timestamp`: SQL of its window's last ms."""
+    """SQL of a result's day, in days since 1970-01-01. `max_timestamp` is SQL of the window's last ms."""
     return f"floor(({max_timestamp}) / {DAY_MS})"
 
 
@@ -75,7 +75,7 @@ def folder_values(path: str) -> dict[str, str | None]:
 def values_of(path: str, recorded: str | None) -> dict[str, str | None]:
     """Partition values of a file as strings, by column; None for null.
 
-    recorded: the values in the Delta log, as JSON; None: read them from the folders of the path
+    recorded: the values in the Delta log, as JSON, or None to read the values from the folders of the path
 
     >>> values_of("day=1/a.parquet", '{"day": "2"}'), values_of("day=1/a.parquet", None)
     ({'day': '2'}, {'day': '1'})
@@ -84,7 +84,7 @@ def values_of(path: str, recorded: str | None) -> dict[str, str | None]:
 
 
 def _unescaped(text: str) -> str:
-    """Decodes each %XX: as a byte of UTF-8, as Arrow writes it; otherwise as a character, as Spark writes it.
+    """Decodes each %XX as a byte of UTF-8, as Arrow writes it, otherwise as a character, as Spark writes it.
 
     >>> _unescaped("50%25 %zz"), _unescaped("%C3%A9%e6%97%a5"), _unescaped("%E9")
     ('50% %zz', 'é日', 'é')

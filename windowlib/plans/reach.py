@@ -35,7 +35,7 @@ File = TypeVar("File", bound=StateFile)
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """Span of event time with events of the batch, from the least to the greatest event time, both inclusive.
+    """Span of event time with events of the batch. Least and greatest event time are inclusive.
 
     `max_window_end_ms` is the greatest end of the events' own windows, before any merge.
     """

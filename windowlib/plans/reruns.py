@@ -34,7 +34,7 @@ def chains(intervals: Sequence[DataFrame], span: TimeRange | None, step: Step) -
     """Chains of touching intervals that a rerun replaces.
 
     intervals: key, window_start_ms, window_end_ms, CHOSEN (bool)                      events, known windows
-    span:      replaced chains overlap this range; None: they hold a chosen interval
+    span:      range that replaced chains overlap, or None if they hold a chosen interval
     returns:   key, CHAIN_START_MS, CHAIN_END_MS                                       one row per key and chain
     """
     joined = step.dialect.with_islands(step.dialect.union(intervals), step.keys)

@@ -84,7 +84,7 @@ class Step:
 
     @property
     def specification(self) -> WindowSpec:
-        """The spec; never missing in a step of a definition."""
+        """The spec. It is never None in a step of a definition."""
         assert self.spec is not None, "this step has no spec"
         return self.spec
 
@@ -98,14 +98,14 @@ class Step:
         return [F.col(quoted(key)).alias(names.internal(f"key{i}")) for i, key in enumerate(self.keys)]
 
     def with_same_key(self, condition: Column) -> Column:
-        """Adds equal keys to a join condition; one side has its key as `other_key_columns`."""
+        """Adds equal keys to a join condition. One side has its key as `other_key_columns`."""
         same = [f"{names.internal(f'key{i}')} = {quoted(key)}" for i, key in enumerate(self.keys)]
         return condition & F.expr(" AND ".join(same) or "true")
 
     def partials(self, *, by_time: bool = False) -> list[Column]:
         """Partial aggregates over events: the partials of event times (long), and the partials of the definition.
 
-        `by_time`: returns columns that only reveal the types of the parts that the operator folds.
+        With `by_time`, returns columns that only reveal the types of the parts that the operator folds.
         """
         return all_partials(self.aggregates.aggregates, self.dialect, by_time=by_time)
 
@@ -143,7 +143,7 @@ class Step:
     def values(self, *, whole: bool = False) -> dict[str, str]:
         """SQL of each column in `value_names` over rows of merged partials.
 
-        `whole`: rows hold all events of a window, so the marks of added aggregates are ignored.
+        With `whole`, rows hold all events of a window, so the marks of added aggregates are ignored.
         """
         return {**COMPUTED, **finishes(self.aggregates, self.dialect, whole=whole)}
 
@@ -171,7 +171,7 @@ def with_instant(rows: DataFrame, step: Step, **more_ms: int) -> DataFrame:
 
 
 def results(step: Step, fired: str) -> list[str]:
-    """The columns of `results` as SQL over rows with window bounds and merged partials; null unless `fired`."""
+    """Columns of `results` as SQL over rows with window bounds and merged partials. They are null unless `fired`."""
     values = {
         "window_start": "timestamp_millis(window_start_ms)",
         "window_end": "timestamp_millis(window_end_ms)",
@@ -232,7 +232,7 @@ def counted_by_part(rows: DataFrame, counters: Counters, *, with_events: bool = 
 
 
 def events_of_a_firing(fired: str) -> str:
-    """The column FIRED_EVENTS as SQL over windows with `elements` and `before`; null unless `fired`."""
+    """The column FIRED_EVENTS as SQL over windows with `elements` and `before`. It is null unless `fired`."""
     again = f"window_end_ms - 1 <= {WATERMARK_IN}"
     return f"if({fired}, if({again}, elements - before, elements), null) AS {FIRED_EVENTS}"
 

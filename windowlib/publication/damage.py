@@ -53,8 +53,8 @@ def losses_named(tables: Tables, *mistaken: type[WindowError]) -> Iterator[None]
 def loss_behind(error: Exception, tables: Tables) -> LostFiles | None:
     """Missing or damaged files that may have caused an error; None if there are none.
 
-    Opens all files for an error of Arrow or of an engine, because it does not name the file. For other errors, opens
-    only files that the error names.
+    Opens all files for an error of Arrow or of an engine, because such an error does not name the file. For other
+    errors, opens only files that the error names.
     """
     by_arrow = isinstance(error, (pa.ArrowException, OSError)) and not is_of_storage(error)
     by_engine = not isinstance(error, WindowError) and "parquet" in str(error).lower()
@@ -113,7 +113,7 @@ def check_undamaged(table: Table, files: Iterable[DataFile], depth: InspectionDe
 
 
 def _unreadable(path: Path, *, rows: bool) -> str | None:
-    """Reason why the footer of a file, or with `rows` a row, cannot be read; None if the read succeeds."""
+    """Reason why the footer of a file cannot be read. With `rows`, also reads the rows. None if the read succeeds."""
     part = "footer"
     try:
         file = pq.ParquetFile(path)

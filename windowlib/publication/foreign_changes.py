@@ -143,8 +143,8 @@ def rows_changed(
 ) -> RowChange:
     """Rows added and removed between two sets of a table's files.
 
-    Reads only files that differ. If these files hold more than `at_most` rows, or if one is missing, compares only row
-    counts.
+    Reads only files that differ. If these files hold more than `at_most` rows, or if a file is missing, compares only
+    row counts.
     """
     name, gone, come = table.folder.name, without(before, after), without(after, before)
     rows_gone, rows_come = (sum(f.rows for f in files) for files in (gone, come))

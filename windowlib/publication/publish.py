@@ -99,7 +99,7 @@ def move(path: Path, table: Path, name: str, partition: Mapping[str, Any]) -> Da
 
 
 def link(file: DataFile, table: Path, other: Path, name: str, partition: Mapping[str, Any]) -> DataFile:
-    """Adds a file of `table` to the table `other`, by a hard link if the disk supports it, else by a copy.
+    """Adds a file of `table` to the table `other`. Makes a hard link if the disk supports links, else a copy.
 
     Columns that only `other` has must be partition columns of `other`. Readers of `other` ignore columns of the file
     that `other` lacks.

@@ -218,7 +218,7 @@ def roll_forward(tables: Tables, publication: Publication, judged: Sequence[Tabl
 def _entries(
     tables: Tables, publication: Publication, versions: Mapping[str, int], own: Mapping[str, int]
 ) -> Iterator[Path]:
-    """Log files since the start versions, without `own` versions, which this process has already synced."""
+    """Log files since the start versions. Omits the `own` versions, because this process has already synced them."""
     for change in publication.changes:
         after, up_to = -1 if change.start is None else change.start, versions.get(change.name, -1)
         for version in range(after + 1, up_to + 1):

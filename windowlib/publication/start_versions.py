@@ -66,7 +66,7 @@ def standing(tables: Tables, pinned: Versions, still_ours: Callable[[], None]) -
 
 
 def check_counts(tables: Tables, versions: Versions, commit: Commit) -> None:
-    """Raises `LostRows` unless the tables, at `versions`, hold as many rows as the newest batch `commit` counted."""
+    """Raises `LostRows` unless the tables at `versions` hold as many rows as the newest batch `commit` counted."""
     for name, figure in COUNTED.items():
         rows = tables[name].row_count(versions.get(name))
         if (left := commit.counts.get(figure, rows)) != rows:

@@ -27,7 +27,7 @@ Figures: TypeAlias = Mapping[str, int | None]
 
 
 def weeks_before(plan_time_ms: int, earlier_ms: int) -> int | None:
-    """Number of weeks, from 1 to `WEEKS`, between two times in the same hour of the week; None for other times.
+    """Number of weeks between two times in the same hour of the week, 1 to `WEEKS`. None for other times.
 
     >>> weeks_before(2 * WEEK_MS, WEEK_MS + HOUR_MS - 1), weeks_before(2 * WEEK_MS, WEEK_MS - 1)
     (1, None)
@@ -65,7 +65,7 @@ def bounds(figures: Figures, history: Sequence[Figures]) -> dict[str, float | No
 
 
 def _same_hour(figures: Figures, history: Sequence[Figures]) -> list[Figures]:
-    """Figures of batches that read rows in the same hour of earlier weeks; [] if too few weeks have such a batch."""
+    """Figures of batches that read rows in the same hour of earlier weeks. Empty if too few weeks have such a batch."""
     now_ms = figures.get("plan_time_ms") or 0
     weeks = {id(past): weeks_before(now_ms, past.get("plan_time_ms") or 0) for past in history if past.get("rows_read")}
     same = [past for past in history if weeks.get(id(past)) is not None]

@@ -65,7 +65,7 @@ def check(
 
 
 def in_words(outcomes: Iterable[Mapping[str, Any]], figures: Figures) -> list[CheckResult]:
-    """Converts the outcomes of suites, as Great Expectations returns them, to one result per check."""
+    """Converts the outcomes of suites that Great Expectations returns to one result per check."""
     return [
         _check_result(outcome["suite_name"], result, figures, of_rows=is_of_rows(outcome))
         for outcome in outcomes
@@ -212,7 +212,7 @@ def _in_a_line(value: Any) -> str:
 
 
 def bounds_in_words(arguments: Mapping[str, Any]) -> str:
-    """Bounds of an expectation in words; without bounds, its other arguments as `name=value`.
+    """Bounds of an expectation in words. Without bounds, its other arguments as `name=value`.
 
     >>> bounds_in_words({"column": "n", "min_value": 0.0, "max_value": 0.0})
     '0'

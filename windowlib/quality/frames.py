@@ -45,7 +45,7 @@ def frame_of(table: pa.Table) -> pd.DataFrame:
 
 
 def _as_doubles(decimals: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Converts decimals to doubles, by way of strings, which Arrow rounds to the nearest double.
+    """Converts decimals to doubles. Converts to strings first, because Arrow rounds strings to the nearest double.
 
     Returns the decimals if a value would change.
     """
@@ -73,7 +73,7 @@ def _bounds_in_utc(expectation: Expectation, rows: pd.DataFrame) -> Expectation:
 
 
 def _instant(text: str) -> str:
-    """Adds UTC to a time that names no zone; returns other strings unchanged.
+    """Adds UTC to a time that names no zone. Returns other strings unchanged.
 
     >>> _instant("2026-03-02"), _instant("2026-03-02T12:00+01:00"), _instant("soon")
     ('2026-03-02T00:00:00+00:00', '2026-03-02T12:00+01:00', 'soon')

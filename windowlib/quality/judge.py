@@ -1,11 +1,11 @@
-"""Separate process that judges batches. It imports Great Expectations while the run computes; this takes seconds.
+"""Separate process that judges batches. It imports Great Expectations while the run computes. This takes seconds.
 
 The judge is a child process of the run and ends with the run. Its standard input is one end of a socket pair, over
 which it reads requests and writes answers as lines of JSON. If the judge returns no answer, the run's own process
 judges the batch and raises any error.
 
 The judge is started by `-c`, not by `-m`. `-m` adds call depth. Then a loop in Great Expectations' import crosses two
-blocks of CPython's stack, and each call allocates a block: the first answer takes 1.9 instead of 1.5 seconds.
+blocks of CPython's stack, and each call allocates a block. So the first answer takes 1.9 instead of 1.5 seconds.
 
 `windowlib.engines` says how much time this process saves. A thread is no alternative: one of three runs on Sail failed,
 because two threads imported parts of PySpark at the same time.
@@ -61,7 +61,7 @@ class Judge:
         connection.close()  # the stream keeps it open
 
     def ask(self, request: Request) -> Outcomes | None:
-        """Sends a request; returns the outcome of each suite, or None if judging failed.
+        """Sends a request. Returns the outcome of each suite, or None if judging failed.
 
         Raises OSError if the judge has ended or does not answer in time.
         """
@@ -179,7 +179,7 @@ def _serve(connection: socket.socket) -> None:
 
 
 def _answer(line: str) -> str:
-    """Judges a batch; returns the outcomes as JSON, or null after an error."""
+    """Judges a batch. Returns the outcomes as JSON, or null after an error."""
     try:
         return json.dumps(_validated(_from_json(line)))
     except Exception:  # after null, the run judges the batch itself and raises this error

@@ -44,7 +44,7 @@ def _with_rows(result: Mapping[str, Any], files: Sequence[Path], columns: Sequen
 
 
 def rows_at(files: Sequence[Path], places: Sequence[int], columns: Sequence[str]) -> list[dict[str, Any]]:
-    """Reads the rows at the given positions in the concatenation of `files`; values are converted to JSON types."""
+    """Reads the rows at the given positions in the concatenation of `files`. Values are converted to JSON types."""
     rows_by_place, before = dict[int, dict[str, Any]](), 0
     for file in files:
         stored = pq.ParquetFile(file)

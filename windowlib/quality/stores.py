@@ -1,7 +1,8 @@
 """Export of stored outcomes as a project for Great Expectations' tools: `gx.get_context(project_root_dir=root)`.
 
 The project lies in `<root>/gx`, in the format of Great Expectations' file stores. This module writes the project
-without importing Great Expectations. The project has a file per batch and suite, and each suite as it was last judged.
+without importing Great Expectations. The project has a file per batch and suite, and the last judged version of each
+suite.
 """
 
 from __future__ import annotations

@@ -235,7 +235,7 @@ def _number(value: float | None) -> str:
 
 
 def must_be_known(place: str, values: Iterable[Any], allowed: Collection[str]) -> None:
-    """Raises `InvalidSpec`, with the allowed values and a suggestion, if a value is not allowed.
+    """Raises `InvalidSpec` if a value is not allowed. The error has the allowed values and a suggestion.
 
     >>> must_be_known("late.json: keys of a suite", ["nam"], ("name", "notes"))
     Traceback (most recent call last):

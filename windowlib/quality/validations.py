@@ -1,7 +1,7 @@
 """Outcome of each batch's checks, stored as JSON: `checks/<batch_id>.json` in the pipeline's folder.
 
 The report reads these files, because a refused batch commits no rows to a table. `dq_results` and `run_metrics` contain
-all committed batches; these files contain only the newest `KEPT_BATCHES` batches.
+all committed batches. These files contain only the newest `KEPT_BATCHES` batches.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ IN_MS = {"window_start_ms": "window_start", "window_end_ms": "window_end"}
 def validate(
     terms: Terms, figures: Figures, history: Sequence[Figures], result_files: Sequence[Path]
 ) -> list[dict[str, Any]]:
-    """Judges a batch; returns the outcome of each suite as JSON. Without added or changed results, skips row suites.
+    """Judges a batch. Returns the outcome of each suite as JSON. Without added or changed results, skips row suites.
 
     Raises `InvalidSpec` for a mistake in a suite, and KeyError if a figure is missing.
     """
@@ -87,7 +87,7 @@ def validate(
 def _outcome(
     validator: Validator, suite: Suite, gx_suite: ExpectationSuite, bounds: Mapping[str, float | None]
 ) -> dict[str, Any]:
-    """Judges a suite; returns the outcome as JSON. Raises `InvalidSpec` if a bound cannot be computed."""
+    """Judges a suite. Returns the outcome as JSON. Raises `InvalidSpec` if a bound cannot be computed."""
     try:
         validation = validator.validate_expectation_suite(gx_suite, {**bounds})
     except GreatExpectationsError:
@@ -122,7 +122,7 @@ def built(suite: Suite) -> ExpectationSuite:
 
 
 def rows_of(files: Sequence[Path], expectations: Sequence[suite_files.Expectation]) -> pd.DataFrame:
-    """Reads all rows of result `files`, with the columns that expectations name, including the names in `IN_MS`.
+    """Reads all rows of result `files`. Reads the columns that expectations name, including the names in `IN_MS`.
 
     Raises `InvalidSpec` for an unknown column.
     """

@@ -1,5 +1,5 @@
-"""Replay of recorded or written events, to show the results of a window or a pipeline. Scenarios run step by step,
-recordings of batches run batch by batch. The reference operator or an engine computes the results.
+"""Replay of recorded or hand-written events, to show the results of a window or a pipeline. Scenarios run step by step.
+Recordings of batches run batch by batch. The reference operator or an engine computes the results.
 
     scenarios.py            scenarios of a window, step by step
     recordings.py           files of scenarios and batches, replayed on a chosen engine

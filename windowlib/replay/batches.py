@@ -51,7 +51,7 @@ class BatchEngine(Protocol):
     """Engine that runs batches of events and keeps its state between batches."""
 
     def advance(self, batch: Sequence[Event], watermark_ms: int) -> BatchOutcome:
-        """Runs one batch; afterwards the watermark is ``watermark_ms``."""
+        """Runs one batch. Afterwards the watermark is ``watermark_ms``."""
 
 
 class ReferenceEngine:
@@ -84,7 +84,7 @@ def _element(event: Event, arrival: int) -> Element:
 def replay_batches(
     recording: Mapping[str, Any], engine: Callable[[Assigner, int], BatchEngine] = ReferenceEngine
 ) -> Json:
-    """Replays a recording; returns ``{"batches": [{"results", "late", "in_flight"}, ...]}`` with sorted lists.
+    """Replays a recording. Returns ``{"batches": [{"results", "late", "in_flight"}, ...]}`` with sorted lists.
 
     ``engine`` creates an engine for an assigner and an allowed lateness (in ms).
     """

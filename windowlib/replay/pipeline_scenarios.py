@@ -125,7 +125,7 @@ class ScenarioOutcome:
 
 
 def load_scenario(file: Path, definition: Definition) -> ScenarioFile:
-    """Loads the scenario in a file; raises InvalidSpec with all of its mistakes."""
+    """Loads the scenario in a file. Raises InvalidSpec with all of its mistakes."""
     try:
         scenario = ScenarioFile.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
     except FileNotFoundError as error:
@@ -175,7 +175,7 @@ def _compared(step: StepFile, trial: Trial) -> StepOutcome:
 
 
 def matched(expected: Iterable[Row], rows: Iterable[Row]) -> tuple[list[Row], list[Row]]:
-    """Matches expected with actual rows, one to one; returns the unmatched expected rows and the unmatched actual rows.
+    """Matches expected with actual rows, one to one. Returns the unmatched expected rows and the unmatched actual rows.
 
     >>> matched([{"user": "ann"}, {"user": "bob"}], [{"user": "ann", "events": 1}, {"user": "ann", "events": 2}])
     ([{'user': 'bob'}], [{'user': 'ann', 'events': 2}])
@@ -191,7 +191,7 @@ def matched(expected: Iterable[Row], rows: Iterable[Row]) -> tuple[list[Row], li
 
 
 def is_same(expected: Any, actual: Any) -> bool:
-    """Tests if a TOML value equals a value of a table. Times without a zone are in UTC; TOML decimals may be strings.
+    """Tests if a TOML value equals a value of a table. Times without a zone are in UTC. TOML decimals may be strings.
 
     >>> is_same(datetime(2026, 3, 2, 9), "2026-03-02T09:00:00.000Z"), is_same("1.50", Decimal("1.5")), is_same(3, 4)
     (True, True, False)

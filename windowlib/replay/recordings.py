@@ -21,7 +21,7 @@ AT_A_TIME = 4  # scenarios that Spark computes in parallel
 
 
 def replay_file(file: Path, *, batches: bool, with_spark: bool) -> Any:
-    """Replays the recording of batches in a file; if `batches` is false, each scenario of the array in the file.
+    """Replays a file. With `batches`, the file must hold a recording of batches, otherwise an array of scenarios.
 
     Raises `InvalidSpec` if the file contains something else.
     """

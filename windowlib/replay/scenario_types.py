@@ -116,7 +116,7 @@ def nested(text: str | None) -> pa.DataType | None:
 def numbers_as_texts(
     rows: Sequence[Mapping[str, Any]], types: Mapping[str, pa.DataType], definition: Definition
 ) -> str | None:
-    """Advice if the definition computes with a column whose events give numbers as strings ("3.50"); else None."""
+    """Advice if the definition computes with a column whose events give numbers as strings ("3.50"), else None."""
     if definition.source.is_text:
         return None  # [source.schema] declares the types
     for name, arrow in types.items():

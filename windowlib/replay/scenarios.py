@@ -34,7 +34,7 @@ class StepEngine(Protocol):
     """Engine that processes the steps of a scenario, one at a time."""
 
     def feed(self, event: Input) -> tuple[list[Json], list[str]]:
-        """Processes an input; returns the emitted rows and the ids of late elements."""
+        """Processes an input. Returns the emitted rows and the ids of late elements."""
 
     def restart(self) -> None:
         """Saves and restores the state. The processing time survives, the watermark does not."""
@@ -73,7 +73,7 @@ class OperatorSteps:
 
 
 def replay(scenario: Mapping[str, Any], engine: Callable[[WindowSpec], StepEngine] = OperatorSteps) -> Json:
-    """Runs a scenario; returns its ``steps``, each with ``emitted`` rows, ``late`` ids and windows ``in_flight``.
+    """Runs a scenario. Returns its ``steps``, each with ``emitted`` rows, ``late`` ids and windows ``in_flight``.
 
     If the specification is refused, the result has a message ``error`` instead of steps. If an input is refused, its
     step has a message ``error``, and the replay ends. ``engine`` creates an engine for a specification.
@@ -169,7 +169,7 @@ FUNCTIONS: Mapping[str, ProcessFunction] = {"collect": Collect(), "none": EmitNo
 
 
 def spec_of(scenario: Mapping[str, Any]) -> WindowSpec:
-    """Builds the specification of a scenario; raises InvalidSpec if a part is unknown or refused."""
+    """Builds the specification of a scenario. Raises InvalidSpec if a part is unknown or refused."""
     function = scenario["function"]
     if function not in AGGREGATES and function not in FUNCTIONS:
         raise InvalidSpec(f"need a function of {[*AGGREGATES, *FUNCTIONS]}, got {function!r}")
@@ -185,7 +185,7 @@ def spec_of(scenario: Mapping[str, Any]) -> WindowSpec:
 
 
 def assigner_of(table: Mapping[str, Any]) -> Assigner:
-    """Creates the assigner of a scenario or recording; raises InvalidSpec for an unknown type or parameter.
+    """Creates the assigner of a scenario or recording. Raises InvalidSpec for an unknown type or parameter.
 
     >>> assigner_of({"type": "tumbling", "size_ms": 10})
     Tumbling(size_ms=10, offset_ms=0)
@@ -197,13 +197,13 @@ def assigner_of(table: Mapping[str, Any]) -> Assigner:
 
 
 def trigger_of(table: Mapping[str, Any]) -> Trigger:
-    """Creates the trigger of a scenario; raises InvalidSpec for an unknown type or parameter."""
+    """Creates the trigger of a scenario. Raises InvalidSpec for an unknown type or parameter."""
     trigger: Trigger = _from_table("a trigger", TRIGGERS, table)
     return trigger
 
 
 def evictor_of(table: Mapping[str, Any]) -> Evictor:
-    """Creates the evictor of a scenario; raises InvalidSpec for an unknown type or parameter."""
+    """Creates the evictor of a scenario. Raises InvalidSpec for an unknown type or parameter."""
     evictor: Evictor = _from_table("an evictor", EVICTORS, table)
     return evictor
 

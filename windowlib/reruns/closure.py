@@ -1,4 +1,4 @@
-"""Windows that a rerun recomputes: by time alone, or every chain of touching windows that meets the requested range.
+"""Windows that a rerun recomputes: all windows that overlap the requested range, or all chains of touching windows.
 
 If a chain extends beyond the events that were read, the rerun reads more events.
 """
@@ -30,7 +30,9 @@ START_MS, END_MS = "unix_millis(window_start)", "unix_millis(window_end)"  # bou
 
 @dataclass(frozen=True, slots=True)
 class Closure:
-    """Windows to recompute: all windows that meet `windows`, or with `by_chains` the windows in `chains` (None: none).
+    """Windows to recompute: all windows that overlap `windows`, or with `by_chains` the windows in `chains`.
+
+    `chains` is None if there are no chains.
 
     `bounds` are the columns of `open_windows` that bound a window or a slice.
     """

@@ -37,7 +37,7 @@ BY_NUMBER = {"duplicate", "future"}  # reasons for which rows stay refused; tabl
 
 @dataclass(frozen=True, slots=True)
 class RerunEvents:
-    """Files that a rerun reads, and the rows that count: events, or slices of events (None: no row).
+    """Files that a rerun reads, and the rows that count: events, or slices of events. `rows` is None if no row counts.
 
     `step` has the types of the rows. `judged` is None if no file has changed or is missing. `again` has the places
     (source_file, source_row) of late events that stay late, because another row holds the same event.
@@ -222,7 +222,7 @@ def _there_again(inputs: Inputs, rows: DataFrame, late: DataFrame) -> DataFrame:
 
 
 def _late(inputs: Inputs, paths: Sequence[str], covered: TimeRange) -> DataFrame | None:
-    """Late events of the files that are in no window. CHOSEN (bool) is true if the rerun puts the event into one."""
+    """Late events of the files that are in no window. CHOSEN (bool) is true if the rerun readmits the event."""
     rows = of_files(inputs, "late_events", paths)
     if rows is None:
         return None

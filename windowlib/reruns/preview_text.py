@@ -165,7 +165,7 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def escaped(text: str) -> str:
-    r"""Escapes a string for Markdown, on one line, so that no part of it becomes markup, HTML or a link.
+    r"""Escapes a string for one line of Markdown, so that no part of the string becomes markup, HTML or a link.
 
     >>> print(escaped("a|b\n<script> [x](y) **c**"))
     a\|b &lt;script&gt; \[x\](y) \*\*c\*\*

@@ -42,7 +42,7 @@ class LateChanges:
 
 @dataclass(frozen=True, slots=True)
 class RerunPublication:
-    """Changes that a rerun commits, by table, and the numbers of readmitted and removed late events."""
+    """Changes by table that a rerun commits, and the numbers of readmitted and removed late events."""
 
     changes: Mapping[str, StagedChanges]
     late_readmitted: int

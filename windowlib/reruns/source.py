@@ -37,7 +37,9 @@ NAMED = 5  # most files that a message names
 
 @dataclass(frozen=True, slots=True)
 class KnownFile:
-    """A file that was read: `then` as it was, `now` as it is (None: missing). Times are those of its admitted events.
+    """A file that was read. `then` is the file as it was read. `now` is the current file, or None if it is missing.
+
+    The times are times of admitted events.
 
     A renamed file keeps the `path` under which all tables know it; `now` has its new path. A file is `replaced` if a
     removal deleted it for good and other files replace it. The other files count as files that were empty before.
@@ -94,7 +96,7 @@ class KnownFile:
 
     @property
     def events(self) -> TimeRange | None:
-        """Time range from the first event to the last, of the file as it was read and as it is now."""
+        """Time range from the first event to the last. Covers the file as it was read and the current file."""
         ranges = [events for events in (self.events_then, self.events_now) if events]
         return TimeRange(min(part.from_ms for part in ranges), max(part.to_ms for part in ranges)) if ranges else None
 

@@ -1,7 +1,7 @@
 """Totals of a rerun's windows before and after: the number of results, and the sums of aggregates, also by day.
 
 An aggregate has a total if its values may be summed over windows (`AggregateSet.additive`). Counts and sums have a
-total; averages, extremes and distinct counts do not. A result belongs to the UTC day in which its window ends.
+total. Averages, extremes and distinct counts do not. A result belongs to the UTC day in which its window ends.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ EXACT = Context(prec=4 * DIGITS)
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """A total before and after a rerun. None: a value is not finite, or the total is too large.
+    """A total before and after a rerun. A total is None if a value is not finite, or if the total is too large.
 
     Decimals are strings. `percent` is the difference in percent of `before`; None if unknown, or if `before` is 0.
     """

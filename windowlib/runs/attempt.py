@@ -198,7 +198,7 @@ def _computed(attempt: Attempt, shared: SharedInputs | None) -> ComputedBatch:
     """Computes a batch. Abandons the batch of a rerun that fails, so that no operator has to abandon it.
 
     A full disk does not abandon a rerun: the next run repeats it. Raises `RerunAbandoned` if the rerun is refused and
-    this run was not asked for it.
+    this run was not started for the rerun.
     """
     run, inputs = attempt.run, replace(attempt.inputs, shared=shared)
     if inputs.plan.rerun is None:

@@ -73,7 +73,7 @@ def _of_newest_batches(path: Path) -> list[dict[str, Any]]:
 
 
 def _same_hour(tables: Tables, state: LedgerState, plan_time_ms: int) -> Past:
-    """Figures that baselines need, by batch, for batches planned at this hour in the `WEEKS` weeks before.
+    """Figures that baselines need, by batch. Covers batches planned at this hour in the `WEEKS` weeks before.
 
     Reads only row groups whose statistics allow a row of these hours, each group once.
     """

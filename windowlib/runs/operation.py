@@ -50,9 +50,10 @@ class Settlement(Enum):
 
 @dataclass(frozen=True, slots=True)
 class HeldPipeline:
-    """A pipeline that this process has claimed. Older claims can no longer write to its ledger.
+    """A pipeline that this process has claimed. Runs with older claims can no longer write to its ledger.
 
-    `state` is the state of the ledger after fencing and settling. `settled` is True if settling published a batch.
+    `state` is the ledger's state after fencing and after the `Settlement` of a prepared batch. `settled` is True if the
+    settlement published that batch.
     """
 
     ledger: Ledger

@@ -62,8 +62,8 @@ def publication(
 def fix(ledger: Ledger, claim: Claim, to_publish: Publication, prepared: Prepared, refused: str | None) -> None:
     """Writes the prepare row, so that every later attempt rolls exactly this publication forward.
 
-    `refused` states why the checks refused the batch (None: they did not). A refused batch waits for an operator's
-    approval. Raises `Superseded`.
+    `refused` is the reason why the checks refused the batch, or None. A refused batch waits for an operator's approval.
+    Raises `Superseded`.
     """
     ledger.write(prepare_row(to_publish.batch_id, prepared, refused), claim.epoch)
 

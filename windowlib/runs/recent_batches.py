@@ -23,7 +23,7 @@ BEGUN = {"claim", "plan"}  # kinds of ledger rows after which work on a batch be
 
 
 def committed_since(definition: Definition, since_ms: int) -> list[BatchReport]:
-    """Reports of the batches committed at `since_ms` or later, by the clocks of their runs, oldest first.
+    """Reports of the batches committed at `since_ms` or later, oldest first. The runs' clocks gave the commit times.
 
     `seconds` counts from the plan to the commit, or from the start of the run if that is later than the plan.
     """

@@ -35,7 +35,7 @@ PLANS = 5  # plans of one batch in one run, if its files keep changing
 
 @contextmanager
 def saying(say: Say, what: str, spark: SparkSession) -> Iterator[None]:
-    """Shows `what` as the current step during the block, with the engine's progress, unless `say` is `silent`."""
+    """Shows `what` and the engine's progress as the current step during the block, unless `say` is `silent`."""
     if say is silent:
         yield
         return

@@ -157,7 +157,9 @@ def _unreadable(file: Path, problem: str, of_a_batch: bool) -> SourceError:
 
 
 def _named(text: str) -> tuple[str, str]:
-    """Name and message of an error of Spark. An error of Sail gets Spark's name for it. Both are empty if unknown."""
+    """Name and message of an error of Spark. An error of Sail gets Spark's name for the same error. Both are empty if
+    unknown.
+    """
     if match := _NAMED.search(text):
         return match[1], match[2]
     if match := _SAILS_OVERFLOW.search(text):

@@ -181,7 +181,7 @@ def _has_iceberg_metadata(folder: str) -> bool:
 
 
 def _is_utf8(name: str) -> bool:
-    """Tests if a name is UTF-8; Python represents other bytes of a name as surrogates."""
+    """Tests if a name is UTF-8. Python represents other bytes of a name as surrogates."""
     return not any("\ud800" <= letter <= "\udfff" for letter in name)
 
 

@@ -172,7 +172,7 @@ def _time_ms(value: Any, unit: str | None) -> int | None:
 
 
 def _newest_row(path: Path, group: int, timestamp: str) -> int:
-    """Row number, in the whole file, of the greatest value of `timestamp` in a row group."""
+    """Row number of the greatest value of `timestamp` in a row group. The number counts from the start of the file."""
     file = pq.ParquetFile(path)
     before: int = sum(file.metadata.row_group(earlier).num_rows for earlier in range(group))
     times = pa.Table.from_batches(rows_read(path, file, row_groups=[group], columns=[timestamp])).column(0)

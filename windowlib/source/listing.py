@@ -60,7 +60,7 @@ def found_files(source: Source, since: Since = None) -> SourceListing:
 
 
 def arrivals(source: Source, tables: Tables, commit: Commit | None, listed: SourceListing) -> Arrived:
-    """Files that a pipeline must read next, and the removal after them, if any."""
+    """Files that a pipeline must read next, and the removal after these files, or None."""
     listed, aside = _with_taken_back(source, tables, commit, listed), files_set_aside(tables.root)
     return arrived(source, listed, lambda: spans_read(tables, commit), aside)
 
@@ -91,7 +91,7 @@ def spans_read(tables: Tables, commit: Commit | None) -> Spans:
 
 
 def settled_files(source: Source, fresh: Sequence[ListedFile], now_ms: int) -> list[ListedFile]:
-    """Unread files that the next batch may read; files younger than `source.min_file_age` are omitted.
+    """Unread files that the next batch may read. Files younger than `source.min_file_age` are omitted.
 
     If all unread files are too young, the call waits until the youngest is old enough, at most `WAITS_MS`. A file that
     changed meanwhile is omitted.
@@ -213,7 +213,7 @@ def _read_by(commit: Commit | None) -> int | None:
 
 
 def numbered(files: Sequence[ListedFile], after_sequence: int, at_most: int = 0) -> list[SourceFile]:
-    """The first `at_most` files (0: all), numbered from `after_sequence` + 1."""
+    """The first `at_most` files, or all files if `at_most` is 0. Numbers the files from `after_sequence` + 1."""
     chosen = files[:at_most] if at_most else files
     return [
         SourceFile(f.path, f.size_bytes, f.modified_ns, number, f.partition_values)

@@ -33,7 +33,7 @@ def place_of(source: Source, root: Path) -> dict[str, str]:
 
 
 def other_definition(file: Path, stored: Mapping[str, Any]) -> str | None:
-    """File of the stored definition, if it still exists and is not `file`; else None."""
+    """File of the stored definition, if it still exists and is not `file`, else None."""
     then = stored.get(PLACE, {}).get("definition")
     with suppress(OSError):  # this user may not be allowed to look there
         return then if then and os.path.exists(then) and not os.path.samefile(then, file) else None

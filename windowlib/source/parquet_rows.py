@@ -122,7 +122,7 @@ def _column(name: str, differing: Types, layout: Layout) -> Column:
 
 
 def check_texts(source: Source, files: Sequence[SourceFile]) -> None:
-    """Raises `UnreadableRows` for a file with a string that is not UTF-8; Spark's own error does not name the file."""
+    """Raises `UnreadableRows` for a file with a string that is not UTF-8. Spark's own error does not name the file."""
     for file in files:
         path = source.path / file.path
         for _ in rows_read(path, parquet_file(path)):

@@ -1,4 +1,4 @@
-"""Errors about files and folders of the source that this user may not read; no file is damaged or lost.
+"""Errors about files and folders of the source that this user may not read. No file is damaged or lost.
 
 Python, Arrow, delta-rs and the engines word the system's refusal differently. If an error names the source, this module
 searches for the file or folder that is not readable. The message names an unreadable folder instead of a file within
@@ -55,7 +55,7 @@ def _named(error: BaseException, folder: Path) -> Iterator[Path]:
 
 
 def _unreadable_in(folder: Path) -> Path | None:
-    """First unreadable file or folder below a folder; links are skipped."""
+    """First unreadable file or folder below a folder. Links are skipped."""
     for at, folders, files in os.walk(folder):
         folders.sort()
         places = (Path(at, name) for name in (*folders, *sorted(files)))

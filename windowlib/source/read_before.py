@@ -95,7 +95,7 @@ def renamed(
 def moved_here(
     contents: Contents, fresh: Sequence[ListedFile], tables: Tables, at: int | None
 ) -> dict[str, ListedFile]:
-    """Files that were renamed after they were read, as in `renamed`, for a listing of only a part of the source.
+    """Files that were renamed after they were read, for a listing of only a part of the source. See `renamed`.
 
     Checks on disk only if read files with the same content are gone.
     """
@@ -156,5 +156,5 @@ def _states(rows: pa.Table) -> list[FileState]:
 
 @lru_cache(maxsize=64)
 def _all_of(file: Path) -> pa.Table:
-    """Rows of a data file of `source_files`; data files never change."""
+    """Rows of a data file of `source_files`. Data files never change."""
     return data_files.read_parquet(file, _STATE)

@@ -34,7 +34,7 @@ WHOLE_NUMBER = "^ *[+-]?[0-9]+ *$"
 class SourceRows:
     """A batch's source rows: the source's columns, SOURCE_FILE (a URI), SOURCE_ROW (long), CORRUPT (string).
 
-    SOURCE_ROW counts from 0 in file order. JSON and CSV have no row numbers; their rows are ordered by timestamp, event
+    SOURCE_ROW counts from 0 in file order. JSON and CSV have no row numbers. Their rows are ordered by timestamp, event
     id and the whole row. MISFIT (string) is a further column if a folder value does not fit the type of its column.
 
     paths:     path of each file relative to the source, by URI
@@ -131,7 +131,7 @@ def _renamed(source: Source, columns: Sequence[str], texts: Collection[str] = ()
 
 
 def _timed(rows: DataFrame, source: Source, kinds: Mapping[str, str]) -> DataFrame:
-    """Parses event times that are integers stored as strings; marks other strings as malformed.
+    """Parses event times that are integers stored as strings. Marks other strings as malformed.
 
     kinds: column types, by the column's name in the definition or in the files
     """

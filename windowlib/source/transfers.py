@@ -13,7 +13,7 @@ PREFIXES = ("_", ".")  # engines ignore files and folders with such names
 
 
 def has_prefix(name: str) -> bool:
-    """Tests if the name of a file, or of a folder above it, starts with `_` or `.`.
+    """Tests if the name of a file or of a folder above the file starts with `_` or `.`.
 
     >>> has_prefix("_upload/a.csv"), has_prefix("d/.a.csv"), has_prefix("d_/a_.csv")
     (True, True, False)

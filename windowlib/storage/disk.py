@@ -1,8 +1,8 @@
 """A folder as storage: written with the calls of the operating system, and flushed to the disk.
 
 A new object is written under a temporary name and flushed. Then its name is linked, which fails if the name exists, and
-the folder is flushed. So no reader sees a part of an object, and one that was acknowledged survives a power cut. A
-killed process may leave a temporary file, whose name begins with that of its object and ends in `.tmp`.
+the folder is flushed. So no reader sees a part of an object, and an acknowledged object survives a power failure. A
+killed process may leave a temporary file. Its name begins with the object's name and ends in `.tmp`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Disk:
     root: Path
 
     def create(self, path: str, data: bytes) -> bool:
-        """Writes a file unless one exists, and tests if it then holds `data`."""
+        """Writes a file unless it exists. Tests if the file then holds `data`."""
         return self.create_many({path: data})[0]
 
     def create_many(self, items: Mapping[str, bytes]) -> list[bool]:
@@ -51,7 +51,7 @@ class Disk:
         return created
 
     def sync(self, paths: Iterable[str]) -> None:
-        """Flushes files, and the folders between them and the root. Raises FileNotFoundError if one is missing."""
+        """Flushes files, and the folders between them and the root. Raises FileNotFoundError if a file is missing."""
         chosen = sorted(set(paths))
         _at_once(flush, [self.root / path for path in chosen])
         self._flush_folders(chosen)
@@ -77,7 +77,7 @@ def _temporary(place: Path) -> Path:
 
 
 def _write(item: tuple[Path, bytes]) -> None:
-    """Writes and flushes a new file; makes its folder if it is missing."""
+    """Writes and flushes a new file. Makes its folder if it is missing."""
     file, data = item
     try:
         stream = file.open("xb")
@@ -99,7 +99,7 @@ def _link(file: Path, place: Path) -> bool:
 
 
 def _at_once(step: Callable[[A], B], items: Iterable[A]) -> list[B]:
-    """Results of `step` for each item, in order; several flushes at once if there are many."""
+    """Calls `step` for each item, and returns the results in order. Runs the calls in parallel if there are many."""
     chosen = list(items)
     if len(chosen) < AT_ONCE:
         return [step(item) for item in chosen]

@@ -15,12 +15,12 @@ from typing import Protocol
 class Store(Protocol):
     """Stored objects below a URL. Paths are relative to it, with `/` between their parts.
 
-    An object appears whole or not at all. What `create` and `create_many` have acknowledged survives a power cut; files
-    of engines survive it after `sync`. Methods raise OSError if the storage refuses.
+    An object appears whole or not at all. Objects that `create` and `create_many` have acknowledged survive a power
+    failure. Files of engines survive a power failure after `sync`. Methods raise OSError if the storage refuses.
     """
 
     def create(self, path: str, data: bytes) -> bool:
-        """Stores an object unless one exists, and tests if it then holds `data`.
+        """Stores an object unless the path already has an object. Tests if the stored object holds `data`.
 
         False means that another writer was faster. If the answer of the storage was lost, the object is read back.
         """
@@ -29,7 +29,8 @@ class Store(Protocol):
         """Stores several objects as `create` does, in one round. Some may be stored if this raises."""
 
     def sync(self, paths: Iterable[str]) -> None:
-        """Makes objects that an engine or another program wrote survive a power cut.
+        """Syncs objects to durable storage, so that they survive a power failure. An engine or another program wrote
+        them.
 
-        Raises FileNotFoundError if one is missing on a disk; an object store has nothing to do.
+        On a disk, raises FileNotFoundError if an object is missing. On an object store, does nothing.
         """

@@ -29,7 +29,7 @@ _MARK = "\x01"  # replaces an aggregate in the text; no SQL text contains it
 
 
 def read_aggregates(expressions: dict[str, str], first: Sequence[str] = ()) -> AggregateSet:
-    """Aggregates and output columns of ``name = expression`` pairs; raises ValueError at the first invalid expression.
+    """Aggregates and output columns of ``name = expression`` pairs. Raises ValueError at the first invalid expression.
 
     Aggregates are in the order of `first`, then of the expressions.
 

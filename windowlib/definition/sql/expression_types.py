@@ -140,7 +140,7 @@ def _arguments(tree: exp.Expr, declared: bool) -> Iterator[str]:
 
 
 def _as_needed(text: exp.Expr, kind: str, declared: bool) -> str:
-    """Advice to convert a string to the needed type; invalid strings become malformed rows or nulls.
+    """Advice to convert a string to the needed type. Invalid strings become malformed rows or nulls.
 
     Casts are proved only on Spark. The advice names the engine, unless all types are declared (JSON and CSV files).
     """
@@ -208,7 +208,7 @@ def _kind(node: exp.Expr) -> exp.DType | None:
 
 
 def _family(node: exp.Expr) -> object:
-    """Family of a type; all numbers are in the same family."""
+    """Family of a type. All numbers are in the same family."""
     kind = _kind(node)
     return NUMBER if kind in _OF.NUMERIC_TYPES else kind
 

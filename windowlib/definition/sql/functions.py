@@ -111,7 +111,7 @@ def refuse_unknown(sql: str) -> None:
 
 
 def refuse_words(quoted_sql: str) -> None:
-    """Raises ValueError for the first word that is not allowed, such as current_user; columns must be in quotes."""
+    """Raises ValueError for the first word that is not allowed, such as current_user. Columns must be in quotes."""
     refuse_unknown(quoted_sql)
     for token, after in _pairs(quoted_sql):
         word = token.text.casefold()

@@ -172,7 +172,7 @@ class Section(BaseModel):
 
 
 def duration(key: str, text: str, default: Any = ...) -> Any:
-    """Field for a duration. The name of the field ends in the unit, its TOML key does not."""
+    """Field for a duration. The name of the field ends in the unit, but its TOML key does not."""
     value = parse_duration(default) if isinstance(default, str) else default
     return Field(default=value, alias=key, description=f"{text}, {ALLOWED}")
 

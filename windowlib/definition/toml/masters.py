@@ -89,7 +89,7 @@ def mistaken_spark(section: Mapping[str, Any]) -> Iterator[Mistake]:
 
 
 def unknown_master(master: Any) -> Iterator[Mistake]:
-    """Yields a mistake, with a proposal, if a master is unknown.
+    """Yields a mistake with a proposal if a master is unknown.
 
     >>> [mistake.problem.partition("; allowed")[0] for mistake in unknown_master("lokal[2]")]
     ['given "lokal[2]"; did you mean local[2]?']

@@ -190,11 +190,11 @@ class Source(Section):
         return self.columns | {name: field_type(self.columns, path) or "" for name, path in self.nested.items()}
 
     def named(self, column: str) -> str:
-        """Name in the definition for a column of the files; ignores case."""
+        """Name in the definition for a column of the files. Ignores case."""
         return next((name for own, name in self.rename.items() if own.casefold() == column.casefold()), column)
 
     def in_files(self, column: str) -> str:
-        """Name in the files for a column of the definition; ignores case."""
+        """Name in the files for a column of the definition. Ignores case."""
         return next((own for own, name in self.rename.items() if name.casefold() == column.casefold()), column)
 
     def declared(self, column: str) -> str | None:

@@ -28,7 +28,10 @@ REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class LateGroup:
-    """Figures of a group of late events. `common`: the values that its events share; empty if all are in one group."""
+    """Figures of a group of late events.
+
+    `common` holds the values that the events share. It is empty if all late events are in one group.
+    """
 
     common: Mapping[str, Any]
     events: int
@@ -48,9 +51,9 @@ class LateGroup:
 
 @dataclass(frozen=True, slots=True)
 class LateEventList:
-    """Late events of a pipeline, newest arrival first. `groups`: None if no grouping was requested.
+    """Late events of a pipeline, newest arrival first. `groups` is None if no grouping was requested.
 
-    `with_readmitted`: `rows` include events that a rerun has readmitted since. `hint`: advice on readmission.
+    With `with_readmitted`, `rows` include events that a rerun has readmitted since. `hint` is advice on readmission.
     """
 
     key: Sequence[str]
@@ -83,7 +86,7 @@ def late_rows(
 ) -> list[dict[str, Any]]:
     """Late events with an event time in the span, for one `key` if given.
 
-    `readmitted`: includes events that a rerun has readmitted since.
+    With `readmitted`, includes events that a rerun has readmitted since.
     """
     files = overlapping(cut.files("late_events"), "event_time", "event_time", span)
     chosen = within("event_time", span)
@@ -100,7 +103,10 @@ def newest_first(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def groups(rows: Sequence[Mapping[str, Any]], by: str | None, key: Sequence[str]) -> list[LateGroup]:
-    """Groups late events by reason or key, largest group first, or by hour, in order of time. None: one group."""
+    """Groups late events by reason or key, largest group first, or by hour, in order of time.
+
+    If `by` is None, all late events form one group.
+    """
     members: dict[tuple[tuple[str, Any], ...], list[Mapping[str, Any]]] = {}
     for row in rows:
         members.setdefault(_common(row, by, key), []).append(row)

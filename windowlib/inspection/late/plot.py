@@ -1,4 +1,4 @@
-"""Chart with a bar for each other allowance: the share of the late events that it would have kept."""
+"""Chart with a bar for each other allowed lateness: the share of the late events that it would have kept."""
 
 from __future__ import annotations
 

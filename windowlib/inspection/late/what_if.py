@@ -1,8 +1,8 @@
-"""Late events that another allowed lateness would have kept, and the results that would differ.
+"""Effect of other allowed latenesses: late events that they would have kept, and results that would differ.
 
-Assume an allowance of L since the first batch. Then an event is kept exactly if the watermark that made the event late
-is less than L past the last millisecond of its window. The watermark depends on event times alone, so it is the same
-under every allowance.
+Assumes that the allowed lateness was L from the first batch on. An event is then kept if `watermark_ms -
+max_timestamp_ms < L`. `watermark_ms` is the watermark that made the event late; `max_timestamp_ms` is that of its
+window. The watermark depends on event times alone, so it is the same for every L.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ BOUNDS = ("window_start", "window_end")
 
 @dataclass(frozen=True, slots=True)
 class AllowanceEffect:
-    """Effect of an allowance: it would have kept `events` late events, and `windows` results would differ.
+    """Effect of an allowed lateness. It would have kept `events` late events, and `windows` results would differ.
 
-    `windows_kept`: published windows that would still be kept for late events after the newest batch.
+    `windows_kept` counts the published windows that would still accept late events after the newest batch. It is None
+    if they cannot be counted.
     """
 
     allowed_lateness_ms: int
@@ -44,7 +45,9 @@ class AllowanceEffect:
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """Late events of a pipeline under its own allowance, and the effect of other allowances (`rows`)."""
+    """Late events of a pipeline with its present allowed lateness. `rows` holds the effects of other allowed
+    latenesses.
+    """
 
     pipeline: str
     allowed_lateness_ms: int
@@ -55,7 +58,9 @@ class WhatIf:
 
 
 def allowances(asked_ms: Sequence[int], present_ms: int) -> list[int]:
-    """The requested or else the usual allowances. Raises `CannotLook` unless all exceed the present allowance.
+    """Requested allowed latenesses. If none is requested, the usual values above the present allowed lateness.
+
+    Raises `CannotLook` if a requested value does not exceed the present allowed lateness, or if no usual value does.
 
     >>> [format_duration(ms) for ms in allowances([], 3_600_000)]
     ['6h', '1d', '7d']
@@ -76,7 +81,7 @@ def allowances(asked_ms: Sequence[int], present_ms: int) -> list[int]:
 
 
 def what_if(cut: Cut, asked_ms: Sequence[int], span: TimeRange = EVER, *, published_too: bool = True) -> WhatIf:
-    """Effect of other allowances on the late events with an event time in the span.
+    """Effect of other allowed latenesses on the late events with an event time in the span.
 
     Without `published_too`, published windows are not counted, and their files are not opened.
     """
@@ -106,14 +111,14 @@ def what_if(cut: Cut, asked_ms: Sequence[int], span: TimeRange = EVER, *, publis
 
 
 def _past_ms(row: Mapping[str, Any]) -> int:
-    """Distance in ms of the watermark from the last millisecond of the window that a late event missed."""
+    """Watermark minus the `max_timestamp_ms` of the window that a late event missed."""
     if row["late_by_ms"] > LONGEST_MS:  # the end of the source had been declared
         return int(row["late_by_ms"])
     return time_of(row["watermark"]) - (time_of(row["window_end"]) - 1)
 
 
 def _windows(cut: Cut, row: Mapping[str, Any], allowed_ms: int) -> Iterator[tuple[Any, ...]]:
-    """Windows that would have accepted a late event under this allowance."""
+    """Windows that would have accepted a late event with the allowed lateness `allowed_ms`."""
     if row["window_start"] is None:
         return
     key = tuple(row[name] for name in cut.definition.source.key)
@@ -130,7 +135,7 @@ def _windows(cut: Cut, row: Mapping[str, Any], allowed_ms: int) -> Iterator[tupl
 
 
 def _ends(cut: Cut, longest_ms: int) -> list[pa.ChunkedArray] | None:
-    """Ends of the published windows that the longest allowance would keep; None if they cannot be counted."""
+    """Ends of the published windows that the longest allowed lateness would keep. None if they cannot be counted."""
     definition, watermark_ms = cut.definition, cut.batch.watermark_out_ms
     if not definition.plan.windows_end or not definition.spec.updates_results or definition.spec.time != "event":
         return None

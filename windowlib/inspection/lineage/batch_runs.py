@@ -24,10 +24,10 @@ _COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class BatchRun:
-    """A committed batch. `versions`: table versions after the batch. `rerun`: request, if the batch is a rerun.
+    """A committed batch. `versions` are the table versions after the batch. `rerun` is the request of a rerun, or None.
 
-    A window is late at the start of the batch if the window's last ms is at most `late_in_ms`, and late at the end of
-    the batch if that ms is at most `late_out_ms`.
+    A window is late at the start of the batch if its last ms is at most `late_in_ms`. It is late at the end of the
+    batch if its last ms is at most `late_out_ms`.
     """
 
     batch_id: int

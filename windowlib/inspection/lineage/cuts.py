@@ -41,7 +41,7 @@ class ReadFilter(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Cut:
-    """A pipeline's tables after `batch`. `batches`: the batches behind these tables, by id (see `history`)."""
+    """A pipeline's tables after `batch`. `batches` holds the batches behind these tables, by id (see `history`)."""
 
     definition: Definition
     batch: BatchRun
@@ -137,7 +137,8 @@ def cut(definition: Definition, as_of: int | None = None) -> Cut:
 
 
 def asked_range(from_text: str | None, to_text: str | None) -> TimeRange:
-    """The range between two times; None: unbounded. Raises as `time_ms` does, and `CannotLook` for an empty range.
+    """Range between two times. A time of None sets no bound. Raises as `time_ms` does, and `CannotLook` for an empty
+    range.
 
     >>> asked_range("2026-03-03T00:00Z", None).from_ms, asked_range(None, None) == EVER
     (1772496000000, True)
@@ -156,7 +157,7 @@ def asked_range(from_text: str | None, to_text: str | None) -> TimeRange:
 
 
 def within(column: str, span: TimeRange) -> pc.Expression:
-    """Expression that selects rows with a TIMESTAMP inside the span in `column`."""
+    """Expression that selects the rows whose TIMESTAMP in `column` lies inside the span."""
     return (pc.field(column) >= pa.scalar(nearest_utc(span.from_ms))) & (
         pc.field(column) < pa.scalar(nearest_utc(span.to_ms))
     )

@@ -43,10 +43,11 @@ BY_ELEMENT = (
 
 @dataclass(frozen=True, slots=True)
 class ExplainedWindow:
-    """A window with its results, events and versions. `place`: a place that `KeyWindows.around` returns.
+    """A window with its results, events and versions. For `place`, see `KeyWindows.around`.
 
-    `published`: rows of the window in `results`; several only if each firing is a result. `cleanup_time_ms`: None if
-    the window has no cleanup time, or was cleaned up under another allowed lateness than the current one.
+    `published` holds the rows of the window in `results`. Several rows are possible only if each firing is a result.
+    `cleanup_time_ms` is None if the window has no cleanup time, or if the allowed lateness has changed since its
+    cleanup.
     """
 
     bounds_ms: Bounds

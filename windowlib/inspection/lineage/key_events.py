@@ -32,7 +32,8 @@ from windowlib.publication.key import Key
 class WindowEvent(SourceEvent):
     """An event inside a window's bounds.
 
-    `why`: reason why the event is not in the window; None if it is. `readmitted_by`: the rerun that readmitted it.
+    `why` is the reason why the event is not in the window, or None if the event is in the window. `readmitted_by` is
+    the rerun that readmitted the event.
     """
 
     why: str | None = None
@@ -49,7 +50,7 @@ class WindowEvents:
 
 
 def events_of(windows: KeyWindows, bounds: Bounds, *, until_batch: int | None = None) -> WindowEvents:
-    """Events inside a window's bounds. `until_batch`: events of later batches are in another window, in flight."""
+    """Events inside a window's bounds. Events of batches after `until_batch` are in another window, in flight."""
     cut, key, span = windows.cut, windows.key, span_of(bounds)
     by_event_time = cut.definition.spec.time == "event"
     read = read_events(cut, key, span, by_event_time=by_event_time)
@@ -75,7 +76,7 @@ def _judged(
 ) -> WindowEvent:
     """Decides if a source event is in the requested window, which is the first of `candidates`.
 
-    `record`: the event's row in `late_events` or `quarantine`, if it has one.
+    `record` is the event's row in `late_events` or `quarantine`, or None if neither has a row of the event.
     """
     admitted = WindowEvent(event.file, event.row, event.time_ms, event.batch_id, event.values)
     if record is not None and record.why is not None:
@@ -113,7 +114,10 @@ def _recomputed_by(cut: Cut, bounds: Bounds) -> int:
 
 
 def _rivals(windows: KeyWindows, bounds: Bounds) -> list[Bounds]:
-    """Other sessions of the key that overlap this session, unless one of the two will replace the other session."""
+    """Overlapping sessions of the same key.
+
+    Excludes sessions that will replace this session, and sessions that this session will replace.
+    """
     if not windows.cut.definition.spec.assigner.merges:
         return []
     span = span_of(bounds)
@@ -158,7 +162,9 @@ def _recorded(cut: Cut, row: Mapping[str, Any], why: str | None, readmitted_by: 
 
 
 def raw_row(raw: str, parse_float: Callable[[str], Any] = float) -> dict[str, Any]:
-    """Parses a row of the source, stored as a JSON object in `late_events` and `quarantine`; {} for a malformed line.
+    """Parses a row of the source, which `late_events` and `quarantine` store as a JSON object.
+
+    Returns {} for a malformed line.
 
     >>> raw_row('{"user": "ann"}'), raw_row("ann,17,x"), raw_row("17")
     ({'user': 'ann'}, {}, {})
@@ -178,7 +184,7 @@ def is_raw_of(key: Key, raw: str) -> bool:
 def _matched(
     events: Iterable[SourceEvent], records: Iterable[WindowEvent]
 ) -> tuple[list[tuple[SourceEvent, WindowEvent | None]], list[WindowEvent]]:
-    """Pairs each source row with its record in a table; also returns the records of rows that could not be read."""
+    """Pairs each source row with its record in a table. Also returns the records of rows that could not be read."""
     waiting = {(record.file, record.row): record for record in records}
     matched = [(event, waiting.pop((event.file, event.row), None)) for event in events]
     return matched, list(waiting.values())

@@ -39,7 +39,7 @@ class KeyWindows:
         return list(self._timed("results", span))
 
     def changes(self, span: TimeRange) -> list[dict[str, Any]]:
-        """The rows of `result_changes` whose windows overlap the span, with the window in `bounds`, in batch order.
+        """Rows of `result_changes` whose windows overlap the span, in batch order. `bounds` holds the window.
 
         Leaves out rows of undone batches, and rows from before a migration.
         """
@@ -107,7 +107,8 @@ class KeyWindows:
         return best
 
     def _reaching(self, at_ms: int, *, before: bool) -> Iterator[tuple[int, Callable[[], Iterable[Bounds]]]]:
-        """Yields, for each file that may have windows on one side, an upper bound of their nearness, and a reader.
+        """Yields a pair for each file that may have windows on one side: an upper bound of their nearness, and a
+        reader.
 
         Greater nearness means nearer to `at_ms`.
         """
@@ -133,7 +134,10 @@ class KeyWindows:
 
 
 def _near(start_ms: int | None, end_ms: int | None, at_ms: int, before: bool) -> int | None:
-    """Upper bound of the nearness of a file's windows, by first start and last end; None: no window on this side."""
+    """Upper bound of the nearness of a file's windows, by first start and last end.
+
+    None if the file has no window on this side of the time.
+    """
     if before:
         if start_ms is not None and start_ms >= at_ms:
             return None

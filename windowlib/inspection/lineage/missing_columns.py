@@ -28,7 +28,7 @@ def check_key_columns(definition: Definition, commit: Commit | None) -> None:
 def not_filled(definition: Definition, commit: Commit | None, published: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yields a sentence for each column that a published window lacks because it was added later.
 
-    Also yields a sentence for each column that the next batch adds. `commit`: the newest commit, which records the
+    Also yields a sentence for each column that the next batch adds. `commit` is the newest commit, which records the
     added columns and their batches.
     """
     if commit is None or not published:

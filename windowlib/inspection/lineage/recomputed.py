@@ -1,8 +1,8 @@
 """Time ranges whose windows a rerun has recomputed.
 
-A rerun of late events recomputes the tumbling and sliding windows, of every key, that meet the time range of these
-events. The range comes from the figures of the rerun, because a later rerun or erasure removes the events from
-`late_events`.
+A rerun of late events recomputes tumbling and sliding windows of every key. It recomputes the windows that overlap the
+time range of these events. The range comes from the figures of the rerun, because a later rerun or erasure removes the
+events from `late_events`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FROM_MS, TO_MS = "recomputed_from_ms", "recomputed_to_ms"  # figures
 
 
 def recomputed(cut: Cut) -> dict[int, TimeRange]:
-    """Time range of each rerun, by batch. The rerun recomputed all tumbling and sliding windows that meet the range.
+    """Time range of each rerun, by batch. The rerun recomputed all tumbling and sliding windows that overlap the range.
 
     For other windows, the range is the requested range: reruns recompute whole chains of sessions, and all count
     windows.

@@ -53,7 +53,7 @@ class SourceEvent:
 
 @dataclass(slots=True)
 class ReadEvents:
-    """Events that `read_events` found. `problems`: sentences about unreadable files and erased events."""
+    """Events that `read_events` found. `problems` has sentences about unreadable files and erased events."""
 
     events: list[SourceEvent] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -91,7 +91,10 @@ def read_events(cut: Cut, key: Key, span: TimeRange, *, by_event_time: bool = Tr
 def _rows(
     definition: Definition, files: Mapping[str, KnownFile], key: Key, problems: list[str]
 ) -> Iterator[tuple[str, int, int, Mapping[str, Any]]]:
-    """Yields file, row, event time and values of rows with this key and an event time. `files`: by name in messages."""
+    """Yields file, row, event time and values of rows with this key and an event time.
+
+    `files` maps the names used in messages to the files.
+    """
     if definition.source.is_text:
         names = {file.place: file.path for file in files.values()}
         present = [file.now for file in files.values() if file.now]
@@ -125,7 +128,7 @@ def _files(cut: Cut, span: TimeRange, by_event_time: bool) -> list[dict[str, Any
 
 
 def _known(cut: Cut, rows: Sequence[Mapping[str, Any]], problems: list[str]) -> list[KnownFile]:
-    """The files of these rows of `source_files`, as they are now. Lists the source only if a file has changed."""
+    """Current files that the given rows of `source_files` name. Lists the source only if a file has changed."""
     source = cut.definition.source
     then = [
         SourceFile(row["path"], row["size_bytes"], row["modified_ns"], row["sequence"], row["partition_values"])
@@ -162,7 +165,7 @@ def _problem(file: KnownFile) -> str | None:
 def _parquet(
     definition: Definition, file: KnownFile, key: Key, folders: Mapping[str, pa.Scalar]
 ) -> Iterator[tuple[int, int, Mapping[str, Any]]]:
-    """Rows of a file with this key. `folders`: partition values of the file, by column name in the definition."""
+    """Rows of a file with this key. `folders` has the file's partition values, by column name in the definition."""
     section, path = definition.source, definition.source.path / file.place
     parquet = parquet_file(path)
     own = {section.named(field.name).casefold(): field for field in parquet.schema_arrow}
@@ -228,7 +231,7 @@ def _places(batch: pa.RecordBatch, wanted: Mapping[str, pa.Scalar]) -> pa.Array:
 def times_ms(column: pa.Array, unit: str | None, zone: str | None = None) -> list[int | None]:
     """Event times as admission computes them, floored to milliseconds; None for a row without an event time.
 
-    zone: time zone of times without a zone; None: UTC
+    zone: time zone of times without a zone, or None for UTC
 
     >>> times_ms(pa.array([-1, 1_999, None]), "us"), times_ms(pa.array([2], pa.timestamp("s")), None)
     ([-1, 1, None], [2000])

@@ -27,7 +27,7 @@ TextRow = tuple[str, int, int, Mapping[str, Any]]
 
 
 def text_rows(definition: Definition, files: Sequence[SourceFile], key: Key, columns: Sequence[str]) -> list[TextRow]:
-    """File, row, event time in ms and values of `columns`, for the rows with this key and an event time.
+    """Yields file, row, event time in ms and values of `columns` for the rows with this key and an event time.
 
     Includes malformed rows with a readable key and time.
     """

@@ -23,7 +23,10 @@ class ReplacedWindow:
 
 @dataclass(frozen=True, slots=True)
 class ResultVersion:
-    """One change of a window's result. `why`: its cause. `who`, `reason`: of its rerun, migration or approval."""
+    """One change of a window's result. `why` explains the cause.
+
+    `who` and `reason` come from the rerun, migration or approval behind the change.
+    """
 
     batch_id: int
     change: str
@@ -41,7 +44,10 @@ class ResultVersion:
 
 
 def version_of(tables: Cut, row: Mapping[str, Any], changes: Sequence[Mapping[str, Any]]) -> ResultVersion:
-    """Converts a row of `result_changes` to a version. `changes`: rows of the key that overlap the window's bounds."""
+    """Converts a row of `result_changes` to a version.
+
+    `changes` are the rows of the key that overlap the window's bounds.
+    """
     run = tables.batches[row["batch_id"]]
     together = [other for other in changes if other["batch_id"] == row["batch_id"] and other["bounds"] != row["bounds"]]
     replaced: list[ReplacedWindow] = []

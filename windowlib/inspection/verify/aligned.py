@@ -39,7 +39,7 @@ GROUPS = (SLICE, FIRST, LAST, BATCH, LATE_IN, READMITTED_BY)
 def expected(
     inputs: Inputs, counted: CountedRows, recorded: RecordedPast, request: VerifyRequest, unsure: Sequence[TimeRange]
 ) -> ExpectedWindows:
-    """The windows and slices that meet the requested range and no `unsure` span."""
+    """Windows and slices that overlap the requested range. Omits windows and slices that overlap an `unsure` span."""
     step, past, grid = counted.step, recorded.past, Grid.of(counted.step.assigner)
     slices = inputs.staged.write_and_read(_slices(counted, grid, past.reruns), inputs.staged.unused("slices"))
     last_ms = max(past.now.watermark_ms + 1 - grid.size_ms, MIN_WATERMARK)  # last start of a fired window

@@ -40,8 +40,8 @@ class TableComparison:
 class TableShape:
     """Columns of a table in a comparison: `identity` (key columns and bounds) and `values`.
 
-    `exact`: columns with doubles that must be exactly equal. `added`: columns that old rows lack, each with the first
-    batch whose events fill the column; 0: any row may lack the column.
+    `exact` names the columns whose doubles must be exactly equal. `added` maps columns that old rows lack to the first
+    batch whose events fill the column. Batch 0 means that any row may lack the column.
     """
 
     table: str
@@ -59,7 +59,7 @@ class TableShape:
 def compare(
     inputs: Inputs, dialect: Dialect, shape: TableShape, expected: DataFrame | None, actual: DataFrame | None
 ) -> TableComparison:
-    """Compares the expected rows with the rows of the table. None: no rows."""
+    """Compares the expected rows with the rows of the table. None stands for no rows."""
     if expected is None and actual is None:
         return TableComparison()
     either = actual if actual is not None else expected
@@ -133,7 +133,7 @@ def _differences(row: Mapping[str, Any], shape: TableShape) -> Iterator[VerifyFi
 
 
 def compare_late(inputs: Inputs, step: Step, late: DataFrame | None) -> TableComparison:
-    """Compares, for each window, the expected and the actual number of events in `late_events` and in no window."""
+    """Compares the expected and the actual number of events in `late_events` and in no window, for each window."""
     if late is None:
         return TableComparison()
     counters, name = step.dialect.counters(), inputs.staged.unused("late")

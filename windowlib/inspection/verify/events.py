@@ -104,5 +104,5 @@ def _marked(inputs: Inputs, rows: DataFrame, file_facts: DataFrame, files: Seque
 
 
 def _of_files(inputs: Inputs, table: str, paths: Sequence[str]) -> DataFrame | None:
-    """Rows of a table that may come from these files."""
+    """Rows of a table that may come from the source files `paths`."""
     return inputs.tables.rows(table, of_sources(inputs.tables.files(table), paths))

@@ -4,7 +4,7 @@ results, in_flight: key, the bounds (ms or numbers), elements, last_event_ms, an
 late: key, window_start_ms, window_end_ms, batch_id, should_be and is (expected and actual number of events of the
       window in `late_events` that are in no window)
 
-None: no rows.
+A frame without rows is None.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedWindows:
-    """Expected windows of a pipeline. `unsure`: chains of sessions that cannot be compared (key and bounds)."""
+    """Expected windows of a pipeline. `unsure` holds key and bounds of chains of sessions that cannot be compared."""
 
     step: Step
     results: DataFrame | None
@@ -32,7 +32,10 @@ class ExpectedWindows:
 
 
 def meets_any(spans: Sequence[TimeRange], start: str, end: str, *, touching: bool = False) -> str:
-    """SQL that tests if a window meets a span, or (with `touching`) touches a span. `start`, `end`: SQL in ms."""
+    """SQL that tests if a window overlaps a span. With `touching`, it also tests if the window touches a span.
+
+    `start` and `end` are SQL for the window's bounds in ms.
+    """
     less = "<=" if touching else "<"
     met = (f"({start} {less} {span.to_ms} AND {end} {less.replace('<', '>')} {span.from_ms})" for span in spans)
     return f"({' OR '.join(met)})" if spans else "false"

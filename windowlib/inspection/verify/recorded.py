@@ -29,10 +29,10 @@ from windowlib.reruns.source import KnownFile, known_files
 
 @dataclass(frozen=True, slots=True)
 class ReadFile:
-    """A source file that batch `batch_id` read. `corrected_by`: the rerun that read the changed file again, or 0.
+    """A source file that batch `batch_id` read. `corrected_by` is the rerun that read the changed file again, or 0.
 
-    `numbered`: tables identify rows of the file by number. A change of the columns that are read may change the
-    numbers.
+    `numbered` is True if tables identify rows of the file by number. A change of the columns that are read may change
+    the numbers.
     """
 
     known: KnownFile
@@ -49,7 +49,7 @@ class ReadFile:
 
 @dataclass(frozen=True, slots=True)
 class RecordedPast:
-    """Past of a pipeline up to its newest batch. `read_twice`: files that several batches read, with the batches."""
+    """Past of a pipeline up to its newest batch. `read_twice` maps files that several batches read to these batches."""
 
     past: Past
     files: Sequence[ReadFile]
@@ -57,7 +57,7 @@ class RecordedPast:
 
 
 def recorded(definition: Definition, tables: Tables, commit: Commit, cut: Cut) -> RecordedPast:
-    """Collects the past as of a cut. `commit`: commit of the cut."""
+    """Collects the past as of a cut. `commit` is the commit of the cut."""
     batches = cut.batches
     reruns = _reruns(cut)
     past = Past(
@@ -84,7 +84,7 @@ def _reruns(cut: Cut) -> list[PastRerun]:
 def _files(
     definition: Definition, tables: Tables, commit: Commit, cut: Cut, reruns: Sequence[PastRerun]
 ) -> tuple[list[ReadFile], dict[str, list[int]]]:
-    """Every file that was read, without repetition, and the batches of files that several batches read."""
+    """Every file that was read, listed once. Also the batches of files that several batches read."""
     read_by: dict[str, list[tuple[int, int]]] = {}
     for row in cut.rows(SOURCE_FILES.name, columns=["path", "sequence", "batch_id"]):
         read_by.setdefault(row["path"], []).append((row["sequence"], row["batch_id"]))
@@ -123,7 +123,7 @@ def _corrected_by(file: KnownFile, reruns: Sequence[PastRerun]) -> int:
 
 
 def _planned(tables: Tables, root: Path) -> dict[tuple[int, str], tuple[SourceFile, str | None]]:
-    """Files as their plans recorded them, with the terms of the plan, by batch and path."""
+    """Files as the plans recorded them, by batch and path. Each file has the terms of its plan."""
     table, version = tables[LEDGER.name], Ledger(root, wall_clock_ms).state().version
     plans = newest_of_batches(table, version, {"plan"}, ("files", "terms"))["plan"]
     files = (

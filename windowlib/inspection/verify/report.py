@@ -17,9 +17,9 @@ MISSING, UNEXPECTED, DIFFERENT = "missing", "unexpected", "different"
 class VerifyFinding:
     """One difference between a table and the source.
 
-    `kind`: the row is missing or unexpected, or a value is different. `key`: values of the key columns. `window`:
-    bounds of the row by name, times in ms. `column`: None if the whole row is missing or unexpected; then `expected` or
-    `found` holds all its values.
+    `kind` says that the row is missing, that it is unexpected, or that a value differs. `key` holds the values of the
+    key columns. `window` holds the bounds of the row by name, with times in ms. `column` is None if the whole row is
+    missing or unexpected. In this case `expected` or `found` holds all its values.
     """
 
     kind: str
@@ -35,8 +35,9 @@ class VerifyFinding:
 class VerifyReport:
     """Verification of a pipeline as of its newest batch.
 
-    `compared`: number of expected or found rows, whichever is greater, by table. `differing`: number of differing rows
-    by table; `differences`: the first of them. `not_compared`: windows and rows left out, in sentences.
+    `compared` is the number of expected or found rows by table, whichever is greater. `differing` counts the differing
+    rows by table. `differences` lists the first differences. `not_compared` has sentences about windows and rows that
+    were left out.
     """
 
     pipeline: str

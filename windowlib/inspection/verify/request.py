@@ -1,4 +1,4 @@
-"""Request of a verification: windows that meet a time range, of all keys or of a sample of keys.
+"""Request of a verification: windows that overlap a time range, of all keys or of a sample of keys.
 
 A key is in the sample if ``crc32(seed | key) mod 1,000,000 < share * 1,000,000``. The same seed selects the same keys,
 in the source and in the tables, on every machine.
@@ -23,7 +23,9 @@ MOST = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class VerifyRequest:
-    """Windows that meet `span` (None: all windows), for a share `sample` of the keys, 0 < sample <= 1.
+    """Request to verify the windows that overlap `span`, or all windows if it is None.
+
+    `sample` is the share of the keys, 0 < sample <= 1. `seed` selects these keys.
 
     >>> VerifyRequest(sample=1.5)
     Traceback (most recent call last):
@@ -44,12 +46,12 @@ class VerifyRequest:
             raise InvalidSpec(f"need a seed of at most {MOST}, because it is stored in 64 bits, got {self.seed}")
 
     def sampled(self, rows: DataFrame, keys: Sequence[str]) -> DataFrame:
-        """The rows whose key is in the sample; all rows if the pipeline has no key."""
+        """The rows whose key is in the sample, or all rows if the pipeline has no key."""
         if self.sample == 1 or not keys:
             return rows
         text = F.concat_ws("|", F.lit(str(self.seed)), *(F.col(quoted(key)).cast("string") for key in keys))
         return rows.where(F.crc32(text.cast("binary")) % PARTS < round(self.sample * PARTS))
 
     def meets(self, start: str, end: str) -> str:
-        """SQL that tests if a window meets the range; `start` and `end` are SQL for its bounds in ms."""
+        """SQL that tests if a window overlaps `span`. `start` and `end` are SQL for the window's bounds in ms."""
         return "true" if self.span is None else f"({start} < {self.span.to_ms} AND {end} > {self.span.from_ms})"

@@ -90,7 +90,7 @@ def chains_of(inputs: Inputs, parts: DataFrame, step: Step) -> DataFrame:
 def expected(
     inputs: Inputs, chained: SessionChains, recorded: RecordedPast, request: VerifyRequest, unsure: Sequence[TimeRange]
 ) -> ExpectedWindows:
-    """The sessions that meet the requested range. Omits sessions of chains that touch an `unsure` span."""
+    """Sessions that overlap the requested range. Omits sessions of chains that touch an `unsure` span."""
     step, chains, past = chained.step, chained.chains, recorded.past
     spans = [rerun.span for rerun in past.reruns if not rerun.late_only]
     bounds = CHAIN_START_MS, CHAIN_END_MS

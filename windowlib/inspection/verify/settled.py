@@ -20,7 +20,10 @@ from windowlib.model.windows import TimeWindow, cover, touches
 
 
 class SessionPart(NamedTuple):
-    """Touching events of one key and batch: `[start_ms, end_ms)`. `readmitted_by`: rerun that readmitted them, or 0."""
+    """Touching events of one key and batch, in `[start_ms, end_ms)`.
+
+    `readmitted_by` is the rerun that readmitted the events, or 0.
+    """
 
     batch_id: int
     readmitted_by: int
@@ -34,7 +37,7 @@ class SessionPart(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PastRerun:
-    """A published rerun of the windows that meet `span`, or of late events only."""
+    """A published rerun of the windows that overlap `span`, or of late events only."""
 
     batch_id: int
     span: TimeRange
@@ -62,7 +65,7 @@ Parts = frozenset[int]  # numbers of parts
 
 @dataclass(frozen=True, slots=True)
 class SettledSessions:
-    """Published sessions and sessions in flight, each with the numbers of its parts; and the numbers of late parts."""
+    """Published sessions and sessions in flight, each with the numbers of its parts. Also the numbers of late parts."""
 
     results: Mapping[TimeWindow, Parts]
     in_flight: Mapping[TimeWindow, Parts]
@@ -71,7 +74,7 @@ class SettledSessions:
 
 @dataclass(frozen=True, slots=True)
 class _Session:
-    """A session in flight. `published`: the results that its next firing replaces."""
+    """A session in flight. `published` holds the results that its next firing replaces."""
 
     window: TimeWindow
     parts: Parts

@@ -25,7 +25,7 @@ OF_RESULTS = {START: "unix_millis(window_start)", END: "unix_millis(window_end)"
 
 
 def shape_of(table: str, step: Step, *, by_time: bool) -> TableShape:
-    """Columns to compare in a table. `by_time`: window bounds identify a row; else its firing or slice does."""
+    """Columns to compare in a table. With `by_time`, window bounds identify a row, otherwise its firing or slice."""
     exact = step.aggregates.exact
     if table == "results":
         values = [name for name in step.value_names if name not in UNCOMPARED]
@@ -59,7 +59,7 @@ def in_flight(inputs: Inputs, step: Step, request: VerifyRequest) -> DataFrame |
 
 
 def finished(rows: DataFrame, shape: TableShape, step: Step, *, whole: bool = False) -> DataFrame:
-    """Finishes the partial aggregates of rows. `whole`: added columns get their values in all rows."""
+    """Finishes the partial aggregates of rows. With `whole`, added columns get their values in all rows."""
     sql = step.values(whole=whole)
     return rows.selectExpr(
         *(f"{sql.get(name, quoted(name))} AS {quoted(name)}" for name in (*shape.identity, *shape.values))
@@ -69,7 +69,7 @@ def finished(rows: DataFrame, shape: TableShape, step: Step, *, whole: bool = Fa
 def chosen(
     rows: DataFrame | None, request: VerifyRequest, expected: ExpectedWindows, unsure: Sequence[TimeRange]
 ) -> DataFrame | None:
-    """The rows that meet the requested range. Omits rows that cannot be compared."""
+    """Rows whose windows overlap the requested range. Omits rows that cannot be compared."""
     if rows is None or START not in rows.columns:
         return rows
     step = expected.step
@@ -81,7 +81,7 @@ def chosen(
 
 
 def span_of(frames: Sequence[DataFrame | None], request: TimeRange) -> TimeRange:
-    """Range from the first start to the last end of these windows and the request; the request if there are none."""
+    """Range from the first start to the last end of these windows and of the request."""
     first, last = request.from_ms, request.to_ms
     for rows in frames:
         bounds = None if rows is None else rows.agg(F.min(START), F.max(END)).first()

@@ -1,4 +1,4 @@
-"""Verification of a pipeline: computes windows from the source, in one plain batch, and compares the tables with them.
+"""Verification of a pipeline. Computes windows from the source in one plain batch, and compares the tables with them.
 
 Nothing is changed. Three things are compared as of the newest batch: `results`, `open_windows`, and the number of
 events in `late_events` that were too late for all their windows. The windows of an event follow from the ledger's
@@ -59,9 +59,9 @@ NAMED = 3  # number of files named in a sentence
 
 @dataclass(frozen=True, slots=True)
 class SourceCoverage:
-    """Source files that can be read as batches read them (`files`), and other source files (`lost`).
+    """Source files of a verification. `files` can be read as batches read them. `lost` are the other source files.
 
-    `unsure`: for each lost file, the time range of the windows that may hold its events.
+    `unsure` has one time range per lost file. The range covers the windows that may hold events of the file.
     """
 
     files: Sequence[ReadFile]

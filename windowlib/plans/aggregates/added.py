@@ -34,7 +34,7 @@ def marked_by(text: str) -> int | None:
 
 
 def since(stored: Iterable[str]) -> dict[str, int]:
-    """Batch that added each stored aggregate, by aggregate; 0: present from the start. Marks are omitted.
+    """Batch that added each stored aggregate. It is 0 for an aggregate that was present from the start. Omits marks.
 
     >>> since(["count(*)", "since_batch(7)", "sum(`value`)"])
     {'count(*)': 0, 'sum(`value`)': 7}
@@ -69,7 +69,7 @@ def as_published(aggregates: AggregateSet, added: Collection[str]) -> AggregateS
 
 
 def by_batch(aggregates: AggregateSet, batch: str) -> AggregateSet:
-    """Makes each mark count the events since its batch. `batch`: SQL of the batch of an event."""
+    """Makes each mark count the events since its batch. `batch` is SQL of the batch of an event."""
     return replace(
         aggregates,
         aggregates=tuple(
@@ -87,7 +87,7 @@ def _mark_of(column: OutputColumn, marks: Iterable[int]) -> int | None:
 
 
 def _names(columns: Iterable[OutputColumn], added: Collection[str], marks: Collection[int | None]) -> str | None:
-    """SQL string with the names of the added columns that have one of these marks; None if there are no such columns.
+    """SQL string with the names of the added columns that have one of these marks. None if no column has such a mark.
 
     Column names need no escapes: they are letters and digits.
     """

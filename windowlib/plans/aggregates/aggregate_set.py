@@ -90,7 +90,7 @@ class SqlAggregate:
 
 @dataclass(frozen=True, slots=True)
 class OutputColumn:
-    """A column of ``results``: SQL with ``{i}`` for the finished aggregate ``i``; other braces are doubled.
+    """A column of ``results``: SQL with ``{i}`` for the finished aggregate ``i``. Other braces are doubled.
 
     The column is null unless the finished aggregate ``mark`` is true (`windowlib.plans.aggregates.added`).
 

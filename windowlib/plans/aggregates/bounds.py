@@ -18,7 +18,7 @@ TOO_MANY = "windowlib.bounds"  # prefix of the message
 def within_bounds(rows: DataFrame, step: Step, start_ms: str | None) -> DataFrame:
     """Adds checks to rows of merged partials: a row that keeps too many values raises an error in the engine.
 
-    start_ms: SQL of the window's start; None: windows have no bounds
+    start_ms: SQL of the window's start, or None if windows have no bounds
     """
     most = step.aggregates.most_values
     checked = {}

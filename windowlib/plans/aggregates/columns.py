@@ -1,9 +1,9 @@
 """Aggregates as Spark columns in three steps: partial over events, merge over partials, finish over merged partials.
 
 Partials are columns named ``p{i}_{part}`` for the aggregate ``i``. Merging keeps their types, so every batch can read
-the state of the previous one. Merging in any grouping and any order gives the result of Spark's own aggregate over all
-events, nulls included. Only the last bits of sums of doubles may differ. Sums of integers that overflow raise an error
-(ANSI mode).
+the state of the previous batch. Merging in any grouping and any order gives the result of Spark's own aggregate over
+all events, nulls included. Only the last bits of sums of doubles may differ. Sums of integers that overflow raise an
+error (ANSI mode).
 
 Partials of count, sum, avg, and of min and max of numbers, have a fixed width, so Spark aggregates them by hash.
 ``first`` and ``last`` order by (timestamp_ms, arrival). Approximate distinct counts are HyperLogLog sketches of the
@@ -127,7 +127,7 @@ def partials(aggregates: Sequence[SqlAggregate], dialect: Dialect, *, by_time: b
     events:  the source's columns, TIMESTAMP_MS long, ARRIVAL long     one row per event
     returns: p{i}_{part}                                               to be grouped by key and slice
 
-    `by_time`: returns columns that only reveal the types of the parts that the operator folds.
+    With `by_time`, returns columns that only reveal the types of the parts that the operator folds.
     """
     parts = list(_each_part(aggregates))
     if by_time:
@@ -177,9 +177,9 @@ def part_names(aggregate: SqlAggregate) -> list[str]:
 
 
 def finishes(aggregates: AggregateSet, dialect: Dialect, *, whole: bool = False) -> dict[str, str]:
-    """The output columns by name, in order, as SQL over rows of merged partials.
+    """Ordered output columns by name, as SQL over rows of merged partials.
 
-    `whole`: rows hold all events of a window, so the marks of added aggregates are ignored.
+    With `whole`, rows hold all events of a window, so the marks of added aggregates are ignored.
     """
     finished = [_finish_sql(aggregate, index, dialect) for index, aggregate in enumerate(aggregates.aggregates)]
     return {

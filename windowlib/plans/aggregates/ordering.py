@@ -6,7 +6,9 @@ from windowlib.plans.sql.kinds import fields_of
 
 
 def ordered_as_spark(argument: str, kind: str | None) -> str:
-    """SQL of a value with a single NaN and a single zero, regardless of their bits; also inside structs and arrays.
+    """SQL that normalizes the floating-point numbers of a value, also inside structs and arrays.
+
+    Every NaN becomes the same NaN, and -0.0 becomes 0.0.
 
     >>> ordered_as_spark("x", "int"), ordered_as_spark("x", "struct<a:int,b:string>")
     ('x', 'x')

@@ -56,7 +56,7 @@ def check_foldable(sql_aggregates: Sequence[SqlAggregate]) -> None:
 
 @dataclass(frozen=True)
 class Folds:
-    """Aggregate that folds event times, SQL aggregates, and the user's Python aggregate ``own``, if there is one.
+    """Aggregate that folds event times, SQL aggregates, and the user's Python aggregate ``own`` unless it is None.
 
     The accumulator of ``own`` comes last. The result is a copy of the accumulator, with the result of ``own`` in the
     last place.

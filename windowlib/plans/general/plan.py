@@ -78,7 +78,8 @@ STORED_ROW = ("state_window_start_ms", "state_window_end_ms", "batch_id", "conte
 class Program:
     """Program for each key: the spec, the source columns that the user's code reads, and the result columns.
 
-    ``outputs``: name → Spark type of a function's columns; None: results are the SQL columns of the step's aggregates.
+    ``outputs`` maps a function's columns to Spark types. It is None if the results are the SQL columns of the step's
+    aggregates.
     """
 
     spec: WindowSpec
@@ -145,7 +146,9 @@ def operator_rows(batch: PlanInput, step: Step, instant: Instant, *, run: Progra
 
 
 def late(events: DataFrame, dropped: DataFrame) -> DataFrame:
-    """Late events with the window that each missed. `dropped`: arrival and missed window of each late event."""
+    """Late events with the window that each event missed. `dropped` has the arrival and missed window of each late
+    event.
+    """
     columns = {"arrival": names.ARRIVAL, "window_start_ms": names.WINDOW_START_MS, "window_end_ms": names.WINDOW_END_MS}
     missed = dropped.select(*(F.col(name).alias(alias) for name, alias in columns.items()))
     return events.join(F.broadcast(missed), names.ARRIVAL)

@@ -26,7 +26,7 @@ from windowlib.plans.general.user_values import copied
 class UserProcess:
     """Process function that adds the partial aggregates over event times to the results of the user's code.
 
-    function: the user's process function; None: the result of the user's aggregate is the only row
+    function: the user's process function, or None if the result of the user's aggregate is the only row
     """
 
     function: ProcessFunction | None

@@ -264,7 +264,7 @@ class _KeyContents:
         return list(self.live[state_window])
 
     def keep(self, state_window: TimeWindow, elements: Sequence[Sequence[Any]], out: OutputRows) -> int:
-        """Writes new elements; all elements if an earlier element was removed or the partition is compacted.
+        """Writes new elements. Writes all elements if an earlier element was removed or the partition is compacted.
 
         Returns the first batch whose chunks count for this state window.
         """

@@ -1,4 +1,4 @@
-"""Kinds of plan behind a common Protocol. Everything that differs between plans is here; other code uses the Protocol
+"""Kinds of plan behind a common Protocol. Everything that differs between plans is here. Other code uses the Protocol
 and never tests for a kind.
 
     kind.py       Protocol of a kind of plan

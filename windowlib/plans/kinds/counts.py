@@ -65,7 +65,8 @@ class Counts(PlanKind):
         return False
 
     def in_flight(self, rows: Iterable[Mapping[str, Any]], spec: WindowSpec, late_up_to_ms: int) -> Iterator[InFlight]:
-        """Yields the global window with the number of elements that the key's next window already holds, if any.
+        """Yields the global window with the number of elements in the key's next window. Yields nothing without
+        elements.
 
         The newest slice of a key is always stored, even if the next window holds none of its elements.
 

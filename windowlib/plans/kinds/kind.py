@@ -1,6 +1,6 @@
 """Protocol of a kind of plan, implemented by sessions, aligned windows, count windows and the general plan.
 
-Code outside `windowlib.plans.kinds` never tests which plan a pipeline has; it uses this Protocol.
+Code outside `windowlib.plans.kinds` never tests which plan a pipeline has. It uses this Protocol.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STATE_WINDOW_BOUNDS = ("state_window_start_ms", "state_window_end_ms")
 class PlanInput:
     """Input of a plan for one batch.
 
-    - `events`: admitted rows, or slices shared by several definitions; None: no events.
+    - `events`: admitted rows, or slices shared by several definitions. None if there are no events.
     - `rewritten`: rows of the state files that the batch replaces.
     - `read`: rows of the state files that the batch only reads.
     - `buckets`: spans of event time that hold the events.
@@ -47,7 +47,7 @@ class PlanInput:
 
 @dataclass(frozen=True, slots=True)
 class InFlight:
-    """A window in flight. `replaces_ms`: bounds of the published windows that its next firing replaces."""
+    """A window in flight. `replaces_ms` has the bounds of the published windows that its next firing replaces."""
 
     bounds_ms: Bounds
     elements: int
@@ -127,7 +127,7 @@ class PlanKind(Protocol):
         return ()
 
     def buckets(self, buckets: Sequence[Bucket], step: Step) -> Sequence[Bucket]:
-        """Time spans of a batch's windows. `buckets`: time spans of the batch's events."""
+        """Time spans of a batch's windows. `buckets` are the time spans of the batch's events."""
         return buckets
 
     def touches(self, file: StateFile, buckets: Sequence[Bucket], step: Step) -> bool:
@@ -139,7 +139,7 @@ class PlanKind(Protocol):
         ...
 
     def is_due(self, reach: Reach[File], step: Step, ends_ms: Callable[[File], NDArray[np.int64]]) -> bool:
-        """Tests if the advance of time, without events, fires or retires a row of the files in `reach`.
+        """Tests if the advance of time fires or retires a row of the files in `reach`, even without events.
 
         `ends_ms` returns the window_end_ms of a file's rows, for cases that statistics cannot decide.
         """
@@ -152,7 +152,7 @@ class PlanKind(Protocol):
     def late(self, events: DataFrame, dropped: DataFrame | None, step: Step, may_be_late: bool) -> DataFrame | None:
         """Late events of a batch with WINDOW_START_MS and WINDOW_END_MS of the missed window; None if there are none.
 
-        `dropped`: rows of the part `dropped`. `may_be_late`: the own window of some event is late.
+        `dropped` holds the rows of the part `dropped`. `may_be_late` is True if the own window of some event is late.
         """
         return None
 

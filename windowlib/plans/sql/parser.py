@@ -78,7 +78,7 @@ class SparkTexts(Spark):
 def parse_sql(sql: str, into: Any = None) -> exp.Expr:
     r"""Parses an SQL expression into a syntax tree.
 
-    Raises `sqlglot.errors.SqlglotError` or ValueError; for some malformed SQL, other errors of sqlglot's parser.
+    Raises `sqlglot.errors.SqlglotError` or ValueError. For some malformed SQL, raises other errors of sqlglot's parser.
 
     >>> parse_sql("'it''s'").sql(dialect="spark"), parse_sql("'it' 's'").sql(dialect="spark")
     ("'it\\'s'", "CONCAT('it', 's')")
@@ -96,7 +96,7 @@ def parse_sql(sql: str, into: Any = None) -> exp.Expr:
 
 
 def levels(tree: exp.Expr, *kinds: type[exp.Expr]) -> int:
-    """Greatest nesting depth of expressions; with `kinds`, only expressions of these classes count.
+    """Greatest nesting depth of expressions. With `kinds`, only expressions of these classes count.
 
     >>> levels(parse_sql("a + b * c"), exp.Binary), levels(parse_sql("a + b + c + d"), exp.Binary)
     (2, 3)
@@ -128,7 +128,7 @@ def missing_value(sql: str, written: str) -> str | None:
 
 
 def _values(sql: str) -> Iterator[str]:
-    """Yields columns, numbers and strings of an expression, but no names of functions or types, or intervals."""
+    """Yields columns, numbers and strings of an expression. Omits intervals and names of functions and types."""
     tokens = sqlglot.tokenize(sql, read=SparkTexts)
     for number, token in enumerate(tokens):
         before = {nearby.token_type for nearby in tokens[max(number - 2, 0) : number]}

@@ -33,7 +33,7 @@ EXACT_IN_FLOAT = 1 << 24
 
 
 def type_of(node: exp.Expr, columns: Mapping[str, str]) -> str:
-    """Type of an expression. `columns`: type of each column by its name in lower case. Raises `Unproved`.
+    """Type of an expression. `columns` maps column names in lower case to types. Raises `Unproved`.
 
     >>> from windowlib.plans.sql.parser import parse_sql
     >>> type_of(parse_sql("sum(a) / count(*)"), {"a": "int"})
@@ -145,7 +145,7 @@ def _all_boolean(node: exp.Expr, columns: Mapping[str, str]) -> str:
 def _refuse_behind_a_condition(parts: Iterable[exp.Expr]) -> None:
     """Raises `Unproved` for a division behind a condition.
 
-    Spark divides only in rows that meet the condition; other engines may divide in all rows.
+    Spark divides only in rows that meet the condition. Other engines may divide in all rows.
     """
     for part in parts:
         if division := part.find(exp.Div):

@@ -16,7 +16,7 @@ _MAP_FIELDS = re.compile(r" \('[^']*'(?:, '[^']*')*\)$")  # names of a map's inn
 
 
 def named_type(name: str) -> pa.DataType | None:
-    """Parses an Arrow type from its name; returns None if the name is not supported.
+    """Parses an Arrow type from its name. Returns None if the name is not supported.
 
     >>> named_type("list<item: struct<a: int32 not null, b: map<string, double>>>")
     ListType(list<item: struct<a: int32, b: map<string, double>>>)

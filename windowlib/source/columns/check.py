@@ -46,7 +46,7 @@ def check_readable(
     read: Collection[str] = (),
     others: Iterable[ListedFile] = (),
 ) -> dict[str, str]:
-    """Checks that the files can be read; returns the type of each column in use, by the definition's names.
+    """Checks that the files can be read. Returns the type of each column in use, by the definition's names.
 
     JSON and CSV files have the declared types. For a Delta table the types in its schema count
     (`windowlib.source.delta.table_types`). Raises `SourceError` if a file cannot be read. Raises `StateMismatch` if a

@@ -49,7 +49,7 @@ _TYPES = {
 def schema_of(path: Path) -> pa.Schema:
     """Schema of a Parquet file, with the types that Spark reads.
 
-    96-bit timestamps, nested ones too, become timestamps in UTC. View types, which delta-rs writes, become plain types.
+    INT96 timestamps become UTC timestamps, also in nested types. View types, which delta-rs writes, become plain types.
     An Arrow duration becomes int64: Parquet stores it as int64, and Spark ignores its unit.
     """
     stat = path.stat()
@@ -67,7 +67,7 @@ def _schema(path: str, _modified_ns: int, _size_bytes: int) -> pa.Schema:
 
 
 def _with_instants(kind: pa.DataType, physical: Iterator[str]) -> pa.DataType:
-    """Replaces 96-bit timestamps in a type, nested ones too, by timestamps in UTC.
+    """Replaces INT96 timestamps in a type with UTC timestamps, also in nested types.
 
     physical: the stored type of each primitive value in the file's schema, in order
     """
@@ -92,7 +92,7 @@ def _shared(schema: pa.Schema, _metadata: frozenset[tuple[bytes, bytes]]) -> pa.
 
 
 def as_in_parquet(kind: pa.DataType) -> pa.DataType:
-    """Replaces Arrow's own types (views, durations), nested ones too, by the types that Parquet stores.
+    """Replaces Arrow's own types (views, durations) by the types that Parquet stores, also in nested types.
 
     >>> as_in_parquet(pa.list_(pa.struct([("a", pa.string_view())])))
     ListType(list<item: struct<a: string>>)
@@ -125,7 +125,7 @@ def kind_of(arrow: object) -> str:
 
 
 def arrow_type(kind: str) -> pa.DataType:
-    """Arrow type for an engine's type; string for a type that is neither a decimal nor in `_TYPES`."""
+    """Arrow type for an engine's type. It is string for a type that is neither a decimal nor in `_TYPES`."""
     decimal = decimal_of(kind)
     return pa.decimal128(*decimal) if decimal else _TYPES.get(kind, pa.string())
 
@@ -151,7 +151,7 @@ def in_nanos(arrow: object) -> bool:
 
 
 def is_unread(arrow: object) -> bool:
-    """Tests if no engine reads a type, since it is or contains a time of day, a half float or a UUID, for example.
+    """Tests if no engine reads a type, such as a type that is or contains a time of day, a half float or a UUID.
 
     >>> [is_unread(kind) for kind in (pa.time64("us"), "struct<a: halffloat>", pa.uuid(), pa.timestamp("us"))]
     [True, True, True, False]
@@ -160,7 +160,7 @@ def is_unread(arrow: object) -> bool:
 
 
 def has_inner_nanos(arrow: object) -> bool:
-    """Tests if timestamps in nanoseconds are nested in a type; Spark does not read such a type."""
+    """Tests if timestamps in nanoseconds are nested in a type. Spark does not read such a type."""
     return "[ns" in str(arrow) and not in_nanos(arrow)
 
 
@@ -221,12 +221,12 @@ def _is_number(kind: str) -> bool:
 
 
 def is_nested(recorded: str) -> bool:
-    """Tests if an Arrow type, given by its name, is a list, struct or map."""
+    """Tests by its name if an Arrow type is a list, struct or map."""
     return bool(re.match(r"(large_)?(list|struct|map)\b", recorded))
 
 
 def _not_whole_micros(path: Path, column: str) -> str | None:
-    """First timestamp, in ns, that is not an integral number of microseconds; None if there is no such timestamp."""
+    """First timestamp in ns that is not an integral number of microseconds. None if there is no such timestamp."""
     for values in _values(path, column):
         nanos = values.cast(pa.int64())
         micros = pc.multiply(pc.divide(nanos, NANOS_PER_MICRO), NANOS_PER_MICRO)
@@ -246,7 +246,7 @@ def _not_held(path: Path, column: str, kind: str) -> str | None:
 
 
 def _held(values: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Tests for each value if a cast to another type and back leaves it unchanged; null for null."""
+    """Tests for each value if a cast to another type and back leaves it unchanged. Returns null for null."""
     if pa.types.is_integer(values.type) and pa.types.is_floating(type_):
         return _held_as_float(values, type_)
     try:

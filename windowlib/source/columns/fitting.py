@@ -19,7 +19,7 @@ DONE = "nothing of this batch has been committed"
 
 @dataclass(frozen=True, slots=True)
 class ReadTypes:
-    """Types that the columns in use are read as, as far as they are known before any file is read.
+    """Types that the columns in use are read as. Has only types that are known before any file is read.
 
     types: Arrow names of these types, by column: recorded by earlier batches, declared, or from the Delta table
     table: Arrow names of the types in a Delta table's schema, by column in use

@@ -2,7 +2,7 @@
 
 Spark expects all files at the same depth, below folders for the same columns, with values in Spark's own spelling.
 Other writers put files at different depths, or below folders for different columns. Arrow and delta-rs escape each byte
-of a non-ASCII character; Spark does not.
+of a non-ASCII character. Spark does not.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def are_as_spark_finds(files: Collection[SourceFile]) -> bool:
 
 
 def with_values(rows: DataFrame, uris: Sequence[str], source: Path, files: Sequence[SourceFile]) -> DataFrame:
-    """Adds the partition columns, as strings, to rows with SOURCE_FILE, the URI of a file below `source`."""
+    """Adds the partition columns as strings to rows with SOURCE_FILE, the URI of a file below `source`."""
     by_folder = all(file.partition_values is None for file in files)
     by_path = {source / file.path: file for file in files}
     values_of: dict[str, dict[str, str | None]] = {}
@@ -64,7 +64,7 @@ def with_values(rows: DataFrame, uris: Sequence[str], source: Path, files: Seque
 
 
 def misfits_of(files: Iterable[SourceFile], kinds: Mapping[str, str]) -> dict[str, list[str]]:
-    """Values of partition columns, as strings, that do not fit the type of their column; by column."""
+    """Maps each partition column to the strings that are not values of the column's type."""
     texts = {(name, text): None for file in files for name, text in file.values.items() if kinds[name] != STRING}
     misfits: dict[str, list[str]] = {}
     for name, text in texts:

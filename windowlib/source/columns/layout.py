@@ -8,7 +8,7 @@ Values of a type that does not fit into the widest type are read into a separate
 (`windowlib.plans.names.of_another_type`), which is null in the rows of other files. JSON omits nulls, so a row shows
 the value of its own file.
 
-Values of a type that no engine reads are null. A column is split into at most `MOST_TYPES` columns; values of further
+Values of a type that no engine reads are null. A column is split into at most `MOST_TYPES` columns. Values of further
 types are null.
 """
 
@@ -110,7 +110,10 @@ class Layout:
         return types_read
 
     def placed(self, schema: pa.Schema) -> dict[str, str | None]:
-        """Maps a file's columns, in lower case, to differently named columns that take their values; None: not read."""
+        """Maps lower-case names of a file's columns to differently named columns that take their values.
+
+        A column that is not read maps to None.
+        """
         differing = self.differing(schema)
         columns_read = {names.plain(name): name for name in self.kinds if differing.get(name) != NULL}
         return {name.casefold(): columns_read.get(name) for name in self.places if columns_read.get(name) != name}
@@ -153,7 +156,7 @@ def each_once(schemas: Sequence[pa.Schema]) -> list[pa.Schema]:
 
 
 def _fields(source: Source, files: Sequence[SourceFile], recorded: Types, folded: Collection[str]) -> Fields:
-    """Fields to read, by column and type; a column is spelled as in the definition, else as in the first file.
+    """Fields to read, by column and type. A column is spelled as in the definition, else as in the first file.
 
     Omits the columns in `folded`, and columns of a file whose names differ in case only. Raises `SourceError` if such a
     column is in use now, although it was not in use when the file was first read.
@@ -211,7 +214,7 @@ def spark_type(field: pa.Field) -> DataType:
 
 
 def _signed(kind: pa.DataType) -> pa.DataType:
-    """Replaces unsigned types, nested ones too, by the signed types that Spark reads them as.
+    """Replaces unsigned types by the signed types that Spark reads instead, also in nested types.
 
     >>> _signed(pa.list_(pa.struct([("a", pa.uint8())])))
     ListType(list<item: struct<a: int16>>)

@@ -73,7 +73,7 @@ def _holds(digits: tuple[int, int], number: Decimal) -> bool:
 
 
 def is_value(text: str | None, kind: str) -> bool:
-    """Tests if a string is a value of a type; true for None.
+    """Tests if a string is a value of a type. Returns True for None.
 
     >>> [is_value(*pair) for pair in (("1.5", "int"), ("2026-02-30", "date"), ("1099511627776", "int"), (None, "int"))]
     [False, False, False, True]

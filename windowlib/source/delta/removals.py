@@ -189,7 +189,7 @@ def _take_compaction(table: _Table, walk: _Walk, at: int) -> None:
 
 
 def _take_removing(table: _Table, walk: _Walk, at: int, *, passing: bool) -> int:
-    """Handles a version that removes rows, with its group; returns the number of versions in the group."""
+    """Handles a version that removes rows, with its group. Returns the number of versions in the group."""
     group = _group(table.versions[at:])
     rewritten = _rewritten_files(table, walk, group, at + len(group))
     if passing and len(group) > 1 and rewritten.removes(table.read):
@@ -246,8 +246,8 @@ def _at_once(table: _Table) -> Arrived:
 def _before(table: _Table, walk: _Walk, removal: Removal, version: int) -> Arrived:
     """Files to read before a removal.
 
-    `up_to` stays before `version`, so the removal's own files are listed again until its rerun is done. A pending file
-    is omitted if a file that was made from it has been read.
+    `up_to` stays before `version`, so the removal's own files are listed again until its rerun is done. Omits a pending
+    file if a file that was made from the pending file has been read.
     """
 
     def is_read_first(file: ListedFile) -> bool:
@@ -262,7 +262,7 @@ def _before(table: _Table, walk: _Walk, removal: Removal, version: int) -> Arriv
 
 
 def compacted(source: Source, version: int, read: Spans, missing: Collection[str]) -> Removal | None:
-    """Removal that replaces the `missing` files, which were read, by files of a version, if rows only moved.
+    """Removal that replaces `missing` files by files of a version, if rows only moved. The `missing` files were read.
 
     Returns None if the version still holds a missing file, if the log does not show its removal, or if rows were
     removed. The rows of the missing files are lost then.

@@ -120,7 +120,9 @@ def _closure(seeds: Sequence[TableVersion], versions: Sequence[TableVersion]) ->
 
 
 def descendants(paths: Collection[str], versions: Iterable[TableVersion]) -> set[str]:
-    """Files that the versions, oldest first, rewrote the given files into, directly or through other files."""
+    """Files into which the versions rewrote the given files, directly or through other files. Versions are oldest
+    first.
+    """
     sources, results = {*paths}, set[str]()
     for version in versions:
         if not version.removed.isdisjoint(sources):

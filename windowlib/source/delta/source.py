@@ -56,7 +56,7 @@ class Cursor:
 
 
 def delta_files(source: Source, cursor: Cursor | None) -> SourceListing:
-    """Lists the versions after a cursor (None: from the log's beginning), and the files of the cursor's snapshot.
+    """Lists the versions after a cursor, and the files of the cursor's snapshot. Without a cursor, lists all versions.
 
     Some of the snapshot's files may have been read. Raises `SourceError` if the table does not exist, was created
     again, uses column mapping or has files outside of its folder, or if its log has a gap after the cursor.
@@ -92,7 +92,7 @@ def _check_same(source: Source, table: DeltaTable, cursor: Cursor) -> None:
 
 
 def _ids_since(source: Source, read: int, newest: int) -> set[str]:
-    """Ids of the table in the versions after `read`; replacing a table within its log changes its id."""
+    """Table ids in the log after version `read`. `CREATE OR REPLACE TABLE` keeps the log but changes the id."""
     with suppress(log.DamagedLog):  # a gap, which is reported when versions are read
         actions = [action for version in range(read + 1, newest + 1) for action in log.actions(source.path, version)]
         return {action["metaData"]["id"] for action in actions if "metaData" in action}
@@ -128,7 +128,9 @@ def version_of(source: Source, number: int) -> TableVersion | None:
 
 
 def since_removed(source: Source, paths: Collection[str], version: int) -> list[TableVersion]:
-    """Versions up to `version`, from the first that removed a file in `paths` and no later one added again."""
+    """Versions up to `version`, from the first version that removed a file in `paths` for good. Empty without such a
+    version. A removal is not for good if a later version up to `version` added the file again.
+    """
     looked_for, versions, first = {*paths}, list[TableVersion](), version + 1
     while looked_for and (entry := version_of(source, version)):
         versions.insert(0, entry)
@@ -141,8 +143,7 @@ def since_removed(source: Source, paths: Collection[str], version: int) -> list[
 def taken_back(source: Source, listed: SourceListing, paths: Collection[str], cursor: Cursor) -> SourceListing:
     """Adds the unread files at `paths`, which lie before the cursor, to a table's listing.
 
-    If the table has removed such a file since, the listing also gets the versions from that removal on. They show the
-    files that replaced it.
+    If the table has removed such a file since, also adds the versions from the removal on, with the new files.
     """
     versions = [*since_removed(source, paths, cursor.version), *listed.versions]
     gone = {path: version.values.get(path) for version in versions for path in version.removed}
@@ -156,9 +157,8 @@ def taken_back(source: Source, listed: SourceListing, paths: Collection[str], cu
 
 
 def files_at(source: Source, version: int) -> list[ListedFile]:
-    """Files that the table holds at a version, ordered as if that version had added them.
-
-    If the log before the next checkpoint is cleaned up, the files are derived backwards from the newest version.
+    """Files that the table holds at a version, ordered as if that version had added them. If the log before
+    the next checkpoint is cleaned up, derives the files backwards from the newest version.
     """
     newest = open_table(source).version()
     with suppress(SourceError):
@@ -171,7 +171,7 @@ def files_at(source: Source, version: int) -> list[ListedFile]:
 
 
 def _there(source: Source, path: str, version: int, values: str | None) -> ListedFile:
-    """Looks up the size and time of a file by its path; both are 0 if the file is gone."""
+    """Looks up the size and time of a file by its path. Both are 0 if the file is gone."""
     with suppress(FileNotFoundError):
         stat = (source.path / path).stat()
         return ListedFile(path, stat.st_size, stat.st_mtime_ns, (version, path), values)
@@ -235,7 +235,7 @@ def open_table(source: Source, version: int | None = None) -> DeltaTable:
 
 
 def _snapshot(source: Source, version: int) -> list[ListedFile]:
-    """Files of the table at a version, in write order. Raises `SourceError` if it uses deletion vectors."""
+    """Files that the table holds at a version, oldest first. Raises `SourceError` for deletion vectors."""
     table = open_table(source, version)
     if "deletionVectors" in (table.protocol().reader_features or ()):
         raise SourceError(

@@ -26,7 +26,7 @@ _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}  # digits befor
 
 
 def table_types(source: Source, columns: Collection[str]) -> dict[str, str]:
-    """Types of columns in use in a Delta table's schema, as Arrow names them, without partition columns."""
+    """Arrow names of the types of columns in use in a Delta table's schema. Omits partition columns."""
     if source.format != "delta" or not columns:
         return {}
     table = open_table(source)

@@ -43,7 +43,7 @@ class Fault:
 
 
 def fault(pieces: Iterable[str], dialect: FileDialect) -> Fault | None:
-    r"""Finds the first fault of a text that comes in pieces; returns None without a fault.
+    r"""Finds the first fault in CSV text that arrives in pieces. Returns None if there is no fault.
 
     >>> texts = ["a,'b", "'a','b'", "'a''", "'a''','b'", "a,b'c", "a,'b\nc'", "a,'b\nc'd", "a,'b\nc,'\nd'"]
     >>> faults = [fault([text], FileDialect(quote="'")) for text in texts]
@@ -133,7 +133,7 @@ class _Reader:
         return None
 
     def _line_of(self, at: int) -> int:
-        """Line of a position in the buffered text; positions must not decrease from call to call."""
+        """Line of a position in the buffered text. Positions must not decrease from call to call."""
         self.line += self.text.count("\n", self.counted, at)
         self.counted = at
         return self.line

@@ -1,7 +1,7 @@
 """Rows of JSON and CSV files: the header of a file, and its records as Spark parses them.
 
 CSV follows RFC 4180 unless `[source.dialect]` says otherwise: a quoted value may hold delimiters, line breaks and
-doubled quotes. A record that cannot be parsed or decoded is malformed; CORRUPT holds the whole record.
+doubled quotes. A record that cannot be parsed or decoded is malformed. CORRUPT holds the whole record.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _check_whole(path: Path, dialect: FileDialect) -> None:
 
 
 def columns_of(source: Source, path: Path) -> list[str]:
-    """Columns of a CSV file, in file order; declared columns are spelled as in the schema.
+    """Columns of a CSV file, in file order. Declared columns are spelled as in the schema.
 
     Raises `StateMismatch` if the first line does not name the declared columns as `source.dialect.header` demands.
     """
@@ -180,7 +180,7 @@ def _is_packed(path: str) -> bool:
 
 
 def _plain_json(spark: SparkSession, source: Source, paths: Sequence[str], staging: Path) -> DataFrame:
-    """Records of JSON files in UTF-8; files with odd lines (see `json_lines`) are read line by line."""
+    """Records of JSON files in UTF-8. Files with odd lines (see `json_lines`) are read line by line."""
     columns, whole = list(source.columns), bool(source.dialect.multi_line)
     suspects = [] if whole else [path for path in paths if lines.may_be_odd(Path(path))]
     suspect_lines = lines.read(spark, [*map(no_pattern, suspects)]) if suspects else None
@@ -196,7 +196,7 @@ def _plain_json(spark: SparkSession, source: Source, paths: Sequence[str], stagi
 def _by_line(
     spark: SparkSession, source: Source, suspect_lines: DataFrame, odd: Sequence[str], staging: Path
 ) -> list[DataFrame]:
-    """Records of files with odd lines; CORRUPT holds each odd line."""
+    """Records of files with odd lines. CORRUPT holds each odd line."""
     from pyspark.sql.types import IntegerType, StructField, StructType
 
     schema = _as_read(source, list(source.columns))
@@ -239,7 +239,7 @@ def _loaded(
 
 
 def _declared(source: Source, columns: Sequence[str]) -> StructType:
-    """Declared types of a file's columns; columns that the schema does not name are strings."""
+    """Declared types of a file's columns. Columns that the schema does not name are strings."""
     from pyspark.sql.types import DataType, StructType
 
     kinds = source.columns

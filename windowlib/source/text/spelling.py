@@ -59,7 +59,7 @@ class SpelledColumn:
 
     @property
     def is_broken(self) -> Column:
-        """True if the string is not a value of the type; never null."""
+        """True if the string is not a value of the type. It is never null."""
         return self.broken_by(self.value)
 
 
@@ -155,7 +155,7 @@ def _double(text: Column, kind: DataType, spelling: Spelling) -> Column:
 
 
 def _plain(text: Column, spelling: Spelling) -> Column:
-    """Removes separators of thousands from a number, and sets a decimal point; null for other strings."""
+    """Removes separators of thousands from a number, and sets a decimal point. Other strings become null."""
     locale = None if spelling.in_json else spelling.dialect.locale
     mark = decimal_mark(locale)
     assert mark, "the definition has been checked"
@@ -177,7 +177,7 @@ def _time(text: Column, kind: DataType, spelling: Spelling) -> Column:
 
 
 def _read(text: Column, kind: DataType, dialect: FileDialect) -> Column:
-    """Parses a time by the dialect's pattern and zone, or by Spark's rules without them; null for other strings."""
+    """Parses a time by the dialect's pattern and zone, or by Spark's rules without them. Other strings become null."""
     if not dialect.timestamp_format and not dialect.time_zone:
         return F.trim(text).try_cast(kind)
     written = {"timestampFormat": dialect.timestamp_format, "timestampNTZFormat": dialect.timestamp_format}

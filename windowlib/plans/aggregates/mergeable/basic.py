@@ -57,7 +57,7 @@ def added(a: Any, b: Any) -> Any:
 
 
 def rank(value: Any) -> Any:
-    """Sort key of a value. NaN is greater than every other number; null in a struct or array comes first.
+    """Sort key of a value. NaN is greater than every other number. Null in a struct or array comes first.
 
     >>> rank(float("nan")) > rank(float("inf")), rank([None]) < rank([1])
     (True, True)

@@ -53,9 +53,9 @@ class Function:
     """An aggregate function: its parts, and its result as SQL over merged parts (`finish`) and in Python (`value`).
 
     says:       description of the result, for the reference of a definition's keys
-    proved:     returns the result type for argument types, or raises `Unproved`; None: only Spark computes it
+    proved:     returns the result type for argument types, or raises `Unproved`; None if only Spark computes it
     arguments:  the number of arguments
-    takes:      required type of arguments, `NUMBER`, `CONDITION` or `BITS`; empty: any type
+    takes:      required type of arguments, `NUMBER`, `CONDITION` or `BITS`; empty for any type
     by_arrival: chooses or sorts values by (timestamp_ms, arrival)
     orders_by:  orders by the second argument, inside a struct
     rounds:     computes with doubles, so results may differ slightly by the order of values and by engine

@@ -88,7 +88,7 @@ def _numbers(kinds: Sequence[str]) -> str:
 
 
 def _percentile(values: Sequence[float], at: float) -> float | None:
-    """Percentile `at`, from 0 to 1, interpolated between neighbours; None without values."""
+    """Percentile `at` (0 to 1), interpolated between neighbours. None without values."""
     if not values:
         return None
     in_order = sorted(values, key=rank)

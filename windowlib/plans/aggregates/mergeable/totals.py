@@ -74,7 +74,7 @@ def _numbers(kinds: Sequence[str]) -> str:
 
 
 def _nothing(*_: Any) -> None:
-    """Fold of a column that is always null; it only stores the type of the sum."""
+    """Fold of a column that is always null. It only stores the type of the sum."""
 
 
 def _fitting(_: None, total: Any) -> Any:
