@@ -32,12 +32,6 @@ def test_an_object_is_created_once(store: Store, tmp_path: Path) -> None:
     assert (tmp_path / "log/1").read_bytes() == b"first"
 
 
-def test_of_several_objects_only_the_missing_ones_are_created(store: Store, tmp_path: Path) -> None:
-    store.create("b/2", b"there")
-    assert store.create_many({"a/1": b"new", "b/2": b"other", "c/3": b"new"}) == [True, False, True]
-    assert [(tmp_path / path).read_bytes() for path in ("a/1", "b/2", "c/3")] == [b"new", b"there", b"new"]
-
-
 def test_a_missing_file_cannot_be_synced(store: Store) -> None:
     store.create("a", b"")
     store.sync(["a"])
@@ -51,7 +45,7 @@ def test_a_write_that_fails_leaves_nothing(store: Store, tmp_path: Path, monkeyp
 
     monkeypatch.setattr("windowlib.storage.disk.flush", full)
     with pytest.raises(OSError, match="No space"):
-        store.create_many({"a": b"1", "b": b"2"})
+        store.create("a", b"1")
     assert list(tmp_path.iterdir()) == []
 
 

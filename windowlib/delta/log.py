@@ -214,12 +214,13 @@ def check_entries(folder: Path) -> None:
             raise DamagedLog(f"{files[version].path} is empty: {_way_back(folder, version)}")
 
 
-def check_later(folder: Path, after: int) -> None:
-    """Raises `DamagedLog` if an entry after a version is empty."""
-    while (file := file_of(folder, after + 1)).exists():
-        after += 1
+def newest_version(folder: Path, known: int) -> int:
+    """The newest version, by the entries after a known version. Raises `DamagedLog` if one of them is empty."""
+    while (file := file_of(folder, known + 1)).exists():
+        known += 1
         if file.stat().st_size == 0:
-            raise DamagedLog(f"{file} is empty: {_way_back(folder, after)}")
+            raise DamagedLog(f"{file} is empty: {_way_back(folder, known)}")
+    return known
 
 
 def check(folder: Path) -> None:

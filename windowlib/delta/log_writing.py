@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
 from typing import Any
@@ -53,18 +54,10 @@ def configuration(table: str, schema: Schema) -> dict[str, str]:
 
 def creation(name: str, schema: Schema, partition_by: Sequence[str], now_ms: int) -> bytes:
     """The entry of version 0 of an empty table."""
-    metadata = {
-        "id": str(uuid.uuid4()),
-        "name": None,
-        "description": None,
-        "format": {"provider": "parquet", "options": {}},
-        "schemaString": schema.to_json(),
-        "partitionColumns": [*partition_by],
-        "configuration": configuration(name, schema),
-        "createdTime": now_ms,
-    }
+    settings = configuration(name, schema)
+    table = Description(schema, tuple(partition_by), settings, frozenset(), str(uuid.uuid4()), now_ms)
     info = {"commitInfo": _commit_info("CREATE TABLE", now_ms)}
-    return _lines([info, {"protocol": _protocol(schema)}, {"metaData": metadata}])
+    return _lines([info, {"protocol": _protocol(schema)}, {"metaData": _metadata(table)}])
 
 
 def entry(
@@ -87,7 +80,7 @@ def entry(
     if change.columns and change.columns != before.schema:
         if _needs_ntz(change.columns) and NTZ not in before.features:
             actions.append({"protocol": _protocol(change.columns)})
-        actions.append({"metaData": _with_columns(before, change.columns)})
+        actions.append({"metaData": _metadata(replace(before, schema=change.columns))})
     return _lines([*actions, *_files(change, now_ms)])
 
 
@@ -122,7 +115,8 @@ def check_can_write(table: Description, name: str) -> None:
     settings = table.settings.items()
     beyond = [f"{key} = {value}" for key, value in settings if key.startswith("delta.") and key not in allowed]
     beyond += [f"the feature {feature}" for feature in table.features - {NTZ, *UNUSED_UNLESS_SET}]
-    beyond += [f"the rule {key} of column {column}" for column, key in table.column_rules]
+    rules = ((column["name"], key) for column in table.columns for key in column["metadata"])
+    beyond += [f"the rule {key} of column {column}" for column, key in rules if key.startswith("delta.")]
     if beyond:
         more = f" and {len(beyond) - 5} more" if len(beyond) > 5 else ""
         raise RefusedCommit(
@@ -157,16 +151,16 @@ def _needs_ntz(schema: Schema) -> bool:
     return '"timestamp_ntz"' in schema.to_json()
 
 
-def _with_columns(before: Description, columns: Schema) -> dict[str, Any]:
+def _metadata(table: Description) -> dict[str, Any]:
     return {
-        "id": before.identity,
-        "name": before.name,
-        "description": before.comment,
+        "id": table.table_id,
+        "name": table.name,
+        "description": table.comment,
         "format": {"provider": "parquet", "options": {}},
-        "schemaString": columns.to_json(),
-        "partitionColumns": [*before.partition_by],
-        "configuration": dict(before.settings),
-        "createdTime": before.created_ms,
+        "schemaString": table.schema.to_json(),
+        "partitionColumns": [*table.partition_by],
+        "configuration": dict(table.settings),
+        "createdTime": table.created_ms,
     }
 
 

@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import cached_property
 from typing import Any
 from urllib.parse import unquote
 
@@ -39,7 +40,7 @@ READ_BOUND: Mapping[str, Callable[[Any], Any]] = {
 """By Delta type, how a bound in the log becomes a Python value. Other types have no bounds in entries of windowlib."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Description:
     """Columns, settings and protocol of a table at a version."""
 
@@ -47,21 +48,29 @@ class Description:
     partition_by: tuple[str, ...]
     settings: Mapping[str, str]
     features: frozenset[str]
-    identity: str
-    name: str | None
-    comment: str | None
+    table_id: str
     created_ms: int | None
+    name: str | None = None
+    comment: str | None = None
 
-    @property
+    @cached_property
+    def columns(self) -> list[dict[str, Any]]:
+        """The columns as in the JSON of the log."""
+        return [*json.loads(self.schema.to_json())["fields"]]
+
+    @cached_property
     def types(self) -> dict[str, Any]:
         """Delta type of each column, as in the JSON of the log."""
-        return {column["name"]: column["type"] for column in json.loads(self.schema.to_json())["fields"]}
+        return {column["name"]: column["type"] for column in self.columns}
 
-    @property
-    def column_rules(self) -> list[tuple[str, str]]:
-        """Rules that the protocol attaches to columns, such as invariants and generated values: (column, rule)."""
-        columns = json.loads(self.schema.to_json())["fields"]
-        return [(column["name"], key) for column in columns for key in column["metadata"] if key.startswith("delta.")]
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """A table at a version. `files` is None until they are needed."""
+
+    version: int
+    description: Description
+    files: list[DataFile] | None = None
 
 
 def describe(table: DeltaTable) -> Description:
@@ -73,30 +82,36 @@ def describe(table: DeltaTable) -> Description:
         dict(metadata.configuration),
         frozenset({*(protocol.writer_features or ()), *(protocol.reader_features or ())}),
         str(metadata.id),
+        metadata.created_time,
         metadata.name,
         metadata.description,
-        metadata.created_time,
     )
 
 
-def changes_files_only(actions: Iterable[Action]) -> bool:
-    """Tests if an entry leaves the columns, the settings and the protocol as they are."""
-    return all(action.keys() <= FILES_ONLY for action in actions)
+def carried(state: TableState, version: int, entries: Sequence[Sequence[Action]]) -> TableState | None:
+    """The state at another version. `entries` are the entries between the two versions, oldest first.
+
+    None if an entry changes more than files. Has no files if these are unknown, or `version` is older than the state.
+    """
+    if any(action.keys() - FILES_ONLY for entry in entries for action in entry):
+        return None
+    files = state.files if version > state.version else None
+    for entry in entries:
+        files = None if files is None else _files_after(files, entry, state.description)
+    return TableState(version, state.description, files)
 
 
-def files_after(
-    files: Sequence[DataFile], actions: Sequence[Action], description: Description
-) -> list[DataFile] | None:
-    """The files of the next version; None if delta-rs must read the entry."""
-    if not (_is_own(actions) and changes_files_only(actions)) or indexed.PROPERTY in description.settings:
+def _files_after(files: list[DataFile], entry: Sequence[Action], description: Description) -> list[DataFile] | None:
+    """The files after an entry; None if delta-rs must read it."""
+    if not _is_own(entry) or indexed.PROPERTY in description.settings:
         return None
-    types = description.types
-    removed = {unquote(action["remove"]["path"]) for action in actions if "remove" in action}
-    added = [_file(action["add"], types, description.partition_by) for action in actions if "add" in action]
-    if any(file is None for file in added):
+    removed = {unquote(action["remove"]["path"]) for action in entry if "remove" in action}
+    added = [_file(action["add"], description) for action in entry if "add" in action]
+    known = [file for file in added if file]
+    if len(known) < len(added):
         return None
-    again = {file.path for file in added if file}
-    return [*(file for file in files if file.path not in removed | again), *(file for file in added if file)]
+    removed |= {file.path for file in known}  # a file that is added again replaces itself
+    return [*(file for file in files if file.path not in removed), *known]
 
 
 def _is_own(actions: Iterable[Action]) -> bool:
@@ -104,14 +119,14 @@ def _is_own(actions: Iterable[Action]) -> bool:
     return str(info.get("engineInfo", "")).startswith(PROGRAM)
 
 
-def _file(add: Action, types: Mapping[str, Any], partition_by: Sequence[str]) -> DataFile | None:
+def _file(add: Action, description: Description) -> DataFile | None:
     """An added file; None if its statistics are not known as delta-rs knows them."""
-    statistics = json.loads(add["stats"])
+    types, statistics = description.types, json.loads(add["stats"])
     bounds = [statistics["minValues"], statistics["maxValues"]]
     if add.get("deletionVector") or any(types.get(name) not in READ_BOUND for bound in bounds for name in bound):
         return None
     low, high = ({name: READ_BOUND[types[name]](value) for name, value in bound.items()} for bound in bounds)
-    texts = {name: add["partitionValues"].get(name) for name in partition_by}
+    texts = {name: add["partitionValues"].get(name) for name in description.partition_by}
     values = {name: None if text is None else READ_BOUND[types[name]](text) for name, text in texts.items()}
     rows = statistics["numRecords"]
     return DataFile(unquote(add["path"]), add["size"], rows, values, low, high, statistics["nullCount"])

@@ -11,11 +11,10 @@ may use an open table.
 from __future__ import annotations
 
 import errno
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +32,12 @@ from windowlib.delta.log import (
     check,
     check_can_open,
     check_entries,
-    check_later,
     entry,
     file_of,
     last_checkpoint,
+    newest_version,
 )
-from windowlib.delta.table_state import Description, changes_files_only, describe, files_after
+from windowlib.delta.table_state import Description, TableState, carried, describe
 from windowlib.model.errors import reason_of
 from windowlib.storage.disk import Disk
 from windowlib.storage.store import Store
@@ -55,12 +54,11 @@ class Table:
     """
 
     folder: Path
-    listed: dict[int, list[DataFile]] = field(default_factory=dict)  # the files of one version, which never change
     synced_version: int | None = None  # the last version that this process has synced to the disk
     _newest: int = -1  # newest known version of the open table, which may be ahead of `_open`
     _open: DeltaTable | None = None
     _first_commit: tuple[int, int] | None = None  # of the open table
-    _descriptions: dict[int, Description] = field(default_factory=dict)  # of one version
+    _state: TableState | None = None  # at the version that was last asked for, which never changes
 
     @property
     def store(self) -> Store:
@@ -103,36 +101,31 @@ class Table:
             check_entries(self.folder)
             with explained(self.folder):
                 self._open, self._first_commit = DeltaTable(str(self.folder)), first_commit
-            self._newest, self.listed, self._descriptions = self._open.version(), {}, {}
-        while file_of(self.folder, self._newest + 1).exists():
-            check_later(self.folder, self._newest)
-            self._newest += 1
+            self._newest, self._state = self._open.version(), None
+        self._newest = newest_version(self.folder, self._newest)
         return self._newest
 
     def description(self, version: int) -> Description:
         """Columns and settings of a version."""
-        if version not in self._descriptions:
-            self._descriptions = {version: self._carried_description(version) or describe(self.at(version))}
-        return self._descriptions[version]
+        return self._at(version).description
 
-    def _carried_description(self, version: int) -> Description | None:
-        """The description of another version, if no entry between the two has changed it."""
-        for known, description in self._descriptions.items():
-            entries = self._entries(*sorted((known, version)))
-            if entries is not None and all(map(changes_files_only, entries)):
-                return description
-        return None
+    def _at(self, version: int) -> TableState:
+        """The state of a version, carried over from the last one if possible."""
+        if self._state is None or self._state.version != version:
+            self._state = self._carried(version) or TableState(version, describe(self.at(version)))
+        return self._state
 
-    def _entries(self, after: int, up_to: int) -> list[list[dict[str, Any]]] | None:
-        """Entries of versions ``(after, up_to]``. None if there are none or more than `AT_MOST`, or an entry is
-        deleted.
-        """
-        versions = range(after + 1, up_to + 1)
-        if not 0 < len(versions) <= AT_MOST or up_to > (self.version() or 0):
+    def _carried(self, version: int) -> TableState | None:
+        if self._state is None or version > (self.version() or 0):
             return None
-        if not all(file_of(self.folder, version).exists() for version in versions):
+        older, newer = sorted((self._state.version, version))
+        versions = range(older + 1, newer + 1)
+        if len(versions) > AT_MOST or not all(file_of(self.folder, number).exists() for number in versions):
             return None
-        return [actions(self.folder, version) for version in versions]
+        state = carried(self._state, version, [actions(self.folder, number) for number in versions])
+        if state is None or state.files is None:
+            return state
+        return replace(state, files=[self._with_statistics(file, has_needed=True) for file in state.files])
 
     def schema(self, version: int) -> Schema:
         """The columns of a version."""
@@ -141,32 +134,23 @@ class Table:
     def columns(self, version: int) -> list[dict[str, Any]]:
         """The columns of a version without their comments, and its partition columns."""
         description = self.description(version)
-        columns: list[dict[str, Any]] = json.loads(description.schema.to_json())["fields"]
-        for column in columns:
-            column["metadata"] = {name: value for name, value in column["metadata"].items() if name != "comment"}
+        columns = [
+            {**column, "metadata": {name: value for name, value in column["metadata"].items() if name != "comment"}}
+            for column in description.columns
+        ]
         return [*columns, {"partitioned by": [*description.partition_by]}]
 
     def files(self, version: int | None) -> list[DataFile]:
         """The files of a version."""
         if version is None:
             return []
-        if version not in self.listed:
-            files = self._carried_files(version)
-            if files is None:
-                table = self.at(version)
-                files = self._described(table, _listed(table))
-            self.listed = {version: files}
-        return self.listed[version]
-
-    def _carried_files(self, version: int) -> list[DataFile] | None:
-        """The files of an earlier version with the changes of the entries since, if these are ours."""
-        for before, listed in self.listed.items():
-            files: list[DataFile] | None = listed
-            for changes in self._entries(before, version) or ():
-                files = None if files is None else files_after(files, changes, self.description(version))
-            if files is not None and files is not listed:
-                return [self._with_statistics(file, has_needed=True) for file in files]
-        return None
+        state = self._at(version)
+        if state.files is not None:
+            return state.files
+        table = self.at(version)
+        files = self._described(table, _listed(table))
+        self._state = replace(state, files=files)
+        return files
 
     def files_where(self, version: int | None, chosen: Callable[[pa.Table], pa.ChunkedArray]) -> list[DataFile]:
         """Files of a version that `chosen` selects. Creates no objects for other files.
@@ -191,8 +175,8 @@ class Table:
         """
         if version is None:
             return 0
-        if version in self.listed:
-            return sum(file.rows for file in self.listed[version])
+        if self._state and self._state.version == version and self._state.files is not None:
+            return sum(file.rows for file in self._state.files)
         table = self.at(version)
         actions = pa.RecordBatchReader.from_stream(table.get_add_actions()).read_all()
         counts = zip(actions["path"].to_pylist(), actions["num_records"].to_pylist(), strict=True)

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 AT_ONCE = 8  # parallel flushes: several take little longer than one
 TEMPORARY = ".tmp"
-A = TypeVar("A")
-B = TypeVar("B")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,30 +32,31 @@ class Disk:
 
     def create(self, path: str, data: bytes) -> bool:
         """Writes a file unless it exists. Tests if the file then holds `data`."""
-        return self.create_many({path: data})[0]
-
-    def create_many(self, items: Mapping[str, bytes]) -> list[bool]:
-        """Writes several files as `create` does. All contents are flushed at once, and then named in order."""
-        places = [self.root / path for path in items]
-        temporary = [_temporary(place) for place in places]
+        place = self.root / path
+        temporary = place.with_name(f"{place.name}.{secrets.token_hex(6)}{TEMPORARY}")
+        is_new = not place.parent.is_dir()
+        place.parent.mkdir(parents=True, exist_ok=True)
         try:
-            _at_once(_write, list(zip(temporary, items.values(), strict=True)))
-            created = [_link(file, place) for file, place in zip(temporary, places, strict=True)]
+            with temporary.open("xb") as stream:
+                stream.write(data)
+            flush(temporary)
+            created = _link(temporary, place)
         finally:
-            for file in temporary:
-                file.unlink(missing_ok=True)
-        self._flush_folders(items)
+            temporary.unlink(missing_ok=True)
+        for folder in _up_to(self.root if is_new else place.parent, place):
+            flush(folder)
         return created
 
     def sync(self, paths: Iterable[str]) -> None:
         """Flushes files, and the folders between them and the root. Raises FileNotFoundError if a file is missing."""
-        chosen = sorted(set(paths))
-        _at_once(flush, [self.root / path for path in chosen])
-        self._flush_folders(chosen)
-
-    def _flush_folders(self, paths: Iterable[str]) -> None:
-        """Flushes the folders between files and the root, the deepest first."""
-        folders = {folder for path in paths for folder in _up_to(self.root, self.root / path)}
+        chosen = sorted({self.root / path for path in paths})
+        if len(chosen) < AT_ONCE:
+            for file in chosen:
+                flush(file)
+        else:
+            with ThreadPoolExecutor(AT_ONCE, "windowlib-disk") as pool:
+                list(pool.map(flush, chosen))
+        folders = {folder for file in chosen for folder in _up_to(self.root, file)}
         for folder in sorted(folders, key=lambda folder: -len(folder.parts)):
             flush(folder)
 
@@ -72,23 +70,6 @@ def flush(path: Path) -> None:
         os.close(number)
 
 
-def _temporary(place: Path) -> Path:
-    return place.with_name(f"{place.name}.{secrets.token_hex(6)}{TEMPORARY}")
-
-
-def _write(item: tuple[Path, bytes]) -> None:
-    """Writes and flushes a new file. Makes its folder if it is missing."""
-    file, data = item
-    try:
-        stream = file.open("xb")
-    except FileNotFoundError:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        stream = file.open("xb")
-    with stream:
-        stream.write(data)
-    flush(file)
-
-
 def _link(file: Path, place: Path) -> bool:
     """Gives a file a second name; False if the name exists."""
     try:
@@ -98,16 +79,8 @@ def _link(file: Path, place: Path) -> bool:
     return True
 
 
-def _at_once(step: Callable[[A], B], items: Iterable[A]) -> list[B]:
-    """Calls `step` for each item, and returns the results in order. Runs the calls in parallel if there are many."""
-    chosen = list(items)
-    if len(chosen) < AT_ONCE:
-        return [step(item) for item in chosen]
-    with ThreadPoolExecutor(AT_ONCE, "windowlib-disk") as pool:
-        return list(pool.map(step, chosen))
-
-
 def _up_to(root: Path, file: Path) -> Iterator[Path]:
+    """The folders from that of a file up to `root`, the deepest first."""
     for folder in file.parents:
         yield folder
         if folder == root:

@@ -2,21 +2,19 @@
 
 The contract holds what a disk and an object store can both promise. It has no rename, no folders and no written
 modification time.
-
-A *round* is a set of requests that are sent at once. It takes as long as its slowest request.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Protocol
 
 
 class Store(Protocol):
     """Stored objects below a URL. Paths are relative to it, with `/` between their parts.
 
-    An object appears whole or not at all. Objects that `create` and `create_many` have acknowledged survive a power
-    failure. Files of engines survive a power failure after `sync`. Methods raise OSError if the storage refuses.
+    An object appears whole or not at all. An object that `create` has acknowledged survives a power failure. Files of
+    engines survive a power failure after `sync`. Methods raise OSError if the storage refuses.
     """
 
     def create(self, path: str, data: bytes) -> bool:
@@ -25,12 +23,8 @@ class Store(Protocol):
         False means that another writer was faster. If the answer of the storage was lost, the object is read back.
         """
 
-    def create_many(self, items: Mapping[str, bytes]) -> list[bool]:
-        """Stores several objects as `create` does, in one round. Some may be stored if this raises."""
-
     def sync(self, paths: Iterable[str]) -> None:
-        """Syncs objects to durable storage, so that they survive a power failure. An engine or another program wrote
-        them.
+        """Makes files of an engine or another program survive a power failure.
 
-        On a disk, raises FileNotFoundError if an object is missing. On an object store, does nothing.
+        On a disk, raises FileNotFoundError if a file is missing. On an object store, does nothing.
         """
