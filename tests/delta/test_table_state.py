@@ -64,6 +64,16 @@ def test_files_carried_forward_equal_those_of_a_table_opened_anew(
         assert table.row_count(version) == opened.row_count(version)
 
 
+def test_delta_rs_reads_bounds_of_characters_beyond_16_bits(tmp_path: Path) -> None:
+    """It misread two escapes in the log's statistics as another character, and skipped files that hold rows."""
+    table = Table(tmp_path)
+    version = delta_commits.create(table, Schema.from_arrow(COLUMNS))
+    rows = pa.Table.from_pylist([{"user": "\U00020000"}], COLUMNS)
+    delta_commits.commit(table, version, add=[data_files.write(tmp_path, rows)])
+    [file] = Table(tmp_path).files(1)
+    assert (file.low["user"], file.high["user"]) == ("\U00020000", "\U00020000")
+
+
 def test_entries_of_windowlib_are_read_without_opening_the_table_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
