@@ -33,7 +33,7 @@ def _notifier(path: str, arguments: Mapping[str, Any]) -> BaseNotifier:
     module, _, name = path.rpartition(".")
     notifier = getattr(import_module(module), name)(**arguments)
     if not isinstance(notifier, BaseNotifier):
-        raise TypeError(f"need a notifier of Airflow, a BaseNotifier, got {type(notifier).__name__}")
+        raise TypeError(f"got {type(notifier).__name__}; need a notifier of Airflow, a BaseNotifier")
     return notifier
 
 

@@ -84,8 +84,8 @@ def _refuse_other(params: Mapping[str, Any], preview_id: str, kept: Rerun) -> No
         value = repr(text) if name == "reason" or not text else instant(time_ms(name, text))
         if text and value != preview_value:
             raise RerunRefused(
-                f"{name} is {text!r}, and preview {preview_id} was made with {preview_value}: it is applied exactly as"
-                f" it was made. Leave {name} empty, or leave the preview out to make another one"
+                f"{name} is {text!r}, but preview {preview_id} was made with {preview_value} and is applied unchanged."
+                f" Leave {name} empty, or leave the preview out to make a new preview"
             )
 
 
