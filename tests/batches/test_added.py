@@ -581,11 +581,11 @@ def test_a_name_that_the_feed_has_with_another_type_or_in_another_case_is_refuse
     assert plan(defined(tmp_path, in_capitals), clock) is None  # no file, no column
     arrive(tmp_path, 2, events(130))
     with pytest.raises(
-        ColumnTypeChanged, match="column MOST differs in case only from most, which result_changes has from"
+        ColumnTypeChanged, match="column MOST differs only in case from most, a column of result_changes from"
     ):
         plan(defined(tmp_path, in_capitals), clock)
     with pytest.raises(
-        ColumnTypeChanged, match=r"column most was string, and is long .* Give the new one another name"
+        ColumnTypeChanged, match=r"column most was string, but is long .* Give the new column another name"
     ):
         run(defined(tmp_path, MORE), spark)
     said = run(defined(tmp_path, texts), spark)

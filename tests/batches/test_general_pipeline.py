@@ -309,7 +309,7 @@ BY_ITSELF = pytest.mark.long("test_returned has what is returned wrongly, and ot
         ),
         ("return [{'v': len(values) / 7}]", "a value of v does not fit its type int64: "),
         pytest.param(
-            "context.key_state[7] = 1", "the dictionary key 7 would come back from JSON as a text", marks=BY_ITSELF
+            "context.key_state[7] = 1", "the dictionary key 7 would come back from JSON as a string", marks=BY_ITSELF
         ),
     ],
 )

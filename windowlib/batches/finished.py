@@ -40,9 +40,9 @@ def late_after_finish(file: Path, tables: Tables, commit: Commit) -> str | None:
         return None
     undo = to_paste("rollback", file, "--to-batch", str(before), *WHY)
     return (
-        f"the pipeline was finished: {counted(dropped, 'event')} that came after batch {finished_by}, which was run"
-        f" with --finish, {'was' if dropped == 1 else 'were'} dropped as late. If more input is expected, undo the end:"
-        f" `{undo}`; then `{to_paste('run', file)}` reads those files again"
+        f"{counted(dropped, 'event')} {'was' if dropped == 1 else 'were'} dropped as late, because batch {finished_by}"
+        f" was run with --finish. If more input is expected, undo the end: `{undo}`. Then `{to_paste('run', file)}`"
+        " reads those files again"
     )
 
 

@@ -87,16 +87,16 @@ def _check_folder(file: Path, root: Path) -> None:
         character for character in set(str(root)) if character in _PATTERN or category(character) in _UNREADABLE
     ):
         raise InvalidSpec(
-            f"{file}: the warehouse {str(root)!r} has {' '.join(map(repr, characters))} in its path,"
-            " which an engine would read as a pattern or as another character. Give it a path without them"
+            f"{file}: the warehouse {str(root)!r} has {' '.join(map(repr, characters))} in its path."
+            " An engine would read this as a pattern or as another character. Give it a path without them"
         )
     for folder in (root, *root.parents):
         if os.path.lexists(folder) and not os.path.isdir(folder):
             raise InvalidSpec(f"{file}: the warehouse {root} cannot be created: {folder} is not a folder; move it away")
         if os.path.isdir(folder / "_delta_log"):
             raise InvalidSpec(
-                f"{file}: the warehouse {root} lies in a Delta table, {folder}, whose maintenance may delete files"
-                " in it. Give `warehouse` a folder elsewhere, or the pipeline another name"
+                f"{file}: the warehouse {root} lies in the Delta table {folder}. Maintenance of that table may delete"
+                " its files. Give `warehouse` a folder elsewhere, or the pipeline another name"
             )
 
 
@@ -108,8 +108,8 @@ def _check_apart(source: Source, root: Path) -> None:
     below = root.relative_to(folder).as_posix()
     if is_chosen(source, f"{below}/results/1.{source.format}"):
         raise InvalidSpec(
-            f"{source.file}: the warehouse {root} lies in the folder of the source, {folder}, so a run would read its"
-            f' own tables. Give `warehouse` a folder elsewhere, or leave it out: source.exclude = ["{below}/*"]'
+            f"{source.file}: the warehouse {root} lies in the source folder {folder}, so a run would read its own"
+            f' tables. Give `warehouse` a folder elsewhere, or leave it out: source.exclude = ["{below}/*"]'
         )
 
 

@@ -199,7 +199,7 @@ def rerun_plan(
     check_fingerprint(definition, commit)
     if commit is None:
         first = to_paste("run", definition.file)
-        raise RerunRefused(f"nothing has been run yet, so there is nothing to rerun. First run: `{first}`")
+        raise RerunRefused(f"this pipeline has not run yet, so there is nothing to rerun. First run: `{first}`")
     definition = as_stored(definition, commit.stored)
     check_place(definition.source, definition.root, commit)
     check_can_rerun(definition.source, definition.never_rerun, rerun)

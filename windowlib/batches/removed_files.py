@@ -155,15 +155,15 @@ def with_moved_rows(reader: Reader, plan: Plan) -> Plan:
         if newest > quiet and (later := _compacted(reader.source, spans, newest, plan.rerun.range, ())):
             first = to_paste("run", reader.source.file)
             raise RerunRefused(
-                f"{happened(reader.source, replace(later, removes_rows=False))}, which this rerun needs, and before it"
-                f" or in it came rows that no run has read yet; read those first: {first}"
+                f"this rerun needs {title(reader.source, later)}, which moved rows that were read into other files."
+                f" This version or an earlier one also adds rows that no run has read. Read them first: `{first}`"
             )
         return plan
     whole = with_compacted(reader, moved)
     span = reader.span_of(whole, spans, plan.plan_time_ms)
     if span is None or not plan.rerun.range.holds(span):
         copied = "recompute everything: run a copy of the definition under another name over the same source"
-        return _refuse_part(reader.source, whole, span, "has moved rows that were read into other files", copied)
+        return _refuse_part(reader.source, whole, span, "moved rows", copied)
     return _with(reader, plan, whole)
 
 
@@ -205,11 +205,11 @@ def _refuse_part(source: Source, removal: Removal, span: TimeRange | None, what:
 
     otherwise: advice if the range of all events exceeds the longest rerun
     """
-    times = f", and concerns events from {instant(span.from_ms)} to {instant(span.to_ms - 1)}" if span else ""
-    enough = f" Rerun all of it: {command(source, span)}" if span else ""
+    times = f" of events from {instant(span.from_ms)} to {instant(span.to_ms - 1)}" if span else ""
+    enough = f" Rerun the whole range: `{command(source, span)}`" if span else ""
     if span and is_too_long(span):
-        enough = f" That is more than the {LONGEST_DAYS} days of one rerun: {otherwise}"
-    raise RerunRefused(f"{title(source, removal)} {what}{times}, outside of what this rerun recomputes.{enough}")
+        enough = f" The whole range exceeds the {LONGEST_DAYS} days of one rerun: {otherwise}"
+    raise RerunRefused(f"{title(source, removal)} {what}{times}. This rerun does not recompute all of them.{enough}")
 
 
 def _with(reader: Reader, plan: Plan, removal: Removal) -> Plan:
