@@ -437,7 +437,7 @@ def test_read_refuses_unknown_tables_and_endings(pipeline: Path) -> None:
     assert wrong_ending.exit_code == 2
     assert "need a name that ends in .csv, .json, .parquet, given .xls" in wrong_ending.stderr
     assert "no table 'reslts'" in call("read", pipeline, "reslts").stderr
-    assert "nothing is committed" in call("read", pipeline, "results").stderr
+    assert "no batch is committed" in call("read", pipeline, "results").stderr
 
 
 @pytest.mark.parametrize("decision", ["approve", "abandon"])
@@ -485,10 +485,10 @@ def test_replay_of_batches(tmp_path: Path) -> None:
     [
         (None, ["--batches"], "no such file"),
         ("{", ["--batches"], "cannot be read as JSON"),
-        ("[]", ["--batches"], 'need an object with "batches" (--batches), got list'),
-        ("{}", [], "need an array of scenarios (a recording needs --batches), got dict"),
+        ("[]", ["--batches"], 'got list; need an object with "batches" (--batches)'),
+        ("{}", [], "got dict; need an array of scenarios (a recording needs --batches)"),
         ("{}", ["--batches"], "not a recording: KeyError 'window'"),
-        ("{}", ["--engine", "spark"], "need an array of scenarios (a recording needs --batches), got dict"),
+        ("{}", ["--engine", "spark"], "got dict; need an array of scenarios (a recording needs --batches)"),
     ],
 )
 def test_an_invalid_recording_is_refused(

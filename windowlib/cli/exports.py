@@ -44,7 +44,7 @@ def check_ending(file: Path) -> None:
     """Raises `UnknownFormat` unless the file's ending is supported."""
     if file.suffix.lower() not in WRITERS:
         raise UnknownFormat(
-            f"{file}: need a name that ends in {', '.join(WRITERS)}, given {file.suffix or 'no ending'}"
+            f"{file}: {file.suffix or 'no ending'} is not supported; need a name that ends in {', '.join(WRITERS)}"
         )
 
 

@@ -125,7 +125,7 @@ Wait = Annotated[str, typer.Option("--wait", help="Time to wait for a run in pro
 def check_can_ask(dry_run: bool, yes: bool) -> None:
     """Raises `InvalidSpec` if `--yes` and `--dry-run` are combined, or if there is no terminal to ask on."""
     if yes and dry_run:
-        raise InvalidSpec("--yes and --dry-run exclude one another")
+        raise InvalidSpec("--yes and --dry-run are mutually exclusive: give only one")
     if not (yes or dry_run or sys.stdin.isatty()):
         raise InvalidSpec("cannot ask without a terminal: use --dry-run to see what would change, or --yes to do it")
 

@@ -44,7 +44,7 @@ def acknowledge(
     definition, for_ms = load_pipeline(pipeline), duration_ms("--until", until)
     _check_situation(definition.root, situation)
     if for_ms <= 0:
-        raise InvalidSpec(f'--until "{until}": need a duration that is greater than 0')
+        raise InvalidSpec(f'--until "{until}" is not in the future: need a duration greater than 0')
     until_ms = (wall_clock_ms() + for_ms) // 1000 * 1000
     mute(ledger_of(definition), situation, until_ms, who, reason)
     print_decision("acknowledge", who, reason, as_json, situation=situation, until=utc(until_ms))

@@ -73,11 +73,11 @@ def forget(
     definition, wait_ms = load_pipeline(pipeline), duration_ms("--wait", wait)
     if key is None:
         if now or dry_run or yes or reason:
-            raise InvalidSpec("need --key with these options; without any, windowlib forget lists past erasures")
+            raise InvalidSpec("--key is missing, and these options need it; without any, forget lists past erasures")
         print_report(certificates(definition), _list_text, as_json)
         return
     if not (dry_run or reason):
-        raise InvalidSpec('need --reason "…" for the record, such as the number of a request; --dry-run needs none')
+        raise InvalidSpec('--reason "…" is missing, such as the number of a request; --dry-run needs none')
     check_can_ask(dry_run, yes)
     request = ForgetRequest(key, who, reason, now, note=show_note)
     if not yes:

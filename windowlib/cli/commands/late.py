@@ -139,7 +139,7 @@ def late_what_if(
     from windowlib.publication.key import CannotLook
 
     if picture and picture.suffix != ".svg":
-        raise CannotLook(f"--picture {picture}: need a name that ends in .svg")
+        raise CannotLook(f"--picture {picture} is not an SVG file: need a name that ends in .svg")
     lateness_ms = [duration_ms("--allow", duration) for duration in allow or ()]
     span = asked_range(start, end)
     with progress(console(quiet=as_json), "reading late events"):

@@ -78,9 +78,9 @@ def migrate(
     from windowlib.migrations.batch import MigrationRequest
 
     if sum((dry_run, undo, finish)) > 1:
-        raise InvalidSpec("--dry-run, --undo and --finish exclude one another")
+        raise InvalidSpec("--dry-run, --undo and --finish are mutually exclusive: give only one")
     if not (dry_run or finish or reason):
-        raise InvalidSpec('need --reason "…", which the ledger keeps; --dry-run needs none, and switches nothing')
+        raise InvalidSpec('--reason "…" is missing: the ledger records it; --dry-run needs none, and switches nothing')
     if not finish:
         check_can_ask(dry_run, yes)
     definition, wait_ms = load_pipeline(pipeline), duration_ms("--wait", wait)

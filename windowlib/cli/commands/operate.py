@@ -135,7 +135,7 @@ def advance_watermark(
 def _confirmed(look: Callable[[], DecisionForecast], dry_run: bool, yes: bool, reason: str, as_json: bool) -> bool:
     """Shows the forecast and asks. Returns True if the decision is to be carried out."""
     if not dry_run and not reason:
-        raise InvalidSpec('need --reason "…", which the ledger keeps; --dry-run needs none, and changes nothing')
+        raise InvalidSpec('--reason "…" is missing: the ledger records it; --dry-run needs none, and changes nothing')
     check_can_ask(dry_run, yes)
     forecast = _with_progress("preparing the forecast", look, as_json)
     print_report(forecast, _text, as_json)

@@ -79,7 +79,7 @@ def ask_and_do(definition: Definition, wanted: Rerun, dry_run: bool, yes: bool, 
 
     check_can_rerun(definition.source, definition.never_rerun, wanted)
     if yes and dry_run:
-        raise RerunRefused("--yes and --dry-run exclude one another")
+        raise RerunRefused("--yes and --dry-run are mutually exclusive: give only one")
     if yes:
         _rerun(definition, wanted, wait, as_json)
         return
@@ -170,7 +170,7 @@ def asked_range(furthest_ahead_ms: int, start: str | None, end: str | None) -> T
     from windowlib.ledger.rerun_request import RerunRefused, time_range
 
     if start is None or end is None:
-        raise RerunRefused("need --from and --to, each a time with its zone, such as 2026-03-03T00:00Z")
+        raise RerunRefused("--from or --to is missing: give each as a time with its zone, such as 2026-03-03T00:00Z")
     return time_range(start, end, wall_clock_ms(), furthest_ahead_ms)
 
 
@@ -179,7 +179,10 @@ def _only(option: str, reason: str, **others: object) -> None:
 
     if reason:
         raise RerunRefused(
-            f"{option} keeps the reason of its dry run: leave --reason out, or repeat the dry run with the new reason"
+            f"--reason does not go with {option}, which keeps the reason of its dry run. Leave --reason out, or repeat"
+            " the dry run with the new reason"
         )
     if any(others.values()):
-        raise RerunRefused(f"{option} applies its dry run unchanged: give no range and no other option with it")
+        raise RerunRefused(
+            f"{option} applies its dry run unchanged, so it takes no range and no other option: leave them out"
+        )
