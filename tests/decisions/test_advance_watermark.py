@@ -129,7 +129,7 @@ def test_a_killed_advance_is_finished_and_an_edited_one_replanned(spark: SparkSe
 def test_a_planned_advance_can_be_abandoned(spark: SparkSession, definition: Definition) -> None:
     before = watermark(definition)
     advance_watermark(definition, before + MINUTE_MS, "ann", "silent", clock)
-    with pytest.raises(NothingToDo, match="batch 3 is planned and not finished"):
+    with pytest.raises(NothingToDo, match="batch 3 is planned, but not finished"):
         advance_watermark(definition, before + 2 * MINUTE_MS, "ann", "more", clock)
     assert abandon(definition, "ann", "it speaks again", clock) == 3
     [report] = advance(definition, lambda: spark, clock=clock)
@@ -137,11 +137,11 @@ def test_a_planned_advance_can_be_abandoned(spark: SparkSession, definition: Def
 
 
 def test_a_time_that_makes_no_sense_is_refused(definition: Definition, tmp_path: Path) -> None:
-    with pytest.raises(NothingToDo, match="nothing has been run yet"):
+    with pytest.raises(NothingToDo, match="has no watermark, because it has not run yet"):
         advance_watermark(clicks(tmp_path / "new", 1), PLAN_TIME_MS, "ann", "why", clock)
-    with pytest.raises(InvalidSpec, match=r"is in the future .* every event would be late"):
+    with pytest.raises(InvalidSpec, match=r"is in the future, so every event would be late"):
         advance_watermark(definition, PLAN_TIME_MS + 1, "ann", "why", clock)
-    with pytest.raises(NothingToDo, match=r"the watermark is .* already, and it never falls"):
+    with pytest.raises(NothingToDo, match=r"the watermark is already at .*, and it never falls"):
         advance_watermark(definition, watermark(definition), "ann", "why", clock)
     assert ledger_of(definition, clock).state().plan is None
 

@@ -45,7 +45,9 @@ def adopt(definition: Definition, who: str, reason: str, clock: Clock = wall_clo
 def _target(ledger: Ledger, state: LedgerState) -> TableTarget:
     changes = {change.name: change for change in changed(ledger, state)}
     if state.commit is None:
-        raise CannotUndo(f"no batch is committed yet: delete the tables in {ledger.root} and run again")
+        raise CannotUndo(
+            f"no batch is committed yet, so nothing can be adopted: delete the tables in {ledger.root} and run again"
+        )
     files = {}
     for name in COMMIT_ORDER:
         pinned = state.commit.versions.get(name)

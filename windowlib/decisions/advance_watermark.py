@@ -49,24 +49,29 @@ def advance_watermark(definition: Definition, to_ms: int, who: str, reason: str,
     _check(definition.file, ledger.state(), to_ms, clock)
     _, plan = ledger.freeze(plan_advance)
     if plan is None or plan.decision != decision:
-        raise NothingToDo("another batch was planned meanwhile: look again")
+        status = to_paste("status", definition.file)
+        raise NothingToDo(f"another command has planned a batch since. Check the state of the pipeline: `{status}`")
     return plan.batch_id
 
 
 def _check(file: Path, state: LedgerState, to_ms: int, clock: Clock) -> None:
     if to_ms > (now_ms := clock()):
         raise InvalidSpec(
-            f"--to {instant(to_ms)} is in the future (it is {instant(now_ms)}): every event would be late"
+            f"--to {instant(to_ms)} is in the future, so every event would be late. It is {instant(now_ms)} now: give"
+            " an earlier time"
         )
     if state.commit is None or state.commit.watermark_out_ms is None:
         first = to_paste("run", file)
-        raise NothingToDo(f"nothing has been run yet: there is no watermark; {first}")
+        raise NothingToDo(f"this pipeline has no watermark, because it has not run yet. First run: `{first}`")
     if state.plan is not None:
         raise NothingToDo(
-            f"batch {state.plan.batch_id} is planned and not finished: run it first: {to_paste('run', file)}"
+            f"batch {state.plan.batch_id} is planned, but not finished. First run it: `{to_paste('run', file)}`"
         )
     if to_ms <= state.commit.watermark_out_ms:
-        raise NothingToDo(f"the watermark is {instant(state.commit.watermark_out_ms)} already, and it never falls")
+        raise NothingToDo(
+            f"the watermark is already at {instant(state.commit.watermark_out_ms)}, and it never falls."
+            " Give a later time"
+        )
 
 
 def _notes(ledger: Ledger, state: LedgerState, to_ms: int) -> Iterator[str]:

@@ -67,5 +67,5 @@ def changed(ledger: Ledger, state: LedgerState) -> list[ChangedTable]:
     prepared = prepare.read(ledger.root, state.prepared) if state.prepared else None
     changes = foreign_changes(ledger.tables, state.versions, prepared)
     if not changes:
-        raise NothingToDo("no table was changed by another program since the newest batch: there is nothing to do")
+        raise NothingToDo("no other program has changed a table since the newest batch: there is nothing to do")
     return changes

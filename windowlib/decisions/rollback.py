@@ -60,7 +60,7 @@ def _target(to_batch_id: int, ledger: Ledger, state: LedgerState) -> TableTarget
     commit = commits[to_batch_id]
     files = {name: ledger.tables[name].files(commit.versions.get(name)) for name in COMMIT_ORDER}
     for name, wanted in files.items():
-        check_files_exist(ledger.tables[name], wanted, f"no way back to batch {to_batch_id}: of table {name}")
+        check_files_exist(ledger.tables[name], wanted, f"no way back to batch {to_batch_id}")
     return TableTarget(files, commit)
 
 
@@ -70,7 +70,7 @@ def _check_between(ledger: Ledger, to_batch_id: int, commits: Mapping[int, Commi
         decision = commits[batch_id].decision
         if decision is None or not (decision.switches or decision.kind == "forget"):
             continue
-        back = f" `{to_paste('rollback', THIS, '--to-batch', str(batch_id), *WHY)}` goes back to it."
+        back = f" `{to_paste('rollback', THIS, '--to-batch', str(batch_id), *WHY)}` rolls back to batch {batch_id}."
         back = "" if batch_id == max(commits) else back
         if decision.switches:
             undo = f" `{to_paste('migrate', THIS, '--undo', *WHY)}` undoes the newest migration."
@@ -80,5 +80,5 @@ def _check_between(ledger: Ledger, to_batch_id: int, commits: Mapping[int, Commi
             )
         raise CannotUndo(
             f"batch {batch_id} erased a key, and a rollback cannot cross it: the key would be back.{back}"
-            " A rerun recomputes a range of time before it"
+            " A rerun recomputes a time range before the erasure"
         )

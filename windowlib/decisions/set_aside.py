@@ -31,7 +31,7 @@ def set_aside(definition: Definition, file: str, who: str, reason: str, clock: C
     path, ledger = path_in(definition, file), ledger_of(definition, clock)
     with held(ledger) as pipeline:
         if path in files_set_aside(definition.root):
-            raise NothingToDecide(f"{path} is set aside already")
+            raise NothingToDecide(f"{path} is already set aside")
         files_read = known_files(ledger.tables, pipeline.state.pinned("source_files"))
         _check_not_read(definition.file, pipeline.state, path, files_read)
         decide(definition.root, SetAsideDecision(path, utc(clock()), who, reason))
@@ -46,7 +46,7 @@ def take_back(definition: Definition, file: str, who: str, reason: str, clock: C
     aside = files_set_aside(definition.root)
     path = file if file in aside else path_in(definition, file)
     if path not in aside:
-        raise NothingToDecide(f"{path} is not set aside; set aside are: {', '.join(sorted(aside)) or 'none'}")
+        raise NothingToDecide(f"{path} is not set aside; files set aside: {', '.join(sorted(aside)) or 'none'}")
     decide(definition.root, SetAsideDecision(path, utc(clock()), who, reason, back=True))
     return path
 
@@ -79,11 +79,11 @@ def _lost(definition: Definition) -> tuple[str, ...]:
 def _check_not_read(file: Path, state: LedgerState, path: str, files_read: Mapping[str, FileState]) -> None:
     if path in files_read:
         raise SourceError(
-            f"{path} has been read already, and its rows are in the tables. Remove or repair it, then rerun its time"
-            f" range: {to_paste('rerun', file, '--from', OPEN, '--to', OPEN)}"
+            f"{path} was already read, and its rows are in the tables. Remove or repair it, then rerun its time"
+            f" range: `{to_paste('rerun', file, '--from', OPEN, '--to', OPEN)}`"
         )
     if state.plan and state.prepared and any(planned.path == path for planned in state.plan.files):
         raise Rejected(
             f"batch {state.plan.batch_id} has read {path} and is prepared: {way_on(file, state)}."
-            f" To leave the file out, first drop the batch: {to_paste('abandon', file, *WHY)}"
+            f" To leave the file out, first drop the batch: `{to_paste('abandon', file, *WHY)}`"
         )

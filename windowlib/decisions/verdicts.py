@@ -89,7 +89,7 @@ def _expected_batch(state: LedgerState, batch_id: int | None, condition: str, *,
         raise NothingToDecide(f"batch {batch_id} {outcome}; no batch {condition}")
     if batch_id not in (None, plan.batch_id):
         raise NothingToDecide(
-            f"batch {plan.batch_id} {condition}, not batch {batch_id}: look at its status, then give --batch"
+            f"batch {plan.batch_id} {condition}, not batch {batch_id}. Check its status, then give --batch"
             f" {plan.batch_id} if you mean that batch"
         )
     return plan
