@@ -159,7 +159,7 @@ def _with(tmp_path: Path, **given: Any) -> Any:
 
 def test_an_object_that_cannot_be_created_again_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
-        InvalidSpec, match=r"Doubled created again from its attributes \{n = 10\} has the attributes \{n = 20\}"
+        InvalidSpec, match=r"Doubled cannot be recreated from its attributes \{n = 10\}: the copy has \{n = 20\}"
     ):
         _with(tmp_path, trigger=Doubled(5))
 

@@ -103,7 +103,7 @@ def test_a_file_in_the_place_of_the_warehouse(tmp_path: Path, monkeypatch: pytes
     file = write(tmp_path, {"warehouse": '"clicks.toml/tables"'})
     with pytest.raises(InvalidDefinition) as refused:
         load_definition(file)
-    assert str(refused.value) == f"{file}: warehouse: {file} is a file, and tables need a folder"
+    assert str(refused.value) == f"{file}: warehouse: {file} is a file, but tables need a folder"
     monkeypatch.setenv("WINDOWLIB_WAREHOUSE", str(file))
     with pytest.raises(InvalidDefinition, match=rf"^the variable WINDOWLIB_WAREHOUSE: {file} is a file"):
         load_definition(file)
@@ -160,7 +160,7 @@ def test_a_field_of_an_object_is_a_column_where_the_advice_is_followed(tmp_path:
         ({"source.timestmp": '"t"'}, 'source.timestmp: unknown key, given "t"; did you mean timestamp?'),
         (
             {"source.timestamp_unit": '"ns"'},
-            "source.timestamp_unit: numbers of nanoseconds are not read: write microseconds, with timestamp_unit ="
+            "source.timestamp_unit: nanoseconds are not supported: write microseconds, with timestamp_unit ="
             ' "us", or cast the column to a timestamp and leave timestamp_unit out, given "ns"; allowed: "s", "ms"',
         ),
         ({"source.timestamp_unit": '"sec"'}, 'source.timestamp_unit: given "sec"; allowed: "s", "ms", "us"'),
@@ -176,13 +176,16 @@ def test_a_field_of_an_object_is_a_column_where_the_advice_is_followed(tmp_path:
         ({**CSV, "source.schema.ts": '"Text"'}, 'source.schema.ts: unknown type, given "Text"; did you mean string?'),
         ({**CSV, "source.schema.ts": '"varchar(20)"'}, 'given "varchar(20)"; did you mean string?'),
         ({**CSV, "source.schema.ts": '"object"'}, 'source.schema.ts: unknown type, given "object"; allowed: string'),
-        ({**CSV, "source.timestamp": '"stop"'}, 'source.timestamp: column "stop" is not in source.schema; there: user'),
+        (
+            {**CSV, "source.timestamp": '"stop"'},
+            'source.timestamp: column "stop" is not in source.schema; columns: user',
+        ),
         (
             {**CSV, "source.rename.value": '"ts"'},
-            'source.rename.value: source.rename calls the column "value" "ts", and there is a column "ts" already;',
+            'source.rename.value: source.rename maps "value" to "ts", but a column "ts" already exists;',
         ),
-        ({"window.gap": "45m"}, '(at line 12, column 9); durations are texts: gap = "45m"'),
-        ({"window": '{ type = "session", gap = 1h 30m }'}, '; durations are texts: gap = "1h 30m"'),
+        ({"window.gap": "45m"}, '(at line 12, column 9); durations are strings: gap = "45m"'),
+        ({"window": '{ type = "session", gap = 1h 30m }'}, '; durations are strings: gap = "1h 30m"'),
         ({**CSV, "source.schema.ts": "3"}, "source.schema.ts: must be a string, given 3"),
         ({**CSV, "source.schema.ts": '"bigint"'}, "source.timestamp_unit: missing, and needed as the timestamp is big"),
         (
@@ -192,7 +195,7 @@ def test_a_field_of_an_object_is_a_column_where_the_advice_is_followed(tmp_path:
         ({"source.dialect": '{time_zone = "localtime"}'}, "source.dialect.time_zone: must be the name of a time zone"),
         (
             {"source.dialect": '{delimiter = ";"}'},
-            "source.dialect.delimiter: has a meaning for json and csv alone; leave it out",
+            "source.dialect.delimiter: has a meaning only for json and csv; leave it out",
         ),
         ({**CSV, "source.timestamp_unit": '"ms"'}, 'source.timestamp_unit: given "ms", but the timestamp is timestamp'),
         ({**CSV, "source.key": '["user"]'}, 'source.key: column "user" is not in source.schema; did you mean user_id?'),
@@ -206,18 +209,18 @@ def test_a_field_of_an_object_is_a_column_where_the_advice_is_followed(tmp_path:
         ),
         (
             {**CSV, "source.schema.ts": '"string"'},
-            "source.timestamp: column is string; need timestamp, which a text is",
+            "source.timestamp: column is string; need timestamp (for strings",
         ),
         ({**CSV, "source.schema.ts": '"boolean"'}, "source.timestamp: column is boolean; need timestamp"),
         ({**CSV, "source.event_id": '"id"'}, 'source.event_id: column "id" is not in source.schema'),
         ({**CSV, "aggregates.n": '"sum(vale)"'}, 'aggregates.n: column "vale" is not in source.schema; did you mean v'),
         (
             {**CSV, "source.event_id": '"ts"'},
-            "source.event_id: column is timestamp; need a string, a whole number, a decimal, a date or a boolean",
+            "source.event_id: column is timestamp; need a string, an integer, a decimal, a date or a boolean",
         ),
         (
             {**CSV, "window.gap": None, "window.gap_column": '"user_id"'},
-            "window.gap_column: column is string; need a whole number of ms",
+            "window.gap_column: column is string; need an integer in ms",
         ),
         (
             {"watermark.out_of_orderness": "5"},
@@ -230,8 +233,8 @@ def test_a_field_of_an_object_is_a_column_where_the_advice_is_followed(tmp_path:
         ({"watermark.max_future_skew": '"soon"'}, 'watermark.max_future_skew: not a duration, given "soon"'),
         ({"window.type": '"sesion"'}, 'window.type: unknown type "sesion"; did you mean session?; allowed: "tumbling"'),
         ({"window.type": None}, 'window.type: missing; allowed: "tumbling", "sliding", "session"'),
-        ({"window.gap": None}, "window.gap: need either gap or gap_column, given neither"),
-        ({"window.gap_column": '"g"'}, "window.gap: need either gap or gap_column, given both"),
+        ({"window.gap": None}, "window.gap: given neither; need either gap or gap_column"),
+        ({"window.gap_column": '"g"'}, "window.gap: given both; need either gap or gap_column"),
         ({"window.size": '"1h"'}, 'window.size: unknown key, given "1h"; allowed: type, gap, gap_column, allowed_late'),
         ({"window.allowed_latenes": '"1h"'}, "window.allowed_latenes: unknown key, given"),
         ({**TUMBLING, "window.size": '"0s"'}, 'window.size: must be greater than 0, given "0s"'),
@@ -262,10 +265,10 @@ def test_a_field_of_an_object_is_a_column_where_the_advice_is_followed(tmp_path:
         ({"aggregates.n": "3"}, "aggregates.n: must be a string, given 3"),
         ({"aggregates.n": '"sum(value"'}, "aggregates.n: is not a SQL expression: Expecting ) at character 9"),
         ({"aggregates.n": '"value"'}, "aggregates.n: uses the column value outside an aggregate"),
-        ({"aggregates.n": '"sum(distinct v)"'}, "of distinct values there are count and collect_set"),
+        ({"aggregates.n": '"sum(distinct v)"'}, "only count(distinct …) and collect_set work on distinct"),
         ({'aggregates."a b"': '"count(*)"'}, "aggregates.a b: cannot name an output column"),
         ({"aggregates.user_id": '"count(*)"'}, 'aggregates.user_id: "user_id" is a key column already'),
-        ({"aggregates.Total": '"count(*)"'}, 'aggregates.Total: differs from "total" in case only'),
+        ({"aggregates.Total": '"count(*)"'}, 'aggregates.Total: differs from "total" only in case'),
         (
             {"aggregates.window_end": '"count(*)"'},
             'aggregates.window_end: "window_end" is a column that windowlib adds',

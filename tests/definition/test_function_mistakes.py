@@ -59,7 +59,7 @@ COUNT_OF_3 = '{type = "count", n = 3}'
         ),
         (
             'function = "own:Top"\noutput = {a = "int", A = "int"}',
-            'window.output.A: differs from "a" in case only, which Spark ignores',
+            'window.output.A: differs from "a" only in case, and Spark ignores case',
         ),
         (
             FUNCTION + 'reads = "page"',
@@ -68,7 +68,7 @@ COUNT_OF_3 = '{type = "count", n = 3}'
         ),
         (
             FUNCTION + 'reads = ["pages", "value"]',
-            'window.reads: column "pages" is not in source.schema; did you mean page?; there: user, at, page,'
+            'window.reads: column "pages" is not in source.schema; did you mean page?; columns: user, at, page,'
             " value, price,"
             " gap_ms",
         ),
@@ -90,8 +90,8 @@ def test_mistakes_about_a_function(tmp_path: Path, function: str, message: str) 
 def test_an_aggregate_that_only_spark_computes(tmp_path: Path, window: str, reason: str) -> None:
     visitors = '[aggregates]\nevents = "count(*)"\npages = "approx_count_distinct(page)"\n'
     assert mistakes(tmp_path, window, visitors) == [
-        "aggregates.pages: approx_count_distinct(`page`) can be computed only by Spark, but these windows run in"
-        f" Python, element by element; remove it, or fire when the watermark passes the window's end ({reason})"
+        "aggregates.pages: only Spark computes approx_count_distinct(`page`), but these windows run in"
+        f" Python, element by element. Remove it, or fire when the watermark passes the window's end ({reason})"
     ]
     assert definition(tmp_path, TUMBLING, visitors).plan.name == "aligned"
 
@@ -101,13 +101,13 @@ def test_an_aggregate_that_only_spark_computes(tmp_path: Path, window: str, reas
     [
         (
             'mean = "sum(value) / count(*)"',
-            "aggregates.mean: need one aggregate alone, such as sum(`value`), because own:Top gets its value and"
-            ' computes with it; given "sum(value) / count(*)"',
+            'aggregates.mean: given "sum(value) / count(*)"; need a single aggregate, such as sum(`value`), because'
+            " own:Top computes with its value",
         ),
         (
             'mean = "round(avg(value))"',
-            "aggregates.mean: need one aggregate alone, such as avg(`value`), because own:Top gets its value and"
-            ' computes with it; given "round(avg(value))"',
+            'aggregates.mean: given "round(avg(value))"; need a single aggregate, such as avg(`value`), because own:Top'
+            " computes with its value",
         ),
         (
             'a = "sum(value)"\nb = "SUM( value )"',

@@ -215,14 +215,17 @@ def test_two_folders_with_modules_of_the_same_names(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("named", "message"),
     [
-        ('"own:Spikes"', "no class Spikes in {folder}/own.py; did you mean Spike?; there: Weeks, Spike, Alone, "),
-        ('"own:NUMBER"', "no class NUMBER in {folder}/own.py; there: Weeks, "),
+        (
+            '"own:Spikes"',
+            "no class Spikes in {folder}/own.py; did you mean Spike?; classes there: Weeks, Spike, Alone, ",
+        ),
+        ('"own:NUMBER"', "no class NUMBER in {folder}/own.py; classes there: Weeks, "),
         ('"own:TriggerResult"', "own:TriggerResult cannot be created with no parameters: TypeError: "),
         ('"onw:Spike"', "no module onw in {folder}; did you mean own?; modules there: broken, empty, lacking, own"),
         ('"own.deep:Spike"', "no module own.deep in {folder}; did you mean own?; modules there: broken, "),
         ('"broken:Spike"', "broken cannot be imported: SyntaxError: '(' was never closed (broken.py, line 1)"),
         ('"lacking:Spike"', "lacking cannot be imported: No module named 'not_installed'"),
-        ('"empty:Spike"', "no class Spike in {folder}/empty.py; there: no class"),
+        ('"empty:Spike"', "no class Spike in {folder}/empty.py; classes there: no class"),
         (
             '"own:Spike", parameters = {limt = 3}',
             "own:Spike cannot be created with limt = 3: TypeError: Spike.__init__() got an unexpected keyword",
@@ -237,8 +240,8 @@ def test_two_folders_with_modules_of_the_same_names(folder: Path) -> None:
         ),
         (
             '"own:Odd"',
-            "own:Odd has no merges, window_kind, on_element, on_event_time, on_processing_time, on_merge, clear,"
-            " which a trigger needs",
+            "own:Odd has no merges, window_kind, on_element, on_event_time, on_processing_time, on_merge, clear"
+            " (needed by a trigger)",
         ),
     ],
 )
@@ -257,28 +260,28 @@ def test_a_trigger_that_cannot_be_created(folder: Path, named: str, message: str
     [
         (
             'type = "custom"\nassigner = "own:Odd"',
-            "window.assigner: own:Odd has no merges, assign, which an assigner needs",
+            "window.assigner: own:Odd has no merges, assign (needed by an assigner)",
         ),
         (
             GLOBAL + 'evictor = {type = "custom", class = "own:Top"}',
-            "window.evictor.class: own:Top has no evict_before, evict_after, which an evictor needs",
+            "window.evictor.class: own:Top has no evict_before, evict_after (needed by an evictor)",
         ),
         (
             GLOBAL + FUNCTION.replace("Top", "Nothing"),
-            "window.function: own:Nothing has no process, clear, which a process function needs, and no"
-            " create_accumulator, add, merge, get_result, which an aggregate needs",
+            "window.function: own:Nothing has no process, clear (needed by a process function), and no"
+            " create_accumulator, add, merge, get_result (needed by an aggregate)",
         ),
         (
             GLOBAL + FUNCTION.replace("Top", "Half"),
-            "window.function: own:Half has no merge, get_result, which an aggregate needs",
+            "window.function: own:Half has no merge, get_result (needed by an aggregate)",
         ),
         (
             GLOBAL + FUNCTION.replace("Top", "Median"),
-            "aggregates: has no meaning with own:Median, which is an aggregate itself; leave one of the two out",
+            "aggregates: has no meaning with own:Median, because this class is an aggregate; leave one of the two out",
         ),
         (
             SESSION + 'trigger = {type = "custom", class = "own:Alone"}',
-            'window.trigger: own:Alone has merges = False; need True for windows of type "session", which merge',
+            'window.trigger: own:Alone has merges = False; need True, because windows of type "session" merge',
         ),
         (
             TUMBLING + 'trigger = {type = "purging", of = {type = "custom", class = "own:Endless"}}',
@@ -434,8 +437,14 @@ def test_code_of_the_same_name_in_another_folder_is_not_used(folder: Path) -> No
 @pytest.mark.parametrize(
     ("first", "why"),
     [
-        ("set()", "must be JSON (numbers, texts, lists, dictionaries with texts as keys, None): Object of type set"),
-        ("{1: 0}", "must be JSON (numbers, texts, lists, dictionaries with texts as keys, None): the dictionary key 1"),
+        (
+            "set()",
+            "must be JSON (numbers, strings, lists, dictionaries with strings as keys, None): Object of type set",
+        ),
+        (
+            "{1: 0}",
+            "must be JSON (numbers, strings, lists, dictionaries with strings as keys, None): the dictionary key 1",
+        ),
         ("1 // 0", "cannot be created: ZeroDivisionError"),
     ],
 )

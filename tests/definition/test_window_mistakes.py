@@ -80,19 +80,19 @@ OF_GRID = "type, size, offset, stagger, allowed_lateness, time, trigger, evictor
         ),
         (
             TUMBLING + 'time = "processing"\nallowed_lateness = "1h"',
-            'window.allowed_lateness: has no meaning with time = "processing", where no event is late; leave it out',
+            'window.allowed_lateness: has no meaning with time = "processing", because no event is late; leave it out',
         ),
         (
             GLOBAL + 'allowed_lateness = "1h"',
-            'window.allowed_lateness: has no meaning with type = "global", where no event is late; leave it out',
+            'window.allowed_lateness: has no meaning with type = "global", because no event is late; leave it out',
         ),
         (
             SESSION + 'gap_column = "gap_ms"',
-            'window.gap: need either gap or gap_column, given both; allowed: gap = "30m", or gap_column = "column"',
+            'window.gap: given both; need either gap or gap_column; allowed: gap = "30m", or gap_column = "column"',
         ),
         (
             f"{GLOBAL}end_of_stream = true\ntrigger = {COUNT_OF_3}",
-            "window.end_of_stream: has no meaning with window.trigger, which decides alone; leave it out",
+            "window.end_of_stream: has no meaning with window.trigger, because the trigger alone decides; leave it out",
         ),
         ('type = "custom"', 'window.assigner: missing; allowed: "module:Class", a module next to this file'),
         (
@@ -180,7 +180,7 @@ def test_mistakes_in_the_window(tmp_path: Path, window: str, message: str) -> No
         ),
         (
             '{type = "delta", of = "vlue", threshold = 3}',
-            'window.trigger.of: column "vlue" is not in source.schema; did you mean value?; there: user, at, page,'
+            'window.trigger.of: column "vlue" is not in source.schema; did you mean value?; columns: user, at, page,'
             " value,"
             " price, gap_ms",
         ),

@@ -129,8 +129,8 @@ def _made_with(part: Any) -> Toml:
         return parameters
     if again != parameters:
         raise InvalidSpec(
-            f"{_reference(part)} created again from its attributes {in_toml(parameters)} has the attributes"
-            f" {in_toml(again)}; store each parameter in an attribute of the same name"
+            f"{_reference(part)} cannot be recreated from its attributes {in_toml(parameters)}: the copy has"
+            f" {in_toml(again)}. Store each parameter in an attribute of the same name"
         )
     return parameters
 

@@ -267,7 +267,7 @@ def definition_of(raw: dict[str, Any], file: Path) -> Definition:
     root = (Path(warehouse).absolute() if warehouse else resolved(folder, contents.warehouse)) / contents.name
     if place := next((path for path in (root, *root.parents) if os.path.isfile(path)), None):
         setting = f"the variable {WAREHOUSE_VARIABLE}" if warehouse else f"{file}: warehouse"
-        raise InvalidDefinition(f"{setting}: {place} is a file, and tables need a folder")
+        raise InvalidDefinition(f"{setting}: {place} is a file, but tables need a folder")
     return Definition.model_construct(**dict(contents), file=file.absolute(), root=root)
 
 

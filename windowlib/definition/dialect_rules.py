@@ -16,7 +16,7 @@ def dialect(form: Any, section: Mapping[str, Any], kinds: Iterable[str], unit: A
     """Yields the mistakes of a dialect, for a file format, column types (`kinds`) and the unit of the event time."""
     if form not in ("json", "csv"):
         yield from (
-            Mistake(f"source.dialect.{key}", "has a meaning for json and csv alone; leave it out")
+            Mistake(f"source.dialect.{key}", "has a meaning only for json and csv; leave it out")
             for key in section
             if key != "time_zone"
         )
@@ -25,9 +25,9 @@ def dialect(form: Any, section: Mapping[str, Any], kinds: Iterable[str], unit: A
     if form == "json":
         for key in ("delimiter", "quote", "escape", "header", "skip_lines"):
             if key in section:
-                yield Mistake(f"source.dialect.{key}", "has a meaning for csv alone; leave it out")
+                yield Mistake(f"source.dialect.{key}", "has a meaning only for csv; leave it out")
     if section.get("encoding") == "UTF-16" and not section.get("multi_line", form == "csv"):
-        yield Mistake("source.dialect.encoding", "UTF-16 can be read with multi_line = true alone")
+        yield Mistake("source.dialect.encoding", "UTF-16 can only be read with multi_line = true")
     if any(WITH_DECIMALS.search(kind.casefold()) for kind in kinds):
         yield from _numbers(form, section.get("locale"))
 

@@ -102,10 +102,10 @@ def called_as_another(column: str, name: str) -> str:
     """Message about a new name in `source.rename` that another column already has.
 
     >>> called_as_another("account", "channel")
-    'source.rename calls the column "account" "channel", and there is a column "channel" already; choose another name'
+    'source.rename maps "account" to "channel", but a column "channel" already exists; choose another name'
     """
     return (
-        f"source.rename calls the column {_toml(column)} {_toml(name)}, and there is a column {_toml(name)} already;"
+        f"source.rename maps {_toml(column)} to {_toml(name)}, but a column {_toml(name)} already exists;"
         " choose another name"
     )
 

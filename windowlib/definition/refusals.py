@@ -33,7 +33,7 @@ def refusals(window: AnyWindow, expressions: Mapping[str, str], parts: Parts) ->
     if window.function:
         yield from _not_alone(window.function, expressions)
     if parts.folds_own and expressions:
-        problem = f"has no meaning with {window.function}, which is an aggregate itself; leave one of the two out"
+        problem = f"has no meaning with {window.function}, because this class is an aggregate; leave one of the two out"
         yield Mistake("aggregates", problem)
     if parts.folds_own:
         yield from _not_kept(str(window.function), parts.function)
@@ -61,7 +61,7 @@ def _misfit(window: AnyWindow, parts: Parts) -> Mistake | None:
         problem = f"is for {needs}, and {whose} {are}"
     elif merges and not trigger.merges:
         key, blamed = _blamed(section, "merges")
-        own = f"has merges = False; need True for {whose}, which merge"
+        own = f"has merges = False; need True, because {whose} merge"
         problem = f"cannot follow windows that merge, and {whose} do"
     else:
         return None
@@ -131,8 +131,8 @@ def _not_alone(function: str, expressions: Mapping[str, str]) -> Iterator[Mistak
         aggregates, key = read_aggregates({name: sql}), f"aggregates.{name}"
         first = aggregates.aggregates[0]
         if aggregates.columns[0].sql != "{0}":
-            alone = f"need one aggregate alone, such as {first}, because {function} gets its value"
-            yield Mistake(key, f"{alone} and computes with it; given {in_toml(sql)}")
+            alone = f"need a single aggregate, such as {first}, because {function} computes with its value"
+            yield Mistake(key, f"given {in_toml(sql)}; {alone}")
         elif first in names:
             yield Mistake(key, f"is the same as aggregates.{names[first]}, given {in_toml(sql)}; leave one of them out")
         names.setdefault(first, name)
@@ -160,8 +160,11 @@ def _without_effect(window: AnyWindow) -> Iterator[Mistake]:
     is_endless = window.kind.model is Global
     if window.allowed_lateness_ms and (window.time == "processing" or is_endless):
         never = 'time = "processing"' if window.time == "processing" else 'type = "global"'
-        yield Mistake("window.allowed_lateness", f"has no meaning with {never}, where no event is late; leave it out")
+        yield Mistake("window.allowed_lateness", f"has no meaning with {never}, because no event is late; leave it out")
     if getattr(window, "end_of_stream", False) and window.own_trigger:
-        yield Mistake("window.end_of_stream", "has no meaning with window.trigger, which decides alone; leave it out")
+        yield Mistake(
+            "window.end_of_stream",
+            "has no meaning with window.trigger, because the trigger alone decides; leave it out",
+        )
     if window.reads and not list(own_classes(window)):
         yield Mistake("window.reads", "has no meaning without Python code (function, or a class); leave it out")

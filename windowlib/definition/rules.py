@@ -75,14 +75,14 @@ def _columns(in_files: dict[str, str], rename: dict[str, str], *, whole: bool) -
     for section, names in (("schema", in_files), ("rename", rename.values())):
         for name in names:
             if is_reserved(name):
-                problem = f"{in_toml(name)} begins with {RESERVED}, which windowlib keeps for its own columns"
+                problem = f"{in_toml(name)} begins with {RESERVED}, a prefix that windowlib reserves"
                 yield Mistake(f"source.{section}", f"{problem}; choose another name")
     if occupied := [name for name, to in rename.items() if to != name and to in in_files and to not in rename]:
         yield Mistake(f"source.rename.{occupied[0]}", called_as_another(occupied[0], rename[occupied[0]]))
         return
     columns = [rename.get(name, name) for name in in_files] if in_files else [*rename.values()]
     if same := same_but_for_case(columns):
-        problem = f"the columns {listed(same)} differ in case only, which Spark ignores"
+        problem = f"the columns {listed(same)} differ only in case, and Spark ignores case"
         yield Mistake("source.schema" if in_files else "source.rename", f"{problem}; {renaming(same[-1])}")
 
 
@@ -98,7 +98,7 @@ def _results(source: dict[str, Any], window: dict[str, Any], aggregates: dict[st
         if output in keys:
             yield Mistake(key, f"{in_toml(name)} is a key column already; choose another name")
         if output in by_lower_case:
-            yield Mistake(key, f"differs from {in_toml(by_lower_case[output])} in case only, which Spark ignores")
+            yield Mistake(key, f"differs from {in_toml(by_lower_case[output])} only in case, and Spark ignores case")
         by_lower_case.setdefault(output, name)
 
 
@@ -111,7 +111,7 @@ def _gap(window: dict[str, Any]) -> Iterator[Mistake]:
     if window.get("type") == "session" and ("gap" in window) == ("gap_column" in window):
         got = "both" if "gap" in window else "neither"
         allowed = 'gap = "30m", or gap_column = "column"'
-        yield Mistake("window.gap", f"need either gap or gap_column, given {got}; allowed: {allowed}")
+        yield Mistake("window.gap", f"given {got}; need either gap or gap_column; allowed: {allowed}")
 
 
 def _function(window: dict[str, Any], aggregates: dict[str, Any], raw: dict[str, Any]) -> Iterator[Mistake]:
@@ -160,14 +160,17 @@ def _types(section: str, columns: dict[str, Any]) -> Iterator[Mistake]:
 def _nested(source: dict[str, Any], in_files: dict[str, str], nested: dict[str, str]) -> Iterator[Mistake]:
     """Checks `[source.nested]`: columns that are read from inside JSON objects."""
     if nested and source.get("format") != "json":
-        yield Mistake("source.nested", "has a meaning for json alone; leave it out")
+        yield Mistake("source.nested", "has a meaning only for json; leave it out")
         return
     used = {name.casefold() for name in in_files}
     for name, path in nested.items():
         if name.casefold() in used:
             yield Mistake(f"source.nested.{name}", "is a column of source.schema; give it another name")
         elif is_reserved(name):
-            yield Mistake(f"source.nested.{name}", f"begins with {RESERVED}, which windowlib keeps for its own columns")
+            yield Mistake(
+                f"source.nested.{name}",
+                f"begins with {RESERVED}, a prefix that windowlib reserves; choose another name",
+            )
         elif "." not in path or spark_types.field_type(in_files, path) is None:
             problem = f'given {in_toml(path)}; need a path into a struct of source.schema, such as "actor.login"'
             yield Mistake(f"source.nested.{name}", problem)
@@ -181,7 +184,7 @@ def _columns_in_schema(
     for key, name in _named(source, window, aggregates):
         if name not in (*schema, EVENT_TIME):
             instead = f"; {nesting(name)}" if is_json and spark_types.is_field(source, name) else nearest(name, schema)
-            yield Mistake(key, f"column {in_toml(name)} is not in source.schema{instead}; there: {', '.join(schema)}")
+            yield Mistake(key, f"column {in_toml(name)} is not in source.schema{instead}; columns: {', '.join(schema)}")
 
 
 def _named(source: dict[str, Any], window: dict[str, Any], aggregates: dict[str, Any]) -> list[tuple[str, str]]:
@@ -219,8 +222,8 @@ def _types_fit(source: dict[str, Any], window: dict[str, Any], schema: dict[str,
     if timestamp and unit is None and not timestamp.startswith((*spark_types.NUMBERS, "timestamp", "date")):
         yield Mistake(
             "source.timestamp",
-            f"column is {timestamp}; need timestamp, which a text is read as by source.dialect.timestamp_format, or a"
-            " number, or a text of one, with timestamp_unit",
+            f"column is {timestamp}; need timestamp (for strings with source.dialect.timestamp_format), or a number or"
+            " a string that holds one, with timestamp_unit",
         )
     if timestamp.startswith(spark_types.NUMBERS) and unit is None:
         yield Mistake(
@@ -236,7 +239,7 @@ def _types_fit(source: dict[str, Any], window: dict[str, Any], schema: dict[str,
         yield Mistake("source.event_id", f"column is {event_id}; {spark_types.NEED_AS_TEXT}")
     gap = _type_of(window.get("gap_column"), schema)
     if gap and not gap.startswith(spark_types.WHOLE_NUMBERS):
-        yield Mistake("window.gap_column", f"column is {gap}; need a whole number of ms, such as bigint")
+        yield Mistake("window.gap_column", f"column is {gap}; need an integer in ms, such as bigint")
     for key, column in _compared(window):
         kind = _type_of(column, schema)
         if kind and (needed := spark_types.unlike_difference(kind, key)):

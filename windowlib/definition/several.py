@@ -19,7 +19,7 @@ def check_together(definitions: Sequence[Definition]) -> None:
         if (other.engine, other.spark) != (first.engine, first.spark):
             raise InvalidSpec(
                 f"{first.file} and {other.file} differ in engine or [spark], but pipelines that run together share one"
-                " session; make them equal, or run them separately"
+                " session. Make them equal, or run them separately"
             )
 
 
@@ -29,8 +29,8 @@ def check_one_schedule(definitions: Sequence[Definition]) -> None:
     for other in definitions[1:]:
         if other.airflow.schedule != first.airflow.schedule:
             raise InvalidSpec(
-                f'{other.file}: airflow.schedule: given "{other.airflow.schedule}", but {first.file}, which runs'
-                f' together with it ("{other.airflow.together}"), has "{first.airflow.schedule}"; make them equal'
+                f'{other.file}: airflow.schedule: given "{other.airflow.schedule}", but {first.file} has'
+                f' "{first.airflow.schedule}". Both run together ("{other.airflow.together}"): make them equal'
             )
 
 

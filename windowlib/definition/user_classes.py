@@ -60,7 +60,9 @@ def load(role: Role, reference: str, parameters: Mapping[str, Any], folder: Path
     if not callable(factory):
         classes = [n for n, value in vars(module).items() if isinstance(value, type) and value.__module__ == name]
         there = ", ".join(classes) or "no class"
-        raise InvalidSpec(f"no class {class_name} in {module.__file__}{nearest(class_name, classes)}; there: {there}")
+        raise InvalidSpec(
+            f"no class {class_name} in {module.__file__}{nearest(class_name, classes)}; classes there: {there}"
+        )
     if module.__file__:
         _files[name, folder] = Path(module.__file__)
     try:
@@ -114,7 +116,7 @@ def _require_members(part: Any, role: Role, reference: str) -> None:
     lacks = {what: [name for name in names if not hasattr(part, name)] for what, names in needs.items()}
     if all(lacks.values()):
         meant = [what for what in lacks if lacks[what] != needs[what]] or list(lacks)
-        missing = ", and ".join(f"no {', '.join(lacks[what])}, which {what} needs" for what in meant)
+        missing = ", and ".join(f"no {', '.join(lacks[what])} (needed by {what})" for what in meant)
         raise InvalidSpec(f"{reference} has {missing}")
 
 

@@ -78,7 +78,7 @@ def _read(sql: str, aggregates: list[SqlAggregate]) -> str:
             aggregates.append(aggregate)
         outer.replace(exp.Var(this=f"{_MARK}{aggregates.index(aggregate)}{_MARK}"))
     if (value := missing_value(sql, written)) is not None:
-        raise ValueError(f"has {value} where no function takes it: it would be left out")
+        raise ValueError(f"has the surplus argument {value}, which would be ignored; remove it")
     _refuse_what_is_outside(root.this)
     text = _sql(root.this).replace("{", "{{").replace("}", "}}")
     for index in range(len(aggregates)):
@@ -108,8 +108,8 @@ def _parse(sql: str) -> exp.Expr:
 
 def _too_deep() -> ValueError:
     return ValueError(
-        f"nests too many operations (Spark allows about {_MOST_LEVELS}, for example terms of a sum): compute parts of"
-        " it in columns of the source, or in separate aggregates"
+        f"nests too many operations (Spark allows about {_MOST_LEVELS}, for example terms of a sum): compute parts"
+        " in columns of the source, or in separate aggregates"
     )
 
 
@@ -165,7 +165,7 @@ def _arguments(function_call: Call, node: exp.Expr) -> Sequence[exp.Expr]:
     function, arguments = function_call.name, function_call.arguments
     if arguments and isinstance(argument := arguments[0], exp.Distinct):  # functions other than count
         raise ValueError(
-            f"uses {function}({_sql(argument).lower()}); of distinct values there are count and collect_set"
+            f"uses {function}({_sql(argument).lower()}); only count(distinct …) and collect_set work on distinct values"
         )
     if len(arguments) != (takes := FUNCTIONS[function].arguments):
         raise ValueError(f"gives {function} more or fewer arguments than {NUMBERS[takes]}: {_sql(node)}")

@@ -50,9 +50,9 @@ def misfits(sql: str, types: Mapping[str, str], *, declared: bool = False) -> li
     declared: true if the author declares all types, so that values of another type are malformed
 
     >>> misfits("sum(size) / count(*) filter (where page)", {"size": "int", "page": "string"})
-    ["takes page, which is string, for a condition; need one such as page = 'a'"]
+    ["uses page of type string as a condition; need a boolean, such as page = 'a'"]
     >>> misfits("sum(a)", {"a": "string"})
-    ['takes a, which is string, in SUM(a); need a number, such as try_cast(a as decimal(18,2)) with engine = "spark"']
+    ['uses a of type string in SUM(a); need a number, such as try_cast(a as decimal(18,2)) with engine = "spark"']
     """
     return [*_misfits(sql, tuple(types.items()), declared)]
 
@@ -67,7 +67,7 @@ def without_order(sql: str, types: Mapping[str, str], *, by_time: bool = False) 
     Counts keep no value.
 
     >>> without_order("first(tags) ignore nulls", {"tags": "map<string, int64>"})
-    ['takes tags, which is map<string, int64>, in FIRST(tags); maps have no order, take map_entries(tags)']
+    ['orders tags of type map<string, int64> in FIRST(tags); maps have no order, use map_entries(tags)']
     >>> without_order("count(tags)", {"tags": "map<string, int64>"})
     []
     >>> without_order("first(tags)", {"tags": "map<string, int64>"}, by_time=True)
@@ -76,7 +76,7 @@ def without_order(sql: str, types: Mapping[str, str], *, by_time: bool = False) 
     function_calls = ((node, aggregate) for node in calls(parsed(sql)) if (aggregate := call(node)))
     ordered = [(node, aggregate) for node, aggregate in function_calls if _orders(aggregate.name, by_time)]
     return [
-        f"takes {argument.name}, which is {kind}, in {node.sql(dialect='spark')}; maps have no order, take"
+        f"orders {argument.name} of type {kind} in {node.sql(dialect='spark')}; maps have no order, use"
         f" map_entries({argument.name})"
         for node, aggregate in ordered
         for argument in aggregate.arguments
@@ -136,7 +136,7 @@ def _arguments(tree: exp.Expr, declared: bool) -> Iterator[str]:
         for argument in aggregate.arguments if aggregate and takes else ():
             if kind := _misfit(argument, takes):
                 how = _as_needed(argument, _CAST[takes], declared) if kind == "string" else ""
-                yield f"takes {_sql(argument)}, which is {kind}, in {_sql(node)}; need {takes}{how}"
+                yield f"uses {_sql(argument)} of type {kind} in {_sql(node)}; need {takes}{how}"
 
 
 def _as_needed(text: exp.Expr, kind: str, declared: bool) -> str:
@@ -157,7 +157,7 @@ def _conditions(tree: exp.Expr) -> Iterator[str]:
     for condition in conditions:
         if kind := _misfit(condition, CONDITION):
             text, value = _sql(condition), "'a'" if kind == "string" else "0"
-            yield f"takes {text}, which is {kind}, for a condition; need one such as {text} = {value}"
+            yield f"uses {text} of type {kind} as a condition; need a boolean, such as {text} = {value}"
 
 
 def _is_compared(node: exp.Expr) -> bool:

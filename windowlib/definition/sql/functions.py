@@ -102,12 +102,12 @@ def refuse_unknown(sql: str) -> None:
     """Raises ValueError for the first function that an expression may not call; `sql` is the author's text."""
     for name, before in _calls(sql):
         if before == ".":
-            raise ValueError(f"calls {name}() of a schema; only functions that Spark has itself can be called")
+            raise ValueError(f"calls {name}() of a schema; only Spark's own functions can be called")
         aggregates = name == "any" and before not in ("like", "ilike")
         if name not in _KNOWN and (name not in _WORDS or aggregates):
             raise ValueError(f"uses {unknown(name)}")
     if re.search(r"\bunix_timestamp\s*\(\s*\)", sql, re.IGNORECASE):
-        raise ValueError("uses unix_timestamp() without an argument, which gives another answer at each retry")
+        raise ValueError("uses unix_timestamp() without an argument; it gives another value at each retry")
 
 
 def refuse_words(quoted_sql: str) -> None:
@@ -120,7 +120,7 @@ def refuse_words(quoted_sql: str) -> None:
             continue
         if after is None or after.token_type is not TokenType.L_PAREN:
             is_call = word in ANOTHER_EACH_TIME
-            raise ValueError(f"uses {unknown(word)}" if is_call else f"uses {word}, which is not known here")
+            raise ValueError(f"uses {unknown(word)}" if is_call else f"uses the unknown word {word}")
 
 
 def unknown(name: str) -> str:
@@ -129,16 +129,16 @@ def unknown(name: str) -> str:
     >>> unknown("argmax").partition("; ")[2]
     'did you mean max_by?'
     >>> unknown("rond")
-    'rond(), which is not a function that can be used here; did you mean round?'
+    'the unsupported function rond(); did you mean round?'
     """
     if name in ANOTHER_EACH_TIME:
-        return f"{name}(), which gives another answer at each retry"
+        return f"{name}(), but its value differs at each retry"
     near = next(iter(get_close_matches(name, NAMES, n=1, cutoff=0.75)), None)
     if name in INSTEAD or near:
         instead = INSTEAD.get(name) or f"did you mean {near}?"
-        return f"{name}(), which is not one of {', '.join(NAMES)}; {instead}"
+        return f"the unknown function {name}() (known: {', '.join(NAMES)}); {instead}"
     near = next(iter(get_close_matches(name, sorted(SCALAR), n=1, cutoff=0.75)), None)
-    return f"{name}(), which is not a function that can be used here{f'; did you mean {near}?' if near else ''}"
+    return f"the unsupported function {name}(){f'; did you mean {near}?' if near else ''}"
 
 
 def _calls(sql: str) -> Iterator[tuple[str, str]]:

@@ -46,17 +46,19 @@ def refuse_times_of_the_run(tree: exp.Expr) -> None:
     >>> refuse_times_of_the_run(parsed("count(*) filter (where at > ' Now')"))
     Traceback (most recent call last):
     ...
-    ValueError: has the text ' Now', which is a time of the run where it becomes a time, another one at each retry; \
-compare a text with it by a function of texts, as in lower(column) = 'now'
+    ValueError: has the string ' Now', but as a time it means the time of the run, so it differs at each retry; \
+to compare a string with it, use a string function, as in lower(column) = 'now'
     """
     for node in tree.walk():
         if isinstance(node, exp.Literal) and node.is_string:
             if _is_of_the_run(node.name) and not _stays_text(node):
-                why = "which is a time of the run where it becomes a time, another one at each retry"
-                instead = "compare a text with it by a function of texts, as in lower(column) = 'now'"
-                raise ValueError(f"has the text {node.name!r}, {why}; {instead}")
+                why = "but as a time it means the time of the run, so it differs at each retry"
+                instead = "to compare a string with it, use a string function, as in lower(column) = 'now'"
+                raise ValueError(f"has the string {node.name!r}, {why}; {instead}")
         elif _called(node) in _TEXTS and not node.find(exp.Column, exp.AggFunc, exp.Identifier):
-            raise ValueError(f"builds a text from constants: {node.sql(dialect='spark')}; write it as a single literal")
+            raise ValueError(
+                f"builds a string from constants: {node.sql(dialect='spark')}; write it as a single literal"
+            )
 
 
 def _is_of_the_run(text: str) -> bool:

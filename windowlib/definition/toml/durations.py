@@ -35,11 +35,11 @@ def unquoted(toml: str, line: int) -> str:
     """Hint if an invalid line of TOML has a duration without quotes; empty for other lines.
 
     >>> unquoted('[window]\\ngap = 45m # or so', 2), unquoted('[window]\\ngap = "45m', 2)
-    ('; durations are texts: gap = "45m"', '')
+    ('; durations are strings: gap = "45m"', '')
     """
     [written] = toml.splitlines()[line - 1 : line] or [""]
     match = _UNQUOTED.search(written)
-    return f'; durations are texts: {match[1]} = "{match[2]}"' if match else ""
+    return f'; durations are strings: {match[1]} = "{match[2]}"' if match else ""
 
 
 def format_duration(duration_ms: int) -> str:

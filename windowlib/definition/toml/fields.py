@@ -58,7 +58,7 @@ def _key_column(column: str, info: ValidationInfo) -> str:
         source = (info.context or {}).get("source")
         is_in_object = isinstance(source, dict) and source.get("format") == "json" and is_field(source, column)
         how = nesting(column) if is_in_object else renaming(column, called)
-        what = f'{how} and say "{called}" here'
+        what = f'{how} and write "{called}" here'
         raise ValueError(f"cannot name a column of a Delta table (no blanks, no . , ; {{ }} ( ) = `): {what}")
     return column
 
@@ -79,8 +79,8 @@ def _time_format(pattern: str) -> str:
     letters = re.sub(r"'[^']*'", "", pattern)
     unknown = sorted(set(re.findall(r"[A-Za-z]", letters)) - set("GyMLdDEFaHhKkmsSVzOXxZQq"))
     if unknown or not all(re.search(f"[{choice}]", letters) for choice in ("y", "MLD", "dD")):
-        lacks = f"{', '.join(unknown)} mean nothing" if unknown else "it lacks year, month or day"
-        raise ValueError(f"must be a pattern such as \"dd.MM.yyyy HH:mm:ss\", other letters in '…'; {lacks}")
+        problem = f"has letters without a meaning: {', '.join(unknown)}" if unknown else "lacks year, month or day"
+        raise ValueError(f'{problem}; need a pattern such as "dd.MM.yyyy HH:mm:ss", literal letters in single quotes')
     return pattern
 
 

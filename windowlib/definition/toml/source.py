@@ -159,8 +159,8 @@ class Source(Section):
         """Refuses nanoseconds, with advice."""
         if isinstance(unit, str) and unit.casefold() in ("ns", "nanoseconds"):
             raise ValueError(
-                'numbers of nanoseconds are not read: write microseconds, with timestamp_unit = "us", or cast the'
-                " column to a timestamp and leave timestamp_unit out"
+                'nanoseconds are not supported: write microseconds, with timestamp_unit = "us", or cast the column to a'
+                " timestamp and leave timestamp_unit out"
             )
         return unit
 

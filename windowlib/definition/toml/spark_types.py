@@ -16,7 +16,9 @@ NUMBERS_IN_JSON = (*WHOLE_NUMBERS, "float", "real", "double")
 UNSIGNED, SMALL_UNSIGNED = "uint", ("uint8", "uint16", "uint32")  # in files; Spark reads uint64 as decimals
 # Each value of these types has exactly one string form.
 AS_TEXT = (*WHOLE_NUMBERS, "decimal", "dec", "numeric", "string", "boolean", "date")
-NEED_AS_TEXT = "need a string, a whole number, a decimal, a date or a boolean, whose values each have exactly one text"
+NEED_AS_TEXT = (
+    "need a string, an integer, a decimal, a date or a boolean: only their values have exactly one string form"
+)
 WORDS = (*NUMBERS, "string", "boolean", "date", "timestamp", "timestamp_ntz", "timestamp_ltz", "binary")
 # Names of other systems that do not resemble Spark's.
 OTHER_NAMES = {"text": "string", "varchar": "string", "char": "string", "str": "string", "datetime": "timestamp"}
