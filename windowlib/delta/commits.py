@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from deltalake import Schema
 
+from windowlib.definition.plurals import counted
 from windowlib.delta import disk, log, log_writing
 from windowlib.delta.data_files import DataFile, without
 from windowlib.delta.log_writing import RefusedCommit
@@ -172,7 +173,7 @@ def check_can_restore(table: Table, expected: int, at: int | None) -> None:
     back = (file.path for file in without(table.files(at), table.files(expected)))
     if gone := sorted(path for path in back if not (table.folder / path).exists()):
         raise LostFiles(
-            f"table {table.folder.name} cannot be restored to version {at}: {gone[0]} is deleted ({len(gone)} such"
-            " files), for example by a compaction and VACUUM of another program. Nothing was changed."
+            f"table {table.folder.name} cannot be restored to version {at}: {counted(len(gone), 'deleted file')}, such"
+            f" as {gone[0]}, perhaps by a compaction and VACUUM of another program. Nothing was changed."
             f" {from_backup(table.folder)}"
         )

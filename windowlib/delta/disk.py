@@ -74,7 +74,7 @@ def refusal_of(
         case None:
             return None
         case number if number in READ_ONLY:
-            return CannotWrite(f"{root} is on a disk that is read-only. {whole}: make it writable{then}")
+            return CannotWrite(f"{root} is on a read-only disk. {whole}: make it writable{then}")
         case number if number in DENIED:
             path = next(_below(root, error), root)
             unreadable = first_unreadable(Path(path))

@@ -118,8 +118,8 @@ def check_can_open(folder: Path, version: int) -> None:
         return
     if version < (oldest := oldest_version(folder)):
         raise CutLog(
-            f"version {version} of table {folder.name} can no longer be opened: its log was shortened, as `windowlib"
-            f" maintain` does, and now begins at version {oldest}. This process has waited too long: start it again"
+            f"version {version} of table {folder.name} can no longer be opened: its log now begins at version {oldest},"
+            " as after `windowlib maintain`. This process has waited too long: start it again"
         )
 
 
@@ -261,7 +261,7 @@ def _check_whole(checkpoint: Path) -> None:
         is_whole = file.read() == END_OF_PARQUET if checkpoint.suffix == ".parquet" else size > 0
     if not is_whole:
         raise DamagedLog(
-            f"{checkpoint} is cut off, as after a power cut. It repeats the log's entries. If these exist from version"
+            f"{checkpoint} is cut off, as after a power cut; it repeats the log's entries. If these exist from version"
             " 0 or from an earlier checkpoint on, delete it and _last_checkpoint next to it. Otherwise restore both"
             " from a backup"
         )

@@ -121,8 +121,8 @@ def check_can_write(table: Description, name: str) -> None:
         more = f" and {len(beyond) - 5} more" if len(beyond) > 5 else ""
         raise RefusedCommit(
             f"another program gave table {name} {', '.join(sorted(beyond)[:5])}{more}. windowlib writes only to tables"
-            " as it creates them, so nothing was touched. Take the change back with that program, for example by"
-            " ALTER TABLE … UNSET TBLPROPERTIES or DROP FEATURE in Spark, and run again"
+            " as it creates them, so it changed nothing. Undo the change with that program, for example by ALTER TABLE"
+            " … UNSET TBLPROPERTIES or DROP FEATURE in Spark, and run again"
         )
 
 
