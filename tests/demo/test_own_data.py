@@ -64,13 +64,13 @@ def test_what_is_given_is_taken(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "options", "message"),
     [
-        ({"user_id": [1]}, {}, r"need a column of times, found user_id \(int64\); name one with --timestamp"),
+        ({"user_id": [1]}, {}, r"no column with times among user_id \(int64\); name one with --timestamp"),
         ({"number": [1], "at": pa.array([0], pa.timestamp("ms"))}, {}, "name one with --key"),
-        ({"user_id": [1], "ts": [17]}, {}, "need a column of times"),
+        ({"user_id": [1], "ts": [17]}, {}, "no column with times"),
         (
             {"user_id": [1], "ts": [17]},
             {"timestamp": "ts"},
-            "--timestamp ts: the column is int64; need timestamps, ISO 8601 texts",
+            "--timestamp ts: the column is int64; need timestamps, ISO 8601 strings",
         ),
         (
             {"user_id": [1], "at": ["3/2/2026"]},
@@ -89,7 +89,7 @@ def test_what_does_not_fit_is_said(
 
 
 def test_folders_that_do_not_fit(tmp_path: Path) -> None:
-    with pytest.raises(InvalidSpec, match="need files of one format, parquet, json, csv, found no files"):
+    with pytest.raises(InvalidSpec, match="found no files; need files of one format, parquet, json, csv"):
         inspect_files(tmp_path)
     (tmp_path / "a.csv").write_text("x\n")
     (tmp_path / "b.txt").write_text("x\n")
@@ -127,7 +127,7 @@ def test_the_definition_can_be_loaded(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_what_sail_does_not_parse_is_refused_before_anything_is_written(tmp_path: Path, form: str, text: str) -> None:
     (tmp_path / f"one.{form}").write_text(text)
     stage = Stage(tmp_path.parent / f"{tmp_path.name}-demo", Console(file=io.StringIO()), "sail")
-    with pytest.raises(InvalidSpec, match=f"has {form} files, which Spark alone parses: leave out --engine sail"):
+    with pytest.raises(InvalidSpec, match=f"has {form} files, but only Spark parses them: leave out --engine sail"):
         demo_own_data(stage, tmp_path)
     assert not stage.folder.exists()
     assert stage.console.file.getvalue() == ""  # type: ignore[attr-defined]

@@ -170,7 +170,7 @@ def test_folders_of_others_are_left_alone(stage: Stage) -> None:
 def test_data_inside_the_folder_are_left_alone(stage: Stage) -> None:
     data = stage.folder / "incoming"
     make_demo_data(SMALL, data)
-    with pytest.raises(InvalidSpec, match="which the demo empties"):
+    with pytest.raises(InvalidSpec, match="but the demo empties that folder"):
         demo_own_data(stage, data)
     assert len(list(data.iterdir())) == SMALL.files
     shutil.rmtree(stage.folder)

@@ -147,5 +147,5 @@ def test_null_values_do_not_count(small: tuple[Path, Truth]) -> None:
 
 
 def test_too_small_settings_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"need files >= 8, .* got ClickSettings\(events=100, users=50"):
+    with pytest.raises(ValueError, match=r"ClickSettings\(events=100, users=50.* is not valid: need files >= 8, "):
         ClickSettings(events=100, users=50)

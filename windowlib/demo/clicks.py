@@ -50,7 +50,7 @@ class ClickSettings:
 
     def __post_init__(self) -> None:
         if self.files < 8 or self.users < 10 or self.events < 4 * self.users:
-            raise ValueError(f"need files >= 8, users >= 10 and events >= 4 * users, got {self}; change the settings")
+            raise ValueError(f"{self} is not valid: need files >= 8, users >= 10 and events >= 4 * users")
 
     @property
     def span_ms(self) -> int:

@@ -104,7 +104,7 @@ def _files(folder: Path) -> tuple[str, list[Path]]:
     formats = {path.suffix.removeprefix(".") for path in files}
     if len(formats) != 1 or not formats <= set(FORMATS):
         actual = ", ".join(sorted(formats)) or "no files"
-        raise InvalidSpec(f"{folder}: need files of one format, {', '.join(FORMATS)}, found {actual}")
+        raise InvalidSpec(f"{folder}: found {actual}; need files of one format, {', '.join(FORMATS)}")
     return formats.pop(), sorted(files, key=lambda path: (path.stat().st_mtime_ns, path.name))
 
 
@@ -137,11 +137,12 @@ def _time(sample: pa.Table, option: str | None) -> tuple[str, str | None]:
             return name, unit
     if option:
         raise InvalidSpec(
-            f"--timestamp {option}: the column is {sample[option].type}; need timestamps, ISO 8601 texts, or whole"
-            " numbers that are mostly seconds, milliseconds or microseconds since 2000. For other forms, write a"
-            " definition with source.timestamp_unit or source.dialect.timestamp_format"
+            f"--timestamp {option}: the column is {sample[option].type}; need timestamps, ISO 8601 strings, or Unix"
+            " times in s, ms or us, mostly between 2000 and 2100. For other forms, write a definition with"
+            " source.timestamp_unit"
+            " or source.dialect.timestamp_format"
         )
-    raise InvalidSpec(f"need a column of times, found {_listed(sample)}; name one with --timestamp")
+    raise InvalidSpec(f"no column with times among {_listed(sample)}; name one with --timestamp")
 
 
 def _unit(numbers: Sequence[int]) -> str | None:
@@ -157,7 +158,7 @@ def _key(sample: pa.Table, timestamp: str) -> str:
         kind = sample[name].type
         if name != timestamp and _IDENTIFIER.search(name) and (pa.types.is_string(kind) or pa.types.is_integer(kind)):
             return name
-    raise InvalidSpec(f"need a column whose values are the keys, found {_listed(sample)}; name one with --key")
+    raise InvalidSpec(f"no column with keys among {_listed(sample)}; name one with --key")
 
 
 def _spark_type(kind: pa.DataType) -> str | None:

@@ -74,11 +74,11 @@ def demo_own_data(stage: Stage, data: Path, key: str | None = None, timestamp: s
     """Runs sessions and hourly counts over a folder of the reader's files. Raises InvalidSpec for unsuitable files."""
     if data.absolute().is_relative_to(stage.folder.absolute()):
         raise InvalidSpec(
-            f"{data} lies inside {stage.folder}, which the demo empties; name another folder for the demo"
+            f"{data} lies inside {stage.folder}, but the demo empties that folder; name another folder for the demo"
         )
     engine, own_data = stage.engine or OWN_DATA_ENGINE, inspect_files(data, key, timestamp)
     if own_data.format != "parquet" and not dialect_named(engine).reads_text:
-        raise InvalidSpec(f"{data} has {own_data.format} files, which Spark alone parses: leave out --engine sail")
+        raise InvalidSpec(f"{data} has {own_data.format} files, but only Spark parses them: leave out --engine sail")
     _fresh_folder(stage.folder)
     unit = f" ({own_data.timestamp_unit} since 1970)" if own_data.timestamp_unit else ""
     stage.say(
