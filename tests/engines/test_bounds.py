@@ -70,7 +70,7 @@ def test_a_window_in_flight_that_keeps_too_much_is_named(spark: SparkSession, tm
     said = "a window of key o'neil from 1970-01-01 00:00:00.* keeps more than 2 values for count_distinct"
     with pytest.raises(InvalidSpec, match=said) as refused:
         advance(definition(tmp_path, spark, most=2), lambda: spark)
-    assert "set storage.max_kept_values higher" in str(refused.value)
+    assert "Increase storage.max_kept_values" in str(refused.value)
     assert "pages.toml" in str(refused.value)
     raised = definition(tmp_path, spark, most=3)
     abandon(raised, "ann", "too many")
@@ -87,6 +87,8 @@ def test_a_dry_run_names_the_window_that_keeps_too_much(spark: SparkSession, tmp
     arrive(tmp_path, 0, [("b", 0, "/"), ("b", 1, "/a"), ("b", 36_000_000, "/")])
     advance(definition(tmp_path, spark, most=3), lambda: spark)
     tight, rerun = definition(tmp_path, spark, most=1), Rerun(0, 1_000, "again", "ann")
-    said = r"pages\.toml: a window of key b .* keeps more than 1 values .*max_kept_values higher.*; nothing was changed"
+    said = (
+        r"pages\.toml: a window of key b .* more than 1 values. Increase storage.max_kept_values.*; nothing was changed"
+    )
     with pytest.raises(InvalidSpec, match=said):
         with_spark(tight, "the preview", dry_run(tight, rerun, wall_clock_ms).preview, lambda what: None)

@@ -128,7 +128,7 @@ def test_a_server_refuses_other_tokens(server: ConnectServer, tmp_path: Path) ->
     assert ended.stderr == f"error: {place} needs a token, and none was sent: {advice}"
     assert ended.returncode == 2
     ended = run_at(tmp_path / "wrong", place, env={**without, TOKEN_VARIABLE: "wrong"})
-    assert ended.stderr == f"error: {place} needs another token than that in {TOKEN_VARIABLE}: {advice}"
+    assert ended.stderr == f"error: {place} refused the token in {TOKEN_VARIABLE}: {advice}"
     assert ended.returncode == 2
 
 
@@ -149,8 +149,8 @@ def test_a_setting_that_only_the_server_can_have_is_refused(server: ConnectServe
     ended = run_at(tmp_path, server.address, memory, server.environment)
     assert ended.returncode == 2
     assert ended.stderr.splitlines()[-1] == (
-        'error: spark.conf has "spark.driver.memory" = "9g", which is not a setting of a Spark session on a server:'
-        " set it where that server is started"
+        'error: spark.conf has "spark.driver.memory" = "9g", but a session on a server does not have this setting.'
+        " Set it where the server is started"
     )
 
 

@@ -44,7 +44,7 @@ class TestJava:
         monkeypatch.setenv("PATH", str(tmp_path / "bin"))
 
     def test_missing(self) -> None:
-        with pytest.raises(UnusableJava, match=r"need Java 17 or newer, found no java on PATH: install a JDK 17"):
+        with pytest.raises(UnusableJava, match=r"found no java on PATH; need Java 17 or newer: install a JDK 17"):
             find_java()
 
     def test_too_old(self, tmp_path: Path) -> None:
@@ -137,7 +137,9 @@ class TestJars:
     def test_without_them_one_sentence_says_what_to_do(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Only what needs them fails: a run does not."""
         monkeypatch.setenv("WINDOWLIB_CACHE", str(tmp_path))
-        with pytest.raises(jars.MissingJars, match=rf"^need Delta's JARs in {tmp_path}, .*: run `windowlib setup`$"):
+        with pytest.raises(
+            jars.MissingJars, match=rf"^Delta's JARs are missing or incomplete in {tmp_path}: run `windowlib setup`$"
+        ):
             delta_settings()
         assert "spark.driver.extraClassPath" not in on_this_machine()
 
@@ -167,7 +169,7 @@ class TestCache:
         ended = CliRunner().invoke(app, ["setup"])
         assert ended.exit_code == 2
         assert ended.stderr == (
-            f"error: the cache folder {tmp_path / 'file' / 'cache'} cannot be made (Not a directory): give this user"
+            f"error: the cache folder {tmp_path / 'file' / 'cache'} cannot be created (Not a directory): give this user"
             " the right, or name another folder in WINDOWLIB_CACHE\n"
         )
 
@@ -250,7 +252,7 @@ class TestMake:
         for tool in ("sh", "echo"):
             (tools / tool).symlink_to(str(shutil.which(tool)))
         done = self.make(clone, "setup", f"PYTHON={sys.executable}", PATH=str(tools))
-        assert "need Java 17 or newer, found no java on PATH" in done.stderr
+        assert "found no java on PATH; need Java 17 or newer" in done.stderr
         assert not (clone / ".venv").exists()
 
 

@@ -130,7 +130,7 @@ REFUSED = {
     "aggregates.total uses": CLICKS.replace("sum(value)", "sum(value % 2)"),
     "has more than 50 sums": CLICKS.replace("sum(value)", f"sum({' + '.join(['value'] * 60)})"),
     "3 roundings": CLICKS.replace("sum(value)", f"{'round(' * 4}sum(value) / 3{', 2)' * 4}"),
-    "computed by the operator": CLICKS.replace(SESSION, SESSION + '\n[window.trigger]\ntype = "count"\nn = 3'),
+    "the operator in Python computes": CLICKS.replace(SESSION, SESSION + '\n[window.trigger]\ntype = "count"\nn = 3'),
 }
 
 
@@ -152,9 +152,9 @@ def nested(levels: int) -> pa.DataType:
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
-        (pa.uint8(), "is a uint8, which"),
-        (pa.uint64(), "is a uint64, which"),
-        (nested(MOST_LEVELS + 1), f"has more than {MOST_LEVELS} types within one another, which"),
+        (pa.uint8(), "is uint8, and"),
+        (pa.uint64(), "is uint64, and"),
+        (nested(MOST_LEVELS + 1), f"nests more than {MOST_LEVELS} types, and"),
     ],
     ids=["uint8", "uint64", "nested"],
 )
@@ -163,7 +163,7 @@ def test_a_column_that_is_not_read_for_sail_is_refused(kind: pa.DataType, said: 
     definition = clicks(tmp_path, 0, 'engine = "sail"\n' + CLICKS.replace("sum(value)", "count(value)"))
     columns = {"id": ["1"], "user": ["ann"], "at_ms": [0], "value": pa.nulls(1, kind)}
     pq.write_table(pa.table(columns), tmp_path / "incoming" / "1.parquet")
-    with pytest.raises(NotOnThisEngine, match=f"the column 'value' {said} is not read for it; use engine"):
+    with pytest.raises(NotOnThisEngine, match=f"the column 'value' {said} only Spark reads .*; use engine"):
         plan(definition, clock)
     assert ledger_of(definition).state().plan is None
 

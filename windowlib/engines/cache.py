@@ -33,7 +33,7 @@ def writable_cache_folder() -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise NoCacheFolder(f"the cache folder {folder} cannot be made ({error.strerror}): {advice}") from error
+        raise NoCacheFolder(f"the cache folder {folder} cannot be created ({error.strerror}): {advice}") from error
     if not os.access(folder, os.W_OK | os.X_OK):
         raise NoCacheFolder(f"the cache folder {folder} cannot be written to: {advice}")
     return folder

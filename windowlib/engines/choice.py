@@ -70,18 +70,18 @@ def refusal(source: Source, uses: Uses) -> str | None:
     if source.is_text:
         return f'source.format = "{source.format}" is parsed by Spark, which decides what a malformed row is'
     if uses.runs_operator:
-        return "its windows are computed by the operator in Python, which is proved exact only in Spark's workers"
+        return "the operator in Python computes its windows, and is proved exact only in Spark's workers"
     from windowlib.plans.aggregates.calls import parsed
 
     for name, sql in uses.expressions.items():
         tree = parsed(sql)
         if foreign := not_proved(tree):
-            return f"aggregates.{name} uses {foreign}, which is not proved to give exactly Spark's results on Sail"
+            return f"aggregates.{name} uses {foreign}; not proved to give exactly Spark's results on Sail"
         if is_too_deep(tree):
             most = (
                 f"{MOST_SUMS} sums, differences and products, {MOST_ROUNDS} roundings or {MOST_OPERATIONS} operations"
             )
-            return f"aggregates.{name} has more than {most} within one another"
+            return f"aggregates.{name} nests more than {most}"
     return None
 
 

@@ -69,8 +69,8 @@ def session(address: str, settings: Mapping[str, str], own: Mapping[str, str]) -
         except PySparkException as error:
             close(spark)
             raise InvalidSpec(
-                f'spark.conf has "{name}" = "{value}", which is not a setting of a Spark session on a server:'
-                " set it where that server is started"
+                f'spark.conf has "{name}" = "{value}", but a session on a server does not have this setting.'
+                " Set it where the server is started"
             ) from error
     return spark
 
@@ -116,8 +116,8 @@ def _refusal(place: str, error: Exception) -> WindowError | None:
 
     token = os.environ.get(TOKEN_VARIABLE)
     if _status(error) == "UNAUTHENTICATED":
-        sent = f"another token than that in {TOKEN_VARIABLE}" if token else "a token, and none was sent"
-        return InvalidSpec(f"{place} needs {sent}: set {TOKEN_VARIABLE} to the token that the server was started with")
+        problem = f"refused the token in {TOKEN_VARIABLE}" if token else "needs a token, and none was sent"
+        return InvalidSpec(f"{place} {problem}: set {TOKEN_VARIABLE} to the token that the server was started with")
     if not (is_engine_lost(error) or type(error).__module__.startswith("grpc.")):
         return None
     tls = ""

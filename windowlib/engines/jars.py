@@ -66,14 +66,17 @@ def check(folder: Path, jars: Sequence[Jar]) -> None:
             raise MissingJars(f"{jar} is not in {folder}: run `windowlib setup`")
         actual = hashlib.sha256(file.read_bytes()).hexdigest()
         if actual != jar.sha256:
-            raise MissingJars(f"{file} is not the locked {jar}: need sha256 {jar.sha256}, it has {actual}; delete it")
+            raise MissingJars(
+                f"{file} is not the locked {jar}: it has sha256 {actual}, need {jar.sha256}. Delete it, then run"
+                " `windowlib setup`"
+            )
 
 
 def delta_jars() -> list[Path]:
     """Paths of the JARs with which Spark can read and maintain Delta tables. Raises `MissingJars` if one is missing."""
     folder, jars = cache_folder(), locked()
     if not present(folder, jars):
-        raise MissingJars(f"need Delta's JARs in {folder}, which is incomplete: run `windowlib setup`")
+        raise MissingJars(f"Delta's JARs are missing or incomplete in {folder}: run `windowlib setup`")
     return [folder / jar.file for jar in jars]
 
 

@@ -73,7 +73,7 @@ def spark_home() -> Path:
     for folder in spec.submodule_search_locations or () if spec else ():
         if (Path(folder) / "jars").is_dir():
             return Path(folder)
-    raise NoJvm("need PySpark with its JARs to start Spark on this machine, found none: pip install 'windowlib[spark]'")
+    raise NoJvm("found no PySpark with its JARs, and Spark cannot start without them: pip install 'windowlib[spark]'")
 
 
 def can_start_directly(master: str, settings: Mapping[str, str]) -> bool:
@@ -92,7 +92,7 @@ def java() -> str:
     path, missing = look_for_java()
     if path is None:
         raise NoJvm(
-            f"need Java to start Spark on this machine, found {missing}; `windowlib setup` says what to install"
+            f"found {missing}, and Spark needs Java to start on this machine; `windowlib setup` says what to install"
         )
     return path
 

@@ -100,7 +100,7 @@ def _check_texts(path: str | Path, batch: pa.RecordBatch) -> None:
             try:
                 column.validate(full=True)
             except pa.ArrowInvalid as error:
-                raise UnreadableRows(path, ValueError(f"column {name!r} has a text that is not UTF-8")) from error
+                raise UnreadableRows(path, ValueError(f"column {name!r} has a string that is not UTF-8")) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,17 +42,17 @@ def refusal_by_type(keys: Sequence[str], expressions: Mapping[str, str], types: 
     columns = {name.casefold(): spark_type(kind) for name, kind in types.items()}
     for key in keys:
         if (kind := columns.get(key.casefold())) and kind not in KEYS and not kind.startswith("decimal"):
-            return f"source.key = {key!r} is a {kind}, which it groups or orders differently from Spark"
+            return f"source.key = {key!r} is {kind}, and Sail groups or orders this type differently from Spark"
     for name, kind in types.items():
         if kind.startswith(UNREAD):
-            return f"the column {name!r} is a {kind}, which is not read for it"
+            return f"the column {name!r} is {kind}, and only Spark reads this type"
         if _levels(kind) > MOST_LEVELS:
-            return f"the column {name!r} has more than {MOST_LEVELS} types within one another, which is not read for it"
+            return f"the column {name!r} nests more than {MOST_LEVELS} types, and only Spark reads it"
     for name, sql in expressions.items():
         try:
             type_of(parsed(sql), columns)
         except Unproved as unproved:
-            return f"aggregates.{name} {unproved.why}, which is not proved to give exactly Spark's results on it"
+            return f"aggregates.{name} {unproved.why}; not proved to give exactly Spark's results on Sail"
     return None
 
 

@@ -74,7 +74,7 @@ def _ivy() -> Path:
         bundled = Path(str(distribution("pyspark").locate_file("pyspark/jars")))
         return next(bundled.glob("ivy-*.jar"))
     except (PackageNotFoundError, StopIteration) as error:
-        raise MissingJars("need PySpark with its JARs: pip install 'windowlib[spark]'") from error
+        raise MissingJars("found no PySpark with its JARs: pip install 'windowlib[spark]'") from error
 
 
 def _last_lines(text: str, count: int = 8) -> str:

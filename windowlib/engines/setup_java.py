@@ -35,13 +35,13 @@ def find_java() -> str:
     """Path of the Java that Spark will use. Raises `UnusableJava` if there is no Java, or if it is too old."""
     java, missing = look_for_java()
     if java is None:
-        raise UnusableJava(f"need Java {OLDEST} or newer, found {missing}: {ADVICE}")
+        raise UnusableJava(f"found {missing}; need Java {OLDEST} or newer: {ADVICE}")
     printed = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
     version = java_version(printed.stderr) if printed.returncode == 0 else None
     if version is None:
-        raise UnusableJava(f"need Java {OLDEST} or newer, but {java} does not print its version: {ADVICE}")
+        raise UnusableJava(f"{java} does not print its version; need Java {OLDEST} or newer: {ADVICE}")
     if version < OLDEST:
-        raise UnusableJava(f"need Java {OLDEST} or newer, {java} is Java {version}: {ADVICE}")
+        raise UnusableJava(f"{java} is Java {version}; need Java {OLDEST} or newer: {ADVICE}")
     return java
 
 
