@@ -103,7 +103,7 @@ def test_traces_next_to_the_tables_are_found_and_removed(tmp_path: Path) -> None
     kept = Verification(NOW, 2, "equal", None, None, 1.0, 0, 1, 2, {}, {}, [], [])
     verifications.keep(tmp_path, kept)
     notice = notices.Notice(NOW, NOW, "decision", "began", "2", "Observed 2 unexpected among 9, such as ann, anne.", 2)
-    refused = "cannot readmit late events of all time, key ann: no such late event is without a window"
+    refused = "cannot readmit late events of all time, key ann: there is no such late event, or all of them are already"
     failed = notices.Notice(NOW, NOW, "failure", "began", refused, refused)
     notices.add(tmp_path, notices.reported(tmp_path), [notice, failed])
     (tmp_path / "checks").mkdir()

@@ -126,9 +126,9 @@ def _key(definition: Definition, ledger: Ledger, state: LedgerState, request: Fo
         raise NothingToForget(f"{definition.name} has no window yet, so no table holds a key")
     key = key_of(definition.source.key, request.key, schema)
     if odd := [f"{name} is {kind}" for name, kind in _kinds(key) if not is_hashable(kind)]:
-        raise ForgetRefused(f"a key of this type cannot be erased: {odd[0]}, and its values have no unique exact text")
+        raise ForgetRefused(f"keys of this type cannot be erased: {odd[0]}, without a unique string form")
     if Mention.of(key).is_in(request.reason):
-        raise ForgetRefused("the reason contains the key, and reasons are stored: name the number of a request instead")
+        raise ForgetRefused("the reason contains the key, but the ledger stores it: give the number of a request")
     _check_rests(definition.file, ledger, state)
     check_clock(definition.file, request.clock(), state, refused=BY_A_WRONG_CLOCK)
     return key

@@ -134,8 +134,8 @@ def _of_files(
     )
     if any(row["both"] != row["either"] for row in rows_by_file):
         raise HashesDiffer(
-            f"the engine hashes the key {target.key} differently from this process, so later runs could not leave out"
-            " its events. Nothing was changed. Please report this with the types of the key columns"
+            f"the engine and this process hash the key {target.key} differently, so later runs could not leave out its"
+            " events. Nothing was changed. Please report this with the types of the key columns"
         )
     return SourceHoldings(
         {raw.paths[row[names.SOURCE_FILE]]: row["rows"] for row in rows_by_file},
