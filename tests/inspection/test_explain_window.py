@@ -360,9 +360,9 @@ def test_mistakes_are_reported(sessions: Ran, tmp_path: Path) -> None:
     file, at = sessions.definition.file, ["--at", "2026-03-02T03:00Z"]
     for arguments, sentence in (
         (["--key", "u1", "--at", "2026-03-02 03:00"], "has no time zone"),
-        (at, "this pipeline's key is user: give --key once for each"),
+        (at, "but this pipeline has 1 key column; give --key once for each of user"),
         (["--key", "u1", "--key", "u2", *at], "got 2"),
-        (["--key", "u1", *at, "--as-of", "17"], "no batch 17 is committed; the committed ones are 1 to 5"),
+        (["--key", "u1", *at, "--as-of", "17"], "no batch 17 is committed; committed batches: 1 to 5"),
     ):
         shown = call(file, *arguments)
         assert (shown.exit_code, shown.stdout) == (2, "")
@@ -370,7 +370,7 @@ def test_mistakes_are_reported(sessions: Ran, tmp_path: Path) -> None:
         assert len(shown.stderr.splitlines()) == 1
     fresh = clicks(tmp_path, files=1)
     shown = call(fresh.file, "--key", "u1", *at)
-    assert (shown.exit_code, "nothing is committed" in shown.stderr) == (2, True)
+    assert (shown.exit_code, "no batch is committed" in shown.stderr) == (2, True)
 
 
 def test_a_batch_whose_versions_were_cleaned_up_is_refused(played: Callable[[str], Ran], tmp_path: Path) -> None:
@@ -431,7 +431,7 @@ def test_several_key_columns_and_their_types(spark: Any, tmp_path: Path) -> None
     [window] = explain_window(definition, ["7", "fr"], at_ms).windows
     assert [(event.file, event.row) for event in window.events] == [("1.parquet", 1), ("1.parquet", 4)]
     assert window.bounds_ms[0] == at_ms - 3 * MINUTE_MS + 1  # 1.999 ms are 1 ms
-    with pytest.raises(CannotLook, match="key 'seven' is not a value of column shop, which is int64"):
+    with pytest.raises(CannotLook, match="key 'seven' is not a value of column shop of type int64"):
         explain_window(definition, ["seven", "fr"], at_ms)
 
 

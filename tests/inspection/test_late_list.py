@@ -253,7 +253,7 @@ def test_mistakes_are_reported(ran: tuple[str, Definition], tmp_path: Path) -> N
     for arguments, sentence in (
         (["list", "--from", "2026-03-02 10:00"], "has no time zone"),
         (["list", "--from", "2026-03-02Z", "--to", "2026-03-01Z"], "is not before"),
-        (["what-if", "--allow", "10m"], "is not more than the present allowed_lateness of the pipeline (15m)"),
+        (["what-if", "--allow", "10m"], "would not have kept more events: allowed_lateness is already 15m"),
         (["what-if", "--allow", "long"], "need a duration such as"),
         (["what-if", "--picture", "x.png"], "ends in .svg"),
         (["what-if", "--picture", str(tmp_path / "gone" / "x.svg")], "cannot be written"),
@@ -269,4 +269,4 @@ def test_nothing_committed_yet(tmp_path: Path) -> None:
     for command in ("list", "what-if"):
         shown = call(command, definition.file)
         assert (shown.exit_code, shown.stdout) == (2, "")
-        assert "nothing is committed" in shown.stderr
+        assert "no batch is committed" in shown.stderr

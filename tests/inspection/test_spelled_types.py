@@ -45,5 +45,5 @@ def test_a_key_is_looked_for_in_the_types_of_each_file(
     expected = [1, 2] if key == "a" else [1]
     assert [event.values["value"] for event in window.events] == expected
     if text == BIGINT:
-        with pytest.raises(CannotLook, match="is not a value of column user, which is int64"):
+        with pytest.raises(CannotLook, match="is not a value of column user of type int64"):
             explain_window(definition, ["x"], START_MS)

@@ -68,14 +68,14 @@ def allowances(asked_ms: Sequence[int], present_ms: int) -> list[int]:
     for ms in asked_ms:
         if ms <= present_ms:
             raise CannotLook(
-                f"--allow {format_duration(ms)} is not more than the present allowed_lateness of the pipeline"
-                f" ({format_duration(present_ms)}), so it would have kept nothing more"
+                f"--allow {format_duration(ms)} would not have kept more events: allowed_lateness is already"
+                f" {format_duration(present_ms)}. Give a longer duration"
             )
     chosen_ms = sorted(set(asked_ms)) or [ms for ms in USUAL_MS if ms > present_ms]
     if not chosen_ms:
         raise CannotLook(
-            f"the present allowed_lateness of {format_duration(present_ms)} exceeds all usual ones: choose a longer one"
-            " with --allow"
+            f"the present allowed_lateness of {format_duration(present_ms)} exceeds the usual choices: give a longer"
+            " duration with --allow"
         )
     return chosen_ms
 

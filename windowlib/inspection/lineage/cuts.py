@@ -118,19 +118,18 @@ def cut(definition: Definition, as_of: int | None = None) -> Cut:
     batches = {run.batch_id: run for run in of_this_definition(every)}
     if not batches:
         first = to_paste("run", definition.file)
-        raise CannotLook(f"nothing is committed in {definition.root} yet; run `{first}` first")
+        raise CannotLook(f"no batch is committed in {definition.root} yet; run `{first}` first")
     wanted = max(batches) if as_of is None else as_of
     if wanted not in batches and any(run.batch_id == wanted for run in every):
         raise CannotLook(
-            f"batch {wanted} was published under an earlier definition: a migration lies between. Batches of the"
-            f" current definition are {_listed(sorted(batches))}"
+            f"batch {wanted} was published under an earlier definition, before a migration. Batches of the current"
+            f" definition are {_listed(sorted(batches))}"
         )
     if wanted not in batches:
-        raise CannotLook(f"no batch {wanted} is committed; the committed ones are {_listed(sorted(batches))}")
+        raise CannotLook(f"no batch {wanted} is committed; committed batches: {_listed(sorted(batches))}")
     if (whole := batches[wanted].part_of) is not None:
         raise CannotLook(
-            f"batch {wanted} built only a part of the tables that batch {whole}, a migration, published: ask for batch"
-            f" {whole}"
+            f"batch {wanted} built only a part of the tables of the migration, batch {whole}: ask for batch {whole}"
         )
     check_kept(definition.root, wanted, f"the tables cannot be read as batch {wanted} left them")
     return Cut(definition, batches[wanted], history(batches, wanted))

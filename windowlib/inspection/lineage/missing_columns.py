@@ -19,7 +19,7 @@ def check_key_columns(definition: Definition, commit: Commit | None) -> None:
         return
     if {*definition.source.key} != {*commit.stored["key"]}:
         raise CannotLook(
-            f"{definition.file} was changed since batch {commit.batch_id}, and its columns are not those of the tables:"
+            f"the key in {definition.file} has changed since batch {commit.batch_id}, so it does not match the tables:"
             f" {edited(definition, commit)}. Undo the change, or build the tables again under the new definition:"
             f" `{migrate_command(definition.file)}`"
         )

@@ -29,10 +29,10 @@ class VerifyRequest:
 
     >>> VerifyRequest(sample=1.5)
     Traceback (most recent call last):
-    windowlib.model.errors.InvalidSpec: need a sample > 0 and <= 1, such as 0.01 for one key in a hundred, got 1.5
+    windowlib.model.errors.InvalidSpec: sample 1.5 is out of range: need > 0 and <= 1, such as 0.01 for one key in 100
     >>> VerifyRequest(sample=0.5, seed=2**63)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    windowlib.model.errors.InvalidSpec: need a seed of at most 9223372036854775807, ...
+    windowlib.model.errors.InvalidSpec: seed 9223372036854775808 does not fit into 64 bits: ...
     """
 
     span: TimeRange | None = None
@@ -41,9 +41,11 @@ class VerifyRequest:
 
     def __post_init__(self) -> None:
         if not 0 < self.sample <= 1:
-            raise InvalidSpec(f"need a sample > 0 and <= 1, such as 0.01 for one key in a hundred, got {self.sample}")
+            raise InvalidSpec(
+                f"sample {self.sample} is out of range: need > 0 and <= 1, such as 0.01 for one key in 100"
+            )
         if not -MOST <= self.seed <= MOST:
-            raise InvalidSpec(f"need a seed of at most {MOST}, because it is stored in 64 bits, got {self.seed}")
+            raise InvalidSpec(f"seed {self.seed} does not fit into 64 bits: need -{MOST} to {MOST}")
 
     def sampled(self, rows: DataFrame, keys: Sequence[str]) -> DataFrame:
         """The rows whose key is in the sample, or all rows if the pipeline has no key."""

@@ -76,15 +76,14 @@ def check_can_verify(definition: Definition, request: VerifyRequest) -> None:
     """
     if definition.plan.runs_operator:
         raise CannotLook(
-            f"{definition.name} cannot be verified: its windows are computed by the operator, element by element, and"
-            " depend on the order and time of arrival or on your own code. Nothing was compared. To check them, run a"
-            " copy of the definition under another name over the same source, with the same max_files_per_run, and"
-            " compare the results of both"
+            f"{definition.name} cannot be verified: its windows depend on the order and time of arrival, or on your own"
+            " code. Nothing was compared. To check them, run a copy of the definition under another name, with the same"
+            " source and max_files_per_run, and compare the results"
         )
     if request.span is not None and not definition.plan.windows_end:
         raise CannotLook(
-            f"{definition.name} has count windows, which have no time bounds. Nothing was compared: verify without a"
-            " time range"
+            f"{definition.name} has count windows, and these have no time bounds. Nothing was compared: verify without"
+            " a time range"
         )
     check_engine(definition.engine, definition.source, definition.uses)
 
