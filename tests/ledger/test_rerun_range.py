@@ -32,9 +32,9 @@ DATA = TimeRange(time_ms("from", "2025-01-01Z"), time_ms("to", "2026-12-01Z"))
 @pytest.mark.parametrize(
     ("start", "end", "data", "says"),
     [
-        ("", "", None, "from and to must be given, each a time with its zone"),
-        ("2026-03-03Z", " ", None, "to must be given"),
-        ("", "", DATA, "699 days is more than the 400 that one rerun can recompute: rerun shorter ranges"),
+        ("", "", None, "from and to are empty, and there are no results yet to take the range from"),
+        ("2026-03-03Z", " ", None, "to is empty, and there are no results yet"),
+        ("", "", DATA, "699 days exceed the 400 days of one rerun. Rerun shorter ranges"),
         ("", "", DATA, "(from was empty: 2025-01-01T00:00:00Z, the first result's window start; to was empty: 2026-"),
         ("2026-12-02Z", "", DATA, "is not before to 2026-12-01 00:00:00 UTC"),
         ("", "2024-12-01Z", DATA, "is not before to 2024-12-01 00:00:00 UTC"),
@@ -65,8 +65,8 @@ def test_an_end_in_the_future_is_not_proposed() -> None:
         ("2026-03-04Z", "2026-03-03Z", "from 2026-03-04 00:00:00 UTC is not before to 2026-03-03 00:00:00 UTC"),
         ("2026-03-04Z", "2026-03-04Z", "is not before"),
         ("2026-03-04Z", "2127-03-03Z", "to 2127-03-03 00:00:00 UTC is in the future: it is 2027-01-15"),
-        ("2020-01-01Z", "2026-03-03Z", "2,253 days is more than the 400 that one rerun can recompute"),
-        ("2026-03-29 02:30 Europe/Berlin", "2026-04-01Z", "happens twice, or not at all, where clocks change"),
+        ("2020-01-01Z", "2026-03-03Z", "2,253 days exceed the 400 days of one rerun"),
+        ("2026-03-29 02:30 Europe/Berlin", "2026-04-01Z", "occurs twice or not at all, because clocks change"),
     ],
 )
 def test_ranges_that_are_refused(start: str, end: str, says: str) -> None:
@@ -83,7 +83,7 @@ def test_the_longest_accepted_range_ends_now() -> None:
     assert time_range(texts[0], texts[1], NOW_MS - 5, ahead_ms=5).to_ms == NOW_MS
     with pytest.raises(RerunRefused, match="is in the future"):
         time_range(texts[0], texts[1], NOW_MS - 6, ahead_ms=5)
-    with pytest.raises(RerunRefused, match="401 days is more than the 400"):
+    with pytest.raises(RerunRefused, match="401 days exceed the 400 days"):
         time_range(str(iso_instant(NOW_MS - longest_ms - 1)), texts[1], NOW_MS)
 
 
@@ -145,18 +145,18 @@ def call(*arguments: object) -> Any:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((), "need --from and --to, each a time with its zone"),
-        (("--from", "2026-03-03Z"), "need --from and --to"),
+        ((), "--from or --to is missing: give each as a time with its zone"),
+        (("--from", "2026-03-03Z"), "--from or --to is missing"),
         (("--from", "2026-03-03", "--to", "2026-03-04"), "has no time zone"),
         (("--from", "2026-03-03Z", "--to", "2026-03-04Z"), "use --dry-run to see what would change, or --yes"),
-        (("--from", "2026-03-03Z", "--to", "2026-03-04Z", "--yes", "--dry-run"), "exclude one another"),
-        (("--apply", "p1", "--from", "2026-03-03Z"), "--apply applies its dry run unchanged: give no range"),
+        (("--from", "2026-03-03Z", "--to", "2026-03-04Z", "--yes", "--dry-run"), "are mutually exclusive"),
+        (("--apply", "p1", "--from", "2026-03-03Z"), "--apply applies its dry run unchanged, so it takes no range"),
         (
             ("--apply", "p1", "--reason", "euros"),
-            "--apply keeps the reason of its dry run: leave --reason out",
+            "--reason does not go with --apply, which keeps the reason of its dry run. Leave",
         ),
         (("--apply", "p1"), "no preview 'p1' here"),
-        (("--from", "2026-03-03Z", "--to", "2026-03-04Z", "--yes"), "nothing has been run yet"),
+        (("--from", "2026-03-03Z", "--to", "2026-03-04Z", "--yes"), "this pipeline has not run yet"),
         (
             ("--from", "2026-03-03Z", "--to", "2026-03-04Z", "--yes", "--wait", "soon"),
             '--wait "soon" is not a duration',

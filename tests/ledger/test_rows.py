@@ -178,7 +178,7 @@ def test_only_a_plan_of_new_files_may_come_before_a_decision(
     seen = ledger.state()
     for row in meanwhile:
         ledger.write(row)
-    with pytest.raises(DecidedMeanwhile, match="look again") if stops else nullcontext():
+    with pytest.raises(DecidedMeanwhile, match="another command has") if stops else nullcontext():
         ledger.write_together([{"kind": "clock", "plan_time_ms": 9}], seen, 1)
     assert (ledger.state().time_ms == 9) is not stops
 
@@ -195,7 +195,7 @@ def test_a_row_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     ledger = Followed(tmp_path).ledger
     ledger.write({"kind": "clock", "plan_time_ms": 1})
     ledger.write({"kind": "zebra"})
-    with pytest.raises(StateMismatch, match=r"row 2 of the ledger has a kind that this version .*: zebra"):
+    with pytest.raises(StateMismatch, match=r"row 2 of the ledger has the unknown kind zebra"):
         ledger.state()
 
 
@@ -213,7 +213,7 @@ def test_a_row_of_another_format_is_refused(
         other.setattr(ledger_rows, "FORMAT", written)
         ledger.write(row)
     with pytest.raises(
-        StateMismatch, match=rf"has format {written} \(row 1 of the ledger, .*\), .* reads format {FORMAT}:"
+        StateMismatch, match=rf"has format {written} \(row 1 of the ledger, .*\), .* reads format {FORMAT}\."
     ):
         ledger.state()
 
@@ -240,7 +240,7 @@ def test_a_row_without_a_format_is_not_read(tmp_path: Path, monkeypatch: pytest.
 def test_a_decision_of_a_newer_version_is_refused(tmp_path: Path, said: dict[str, Any]) -> None:
     ledger, known = Followed(tmp_path).ledger, {"kind": "adopt", "who": "ann", "reason": ""}
     ledger.write({**COMMIT, "decision": json.dumps({**known, **said})})
-    with pytest.raises(StateMismatch, match=r"(hidden_until|advance).* A newer version has written it"):
+    with pytest.raises(StateMismatch, match=r"(hidden_until|advance).* A newer version of windowlib wrote it"):
         ledger.state()
 
 
@@ -259,7 +259,7 @@ def test_a_row_deleted_by_another_program_stops_every_command(tmp_path: Path, go
     ledger.write({"kind": "release"}, claim.epoch)
     DeltaTable(ledger.tables[LEDGER.name].folder).delete(f"kind = '{gone}' and batch_id = 2")
     number = {"commit": 5, "plan": 3}[gone]
-    with pytest.raises(DamagedLog, match=rf"row {number} of the ledger is gone: .*RESTORE TABLE"):
+    with pytest.raises(DamagedLog, match=rf"row {number} of the ledger is gone, .*RESTORE TABLE"):
         ledger.state()
     DeltaTable(ledger.tables[LEDGER.name].folder).restore(ledger.tables[LEDGER.name].newest().version() - 1)  # type: ignore[union-attr]
     assert ledger.state().sequence == 6

@@ -12,7 +12,7 @@ from windowlib.model.errors import StateMismatch
 
 Kind = Literal["adopt", "rollback", "advance_watermark", "maintain", "migrate", "migrate_undo", "forget"]
 KINDS = get_args(Kind)
-NEWER = "A newer version has written it: use that one"
+NEWER = "A newer version of windowlib wrote it: use that version"
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from windowlib.contract.tables import LEDGER
+from windowlib.definition.commands import THIS, to_paste
 from windowlib.definition.instants import utc
 from windowlib.delta import commits as delta_commits
 from windowlib.delta import disk
@@ -160,7 +161,7 @@ class Ledger:
         def unless_decided(state: LedgerState) -> tuple[Rows, None]:
             self.check(epoch)
             if _decides(_without_new_plan(state, after)) != _decides(after):
-                raise DecidedMeanwhile("the pipeline was planned or decided about meanwhile: look again")
+                raise DecidedMeanwhile(f"another command has decided since; see `{to_paste('status', THIS)}`")
             return rows, None
 
         self._follow(unless_decided)

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from windowlib.contract.tables import LEDGER
+from windowlib.definition.commands import THIS, to_paste
 from windowlib.delta import disk
 from windowlib.ledger.history import commits_of
 from windowlib.ledger.ledger import DecidedMeanwhile, Ledger
@@ -87,7 +88,7 @@ def _read(file: Path) -> Migration:
     except (ValueError, TypeError) as error:
         raise DamagedMigration(
             f"{file} is damaged: restore it from a backup of the warehouse. Without a backup, delete {file.parent}:"
-            " a migration before its switch is then built again, and one after its switch can no longer be undone"
+            " before its switch, the migration is then built again; after its switch, it can no longer be undone"
         ) from error
 
 
@@ -176,7 +177,10 @@ def finish(ledger: Ledger, who: str, reason: str) -> int | None:
         if (target := switched(ledger)) is None or (
             state.plan and state.plan.decision and state.plan.decision.switches
         ):
-            raise DecidedMeanwhile("the migration has been undone, or finished, meanwhile: look again")
+            raise DecidedMeanwhile(
+                "another command has already undone or finished the migration. Check its state:"
+                f" `{to_paste('status', THIS)}`"
+            )
         targets[:] = [target]
         decision = json.dumps({"migration": target[1].id})
         return {"kind": FINISHED, "batch_id": target[0], "decision": decision, "who": who, "reason": reason}

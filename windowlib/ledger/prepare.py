@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from windowlib.definition.commands import THIS, WHY, to_paste
 from windowlib.delta import disk
 from windowlib.delta.table_change import LoggedFile
 from windowlib.model.errors import StateMismatch, WindowError
@@ -94,20 +95,26 @@ def write(root: Path, publication: Publication) -> Prepared:
     return Prepared(str(file.relative_to(root)), checksum(text))
 
 
+def _way_on() -> str:
+    return f"Restore it from a backup, or abandon the batch: `{to_paste('abandon', THIS, *WHY)}`"
+
+
 def read(root: Path, prepared: Prepared) -> Publication:
     """Reads the publication that a `prepare` row names. Raises `Unreadable`, and `StateMismatch` for another format."""
     file = root / prepared.path
     try:
         text = file.read_bytes()
     except OSError as error:
-        raise Unreadable(f"{file}, which the ledger's prepare row names, cannot be read: {error}") from error
+        raise Unreadable(f"the prepared publication {file} cannot be read: {error}. {_way_on()}") from error
     if (sha256 := checksum(text)) != prepared.sha256:
-        raise Unreadable(f"{file} has sha256 {sha256}, but the ledger's prepare row says {prepared.sha256}")
+        raise Unreadable(
+            f"the prepared publication {file} is damaged: it has sha256 {sha256}, need {prepared.sha256}. {_way_on()}"
+        )
     values = json.loads(text)
     if values["format"] != FORMAT:
         raise StateMismatch(
-            f"{file} has format {values['format']}, this version reads {FORMAT}: another version has"
-            " prepared the batch. Use that version"
+            f"{file} has format {values['format']}, but this version of windowlib reads {FORMAT}. Another version"
+            " prepared the batch: use that version"
         )
     changes = tuple(map(_change, values["changes"]))
     about = {name: values[name] for name in ("identity", "batch_id", "row", "computed", "of_rows")}

@@ -36,10 +36,9 @@ def _check_whole(table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     missing = next((number for number, sequence in enumerate(sequences, first) if sequence != number), None)
     if missing is not None:
         raise DamagedLog(
-            f"row {missing} of the ledger is gone: another program has deleted it, such as a DELETE on"
-            f" {table.folder}, or its files are damaged. No run starts before the row is back. Run RESTORE TABLE"
-            f" delta.`{table.folder}` TO VERSION AS OF the version before (DESCRIBE HISTORY names it), or restore the"
-            " warehouse from a backup"
+            f"row {missing} of the ledger is gone, and no run starts without it. Another program deleted it, such as"
+            f" by a DELETE on {table.folder}, or its files are damaged. Run RESTORE TABLE delta.`{table.folder}`"
+            " TO VERSION AS OF the version before (see DESCRIBE HISTORY), or restore the warehouse from a backup"
         )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from windowlib.definition.instants import instant, time_of, zone_of
+from windowlib.definition.plurals import counted
 from windowlib.model.errors import WindowError
 from windowlib.model.rerun import TimeRange
 from windowlib.plans.partitions import DAY_MS
@@ -96,8 +97,13 @@ def check_can_rerun(source: Source, never: str | None, rerun: Rerun) -> None:
             " under another name over the same source"
         )
     if rerun.key is not None and len(rerun.key) != len(source.key):
-        values, columns = ", ".join(rerun.key), ", ".join(source.key) or "no column: it has no key"
-        raise RerunRefused(f"key {values!r}: this pipeline's key is {columns}; give one value for each column")
+        values, columns = ", ".join(rerun.key), ", ".join(source.key)
+        if not columns:
+            raise RerunRefused(f"key {values!r}: this pipeline has no key. Leave the key out")
+        raise RerunRefused(
+            f"key {values!r} has {counted(len(rerun.key), 'value')}, but this pipeline's key has"
+            f" {counted(len(source.key), 'column')}: {columns}. Give one value per column"
+        )
 
 
 def time_range(from_text: str, to_text: str, now_ms: int, ahead_ms: int = 0) -> TimeRange:
@@ -115,12 +121,12 @@ def time_range(from_text: str, to_text: str, now_ms: int, ahead_ms: int = 0) -> 
             f"from {instant(from_ms)} is not before to {instant(to_ms)}; the range is from (inclusive) to (exclusive)"
         )
     if to_ms > now_ms + ahead_ms:
-        raise RerunRefused(f"to {instant(to_ms)} is in the future: it is {instant(now_ms)} now")
+        raise RerunRefused(f"to {instant(to_ms)} is in the future: it is {instant(now_ms)} now. Give an earlier time")
     span = TimeRange(from_ms, to_ms)
     if is_too_long(span):
         raise RerunRefused(
-            f"{-((from_ms - to_ms) // DAY_MS):,} days is more than the {LONGEST_DAYS} that one rerun can recompute:"
-            " rerun shorter ranges one after another, or recompute everything under another name"
+            f"{-((from_ms - to_ms) // DAY_MS):,} days exceed the {LONGEST_DAYS} days of one rerun. Rerun shorter"
+            " ranges one after another, or recompute everything under another name"
         )
     return span
 
@@ -161,7 +167,7 @@ def _in_zone(name: str, text: str, moment: datetime, zone: ZoneInfo) -> datetime
     first, second = (moment.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
     if first.utcoffset() != second.utcoffset():
         raise RerunRefused(
-            f'{name} = "{text}" happens twice, or not at all, where clocks change in {zone.key}: give the offset, as'
+            f'{name} = "{text}" occurs twice or not at all, because clocks change in {zone.key}: give the offset, as'
             f" in {first.isoformat()}"
         )
     return first

@@ -88,6 +88,6 @@ def check_kept(root: Path, batch_id: int, cannot: str) -> None:
     maintenance = last(root)
     if maintenance and batch_id < maintenance.kept_from:
         raise CutExpired(
-            f"{cannot}: `windowlib maintain` has deleted files that only batches before {maintenance.kept_from} needed,"
-            f' by retention.cuts = "{maintenance.cuts}". Batches from {maintenance.kept_from} on can still be read'
+            f"{cannot}: `windowlib maintain` has deleted files of batches before {maintenance.kept_from}"
+            f' (retention.cuts = "{maintenance.cuts}"). Batches from {maintenance.kept_from} on can still be read'
         )

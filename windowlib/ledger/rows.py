@@ -242,17 +242,14 @@ def applied(state: LedgerState, row: Mapping[str, Any]) -> LedgerState:
             return replace(state, time_ms=row["plan_time_ms"])
         case "heartbeat" | "release":
             return state  # the row of the claim is older than the rows that were read
-    raise StateMismatch(
-        f"row {row['sequence']} of the ledger has a kind that this version of windowlib does not know:"
-        f" {row['kind']}. {NEWER}"
-    )
+    raise StateMismatch(f"row {row['sequence']} of the ledger has the unknown kind {row['kind']}. {NEWER}")
 
 
 def _check_format(row: Mapping[str, Any]) -> None:
     if row["kind"] in KINDS_WITH_FORMAT and (written := row.get("format") or 0) != FORMAT:
         raise StateMismatch(
-            f"the warehouse has format {written} (row {row['sequence']} of the ledger, {row['kind']}), this version"
-            f" reads format {FORMAT}: use the version that wrote it, or compute the pipeline again under"
+            f"the warehouse has format {written} (row {row['sequence']} of the ledger, {row['kind']}), but this"
+            f" version reads format {FORMAT}. Use the version that wrote it, or compute the pipeline again under"
             " another name or warehouse"
         )
 
