@@ -205,7 +205,7 @@ def test_a_deleted_cut_is_refused_in_a_sentence(folder: Path, clock: Clock) -> N
     clock.later(2)
     report = maintain(definition, WHO, clock)
     assert report.kept_from == 5
-    with pytest.raises(CutExpired, match=r"no way back to batch 3: .* files that only batches before 5 .* \"1 batch\""):
+    with pytest.raises(CutExpired, match=r"no way back to batch 3: .* files of batches before 5 .*\"1 batch\""):
         rollback(definition, 3, WHO, "too far", clock)
     assert rollback(definition, 5, WHO, "the last that is kept", clock) == 7
 
