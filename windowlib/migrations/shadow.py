@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 
 
 GIVEN_UP = (
-    "this migration was dropped meanwhile: by windowlib migrate to another definition or with --undo, or by windowlib"
-    " forget. Nothing was switched: look at windowlib status, then migrate again"
+    "another command dropped this migration: windowlib migrate to another definition or with --undo, or windowlib"
+    " forget. Nothing was switched: check windowlib status, then migrate again"
 )
 
 
@@ -164,7 +164,7 @@ def catch_up(shadow: Shadow, spark: Callable[[], SparkSession], clock: Clock, *,
             raise
         raise MigrationRefused(
             f"{shadow.definition.source.path / changed.place} has changed since it was read under the new definition."
-            " Nothing was switched: migrate again, which builds the new tables from the current files"
+            " Nothing was switched. Migrate again: this builds the new tables from the current files"
         ) from error
 
 
@@ -184,7 +184,8 @@ def check_can_migrate(definition: Definition, ledger: Ledger, state: LedgerState
     commit = state.commit
     if commit is None:
         raise NothingToMigrate(
-            f"nothing has been run yet, so there is nothing to migrate: `{to_paste('run', definition.file)}`"
+            "this pipeline has not run yet, so there is nothing to migrate. First run:"
+            f" `{to_paste('run', definition.file)}`"
         )
     goes_on = continues(definition, commit.stored, commit.fingerprint)
     if goes_on and not columns_to_add(definition, commit) and ADDED not in commit.stored:
@@ -234,7 +235,7 @@ def _check_all_there(source: Source, uses: Uses, ledger: Ledger, commit: Commit)
         rows = counted(sum(file.rows for file in gone), "row")
         raise MigrationRefused(
             f"the source no longer holds {count(gone)} with {rows} that are in windows, so these windows cannot be"
-            f" built again:\n{listed(gone)}\nRestore the files to {source.path}; or undo the change, or give the"
+            f" built again:\n{listed(gone)}\nRestore the files to {source.path}, undo the change, or give the"
             " new definition another name or warehouse"
         )
     left_out = [file for file in files if file.now and not is_chosen(source, file.place)]

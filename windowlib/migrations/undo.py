@@ -9,6 +9,7 @@ from windowlib.batches.planning import ledger_of
 from windowlib.contract.result_tables import RESULT_CHANGES, RESULTS
 from windowlib.contract.tables import COMMIT_ORDER
 from windowlib.decisions.decision_batch import publish_decision
+from windowlib.definition.commands import to_paste
 from windowlib.definition.definition import Definition
 from windowlib.ledger import migration
 from windowlib.ledger.decision import Decision
@@ -51,7 +52,10 @@ def undo(definition: Definition, spark: GetSpark, request: MigrationRequest) -> 
         return None
     with held(ledger, request.note, Settlement.PUBLISH) as pipeline:
         if switched(ledger) != done:
-            raise DecidedMeanwhile("another command has undone or finished the migration meanwhile: look again")
+            raise DecidedMeanwhile(
+                "another command has already undone or finished the migration. Check its state:"
+                f" `{to_paste('status', definition.file)}`"
+            )
         with bounded(definition.batch_timeout_ms, "undo", spark()):
             outcome = _undone(definition, pipeline, done, spark(), request)
     forget(definition.root, done[1])
@@ -83,7 +87,7 @@ def _undone(
     check_kept(ledger.root, base.batch_id, f"no way back to before the migration of batch {number}")
     here, then = newest_snapshot(pipeline), PipelineSnapshot(ledger.tables, base.versions)
     for name in COMMIT_ORDER:
-        so_that = f"no way back to before the migration of batch {number}: of table {name}"
+        so_that = f"no way back to before the migration of batch {number}"
         check_files_exist(ledger.tables[name], then.files(name), so_that)
     batch_id = pipeline.state.last_batch_id + 1
     with staged(pipeline, batch_id, spark) as staging:
