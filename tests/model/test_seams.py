@@ -137,7 +137,7 @@ def test_a_trigger_that_answers_otherwise_is_named(answer: Any) -> None:
         def on_element(self, value: Any, timestamp_ms: int, context: TriggerContext) -> TriggerResult:
             return answer  # type: ignore[no-any-return]
 
-    with pytest.raises(InvalidSpec, match=rf"need a TriggerResult from .*Wrong\(\), got {answer!r}"):
+    with pytest.raises(InvalidSpec, match=rf"Wrong\(\) returned {answer!r}: need a TriggerResult"):
         results(WindowSpec(Tumbling(10), Sum(), trigger=Wrong()), at(1))
 
 
@@ -211,7 +211,7 @@ class Concatenate:
 def test_an_aggregate_of_ones_own_merges_the_earlier_state_window_first() -> None:
     spec = WindowSpec(Session(2), Concatenate())
     assert results(spec, [*at(4, 0, 2), Watermark(9)]) == ["042"]
-    with pytest.raises(InvalidSpec, match="do not depend on order"):
+    with pytest.raises(InvalidSpec, match="depend on the order of elements"):
         advance(spec, OperatorState(), [], 0)
 
 
@@ -304,7 +304,7 @@ def test_a_trigger_that_does_not_fit_the_windows_is_refused(assigner: Assigner, 
     [{"aggregate": None}, {"aggregate": Count(), "allowed_lateness_ms": -1}, {"aggregate": Count(), "time": "wall"}],
 )
 def test_a_spec_that_contradicts_itself_is_refused(given: dict[str, Any]) -> None:
-    with pytest.raises(InvalidSpec, match=r"^need "):
+    with pytest.raises(InvalidSpec, match=r": need "):
         WindowSpec(Tumbling(5), **given)
 
 
@@ -322,13 +322,13 @@ def test_a_key_of_several_parts_survives_a_restart() -> None:
 
 
 def test_state_of_another_format_is_refused() -> None:
-    with pytest.raises(StateMismatch, match="need state in format 1, got 2"):
+    with pytest.raises(StateMismatch, match="the state has format 2, need 1"):
         restore([{"format": 2, "key": "a", "key_state": {}}])
 
 
 def test_a_run_does_not_move_time_backwards_but_the_operator_does_as_flink_does() -> None:
     state = OperatorState(watermark_ms=20)
-    with pytest.raises(WatermarkRegression, match="need a watermark of 20 or later, got 19"):
+    with pytest.raises(WatermarkRegression, match="the watermark would fall to 19: need 20 or later"):
         advance(WindowSpec(Tumbling(10), Count()), state, [], 19)
     [late] = run(WindowSpec(Tumbling(10), Count()), state, at(5))
     assert isinstance(late, Late)
@@ -337,7 +337,7 @@ def test_a_run_does_not_move_time_backwards_but_the_operator_does_as_flink_does(
 
 def test_without_a_timestamp_aligned_windows_refuse_and_processing_time_does_not_care() -> None:
     untimed = Element("a", None, 1)
-    with pytest.raises(InvalidElement, match="need a timestamp"):
+    with pytest.raises(InvalidElement, match="the element has no timestamp"):
         results(WindowSpec(Tumbling(10), Sum()), [untimed])
     spec = WindowSpec(Tumbling(10), Sum(), time="processing")
     assert results(spec, [ProcessingTime(3), untimed, ProcessingTime(9)]) == [1]

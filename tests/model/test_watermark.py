@@ -43,7 +43,7 @@ def test_without_an_idle_timeout_silence_stops_time() -> None:
     patient = WatermarkPolicy(out_of_orderness_ms=5)
     silent = observe(SourceWatermark(50, heard_ms=0), None, plan_time_ms=10**12, policy=patient)
     assert combine(50, [silent], 10**12, patient) == 50
-    with pytest.raises(InvalidSpec, match="need an idle_timeout_ms"):
+    with pytest.raises(InvalidSpec, match="idle_timeout_ms is None: need a timeout"):
         patient.idle_candidate_ms(1000)
 
 

@@ -41,7 +41,7 @@ class Tumbling:
 
     def __post_init__(self) -> None:
         if self.size_ms <= 0 or abs(self.offset_ms) >= self.size_ms:
-            raise InvalidSpec(f"need size_ms > 0 and |offset_ms| < size_ms, got {self}")
+            raise InvalidSpec(f"{self} is not valid: need size_ms > 0 and |offset_ms| < size_ms")
 
     @property
     def slide_ms(self) -> int:
@@ -71,7 +71,7 @@ class Sliding:
 
     def __post_init__(self) -> None:
         if self.size_ms <= 0 or abs(self.offset_ms) >= self.slide_ms:
-            raise InvalidSpec(f"need size_ms > 0 and |offset_ms| < slide_ms, got {self}")
+            raise InvalidSpec(f"{self} is not valid: need size_ms > 0 and |offset_ms| < slide_ms")
 
     def assign(self, timestamp_ms: int, value: Any = None, key: Any = None) -> list[TimeWindow]:
         _require_timestamp(timestamp_ms)
@@ -113,7 +113,7 @@ class Session:
 
     def __post_init__(self) -> None:
         if self.gap_ms <= 0:
-            raise InvalidSpec(f"need gap_ms > 0, got {self}")
+            raise InvalidSpec(f"{self} is not valid: need gap_ms > 0")
 
     def assign(self, timestamp_ms: int, value: Any = None, key: Any = None) -> list[TimeWindow]:
         return [TimeWindow(timestamp_ms, timestamp_ms + self.gap_ms)]
@@ -134,25 +134,25 @@ class DynamicSession:
     def gap_column(self) -> str:
         """The column that holds the gap; raises InvalidSpec if the gap is a function."""
         if not isinstance(self.gap, str):
-            raise InvalidSpec(f"need the name of a column that holds the gap, got a function: {self}")
+            raise InvalidSpec(f"the gap of {self} is a function: need the name of a column with the gap")
         return self.gap
 
     def assign(self, timestamp_ms: int, value: Any = None, key: Any = None) -> list[TimeWindow]:
         gap_ms = _column(value, self.gap) if isinstance(self.gap, str) else self.gap(value)
         if gap_ms <= 0:
-            raise InvalidElement(f"need a gap > 0 ms for every element, got {gap_ms} for {value!r}")
+            raise InvalidElement(f"the gap of element {value!r} is {gap_ms} ms: need a gap > 0 ms")
         return [TimeWindow(timestamp_ms, timestamp_ms + gap_ms)]
 
 
 def _require_timestamp(timestamp_ms: int) -> None:
     """Raises InvalidElement if the element has no timestamp (MIN_TIME_MS), as Flink's aligned windows do."""
     if timestamp_ms <= MIN_TIME_MS:
-        raise InvalidElement(f"need a timestamp for a window of event time, got {timestamp_ms}; quarantine the element")
+        raise InvalidElement(f"the element has no timestamp ({timestamp_ms}), but needs one: quarantine it")
 
 
 def _column(value: Any, name: str) -> int:
     if not isinstance(value, Mapping) or not isinstance(value.get(name), int):
-        raise InvalidElement(f"need an integer number of ms in {name!r} of every element, got {value!r}")
+        raise InvalidElement(f"element {value!r} has no integer in {name!r}: need the gap in ms")
     gap_ms: int = value[name]
     return gap_ms
 

@@ -48,9 +48,9 @@ def advance(
     [(TimeWindow(start_ms=0, end_ms=6), 2)]
     """
     if not spec.is_order_free:
-        raise InvalidSpec(f"need a spec whose results do not depend on order, got {spec}; run the operator instead")
+        raise InvalidSpec(f"the results of {spec} depend on the order of elements: run the operator instead")
     if watermark_ms < state.watermark_ms:
-        raise WatermarkRegression(f"need a watermark of {state.watermark_ms} or later, got {watermark_ms}")
+        raise WatermarkRegression(f"the watermark would fall to {watermark_ms}: need {state.watermark_ms} or later")
     by_key = _by_key(batch)
     resume(spec, state)
     firings: list[Firing] = []

@@ -29,7 +29,7 @@ class ProcessContext:
     def window_state(self) -> dict[str, Any]:
         """State of this window of this key; raises InvalidSpec if windows merge."""
         if self.own_window_state is None:
-            raise InvalidSpec("need windows that do not merge for state per window; use key_state")
+            raise InvalidSpec("windows that merge have no state per window: use key_state")
         return self.own_window_state
 
 

@@ -72,7 +72,7 @@ class MergingWindowSet:
 
     def _require(self, window: TimeWindow) -> None:
         if window not in self.state_windows:
-            raise UnknownWindow(f"need a window in flight, one of {list(self)}, got {window}")
+            raise UnknownWindow(f"{window} is not in flight: need one of {list(self)}")
 
 
 def _cover_all(windows: Iterable[TimeWindow]) -> TimeWindow:

@@ -190,7 +190,7 @@ class _Key:
     def _obey(self, answer: TriggerResult, window: TimeWindow, timing: Timing) -> Iterator[Firing]:
         """Fires and purges as the trigger answers; a window without contents does not fire."""
         if not isinstance(answer, TriggerResult):
-            raise InvalidSpec(f"need a TriggerResult from {self.spec.active_trigger}, got {answer!r}")
+            raise InvalidSpec(f"{self.spec.active_trigger} returned {answer!r}: need a TriggerResult")
         state_window = self._state_window(window)
         if answer.fires and state_window in self.state.contents:
             for result in self._evaluate(window, state_window):

@@ -32,7 +32,7 @@ class TimeRange:
 
     def __post_init__(self) -> None:
         if self.from_ms >= self.to_ms:
-            raise InvalidSpec(f"need from_ms < to_ms, got {self}")
+            raise InvalidSpec(f"{self} is empty: need from_ms < to_ms")
 
     def meets(self, window: TimeWindow) -> bool:
         """Tests if the window and the range share a millisecond.

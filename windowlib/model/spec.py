@@ -47,16 +47,18 @@ class WindowSpec:
 
     def __post_init__(self) -> None:
         if self.aggregate is None and self.process is None:
-            raise InvalidSpec(f"need an aggregate, a process function or both, got {self}")
+            raise InvalidSpec(f"{self} computes nothing: need an aggregate, a process function or both")
         if self.allowed_lateness_ms < 0:
-            raise InvalidSpec(f"need allowed_lateness_ms >= 0, got {self.allowed_lateness_ms}")
+            raise InvalidSpec(
+                f"allowed_lateness_ms = {self.allowed_lateness_ms} is negative: need allowed_lateness_ms >= 0"
+            )
         if self.time not in ("event", "processing"):
-            raise InvalidSpec(f"need time = 'event' or 'processing', got {self.time!r}")
+            raise InvalidSpec(f"time = {self.time!r} is unknown: need 'event' or 'processing'")
         if self.assigner.merges and not self.active_trigger.merges:
-            raise InvalidSpec(f"need a trigger that can merge for {self.assigner}, got {self.trigger}")
+            raise InvalidSpec(f"{self.trigger} cannot merge: need a trigger that can merge for {self.assigner}")
         kind = "global" if isinstance(self.assigner, Global) else "time"
         if self.active_trigger.window_kind not in ("any", kind):
-            raise InvalidSpec(f"need a trigger for {kind} windows with {self.assigner}, got {self.trigger}")
+            raise InvalidSpec(f"{self.trigger} does not fit: need a trigger for {kind} windows with {self.assigner}")
 
     @property
     def active_trigger(self) -> Trigger:

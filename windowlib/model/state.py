@@ -67,7 +67,7 @@ class KeyState:
     def restore(self, row: Mapping[str, Any]) -> None:
         """Restores a row; raises StateMismatch if the row has another format."""
         if row["format"] != FORMAT:
-            raise StateMismatch(f"need state in format {FORMAT}, got {row['format']}; use the version that wrote it")
+            raise StateMismatch(f"the state has format {row['format']}, need {FORMAT}: use the version that wrote it")
         if "window" not in row:
             self.key_state = row["key_state"]
             return

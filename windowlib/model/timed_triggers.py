@@ -166,4 +166,4 @@ def _keep_earliest(merged: Sequence[TriggerState], context: TriggerContext, time
 
 def _require_interval(interval_ms: int, trigger: object) -> None:
     if interval_ms <= 0:
-        raise InvalidSpec(f"need interval_ms > 0, got {trigger}")
+        raise InvalidSpec(f"{trigger} is not valid: need interval_ms > 0")

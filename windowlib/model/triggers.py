@@ -92,7 +92,7 @@ class Trigger(Protocol):
 
     def on_merge(self, merged: Sequence[TriggerState], context: TriggerContext) -> None:
         """Sets up the merged window. ``merged``: trigger states of the replaced windows, which are cleared next."""
-        raise InvalidSpec(f"need a trigger that can merge, got {self}")
+        raise InvalidSpec(f"{self} cannot merge: need a trigger that can merge")
 
     def clear(self, context: TriggerContext) -> None:
         """Deletes the timers and state of a window before it is retired."""

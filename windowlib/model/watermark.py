@@ -38,7 +38,7 @@ class WatermarkPolicy:
 
     def __post_init__(self) -> None:
         if self.out_of_orderness_ms < 0 or (self.idle_timeout_ms is not None and self.idle_timeout_ms <= 0):
-            raise InvalidSpec(f"need out_of_orderness_ms >= 0 and idle_timeout_ms > 0 or None, got {self}")
+            raise InvalidSpec(f"{self} is not valid: need out_of_orderness_ms >= 0 and idle_timeout_ms > 0 or None")
 
     def candidate_ms(self, max_timestamp_ms: int) -> int:
         """The watermark for a source whose greatest event time is ``max_timestamp_ms``.
@@ -63,7 +63,7 @@ class WatermarkPolicy:
         934
         """
         if self.idle_timeout_ms is None:
-            raise InvalidSpec("need an idle_timeout_ms to move time without events, got None")
+            raise InvalidSpec("idle_timeout_ms is None: need a timeout to advance the watermark without events")
         return plan_time_ms - self.idle_timeout_ms - self.out_of_orderness_ms - 1
 
 
