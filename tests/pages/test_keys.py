@@ -65,7 +65,7 @@ def test_a_key_that_is_copied_from_a_page_is_found(tmp_path: Path, kind: pa.Data
 def test_a_text_that_is_no_key_is_refused(tmp_path: Path) -> None:
     made = clicks(tmp_path, files=0)
     tables, versions = with_results(made, pa.int64(), [1])
-    with pytest.raises(CannotLook, match="is not a value of column user, which is int64"):
+    with pytest.raises(CannotLook, match="is not a value of column user of type int64"):
         results(made, tables, versions, ResultFilter(key={"user": "ann"}))
 
 
