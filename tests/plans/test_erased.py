@@ -58,5 +58,5 @@ def test_rows_of_erased_keys_are_left_out_up_to_their_time(spark: SparkSession) 
     malformed = frame.withColumns({names.REASON: F.lit("malformed"), names.CORRUPT: F.lit("{ann")})
     assert {row["user"] for row in without(malformed, erased).where("shop = 1").collect()} == {"eve", None}
     assert "ann" not in str(without(malformed, erased).select(names.CORRUPT).collect())
-    with pytest.raises(StateMismatch, match=r"the source has no column 'user' any more"):
+    with pytest.raises(StateMismatch, match=r"the source no longer has the column 'user'"):
         without(frame.withColumnRenamed("user", "who"), erased)

@@ -129,7 +129,7 @@ def test_errors_name_a_remedy() -> None:
     )
     assert str(failed("ann", Silent())).endswith("failed: Silent: (its text cannot be shown)")
     assert str(failed("ann", ModuleNotFoundError("No module named 'helper'"))).endswith(
-        "No module named 'helper'; import it at the top of the module, so that Spark's workers get it"
+        "No module named 'helper'. Import it at the top of the module, so that Spark's workers get it"
     )
 
 

@@ -49,7 +49,7 @@ class CountWindows:
 
     def __post_init__(self) -> None:
         if self.size <= 0 or self.slide <= 0:
-            raise InvalidSpec(f"need size > 0 and slide > 0, got {self}")
+            raise InvalidSpec(f"{self} is not valid: need size > 0 and slide > 0")
 
     @property
     def slice_size(self) -> int:

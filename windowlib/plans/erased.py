@@ -161,8 +161,8 @@ def without(rows: DataFrame, erased: ErasedKeys) -> DataFrame:
     for digests in erased.keys:
         if lacking := [name for name in digests.columns if name not in rows.columns]:
             raise StateMismatch(
-                f"the source has no column {lacking[0]!r} any more, which identifies the events of erased keys"
-                f" ({', '.join(digests.columns)}). Make it readable under this name with source.schema or"
+                f"the source no longer has the column {lacking[0]!r}, but erased keys are identified by"
+                f" {', '.join(digests.columns)}. Make a column readable under this name with source.schema or"
                 " source.rename"
             )
         remaining = remaining.where(~_is_erased(remaining, digests, erased.secret))

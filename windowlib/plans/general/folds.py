@@ -49,8 +49,8 @@ def check_foldable(sql_aggregates: Sequence[SqlAggregate]) -> None:
     for aggregate in sql_aggregates:
         if not FUNCTIONS[aggregate.function].folds:
             raise InvalidSpec(
-                f"{aggregate} can be computed only by Spark, but these windows run in Python, element by element;"
-                " remove it, or fire when the watermark passes the window's end"
+                f"only Spark computes {aggregate}, but these windows run in Python, element by element. Remove it, or"
+                " fire when the watermark passes the window's end"
             )
 
 

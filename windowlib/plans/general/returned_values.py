@@ -38,7 +38,7 @@ def failed(key: Any, error: BaseException) -> FunctionFailed:
     """Wraps an error that the user's code raised for the windows of a key."""
     message = f"code for the windows of key {key!r} failed: {in_words(error)}"
     if isinstance(error, ModuleNotFoundError):
-        message += "; import it at the top of the module, so that Spark's workers get it"
+        message += ". Import it at the top of the module, so that Spark's workers get it"
     return FunctionFailed(message)
 
 
@@ -107,7 +107,7 @@ def _require_exact(value: Any, kind: pa.DataType) -> None:
         return
     if pa.types.is_integer(kind):
         if not isinstance(value, str | bytes) and value != int(value):
-            raise ValueError(f"{shown(value)} is not a whole number")
+            raise ValueError(f"{shown(value)} is not an integer")
     elif pa.types.is_date(kind):
         if not isinstance(value, date) or isinstance(value, datetime):
             raise ValueError(f"{shown(value)} is not a date")

@@ -60,7 +60,7 @@ def why_not_json(state: Any) -> str | None:
     try:
         encoded(state)
     except NotJson as error:
-        return f"must be JSON (numbers, texts, lists, dictionaries with texts as keys, None): {error}"
+        return f"must be JSON (numbers, strings, lists, dictionaries with strings as keys, None): {error}"
     return None
 
 
@@ -68,7 +68,7 @@ def _require_texts_as_keys(state: Any) -> None:
     if isinstance(state, dict):
         for key, value in state.items():
             if not isinstance(key, str):
-                raise TypeError(f"the dictionary key {shown(key)} would come back from JSON as a text")
+                raise TypeError(f"the dictionary key {shown(key)} would come back from JSON as a string")
             _require_texts_as_keys(value)
     elif isinstance(state, list | tuple):
         for value in state:

@@ -100,12 +100,12 @@ def _sql(node: exp.Expr) -> str:
 
 def _column(node: exp.Column, columns: Mapping[str, str]) -> str:
     if len(node.parts) > 1:
-        raise Unproved(f"looks into {_sql(node)}, a field of a column")
+        raise Unproved(f"reads {_sql(node)}, a field of a column")
     kind = columns.get(node.name.casefold())
     if kind is None:
-        raise Unproved(f"reads {_sql(node)}, whose type is not known")
+        raise Unproved(f"reads {_sql(node)} (its type is not known)")
     if kind not in SIMPLE and not decimal_of(kind) and not is_nested(kind):
-        raise Unproved(f"reads {_sql(node)}, which is {kind}")
+        raise Unproved(f"reads {_sql(node)} of type {kind}")
     return kind
 
 
@@ -124,13 +124,13 @@ def _negated(node: exp.Neg, columns: Mapping[str, str]) -> str:
     if not isinstance(node.this, exp.Literal) and kind != DOUBLE:
         raise Unproved(f"uses {_sql(node)}")
     if node.this.name in LEAST:
-        raise Unproved(f"uses {_sql(node)}, which Spark takes for a number of fewer bits")
+        raise Unproved(f"uses {_sql(node)} (Spark gives it a narrower type)")
     return kind
 
 
 def _condition(node: exp.Expr, columns: Mapping[str, str]) -> None:
     if (kind := type_of(node, columns)) not in (BOOLEAN, NULL):
-        raise Unproved(f"takes {_sql(node)}, which is {kind}, for a condition")
+        raise Unproved(f"uses {_sql(node)} of type {kind} as a condition")
 
 
 def _all_boolean(node: exp.Expr, columns: Mapping[str, str]) -> str:
@@ -266,7 +266,7 @@ def _sum_or_product(node: exp.Expr, columns: Mapping[str, str]) -> str:
 def _rounded(node: exp.Round, columns: Mapping[str, str]) -> str:
     kind, digits = type_of(node.this, columns), node.args.get("decimals")
     if kind not in (DOUBLE, *WHOLE) or (digits is not None and not (digits.is_int and 0 <= int(digits.name) <= 15)):
-        raise Unproved(f"rounds {kind} in {_sql(node)}; proved are whole numbers and doubles, to 0 to 15 digits")
+        raise Unproved(f"rounds {kind} in {_sql(node)} (only integers and doubles, to 0 to 15 digits, are proved)")
     return kind
 
 

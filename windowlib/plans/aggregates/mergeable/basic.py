@@ -127,13 +127,13 @@ def _ordered(kinds: Sequence[str]) -> str:
 def distinct_texts(kinds: Sequence[str]) -> str:
     """Result type of counts by sketch. Raises Unproved for types whose string form differs between engines."""
     if kinds[0] not in DISTINCT:
-        raise Unproved(f"counts distinct values of {kinds[0]}, which engines write differently,")
+        raise Unproved(f"counts distinct values of {kinds[0]} (engines write them differently)")
     return "bigint"
 
 
 def _sketch(kinds: Sequence[str]) -> str:
     distinct_texts(kinds)
-    raise Unproved("publishes a sketch, whose bytes engines write differently,")
+    raise Unproved("publishes a sketch (engines write its bytes differently)")
 
 
 def summed(kinds: Sequence[str], most_digits: int = WIDEST_SUM) -> str:

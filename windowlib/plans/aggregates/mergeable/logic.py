@@ -22,13 +22,13 @@ def _native(name: str, part: str, combine: Callable[[Any, Any], Any]) -> Partial
 
 def _conditions(kinds: Sequence[str]) -> str:
     if kinds[0] != BOOLEAN:
-        raise Unproved(f"takes {kinds[0]} for a condition")
+        raise Unproved(f"uses {kinds[0]} as a condition")
     return BOOLEAN
 
 
 def _bits(kinds: Sequence[str]) -> str:
     if kinds[0] not in WHOLE:
-        raise Unproved(f"takes the bits of {kinds[0]}")
+        raise Unproved(f"applies a bitwise function to {kinds[0]}")
     return kinds[0]
 
 
