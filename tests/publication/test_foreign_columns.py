@@ -60,7 +60,7 @@ def test_a_column_added_by_another_program_stops_the_run(begun: Definition, name
     if later:
         set_property(table)
     before = versions(begun)
-    said = rf"table {name} was changed by another program: version {left + 1}, ADD COLUMN, .*TO VERSION AS OF {left}"
+    said = rf"another program changed table {name}: version {left + 1}, ADD COLUMN, .*TO VERSION AS OF {left}"
     with pytest.raises(ForeignChange, match=said):
         advance(begun, no_spark)
     assert versions(begun) == before

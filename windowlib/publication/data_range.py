@@ -64,8 +64,8 @@ def asked_range(from_text: str, to_text: str, data: TimeRange | None, now_ms: in
         return RequestedRange(time_range(from_text, to_text, now_ms, ahead_ms))
     if data is None:
         raise RerunRefused(
-            f"{' and '.join(empty)} must be given, each a time with its zone such as 2026-03-03T00:00Z: there are no"
-            " results yet whose range could be used instead"
+            f"{' and '.join(empty)} {'is' if len(empty) == 1 else 'are'} empty, and there are no results yet to take"
+            " the range from. Give a time with its zone, such as 2026-03-03T00:00Z"
         )
     proposed = []
     if "from" in empty:

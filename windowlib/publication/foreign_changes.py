@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from windowlib.contract.tables import COMMIT_ORDER
 from windowlib.definition.commands import THIS, WHY, to_paste
+from windowlib.definition.plurals import counted
 from windowlib.delta import commits as delta_commits
 from windowlib.delta import data_files, log
 from windowlib.delta.data_files import DataFile, without
@@ -111,7 +112,7 @@ def files_kept(change: ChangedTable, pinned: int | None) -> list[DataFile]:
         if entry.beyond_files:
             raise CannotUndo(
                 f"version {entry.version} of table {change.name} ({entry.operation}) changed its {entry.beyond_files}:"
-                " it cannot be adopted, only restored"
+                " this change cannot be adopted, only restored"
             )
         if not is_ours(entry):
             if entry.removed - live:
@@ -133,8 +134,9 @@ def check_files_exist(table: Table, wanted: Iterable[DataFile], cannot: str) -> 
     """Raises `CannotUndo` if one of `wanted` is deleted. `cannot` names the action that is now impossible."""
     if gone := [f.path for f in wanted if not (table.folder / f.path).exists()]:
         raise CannotUndo(
-            f"{cannot}: {gone[0]} is deleted ({len(gone)} such files), as VACUUM does once the table's"
-            " delta.deletedFileRetentionDuration has passed. Restore the files from a backup of the warehouse"
+            f"{cannot}: {counted(len(gone), 'deleted file')} of table {table.folder.name}, such as {gone[0]}."
+            " VACUUM deletes files after delta.deletedFileRetentionDuration. Restore them from a backup of the"
+            " warehouse"
         )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windowlib.definition.plurals import counted
 from windowlib.delta.data_files import DataFile
 from windowlib.model.errors import WindowError
 
@@ -81,10 +82,10 @@ class Key:
 def check_key(columns: Sequence[str], texts: Sequence[str]) -> None:
     """Raises `CannotLook` unless there is one string per key column."""
     if len(texts) != len(columns):
-        columns_text = (
-            f"{', '.join(columns)}: give --key once for each, in this order" if columns else "nothing: give no --key"
-        )
-        raise CannotLook(f"this pipeline's key is {columns_text}; got {len(texts)}")
+        once = f"give --key once for each of {', '.join(columns)}, in this order"
+        need = once if columns else "give no --key"
+        has = counted(len(columns), "key column") if columns else "no key"
+        raise CannotLook(f"got {counted(len(texts), 'value')} for the key, but this pipeline has {has}; {need}")
 
 
 def key_of(columns: Sequence[str], texts: Sequence[str], schema: pa.Schema) -> Key:
@@ -102,7 +103,7 @@ def _typed(name: str, text: str, kind: pa.DataType) -> pa.Scalar:
     try:
         return pa.scalar(text).cast(kind)
     except pa.ArrowInvalid as error:
-        raise CannotLook(f"key {text!r} is not a value of column {name}, which is {kind}") from error
+        raise CannotLook(f"key {text!r} is not a value of column {name} of type {kind}") from error
 
 
 def _of_json(name: str, value: Any, kind: pa.DataType) -> pa.Scalar:

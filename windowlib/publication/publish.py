@@ -159,8 +159,8 @@ def with_all_columns(present: Schema, more: Schema) -> Schema:
             columns.append(column)
         elif column["type"] != by_name[name]["type"]:
             raise ColumnTypeChanged(
-                f"column {name} was {by_name[name]['type']}, and is {column['type']} under the new definition:"
-                " result_changes keeps the earlier rows, and a column has one type. Give the new one another name"
+                f"column {name} was {by_name[name]['type']}, but is {column['type']} under the new definition."
+                " result_changes keeps the earlier rows, and a column has one type. Give the new column another name"
             )
     return Schema.from_json(json.dumps({"type": "struct", "fields": columns}))
 
@@ -172,8 +172,8 @@ def check_spelling(present: Iterable[str], names: Iterable[str]) -> None:
         before = spelled.get(name.casefold(), name)
         if name != before:
             raise ColumnTypeChanged(
-                f"column {name} differs in case only from {before}, which result_changes has from earlier batches;"
-                " give it that spelling, or another name"
+                f"column {name} differs only in case from {before}, a column of result_changes from earlier batches."
+                " Give it that spelling, or another name"
             )
 
 

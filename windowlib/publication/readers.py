@@ -41,7 +41,7 @@ def read_table(definition: Definition, table: str) -> pa.Table:
         return TABLES[table].empty() if newest is None else snapshot(opened, newest)
     if state.commit is None:
         raise UnknownTable(
-            f"nothing is committed in {definition.root} yet; run `{to_paste('run', definition.file)}` first"
+            f"no batch is committed in {definition.root} yet; run `{to_paste('run', definition.file)}` first"
         )
     version = state.commit.versions.get(table)
     if version is None:

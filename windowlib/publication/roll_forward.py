@@ -23,6 +23,7 @@ from pathlib import Path
 from deltalake import Schema
 
 from windowlib.definition.commands import THIS, WHY, to_paste
+from windowlib.definition.plurals import counted
 from windowlib.delta import commits as delta_commits
 from windowlib.delta import disk, log
 from windowlib.delta.log_writing import check_can_write
@@ -92,9 +93,9 @@ def _judge(table: Table, change: TableChange, identity: str) -> TablePublication
     old = frozenset(file.path for file in table.files(change.start)) - live  # all these files must be restored
     if missing := sorted(path for path in old if not (folder / path).exists()):
         raise ForeignChange(
-            f"table {folder.name} was compacted while a batch was waiting to be published, and {missing[0]} is deleted"
-            f" ({len(missing)} such files): `{to_paste('abandon', THIS, *WHY)}` drops the batch, and the"
-            " next run computes it again"
+            f"{counted(len(missing), 'deleted file')} of table {folder.name}, such as {missing[0]}: another program"
+            f" compacted the table while a batch waited. `{to_paste('abandon', THIS, *WHY)}` drops the batch, and"
+            " the next run computes it again"
         )
     return TablePublication(change, PublicationState.COMPACTED, newest)
 
@@ -104,9 +105,9 @@ def _check_there(folder: Path, change: TableChange) -> None:
     within = str(folder)  # strings: with ten thousand files, `Path` objects would cost more time than the disk
     if gone := [file.path for file in change.add if not os.path.exists(os.path.join(within, file.path))]:
         raise Unreadable(
-            f"{folder / gone[0]}, which the prepared batch would publish, is deleted ({len(gone)} such files):"
-            " VACUUM with a short retention does that. Restore it from a backup, or drop the batch with"
-            f" `{to_paste('abandon', THIS, *WHY)}`, and the next run computes it again"
+            f"{counted(len(gone), 'deleted file')} of the prepared batch, such as {folder / gone[0]}. VACUUM with a"
+            " short retention does that. Restore the files from a backup, or drop the batch with"
+            f" `{to_paste('abandon', THIS, *WHY)}`: the next run computes it again"
         )
 
 
@@ -122,8 +123,8 @@ def _check_not_given_up(folder: Path, since: Iterable[log.LogEntry]) -> None:
     """
     if versions := [entry.version for entry in since if entry.changes_data and is_ours(entry)]:
         raise ForeignChange(
-            f"table {folder.name} was changed by windowlib itself, version {versions[-1]}, since the waiting batch"
-            " was prepared: another run or command has undone a batch meanwhile. Nothing was changed."
+            f"windowlib itself changed table {folder.name}, version {versions[-1]}, after the waiting batch was"
+            " prepared: another run or command has undone a batch. This run changed nothing."
             f" `{to_paste('abandon', THIS, *WHY)}` drops the batch, and the next run computes it again"
         )
 
@@ -166,12 +167,12 @@ def check_adoptable(folder: Path, since: Iterable[log.LogEntry]) -> None:
             way_back = (
                 f"Its {entry.beyond_files} changed. {restore_command(folder, entry.version - 1)}"
                 if entry.beyond_files
-                else f"`{to_paste('restore', THIS, *WHY)}` undoes that, `{to_paste('adopt', THIS, *WHY)}` keeps it;"
-                " with --dry-run instead of the reason each shows its effect"
+                else f"`{to_paste('restore', THIS, *WHY)}` undoes the change,"
+                f" `{to_paste('adopt', THIS, *WHY)}` keeps it; --dry-run in place of --reason shows the effect"
             )
             raise ForeignChange(
-                f"table {folder.name} was changed by another program: version {entry.version}, {entry.operation}, by"
-                f" {entry.user or 'unknown'}. Nothing was changed. {way_back}"
+                f"another program changed table {folder.name}: version {entry.version}, {entry.operation}, by"
+                f" {entry.user or 'unknown'}. windowlib changed nothing. {way_back}"
             )
 
 
@@ -180,9 +181,9 @@ def check_same_count(table: Table, pinned: int, newest: int) -> None:
     before, after = (table.row_count(version) for version in (pinned, newest))
     if before != after:
         raise LostRows(
-            f"table {table.folder.name} holds {after} rows at version {newest}, but the newest batch left {before} at"
-            f" version {pinned}: a commit of another program changed rows, although it claims not to. Nothing was"
-            f" changed. {restore_command(table.folder, pinned)}"
+            f"table {table.folder.name} holds {after} rows at version {newest}, but the newest batch recorded {before}"
+            f" at version {pinned}. Another program changed rows, although its commit claims not to; windowlib changed"
+            f" nothing. {restore_command(table.folder, pinned)}"
         )
 
 

@@ -71,8 +71,8 @@ def check_counts(tables: Tables, versions: Versions, commit: Commit) -> None:
         rows = tables[name].row_count(versions.get(name))
         if (left := commit.counts.get(figure, rows)) != rows:
             raise LostRows(
-                f"table {name} holds {rows} rows at version {versions.get(name)}, but batch {commit.batch_id} left"
-                f" {left}: its log was damaged, or another program lost rows, for example in a compaction."
+                f"table {name} holds {rows} rows at version {versions.get(name)}, but batch {commit.batch_id}"
+                f" recorded {left}. Its log was damaged, or another program lost rows, for example in a compaction."
                 f" {from_backup(tables[name].folder)}"
             )
 
