@@ -199,85 +199,85 @@ def test_bounds_columns_and_conditions_can_be_used_by_anyone(tmp_path: Path) -> 
 
 
 MISTAKES: dict[str, tuple[Any, str]] = {
-    "no JSON": ("{", r"bad\.json: need .* as JSON, got JSONDecodeError: Expecting property name"),
-    "no suite": ([], r'bad\.json: need \{"expectations": .*, got \[\]'),
-    "no list": ({"expectations": 3}, r'bad\.json: need \{"expectations": .*, got \{"expectations": 3\}'),
-    "key": (suite("bad", expectation=[]), r'keys of a suite: need name or .*, got "expectation"; did you mean expec'),
-    "name": (suite("worse"), r'bad\.json: need the name of its file, "name": "bad", got "worse"'),
-    "judges": (suite("bad", judges="rows"), r'meta\.windowlib\.judges: need figures of a batch or .*, got "rows"'),
-    "no type": (suite("bad", {"kwargs": {}}), r'bad\.json: expectation 1: need \{"type": "expect_…"'),
+    "no JSON": ("{", r"bad\.json cannot be read \(JSONDecodeError: Expecting property name.*\); need .* as JSON"),
+    "no suite": ([], r'bad\.json: got \[\]; need \{"expectations": '),
+    "no list": ({"expectations": 3}, r'bad\.json: got \{"expectations": 3\}; need \{"expectations": '),
+    "key": (suite("bad", expectation=[]), r'keys of a suite: got "expectation"; need name or .*; did you mean expec'),
+    "name": (suite("worse"), r'bad\.json: its name is "worse"; need the name of its file, "name": "bad"'),
+    "judges": (suite("bad", judges="rows"), r'meta\.windowlib\.judges: got "rows"; need figures of a batch or '),
+    "no type": (suite("bad", {"kwargs": {}}), r'bad\.json: expectation 1: got .*; need \{"type": "expect_…"'),
     "type": (
         suite("bad", FEW, {**FEW, "type": "expect_column_maximum_to_be_between"}),
-        r"expectation 2, expect_column_maximum_to_be_between: need an expectation that Great Expectations has;"
+        r"expectation 2, expect_column_maximum_to_be_between: Great Expectations has no such expectation;"
         r" did you mean expect_column_max_to_be_between\?",
     ),
-    "expectation key": (suite("bad", {**FEW, "severty": "info"}), r'got "severty"; did you mean severity\?'),
+    "expectation key": (suite("bad", {**FEW, "severty": "info"}), r'got "severty"; need .*; did you mean severity\?'),
     "argument": (
         suite("bad", {**FEW, "kwargs": {"kolumn": "rows_read"}}),
-        r"expectation 1, expect_column_max_to_be_between: need arguments among .*column, .*min_value.*;"
-        r" got column: field required; kolumn: extra fields not permitted",
+        r"expectation 1, expect_column_max_to_be_between: column: field required; kolumn: extra fields not permitted;"
+        r" need arguments among .*column, .*min_value",
     ),
-    "severity": (suite("bad", {**FEW, "severity": "bad"}), r'severity: need critical or warning or info, got "bad"'),
+    "severity": (suite("bad", {**FEW, "severity": "bad"}), r'severity: got "bad"; need critical or warning or info'),
     "parameter": (
         suite("bad", {**FEW, "kwargs": {"column": "rows_read", "max_value": {"$PARAMETER": "2 * max_late_shar"}}}),
-        r'expectation 1, .*: \$PARAMETER: need .*, got "max_late_shar"; did you mean max_late_share\?',
+        r'expectation 1, .*: \$PARAMETER: got "max_late_shar"; need .*; did you mean max_late_share\?',
     ),
     "parameter for a column": (
         suite("bad", {**FEW, "kwargs": {"column": {"$PARAMETER": "max_late_share"}}}),
-        r"got column: str type expected",
+        r": column: str type expected",
     ),
-    "number": (suite("bad", {**FEW, "description": "$lowest"}), r'numbers of the description: need .*, got "lowest"'),
+    "number": (suite("bad", {**FEW, "description": "$lowest"}), r'numbers of the description: got "lowest"; need '),
     "column": (
         suite("bad", {"type": "expect_compound_columns_to_be_unique", "kwargs": {"column_list": ["$keys", "firing"]}}),
-        r'column_list: need \$key or \$result_number, got "\$keys"; did you mean \$key\?',
+        r'column_list: got "\$keys"; need \$key or \$result_number; did you mean \$key\?',
     ),
-    "our key": (suite("bad", {**FEW, "meta": {"windowlib": {"if": 1}}}), r'keys of meta\.windowlib: need .*, got "if"'),
-    "our keys": (suite("bad", {**FEW, "meta": "mine"}), r'need "meta": \{"windowlib": \{…\}\}, got "mine"'),
+    "our key": (suite("bad", {**FEW, "meta": {"windowlib": {"if": 1}}}), r'keys of meta\.windowlib: got "if"; need '),
+    "our keys": (suite("bad", {**FEW, "meta": "mine"}), r'meta: got "mine"; need "meta": \{"windowlib": \{…\}\}'),
     "condition": (
         suite("bad", {**FEW, "meta": {"windowlib": {"only_if": ["sessions"]}}}),
-        r'meta\.windowlib\.only_if: need one result per window or .*, got \["sessions"\]',
+        r'meta\.windowlib\.only_if: got \["sessions"\]; need one result per window or ',
     ),
     "severity in kwargs": (
         suite("bad", {**FEW, "kwargs": {**FEW["kwargs"], "severity": "info"}}),
-        r"expectation 1, .*: need severity next to kwargs, got it inside kwargs",
+        r"expectation 1, .*: severity is inside kwargs; need it next to kwargs",
     ),
-    "sentence": (suite("bad", {**FEW, "description": 5}), r"expectation 1, .*: description: need a text, got 5"),
+    "sentence": (suite("bad", {**FEW, "description": 5}), r"expectation 1, .*: description: got 5; need a string"),
     "no column": (
         suite("bad", {**FEW, "kwargs": {"column": "rows_raed", "max_value": 1}}),
-        r'expectation 1, .*: a figure: need .*, got "rows_raed"; did you mean rows_read\?',
+        r'expectation 1, .*: a figure: got "rows_raed"; need .*; did you mean rows_read\?',
     ),
-    "no bound": (suite("bad", {**FEW, "kwargs": {"column": "rows_read"}}), r"need min_value or max_value; without"),
+    "no bound": (suite("bad", {**FEW, "kwargs": {"column": "rows_read"}}), r"cannot fail without a bound; need min_"),
     "bound": (
         suite("bad", {**FEW, "kwargs": {"column": "rows_read", "max_value": True}}),
-        r"expectation 1, .*: max_value: need a number, or .*, got true",
+        r"expectation 1, .*: max_value: got true; need a number, or ",
     ),
     "bound by parameter": (
         suite("bad", {**FEW, "kwargs": {"column": "rows_read", "max_value": {"$PARAM": "max_late_share"}}}),
-        r'expectation 1, .*: max_value: need a number, or .*, got \{"\$PARAM": "max_late_share"\}',
+        r'expectation 1, .*: max_value: got \{"\$PARAM": "max_late_share"\}; need a number, or ',
     ),
     "bounds": (
         suite("bad", {**FEW, "kwargs": {"column": "rows_read", "min_value": 5, "max_value": 1}}),
-        r"expectation 1, .*: need min_value <= max_value, got 5 and 1",
+        r"expectation 1, .*: got 5 and 1; need min_value <= max_value",
     ),
     "NaN": (
         suite("bad", {**FEW, "kwargs": {"column": "rows_read", "max_value": float("nan")}}),
-        r"need .* as JSON, got ValueError: NaN is not JSON",
+        r"cannot be read \(ValueError: NaN is not JSON\); need .* as JSON",
     ),
     "computed": (
         suite("bad", FEW, {**FEW, "kwargs": {"column": "rows_read", "max_value": {"$PARAMETER": "(max_late_share"}}}),
-        r"expectation 2, .*: need bounds that can be computed, got: Parse Failure",
+        r"expectation 2, .*: its bounds cannot be computed: Parse Failure",
     ),
     "SQL": (
         suite("bad", {"type": "unexpected_rows_expectation", "kwargs": {"unexpected_rows_query": "select 1"}}),
-        r"expectation 1, .*: need an expectation that works on a pandas frame",
+        r"expectation 1, .*: unexpected_rows_expectation runs SQL; need an expectation that works on a pandas",
     ),
     "figures": (
         suite("bad", {**FEW, "meta": {"windowlib": {"figures": 5}}}),
-        r"expectation 1, .*: meta\.windowlib\.figures: need a list, got 5",
+        r"expectation 1, .*: meta\.windowlib\.figures: got 5; need a list",
     ),
     "figure": (
         suite("bad", {**FEW, "meta": {"windowlib": {"figures": ["rows_raed"]}}}),
-        r'meta\.windowlib\.figures: need .*, got "rows_raed"; did you mean rows_read\?',
+        r'meta\.windowlib\.figures: got "rows_raed"; need .*; did you mean rows_read\?',
     ),
 }  # fmt: skip
 
@@ -308,14 +308,14 @@ def test_a_bound_without_enough_history_bounds_nothing(tmp_path: Path) -> None:
 def test_a_suite_has_a_name_of_its_own(tmp_path: Path, taken: str) -> None:
     clicks = own(tmp_path, **{taken: suite(taken, FEW)})
     with pytest.raises(
-        InvalidSpec, match=rf"need another name: {taken} is reserved for the suite of checks\.{taken[4:]}_suite"
+        InvalidSpec, match=rf"json: {taken} is reserved for the suite of checks\.{taken[4:]}_suite; give it another"
     ):
         check(clicks, FIGURES)
 
 
 def test_a_suite_follows_its_definition(tmp_path: Path) -> None:
     (tmp_path / "mine.json").write_text(json.dumps(suite("mine", FEW, judges="rows of results")), encoding="utf-8")
-    with pytest.raises(InvalidSpec, match=r'judges: need figures of a batch, got "rows of results"'):
+    with pytest.raises(InvalidSpec, match=r'judges: got "rows of results"; need figures of a batch'):
         check(definition(tmp_path, checks='figures_suite = "mine.json"'), FIGURES)
 
 
@@ -323,6 +323,6 @@ def test_a_column_that_results_do_not_have_is_named(tmp_path: Path) -> None:
     unique = {"type": "expect_compound_columns_to_be_unique", "kwargs": {"column_list": ["$key", "window_strt"]}}
     clicks = own(tmp_path, rows=suite("rows", unique, judges="rows of results"))
     with pytest.raises(
-        InvalidSpec, match=r'a column of results: need .*, got "window_strt"; did you mean window_start\?'
+        InvalidSpec, match=r'a column of results: got "window_strt"; need .*; did you mean window_start\?'
     ):
         check(clicks, FIGURES, HISTORY, [results_file(tmp_path, [("ann", 0, 10)])])

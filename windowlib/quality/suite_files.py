@@ -80,7 +80,7 @@ def suites_of(terms: Terms, parameters: Mapping[str, float | None]) -> list[Suit
     for reserved in (OWN_FIGURES, OWN_RESULTS):
         if file := files.get(f"{reserved}.json"):
             key = f"checks.{reserved.removeprefix('own_')}_suite"
-            raise InvalidSpec(f"{file}: need another name: {reserved} is reserved for the suite of {key}")
+            raise InvalidSpec(f"{file}: {reserved} is reserved for the suite of {key}; give it another name")
     suites = [_suite(file, blanks) for _, file in sorted(files.items())]
     if terms.figures_suite:
         suites.append(_suite(terms.figures_suite, blanks, (OWN_FIGURES, OF_BATCH)))
@@ -110,9 +110,9 @@ def _contents(file: Traversable) -> dict[str, Any]:
     try:
         contents = json.loads(file.read_text(encoding="utf-8"), parse_constant=_no_json)
     except (OSError, ValueError) as error:
-        raise InvalidSpec(f"{file}: need {NEED} as JSON, got {type(error).__name__}: {error}") from error
+        raise InvalidSpec(f"{file} cannot be read ({type(error).__name__}: {error}); need {NEED} as JSON") from error
     if not isinstance(contents, dict) or not isinstance(contents.get("expectations"), list):
-        raise InvalidSpec(f"{file}: need {NEED}, got {_shown(contents)}")
+        raise InvalidSpec(f"{file}: got {_shown(contents)}; need {NEED}")
     must_be_known(f"{file}: keys of a suite", contents, SUITE_KEYS)
     return contents
 
@@ -131,7 +131,9 @@ def _header_of_definition(file: Traversable, contents: Mapping[str, Any], name: 
 def _header(file: Traversable, contents: Mapping[str, Any]) -> tuple[str, str]:
     name = file.name.removesuffix(".json")
     if contents.get("name") != name:
-        raise InvalidSpec(f'{file}: need the name of its file, "name": "{name}", got {_shown(contents.get("name"))}')
+        raise InvalidSpec(
+            f'{file}: its name is {_shown(contents.get("name"))}; need the name of its file, "name": "{name}"'
+        )
     judges = _ours(str(file), contents, ("judges",)).get("judges")
     must_be_known(f"{file}: meta.windowlib.judges", [judges], JUDGES)
     return name, str(judges)
@@ -140,7 +142,7 @@ def _header(file: Traversable, contents: Mapping[str, Any]) -> tuple[str, str]:
 def _expectation(file: Traversable, number: int, config: Any) -> Expectation:
     place = f"{file}: expectation {number}"
     if not isinstance(config, dict) or not isinstance(config.get("kwargs"), dict) or "type" not in config:
-        raise InvalidSpec(f'{place}: need {{"type": "expect_…", "kwargs": {{…}}}}, got {_shown(config)}')
+        raise InvalidSpec(f'{place}: got {_shown(config)}; need {{"type": "expect_…", "kwargs": {{…}}}}')
     place = f"{place}, {config['type']}"
     must_be_known(f"{place}: keys of an expectation", config, KEYS)
     return _validated(Expectation(place, config, _ours(place, config, OUR_KEYS)))
@@ -151,18 +153,18 @@ def _validated(expectation: Expectation) -> Expectation:
     config, kwargs = expectation.config, expectation.config["kwargs"]
     must_be_known(f"{expectation.place}: severity", [config.get("severity", "critical")], SEVERITIES)
     for key in (key for key in ("severity", "description", "meta") if key in kwargs):
-        raise InvalidSpec(f"{expectation.place}: need {key} next to kwargs, got it inside kwargs")
+        raise InvalidSpec(f"{expectation.place}: {key} is inside kwargs; need it next to kwargs")
     for key, value, kind in (
         ("description", config.get("description") or "", str),
         ("meta.windowlib.figures", expectation.ours.get("figures", []), list),
     ):
         if not isinstance(value, kind):
             raise InvalidSpec(
-                f"{expectation.place}: {key}: need {'a text' if kind is str else 'a list'}, got {_shown(value)}"
+                f"{expectation.place}: {key}: got {_shown(value)}; need {'a string' if kind is str else 'a list'}"
             )
     low, high = (_bound(expectation.place, side, kwargs.get(side)) for side in ("min_value", "max_value"))
     if low is not None and high is not None and low > high:
-        raise InvalidSpec(f"{expectation.place}: need min_value <= max_value, got {_shown(low)} and {_shown(high)}")
+        raise InvalidSpec(f"{expectation.place}: got {_shown(low)} and {_shown(high)}; need min_value <= max_value")
     return expectation
 
 
@@ -173,7 +175,7 @@ def _bound(place: str, side: str, value: Any) -> float | None:
     """
     if isinstance(value, bool) or (isinstance(value, dict) and not isinstance(value.get("$PARAMETER"), str)):
         need = 'a number, or {"$PARAMETER": "max_late_share"}'
-        raise InvalidSpec(f"{place}: {side}: need {need}, got {_shown(value)}")
+        raise InvalidSpec(f"{place}: {side}: got {_shown(value)}; need {need}")
     return value if isinstance(value, int | float) else None
 
 
@@ -182,7 +184,7 @@ def _ours(place: str, config: Mapping[str, Any], keys: Collection[str]) -> dict[
     meta = config.get("meta") or {}
     ours = meta.get("windowlib", {}) if isinstance(meta, dict) else meta
     if not isinstance(ours, dict):
-        raise InvalidSpec(f'{place}: need "meta": {{"windowlib": {{…}}}}, got {_shown(meta)}')
+        raise InvalidSpec(f'{place}: meta: got {_shown(meta)}; need "meta": {{"windowlib": {{…}}}}')
     must_be_known(f"{place}: keys of meta.windowlib", ours, keys)
     return ours
 
@@ -240,7 +242,7 @@ def must_be_known(place: str, values: Iterable[Any], allowed: Collection[str]) -
     >>> must_be_known("late.json: keys of a suite", ["nam"], ("name", "notes"))
     Traceback (most recent call last):
         ...
-    windowlib.model.errors.InvalidSpec: late.json: keys of a suite: need name or notes, got "nam"; did you mean name?
+    windowlib.model.errors.InvalidSpec: late.json: keys of a suite: got "nam"; need name or notes; did you mean name?
     """
     for value in values:
         if value not in list(allowed):
@@ -249,7 +251,7 @@ def must_be_known(place: str, values: Iterable[Any], allowed: Collection[str]) -
             need = (
                 f"one of the {len(allowed)} existing names" if near and len(allowed) > LISTED else " or ".join(allowed)
             )
-            raise InvalidSpec(f"{place}: need {need}, got {_shown(value)}{hint}")
+            raise InvalidSpec(f"{place}: got {_shown(value)}; need {need}{hint}")
 
 
 def _shown(value: Any) -> str:

@@ -96,7 +96,7 @@ def _outcome(
                 validator.validate_expectation(_built(expectation), {**bounds})
             except GreatExpectationsError as error:
                 reason = str(error).splitlines()[0]
-                raise InvalidSpec(f"{expectation.place}: need bounds that can be computed, got: {reason}") from error
+                raise InvalidSpec(f"{expectation.place}: its bounds cannot be computed: {reason}") from error
         raise
     outcome = {
         "success": validation.success,
@@ -157,23 +157,23 @@ def _named(expectations: Sequence[suite_files.Expectation], columns: Sequence[st
 def _built(expectation: suite_files.Expectation) -> Expectation:
     name = expectation.config["type"]
     if str(name).startswith(OF_SQL):
-        raise InvalidSpec(f"{expectation.place}: need an expectation that works on a pandas frame, not one in SQL")
+        raise InvalidSpec(f"{expectation.place}: {name} runs SQL; need an expectation that works on a pandas DataFrame")
     try:
         gx_expectation: Expectation = ExpectationConfiguration(**expectation.config).to_domain_obj()
     except ExpectationNotFoundError as error:
         near = get_close_matches(name, list_registered_expectation_implementations(), 1)
         hint = f"; did you mean {near[0]}?" if near else ""
-        raise InvalidSpec(f"{expectation.place}: need an expectation that Great Expectations has{hint}") from error
+        raise InvalidSpec(f"{expectation.place}: Great Expectations has no such expectation{hint}") from error
     except ValidationError as error:
         problems = dict.fromkeys(f"{problem['loc'][0]}: {problem['msg']}" for problem in error.errors())
         takes = [field for field in get_expectation_impl(name).__fields__ if field not in Expectation.__fields__]
         raise InvalidSpec(
-            f"{expectation.place}: need arguments among {', '.join(takes)}; got {'; '.join(problems)}"
+            f"{expectation.place}: {'; '.join(problems)}; need arguments among {', '.join(takes)}"
         ) from error
     except (TypeError, ValueError, GreatExpectationsError) as error:
-        raise InvalidSpec(f"{expectation.place}: need arguments that Great Expectations takes; got {error}") from error
+        raise InvalidSpec(f"{expectation.place}: Great Expectations refuses the arguments: {error}") from error
     if str(name).endswith("_to_be_between") and not BOUNDS & expectation.config["kwargs"].keys():
-        raise InvalidSpec(f"{expectation.place}: need min_value or max_value; without them it cannot fail")
+        raise InvalidSpec(f"{expectation.place}: it cannot fail without a bound; need min_value or max_value")
     return gx_expectation
 
 
