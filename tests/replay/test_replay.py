@@ -49,11 +49,11 @@ def test_every_function(function: str, emitted: list[int]) -> None:
     [
         ({"assigner": {"type": "tumbling", "size_ms": 0}}, "need size_ms > 0"),
         ({"assigner": {"type": "weekly"}}, "need an assigner of type"),
-        ({"assigner": {"type": "session", "gap": 5}}, "need the parameters of an assigner 'session'"),
-        ({"trigger": {"type": "count"}}, "need the parameters of a trigger 'count'"),
+        ({"assigner": {"type": "session", "gap": 5}}, "need those of an assigner 'session'"),
+        ({"trigger": {"type": "count"}}, "need those of a trigger 'count'"),
         ({"trigger": {"type": "sometimes"}}, "need a trigger of type"),
         ({"evictor": {"type": "random"}}, "need an evictor of type"),
-        ({"function": "median"}, "need a function of"),
+        ({"function": "median"}, "unknown function 'median': need one of"),
     ],
 )
 def test_an_impossible_scenario_is_refused_with_the_reason(given: dict[str, Any], message: str) -> None:
@@ -65,7 +65,7 @@ def test_an_impossible_scenario_is_refused_with_the_reason(given: dict[str, Any]
 def test_an_impossible_step_ends_the_scenario_with_the_reason() -> None:
     steps = replay({**SCENARIO, "steps": [{"watermark": 1}, {"wait": 5}, {"watermark": 2}]})["steps"]
     assert len(steps) == 2
-    assert "need a step" in steps[1]["error"]
+    assert "unknown step" in steps[1]["error"]
 
 
 class Echo:

@@ -74,11 +74,11 @@ def test_a_column_that_no_event_has_is_null(tmp_path: Path, request: pytest.Fixt
 def test_messages_of_a_run_are_shown_for_its_step(tmp_path: Path) -> None:
     trial = Trial(payments(tmp_path), tmp_path / "trial", lambda: pytest.fail("nothing is computed"))
     said = (
-        f"{trial.incoming}/000012.parquet has no column 'a.b', which x names; it has c. Write the file with it,"
-        " or set it aside: `windowlib set-aside /pipelines/payments.toml 000012.parquet`; nothing of this batch has"
-        " been committed"
+        f"{trial.incoming}/000012.parquet has no column 'a.b', but x names it; nothing of this batch has been"
+        " committed. It has c. Write the file with it, or set it aside: `windowlib set-aside /pipelines/payments.toml"
+        " 000012.parquet`"
     )
-    assert trial.step_message(said) == "step 12 has no column 'a.b', which x names; it has c"
+    assert trial.step_message(said) == "step 12 has no column 'a.b', but x names it. It has c"
     assert trial.step_message("use `try_cast`; see b.") == "use `try_cast`; see b"
     assert trial.step_message("`windowlib run a.toml` does") == "`windowlib run a.toml` does"  # rather than nothing
 
@@ -100,7 +100,7 @@ def test_numbers_in_texts_need_a_type(values: tuple[str, ...], tmp_path: Path) -
     """The advice of the message works."""
     definition = payments(tmp_path)
     file = scenario(tmp_path, ", ".join(f"{{ {AT}, amount = {value} }}" for value in values))
-    with pytest.raises(InvalidSpec, match=r"column 'amount' has numbers as texts: .* source.schema = (.*)$") as error:
+    with pytest.raises(InvalidSpec, match=r"column 'amount' has numbers as strings. .* source.schema = (.*)$") as error:
         made(file, definition)
     schema = str(error.value).rpartition("source.schema = ")[2]
     table = made(file, payments(tmp_path, more=f"schema = {schema}\n"))

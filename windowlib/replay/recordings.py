@@ -36,7 +36,7 @@ def replay_file(file: Path, *, batches: bool, with_spark: bool) -> Any:
     wanted = (
         'an object with "batches" (--batches)' if batches else "an array of scenarios (a recording needs --batches)"
     )
-    raise InvalidSpec(f"{file}: need {wanted}, got {type(contents).__name__}")
+    raise InvalidSpec(f"{file}: got {type(contents).__name__}; need {wanted}")
 
 
 def _with_spark(recording: dict[str, Any]) -> Any:

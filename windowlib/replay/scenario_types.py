@@ -128,7 +128,7 @@ def numbers_as_texts(
         if len(decimals) == len(values) and _needs_numbers(called, definition.expressions):
             schema = f"{{ {_as_key(name)} = {json.dumps(_holding(decimals))} }}"
             return (
-                f"the events' column {name!r} has numbers as texts: name the type that the files have in"
+                f"the events' column {name!r} has numbers as strings. Declare the type that the files have in"
                 f" {definition.file}, such as source.schema = {schema}"
             )
     return None

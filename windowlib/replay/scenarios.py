@@ -120,7 +120,7 @@ def _input(planned: Mapping[str, Any], arrival: int) -> Input:
             return Watermark(watermark_ms)
         case {"processing_time": int(processing_time_ms)}:
             return ProcessingTime(processing_time_ms)
-    raise InvalidSpec(f"need a step element, watermark, processing_time or snapshot_restore, got {planned}")
+    raise InvalidSpec(f"unknown step {planned}: need element, watermark, processing_time or snapshot_restore")
 
 
 def _emitted(firing: Firing) -> Json:
@@ -172,7 +172,7 @@ def spec_of(scenario: Mapping[str, Any]) -> WindowSpec:
     """Builds the specification of a scenario. Raises InvalidSpec if a part is unknown or refused."""
     function = scenario["function"]
     if function not in AGGREGATES and function not in FUNCTIONS:
-        raise InvalidSpec(f"need a function of {[*AGGREGATES, *FUNCTIONS]}, got {function!r}")
+        raise InvalidSpec(f"unknown function {function!r}: need one of {[*AGGREGATES, *FUNCTIONS]}")
     return WindowSpec(
         assigner_of(scenario["assigner"]),
         AGGREGATES.get(function),
@@ -219,7 +219,7 @@ def _from_table(what: str, kinds: Mapping[str, Kind], table: Mapping[str, Any]) 
     kind = kinds.get(table.get("type", ""))
     if kind is None or kind.model is None:
         ours = [name for name, choice in kinds.items() if choice.model]
-        raise InvalidSpec(f"need {what} of type {ours}, got {dict(table)}")
+        raise InvalidSpec(f"unknown type in {dict(table)}: need {what} of type {ours}")
     values = {"absolute" if name == "abs" else name: value for name, value in table.items() if name != "type"}
     for name, parameter in kind.parameters.items():
         if parameter.type is Column:
@@ -229,4 +229,4 @@ def _from_table(what: str, kinds: Mapping[str, Kind], table: Mapping[str, Any]) 
     try:
         return kind.create(values)
     except TypeError as error:
-        raise InvalidSpec(f"need the parameters of {what} {kind.name!r}, got {dict(table)}: {error}") from error
+        raise InvalidSpec(f"wrong parameters in {dict(table)}: {error}; need those of {what} {kind.name!r}") from error

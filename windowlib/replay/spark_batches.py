@@ -76,7 +76,7 @@ class SparkEngine:
         self.trial.feed(events, PLAN_TIME_MS, finish=watermark_ms == MAX_WATERMARK)
         if self.trial.watermark_ms != watermark_ms:
             raise WatermarkRegression(
-                f"the watermark of batch {self.trial.steps} is {self.trial.watermark_ms}, the recording says"
+                f"the watermark of batch {self.trial.steps} is {self.trial.watermark_ms}, but the recording says"
                 f" {watermark_ms}; it must be the greatest event time - out_of_orderness_ms - 1, and never decrease"
             )
         return BatchOutcome(

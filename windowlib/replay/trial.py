@@ -80,7 +80,7 @@ class Trial:
         """
         text = re.sub(rf"{re.escape(str(self.incoming))}/0*(\d+)\.parquet", r"step \1", sentence)
         text = text.replace(str(self.incoming), "the events").replace(str(self.definition.root), "the tables")
-        parts = _PARTS.findall(text)
+        parts = _PARTS.findall(text.replace(f"; {_OF_A_BATCH} has been committed", ""))
         kept = "".join(part for part in parts if not _has_command(part) and _OF_A_BATCH not in part)
         return kept.rstrip(" ;.") or text
 
