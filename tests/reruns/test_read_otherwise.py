@@ -100,7 +100,7 @@ def test_a_zone_that_was_forgotten(
             RerunRefused, match=r"2\.parquet would be read differently than before \(source\.dialect\.time_zone"
         ):
             rerun(definition, spark, DAY + timedelta(hours=start), DAY + timedelta(hours=end))
-    with pytest.raises(RerunRefused, match=r"2\.parquet would be read differently .* before readmitting late events"):
+    with pytest.raises(RerunRefused, match=r"2\.parquet would be read differently .* before you readmit late events"):
         rerun(definition, spark, DAY, DAY + timedelta(days=1), late_only=True)
     assert (shown(definition), shown(definition, "late_events")) == before
     found = verify(definition, VerifyRequest(None), spark, lambda: NOW_MS)
@@ -182,7 +182,7 @@ def test_columns_that_were_added(spark: SparkSession, tmp_path: Path) -> None:
 
     harmless = with_schema('colour = "string"')
     of_ann = Rerun(EARLY.from_ms, EARLY.to_ms, "a test", "ann", late_only=True, key=("ann",))
-    with pytest.raises(RerunRefused, match=r"2\.json would be read differently .* before readmitting late events"):
+    with pytest.raises(RerunRefused, match=r"2\.json would be read differently .* before you readmit late events"):
         advance(harmless, lambda: spark, clock=lambda: NOW_MS, rerun=of_ann)
     found = verify(harmless, VerifyRequest(None), spark, lambda: NOW_MS)
     assert (found.files, found.differences) == (1, [])

@@ -42,7 +42,7 @@ def test_a_rerun_neither_counts_a_duplicate_nor_forgets_a_late_event(hours: Hour
     assert hours.refused() == {("2.parquet", 0): "duplicate"}
     assert hours.late() == {("3.parquet", 0): 4}
     assert hours.differences() == []
-    with pytest.raises(RerunRefused, match="no such late event is without a window"):
+    with pytest.raises(RerunRefused, match="there is no such late event"):
         hours.rerun("10:00", "11:00", late_only=True)
 
 

@@ -122,7 +122,7 @@ def requested_range(inputs: Inputs) -> TimeRange:
         chosen = rows.where("readmitted_by IS NULL").where(is_chosen(inputs, rerun.range))
         bounds = chosen.agg(F.expr(f"min({EVENT_MS})"), F.expr(f"max({EVENT_MS})")).first()
     if bounds is None or bounds[0] is None:
-        raise RerunRefused(f"cannot {rerun.title}: no such late event is without a window")
+        raise RerunRefused(f"cannot {rerun.title}: there is no such late event, or all of them are already in a window")
     return TimeRange(bounds[0], bounds[1] + 1)
 
 
@@ -134,7 +134,7 @@ def read_events(inputs: Inputs, files: Sequence[KnownFile], covered: TimeRange) 
     """
     files = _with_reading_differences(inputs, files)
     if inputs.rerun.late_only and (first := next((file for file in files if file.changed), None)):
-        raise RerunRefused(f"{first.place} {first.how_changed}: rerun its time range before readmitting late events")
+        raise RerunRefused(f"{first.place} {first.how_changed}. Rerun its time range before you readmit late events")
     check_files(inputs.source, files, covered, inputs.rerun)
     step, judges_again = scratch(inputs), are_judged_again(inputs, files)
     if not any(file.now for file in files):

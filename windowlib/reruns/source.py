@@ -182,8 +182,8 @@ def check_files(source: Source, files: Sequence[KnownFile], covered: TimeRange, 
     if gone and not rerun.accept_gap:
         rows = counted(sum(file.rows for file in gone), "row")
         raise RerunRefused(
-            f"the source has a gap: {count(gone)} with {rows}, which this rerun needs, can no longer be read"
-            f" in {source.path}:\n{listed(gone)}\nRestore them, or {_without_them(source, rerun)}"
+            f"the source has a gap: {count(gone)} with {rows} can no longer be read in {source.path}, but this rerun"
+            f" needs them:\n{listed(gone)}\nRestore them, or {_without_them(source, rerun)}"
         )
     for file in files:
         if file.changed and file.events and not covered.holds(file.events):
