@@ -155,7 +155,7 @@ def test_a_read_only_disk_at_every_step(mounts: None, begun: Path, tmp_path: Pat
             if said is None:
                 assert committed(folder) == 2, "a run ended well on a disk that it could not write to"
             else:
-                assert f"{pipeline_of(folder).root} is on a disk that is read-only. Nothing is lost" in said
+                assert f"{pipeline_of(folder).root} is on a read-only disk. Nothing is lost" in said
             Reader(folder).watch()
             until_then.close()
             as_undisturbed(folder)

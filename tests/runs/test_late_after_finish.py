@@ -38,7 +38,7 @@ def test_late_events_after_finish_are_explained_and_the_named_rollback_counts_th
     assert not any("dropped as late" in line for line in explanation(hours))
     hours.write(2, *SECOND)
     [note] = noted(hours)
-    assert "2 events that came after batch 2, which was run with --finish, were dropped as late" in note
+    assert "2 events were dropped as late, because batch 2 was run with --finish" in note
     assert note == f"hours: {explanation(hours)[-1]}"
 
     undo = re.search(r"windowlib rollback \S+ --to-batch (\d+) --reason", note)

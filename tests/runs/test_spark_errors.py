@@ -39,7 +39,7 @@ def test_a_plan_that_is_shown_with_an_error_is_not_the_error() -> None:
 
 def test_a_window_that_keeps_too_many_values_is_named() -> None:
     said = refused(f"[USER_RAISED_EXCEPTION] {TOO_MANY}: a window of key a keeps more than 10 values SQLSTATE: P0001")
-    assert "a window of key a keeps more than 10 values; set storage.max_kept_values higher" in said
+    assert "a window of key a keeps more than 10 values. Increase storage.max_kept_values" in said
 
 
 @pytest.mark.parametrize(

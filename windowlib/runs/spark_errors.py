@@ -113,8 +113,8 @@ def _mistake(file: Path, expressions: Mapping[str, str], text: str, then: str) -
         return InvalidSpec(_aggregates(file, expressions, message, "Make it fit the columns of the source", then))
     if match := _TOO_MANY.search(text):
         return InvalidSpec(
-            f"{file}: {match[1]}; set storage.max_kept_values higher, or use an aggregate that keeps none,"
-            f" such as approx_count_distinct; {then}"
+            f"{file}: {match[1]}. Increase storage.max_kept_values, or use an aggregate that keeps none, such as"
+            f" approx_count_distinct; {then}"
         )
     if messages := _OURS.findall(text):
         return WorkerError(f"{file}: {messages[-1]}; {then}")
@@ -140,7 +140,7 @@ def _of_a_file(file: Path, text: str, of_a_batch: bool) -> SourceError | None:
         return _unreadable(file, f"{unreadable[1]}.", of_a_batch)
     name, message = _named(text)
     if name == NOT_UTF8:
-        return _unreadable(file, f"a file of the source has a text that is not UTF-8: {message.strip()}", of_a_batch)
+        return _unreadable(file, f"a file of the source has a string that is not UTF-8: {message.strip()}", of_a_batch)
     return _unreadable(file, f"a file cannot be read: {message}", of_a_batch) if name in FILES else None
 
 

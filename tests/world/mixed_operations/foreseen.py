@@ -12,9 +12,9 @@ from click.testing import Result
 
 from windowlib.cli.exits import DONE, REJECTED, USER
 
-NOTHING = ("nothing is committed", "nothing has been run", "nothing was run", "no batch")
-WAITS = ("is planned and not finished", "waits for approval", "was refused by its checks and waits", "is not finished")
-FOREIGN = "was changed by another program"
+NOTHING = ("has not run yet", "no batch")
+WAITS = ("is planned, but not finished", "waits for approval", "was refused by its checks and waits", "is not finished")
+FOREIGN = "another program changed table"
 IN_PART = "cannot be rerun in part"
 CHANGED = (
     "has changed since it was read",
@@ -26,7 +26,7 @@ FORESEEN: dict[str, tuple[str, ...]] = {
     "run": ("is not a readable Parquet file", FOREIGN),
     "plan": ("is not a readable Parquet file",),
     "rerun": (IN_PART, "what it would change is different now"),
-    "late readmit": (IN_PART, "no such late event is without a window"),
+    "late readmit": (IN_PART, "there is no such late event"),
     "rollback": ("is the newest", "cannot cross it"),
     "advance-watermark": ("it never falls", "is in the future"),
     "maintain": (),
@@ -43,7 +43,7 @@ FORESEEN: dict[str, tuple[str, ...]] = {
     "set-aside": (),
     "restore": ("nothing to do",),
     "adopt": ("nothing to do",),
-    "verify": ("its windows are computed by the operator", "nothing was compared: no window"),
+    "verify": ("its windows depend on the order and time of arrival", "nothing was compared: no window"),
     "explain": (),
     "status": (),
     "late list": (),

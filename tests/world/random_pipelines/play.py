@@ -73,7 +73,7 @@ class Asked:
 
 
 NOTHING_LATE, OF_COUNTS = -1, -2
-REFUSED = {NOTHING_LATE: "no such late event is without a window", OF_COUNTS: "cannot be rerun in part"}
+REFUSED = {NOTHING_LATE: "there is no such late event", OF_COUNTS: "cannot be rerun in part"}
 
 
 def _rerun(asked: Correction) -> Rerun:

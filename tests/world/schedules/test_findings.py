@@ -178,7 +178,7 @@ def test_a_compaction_that_loses_rows_under_a_batch_stops_it(folder: Path, monke
         return looked(*given)
 
     monkeypatch.setattr(roll_forward, "judge", late)
-    with pytest.raises(LostRows, match="changed rows, although it claims not to"):
+    with pytest.raises(LostRows, match="changed rows, although its commit claims not to"):
         a_run(place)
 
 
@@ -197,7 +197,7 @@ def test_a_migration_abandoned_as_it_begins_says_so(folder: Path, monkeypatch: p
         synced(chosen, root)
 
     monkeypatch.setattr(disk, "sync", late)
-    with pytest.raises(MigrationRefused, match="this migration was dropped meanwhile: by"):
+    with pytest.raises(MigrationRefused, match="another command dropped this migration: "):
         build(definition, no_spark, MigrationRequest(*BY))
 
 
@@ -215,7 +215,7 @@ def test_an_abandoned_migration_leaves_no_files(folder: Path, monkeypatch: pytes
         return commit(table, *others)
 
     monkeypatch.setattr(delta_commits, "commit_logged", late)
-    with pytest.raises(MigrationRefused, match="this migration was dropped meanwhile: by"):
+    with pytest.raises(MigrationRefused, match="another command dropped this migration: "):
         build(definition, no_spark, MigrationRequest(*BY))
     assert done
     assert not list(definition.root.glob("_migration/*"))
@@ -233,7 +233,7 @@ def test_a_migration_abandoned_while_it_builds_says_so(folder: Path, monkeypatch
         synced(chosen, root)
 
     monkeypatch.setattr(disk, "sync", late)
-    with pytest.raises(MigrationRefused, match="this migration was dropped meanwhile: by"):
+    with pytest.raises(MigrationRefused, match="another command dropped this migration: "):
         build(definition, no_spark, MigrationRequest(*BY))
 
 
@@ -254,7 +254,7 @@ def test_a_migration_restarted_by_another_command_says_so(folder: Path, monkeypa
 
     done: list[str] = []
     monkeypatch.setattr(delta_commits, "commit_logged", late)
-    with pytest.raises(MigrationRefused, match="this migration was dropped meanwhile: by"):
+    with pytest.raises(MigrationRefused, match="another command dropped this migration: "):
         build(definition, no_spark, MigrationRequest(*BY))
 
 
@@ -305,7 +305,7 @@ def test_one_of_finish_and_undo_is_done(folder: Path, monkeypatch: pytest.Monkey
         return written(*arguments)
 
     monkeypatch.setattr(prepare, "write", late)
-    with pytest.raises(DecidedMeanwhile, match="was planned or decided about meanwhile"):
+    with pytest.raises(DecidedMeanwhile, match="another command has decided since"):
         undo(definition, no_spark, MigrationRequest(*BY))
     state = ledger_of(definition).state()
     assert (state.plan, state.commit and state.commit.batch_id) == (None, 3)

@@ -164,7 +164,7 @@ def test_a_batch_on_an_undone_one_must_be_abandoned(place: Callable[[str], Path]
         a_run(folder)
     results = Tables(root_of(folder))["results"]
     delta_commits.restore(results, results.version(), None)
-    with pytest.raises(ForeignChange, match=r"changed by windowlib itself, version .*windowlib abandon .* drops"):
+    with pytest.raises(ForeignChange, match=r"windowlib itself changed .*, version .*windowlib abandon .* drops"):
         a_run(folder)
     reader = watched(folder)
     assert abandon(pipeline(folder), *BY) == 3
@@ -213,7 +213,7 @@ def test_a_command_after_a_dead_one_fences_sleeping_runs(
     def others() -> None:
         with stopped("restore:source_files"):
             abandon(definition, *BY)
-        with pytest.raises(SourceError, match="has been read already"):
+        with pytest.raises(SourceError, match="was already read"):
             set_aside(definition, "1.parquet", *BY)
         with stopped("commit:source_files"):
             a_run(folder)
@@ -290,7 +290,7 @@ def test_a_table_that_keeps_changing_is_tried_again_later(
     reader = watched(folder)
     with monkeypatch.context() as patch:
         before_the_commit("results", lambda: move_on(folder), patch, TRIES)
-        with pytest.raises(Overtaken, match="another program has changed a table meanwhile") as said:
+        with pytest.raises(Overtaken, match="another program has changed a table during the work") as said:
             a_run(folder)
     assert exit_code(said.value) == UNEXPECTED != SUPERSEDED
     before_the_commit("results", lambda: move_on(folder), monkeypatch, TRIES - 1)

@@ -10,21 +10,26 @@ from windowlib.cli.exits import DIFFERS, DONE, REJECTED, SUPERSEDED, UNEXPECTED,
 
 OTHER_RULE = re.compile(r"was written by another definition: .*window\.gap was .*windowlib migrate ")
 FOREIGN = "DELETE by delta-rs"  # `verify` between another program's change and the run that refuses it
-CHANGED = "was changed by another program"
+CHANGED = "another program changed table"
 UNDOABLE = "can still be undone"
-MEANWHILE = "meanwhile: look again"
+MEANWHILE = "another command has "
 FORESEEN = {
     "run": (CHANGED,),
-    "rerun": (CHANGED, "nothing has been run yet", "is different now", "changed since"),
-    "advance-watermark": ("nothing has been run", "is planned", "already", "planned meanwhile", "another program"),
+    "rerun": (CHANGED, "has not run yet", "is different now", "changed since"),
+    "advance-watermark": ("has not run yet", "is planned", "already", "has planned a batch", "another program"),
     "rollback": ("no batch", "is the newest", "another program", "is a migration"),
     "restore": ("nothing to do", "no way back"),
     "approve": ("no batch", "waits"),
     "abandon": ("no batch", "is planned", "is already committed or abandoned", "was never planned", "another program"),
-    "verify": ("another program", "nothing is committed", "is not the definition that batch", "was written by another"),
-    "maintain": ("another program", "nothing is committed"),
-    "forget": ("another program", "nothing is committed", "no window", "is not finished", UNDOABLE),
-    "migrate": (CHANGED, UNDOABLE, "needs no migration to this", "migration was dropped", "checks and waits"),
+    "verify": (
+        "another program",
+        "no batch is committed",
+        "is not the definition that batch",
+        "was written by another",
+    ),
+    "maintain": ("another program", "no batch is committed"),
+    "forget": ("another program", "no batch is committed", "no window", "is not finished", UNDOABLE),
+    "migrate": (CHANGED, UNDOABLE, "needs no migration to this", "dropped this migration", "checks and waits"),
     "migrate --undo": (CHANGED, "no migration can be undone"),
     "migrate --finish": ("no migration can be finished",),
 }
