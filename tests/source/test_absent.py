@@ -37,7 +37,7 @@ def said(definition: Definition, number: int = 1, pinned: dict[str, str] | None 
         plan(definition, clock) if pinned is None else check(definition, file, pinned)
     assert exit_code(caught.value) == USER
     path = definition.source.path / f"{number}.parquet"
-    return str(caught.value).replace(f", which {path} does not have", ", which it has not")
+    return str(caught.value).removeprefix(f"{path} ")
 
 
 def check(definition: Definition, file: SourceFile, pinned: dict[str, str]) -> None:
@@ -56,16 +56,16 @@ def check(definition: Definition, file: SourceFile, pinned: dict[str, str]) -> N
 def test_a_misspelt_column(tmp_path: Path, of: str, written: str, key: str, column: str, meant: str) -> None:
     definition = pipeline(tmp_path, CLICKS.replace(of, written), FILE)
     place = f"{key} in {definition.file}"
-    names = f"{place} names the column {column!r}, which it has not; did you mean {meant}?"
-    assert said(definition) == f"{names} It has at_ms, user, value. Correct the definition{DONE}"
+    names = f"has no column {column!r}, but {place} names it{DONE}."
+    assert said(definition) == f"{names} It has at_ms, user, value; did you mean {meant}? Correct the definition"
 
 
 def test_a_missing_column_without_similar_names(tmp_path: Path) -> None:
     """Either the definition or the file may be right."""
     definition = pipeline(tmp_path, CLICKS.replace("sum(value)", "sum(q)"), FILE)
-    names = f"aggregates.total in {definition.file} names the column 'q', which it has not."
+    names = f"has no column 'q', but aggregates.total in {definition.file} names it{DONE}."
     has = "It has at_ms, user, value."
-    assert said(definition) == f"{names} {has} Correct the definition, or write the file with 'q'{DONE}"
+    assert said(definition) == f"{names} {has} Correct the definition, or write the file with 'q'"
 
 
 def test_a_column_that_earlier_batches_have_read(tmp_path: Path) -> None:
@@ -76,16 +76,16 @@ def test_a_column_that_earlier_batches_have_read(tmp_path: Path) -> None:
     file = shlex.quote(str(definition.file))
     sentence = said(definition, 1, pinned)
     null = f'To read it as null, add missing_columns = "null" to [source] in {definition.file}'
-    assert f"It has at_ms, user. {null}; or write the file with 'value', or set it aside: `" in sentence
-    assert sentence.endswith(f'set-aside {file} 1.parquet --reason "…"`{DONE}')
+    assert f"It has at_ms, user. {null}. Otherwise write the file with 'value', or set it aside: `" in sentence
+    assert sentence.endswith(f'set-aside {file} 1.parquet --reason "…"`')
     sentence = said(definition, 2, pinned)
-    assert f"; did you mean values? It has at_ms, user, values. {null}; or correct the definition, write" in sentence
-    assert sentence.endswith(f"or set it aside: `{sentence.split('`')[1]}`{DONE}")
+    assert f"It has at_ms, user, values; did you mean values? {null}. Otherwise correct the definition, w" in sentence
+    assert sentence.endswith(f"or set it aside: `{sentence.split('`')[1]}`")
 
 
 def test_a_column_that_the_first_file_of_a_batch_has(tmp_path: Path) -> None:
     definition = pipeline(tmp_path, CLICKS, FILE, {name: of for name, of in FILE.items() if name != "value"})
-    assert "or write the file with 'value', or set it aside: `" in said(definition, 2)
+    assert "Otherwise write the file with 'value', or set it aside: `" in said(definition, 2)
 
 
 def test_a_reversed_rename(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_reversed_rename(tmp_path: Path) -> None:
     definition = pipeline(tmp_path, text, renamed)
     place = f"source.rename in {definition.file}"
     meant = 'did you mean { "who" = "user" }, what the files call it first?'
-    names = f"{place} names the column 'user', which it has not; {meant}"
-    assert said(definition) == f"{names} It has who, at_ms, value. Correct the definition{DONE}"
+    names = f"has no column 'user', but {place} names it{DONE}."
+    assert said(definition) == f"{names} It has who, at_ms, value; {meant} Correct the definition"
     misspelt = pipeline(tmp_path, text.replace('"user" = ', '"usr" = '), FILE)
-    assert "'usr', which it has not; did you mean user? It has user, at_ms, value. Correct" in said(misspelt)
+    assert "It has user, at_ms, value; did you mean user? Correct the definition" in said(misspelt)

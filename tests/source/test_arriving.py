@@ -343,7 +343,7 @@ def test_a_file_taken_back_is_read_without_loss(spark: SparkSession, tmp_path: P
     assert advance(definition, lambda: spark, clock=clock) == []  # repaired, and not taken back yet
     take_back(definition, "2.parquet", "ann", "repaired")
     assert [one.figures["rows_read"] for one in advance(definition, lambda: spark, clock=clock)] == [len(events(2))]
-    with pytest.raises(SourceError, match=r"2\.parquet has been read already") as raised:
+    with pytest.raises(SourceError, match=r"2\.parquet was already read") as raised:
         set_aside(definition, str(path), "ann", "wrong")
     assert exit_code(raised.value) == USER
 

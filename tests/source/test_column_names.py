@@ -287,7 +287,7 @@ def test_an_output_named_like_a_published_column_is_refused(tmp_path: Path, name
 
 @pytest.mark.parametrize(
     ("columns", "says"),
-    [(["K"], "'K', 'k' differ in case only"), (["_windowlib_reason"], "'_windowlib_reason' begins")],
+    [(["K"], "'K', 'k' differ only in case"), (["_windowlib_reason"], "'_windowlib_reason' begins")],
 )
 def test_columns_that_cannot_be_distinguished_are_refused_by_name(
     tmp_path: Path, columns: list[str], says: str
@@ -307,7 +307,7 @@ def test_a_rename_to_an_existing_column_is_refused(tmp_path: Path) -> None:
     from windowlib.batches.planning import plan
 
     source = {"key": ["channel"], "timestamp": "t", "rename": {"account": "channel"}}
-    says = 'source.rename calls the column "account" "channel", and there is a column "channel" already'
+    says = 'source.rename maps "account" to "channel", but a column "channel" already exists'
     window = {"type": "tumbling", "size": "10m"}
     definition = pipeline(tmp_path, window, source, {"n": "count(*)"})
     names = [("account", pa.string()), ("channel", pa.string()), ("t", pa.int64())]

@@ -106,7 +106,7 @@ def test_a_gap_in_the_log_is_named(spark: SparkSession, tmp_path: Path) -> None:
     append(tmp_path, 3)
     clean_up(tmp_path)
     append(tmp_path, 4)
-    with pytest.raises(SourceError, match=r"version 1 of the Delta table .* has left a gap that cannot be closed"):
+    with pytest.raises(SourceError, match=r"version 1 of the Delta table .* so rows may be missing"):
         plan(definition, clock)
     assert ledger_of(definition).state().plan is None
 
@@ -122,7 +122,7 @@ def test_a_recreated_table_is_refused(spark: SparkSession, tmp_path: Path) -> No
         shutil.rmtree(tmp_path / "incoming")
         for number in range(versions):
             append(tmp_path, number)
-        with pytest.raises(SourceError, match=r"another Delta table than the one that clicks has read up to version 2"):
+        with pytest.raises(SourceError, match=r"not the Delta table that clicks has read up to version 2"):
             plan(definition, clock)
         assert ledger_of(definition).state().plan is None
 
@@ -137,7 +137,7 @@ def test_a_table_recreated_after_a_removal_is_refused(spark: SparkSession, tmp_p
     shutil.rmtree(tmp_path / "incoming")
     for number in range(5):
         append(tmp_path, number)
-    with pytest.raises(SourceError, match=r"another Delta table than the one that clicks has read up to version 1"):
+    with pytest.raises(SourceError, match=r"not the Delta table that clicks has read up to version 1"):
         plan(definition, clock)
 
 
@@ -182,7 +182,7 @@ def test_column_mapping_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     mapped.write_text(
         "\n".join(map(json.dumps, ({"commitInfo": {"operation": "ALTER"}}, protocol, {"metaData": about})))
     )
-    with pytest.raises(SourceError, match=r"calls a column 'value' that is 'col-1' in its files"):
+    with pytest.raises(SourceError, match=r"uses column mapping, .* its column 'value' is 'col-1' in the files"):
         plan(definition, clock)
 
 

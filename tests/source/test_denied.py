@@ -92,10 +92,10 @@ def test_a_source_without_read_permission_is_named(less: list[str], tmp_path: Pa
         said([one.file for one in definitions], denied, less), definitions, denied, strict=True
     ):
         needed = (
-            f"give the user the right to read {definition.source.path} with everything in it, and run the command again"
+            f"Give the user the right to read {definition.source.path} with everything in it, and run the command again"
         )
         assert sentence == (
-            f"error: this user may not read {place}. Nothing is lost, and nothing was changed: {needed}"
+            f"error: this user may not read {place}. Nothing is lost, and nothing was changed. {needed}"
         )
         assert code == USER
 
@@ -114,7 +114,7 @@ def test_a_folder_above_the_source_of_another_user(less: list[str], tmp_path: Pa
     definition.source.path.mkdir(parents=True)
     [(sentence, code)] = said([definition.file], [(tmp_path / "above", 0o000)], less)
     assert sentence.startswith(f"error: this user may not read {tmp_path / 'above'}. ")
-    assert f"give the user the right to read {definition.source.path} " in sentence
+    assert f"Give the user the right to read {definition.source.path} " in sentence
     assert code == USER
 
 

@@ -102,7 +102,7 @@ def test_a_name_that_is_not_utf8(tmp_path: Path) -> None:
     os.rename(tmp_path / "incoming" / "1.parquet", os.fsencode(tmp_path / "incoming") + b"/caf\xe9.parquet")
     ended = CliRunner().invoke(app, ["plan", str(definition.file)])
     assert ended.exit_code == USER
-    assert "caf\\xe9.parquet is not UTF-8, so it cannot be stored; rename the file" in ended.stderr
+    assert "caf\\xe9.parquet is not UTF-8, so it cannot be stored. Rename the file" in ended.stderr
     leave_out = 'exclude = ["caf?.parquet"]'
     assert leave_out in ended.stderr
     assert names(clicks(tmp_path, 0, with_lines(f"\n{leave_out}"))) == set()
@@ -127,13 +127,15 @@ def test_a_link_to_a_folder_is_refused(tmp_path: Path) -> None:
     (incoming / "_link").symlink_to(elsewhere)
     assert names(definition) == {"1.parquet", "linked.parquet"}
     (incoming / "more").symlink_to(elsewhere)
-    with pytest.raises(SourceError, match=r"more is a link to the folder .*elsewhere.* read twice") as refused:
+    with pytest.raises(
+        SourceError, match=r"more is a link to the folder .*elsewhere, but runs do not follow links"
+    ) as refused:
         plan(definition)
     assert exit_code(refused.value) == USER
     assert names(clicks(tmp_path, 0, with_lines('\nexclude = ["more"]'))) == {"1.parquet", "linked.parquet"}
     (incoming / "more").unlink()
     (incoming / "gone.parquet").symlink_to(elsewhere / "2.parquet")
-    with pytest.raises(SourceError, match=r"gone\.parquet is a link to .*2\.parquet, which does not exist"):
+    with pytest.raises(SourceError, match=r"gone\.parquet is a broken link: .*2\.parquet does not exist"):
         plan(definition)
 
 
@@ -174,7 +176,7 @@ def test_a_file_with_two_names(tmp_path: Path) -> None:
     for link, to, known in (("5", "3.parquet", "3"), ("latest", "2.parquet", "2"), ("5", outside, "3")):
         (folder / f"{link}.parquet").symlink_to(to)
         with pytest.raises(
-            SourceError, match=rf"{link}\.parquet is a link to .* which is also read as {known}\.parquet:"
+            SourceError, match=rf"{link}\.parquet is a link to .* but that file is also read as {known}\.parquet:"
         ):
             folder_files(definition.source)
         (folder / f"{link}.parquet").unlink()

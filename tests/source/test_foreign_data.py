@@ -215,8 +215,8 @@ Summe;;;1.254,25\r
 @pytest.mark.parametrize(
     ("key", "value", "said"),
     [
-        ("timestamp_format", '"DD.MM.JJJJ"', "J mean nothing"),
-        ("timestamp_format", '"HH:mm"', "it lacks year, month or day"),
+        ("timestamp_format", '"DD.MM.JJJJ"', "has letters without a meaning: J"),
+        ("timestamp_format", '"HH:mm"', "lacks year, month or day; need"),
         ("time_zone", '"Berlin"', 'such as "Europe/Berlin"'),
         ("locale", '"german"', 'such as "de-DE"'),
     ],
@@ -295,7 +295,9 @@ def test_a_declared_type_is_kept(tmp_path: Path) -> None:
     arrive(definition, "1.parquet", month(rows, pa.int32(), pa.int64(), "fee"))
     files = [SourceFile("1.parquet", 1, 1, 1)]
     assert check_readable(definition.source, definition.uses, files, None)["PULocationID"] == "int64"
-    with pytest.raises(StateMismatch, match="says bigint of column 'PULocationID', which was recorded as int32"):
+    with pytest.raises(
+        StateMismatch, match="declares the column 'PULocationID' as bigint, but it was recorded as int32"
+    ):
         check_readable(definition.source, definition.uses, files, {"PULocationID": "int32"})
     undeclared = definition.model_copy(update={"source": definition.source.model_copy(update={"columns": {}})})
     with pytest.raises(StateMismatch, match=r'schema = \{ "PULocationID" = "bigint" \}'):

@@ -276,7 +276,7 @@ def test_files_next_to_folders_and_links_with_a_marker(source: Source) -> None:
     (source.folder / "incoming" / "1" / "link").unlink()
     assert source.run(1) == ["top2"]
     (source.folder / "incoming" / "3").symlink_to(source.folder / "elsewhere")
-    with pytest.raises(SourceError, match="links to folders are not followed"):
+    with pytest.raises(SourceError, match="runs do not follow links to folders"):
         source.run()
 
 

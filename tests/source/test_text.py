@@ -237,7 +237,7 @@ def test_a_file_of_several_values_is_refused_as_one_record(tmp_path: Path, after
     good = pipeline(tmp_path / "1", {"1.json": f"[{record},\n{record}]\n\n".encode()}, "multi_line = true", "json")
     assert plan(good, clock)
     content = f"{record}\n{after.replace('{0}', record)}".encode()
-    with pytest.raises(WindowError, match=r"1\.json has more than one value of JSON"):
+    with pytest.raises(WindowError, match=r"1\.json has more than one JSON value"):
         plan(pipeline(tmp_path / "2", {"1.json": content}, "multi_line = true", "json"), clock)
 
 
@@ -267,14 +267,14 @@ def test_a_cut_character_is_found_across_chunks(tmp_path: Path, monkeypatch: pyt
     [
         ("", "1.csv", "at_ms,user,note,value\n", r'in that order, or source\.dialect\.header = "names"'),
         ('header = "names"', "1.csv", "user,at_ms,value\n", r"has no column 'note'"),
-        ('header = "names"', "1.csv", "user,at_ms,note,value,a,A\n", "'A', 'a' differ in case only"),
-        ('header = "names"', "1.csv", "user,at_ms,note,value,_windowlib_corrupt\n", "which windowlib keeps"),
+        ('header = "names"', "1.csv", "user,at_ms,note,value,a,A\n", "'A', 'a' differ only in case"),
+        ('header = "names"', "1.csv", "user,at_ms,note,value,_windowlib_corrupt\n", "a prefix that windowlib reserves"),
         ("", "1.csv", "sep=;\nuser;at_ms\n", r"skip_lines = 1 and source\.dialect\.delimiter = \";\"$"),
         ('delimiter = ";"', "1.csv", "sep=;\nuser;at_ms\n", r"Skip that line: source\.dialect\.skip_lines = 1$"),
         ('header = "names"', "1.csv", "sep=,\nuser,at_ms\n", r"Skip that line: source\.dialect\.skip_lines = 1$"),
         ('header = "names"', "1.csv", "user,at_ms,notes,value\n", r"has no column 'note'.*; did you mean notes\?"),
         ("skip_lines = 2", "1.csv", "a\nb\n", r"has nothing after the 2 lines that source\.dialect\.skip_lines"),
-        ("", "1.csv.zip", "", r"1\.csv\.zip is compressed .* as \.gz or \.bz2"),
+        ("", "1.csv.zip", "", r"1\.csv\.zip has an unsupported compression: .* as \.gz or \.bz2"),
     ],
 )
 def test_files_that_do_not_fit_are_refused(tmp_path: Path, dialect: str, file: str, content: str, says: str) -> None:
@@ -283,7 +283,7 @@ def test_files_that_do_not_fit_are_refused(tmp_path: Path, dialect: str, file: s
 
 
 NEVER, ASTRAY = (
-    "the quote that opens a value in line {} is never closed",
+    "the quoted value that begins in line {} is never closed",
     "the quote in line {} neither opens nor closes",
 )
 OPEN_QUOTES = {
@@ -335,9 +335,9 @@ def test_a_cut_compressed_file_is_named(spark: SparkSession, tmp_path: Path, kin
 @pytest.mark.parametrize(
     ("kind", "dialect", "says"),
     [
-        ("json", 'delimiter = ";"', r"source\.dialect\.delimiter: has a meaning for csv alone"),
-        ("csv", 'encoding = "UTF-16", multi_line = false', "with multi_line = true alone"),
-        ("json", "skip_lines = 1", r"source\.dialect\.skip_lines: has a meaning for csv alone"),
+        ("json", 'delimiter = ";"', r"source\.dialect\.delimiter: has a meaning only for csv"),
+        ("csv", 'encoding = "UTF-16", multi_line = false', "UTF-16 can only be read with multi_line = true"),
+        ("json", "skip_lines = 1", r"source\.dialect\.skip_lines: has a meaning only for csv"),
         ("csv", 'delimiter = ""', r"source\.dialect\.delimiter"),
         ("csv", 'encoding = "klingon"', r"source\.dialect\.encoding: given .*allowed"),
     ],

@@ -53,8 +53,8 @@ def _check_links(source: Source, chosen: Sequence[tuple[str, os.DirEntry[str]]])
             read_as[to] = inside
         if (other := read_as.setdefault(to, name)) != name:
             raise SourceError(
-                f"{source.path / name} is a link to {to}, which is also read as {other}: its rows would count twice."
-                f' Leave it out: source.exclude = ["{name}"] in {source.file}'
+                f"{source.path / name} is a link to {to}, but that file is also read as {other}: its rows would count"
+                f' twice. Leave it out: source.exclude = ["{name}"] in {source.file}'
             )
 
 
@@ -189,7 +189,7 @@ def _spelling_message(source: Source, entry: os.DirEntry[str], name: str) -> str
     shown = os.fsencode(entry.path).decode("utf-8", errors="backslashreplace")
     pattern = "".join(letter if _is_utf8(letter) else "?" for letter in name)
     return (
-        f"the name of {shown} is not UTF-8, so it cannot be stored; rename the file, or leave it out:"
+        f"the name of {shown} is not UTF-8, so it cannot be stored. Rename the file, or leave it out:"
         f' source.exclude = ["{pattern}"] in {source.file}'
     )
 
@@ -197,8 +197,8 @@ def _spelling_message(source: Source, entry: os.DirEntry[str], name: str) -> str
 def _link_message(source: Source, entry: os.DirEntry[str], name: str) -> str:
     to, leave_out = os.readlink(entry.path), f'leave it out: source.exclude = ["{name}"] in {source.file}'
     if not os.path.exists(entry.path):
-        return f"{entry.path} is a link to {to}, which does not exist; restore that file, or {leave_out}"
+        return f"{entry.path} is a broken link: {to} does not exist. Restore that file, or {leave_out}"
     return (
-        f"{entry.path} is a link to the folder {to}, and links to folders are not followed: a file could have two"
-        f" paths, and be read twice. Mount or move the folder there, let source.path name it, or {leave_out}"
+        f"{entry.path} is a link to the folder {to}, but runs do not follow links to folders."
+        f" Mount or move the folder there, let source.path name it, or {leave_out}"
     )

@@ -236,7 +236,7 @@ def check_unchanged(source: Source, files: Sequence[SourceFile]) -> None:
     """Raises `FilesChanged` if a file is gone or has changed since the batch was planned."""
     if change := change_of(source, files):
         raise FilesChanged(
-            f"{change}, and again each time the batch was replanned; run again when its writer has finished"
+            f"{change}, and again each time the batch was replanned. Run again when its writer has finished"
         )
 
 

@@ -54,11 +54,11 @@ def check_place(source: Source, root: Path, commit: Commit | None) -> None:
         return
     if not source.path.exists():
         raise SourceError(
-            f"the source folder {now['path']} does not exist; {source.pipeline} has read {then['path']} so far:"
-            f" correct source.path in {source.file}"
+            f"the source folder {now['path']} does not exist; {source.pipeline} has read {then['path']} so far."
+            f" Correct source.path in {source.file}"
         )
     raise StateMismatch(
         f"{source.pipeline} has read {then['path']}, but source.path is {now['path']} now: every file there would be"
-        f' new to it. If the same files were moved there, say so in {source.file}: moved_from = "{then["path"]}"'
-        " in [source]; for another source, give the pipeline another name or warehouse"
+        f' new to it. If the same files were moved there, set moved_from = "{then["path"]}" in [source] of'
+        f" {source.file}. For another source, give the pipeline another name or warehouse"
     )

@@ -39,7 +39,7 @@ def denial_of(error: BaseException, folder: Path, within: Path | None = None) ->
     if wanted is None or (place := first_unreadable(wanted) or _unreadable_in(wanted)) is None:
         return None
     return SourceError(
-        f"this user may not read {place}. Nothing is lost, and nothing was changed: give the user the right to read"
+        f"this user may not read {place}. Nothing is lost, and nothing was changed. Give the user the right to read"
         f" {folder} with everything in it, and run the command again"
     )
 

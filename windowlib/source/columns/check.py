@@ -30,7 +30,7 @@ from windowlib.source.columns.column_types import (
     kind_of,
     schema_of,
 )
-from windowlib.source.columns.fitting import ReadTypes
+from windowlib.source.columns.fitting import DONE, ReadTypes
 from windowlib.source.columns.missing import AbsentColumn, OtherFiles, absent, aside, is_null, without
 from windowlib.source.columns.partition_values import check_columns, types_of
 from windowlib.source.listed import ListedFile, SourceError
@@ -131,8 +131,8 @@ def _check_read(path: Path, used: Mapping[str, str]) -> None:
     """Raises `SourceError` if a column in use has a type that no engine reads."""
     if nanos := [f"{name!r} is {kind}" for name, kind in used.items() if has_inner_nanos(kind)]:
         raise SourceError(
-            f"{path}: {first_five(nanos)}, which Spark does not read. Write timestamps in microseconds:"
-            ' coerce_timestamps="us" in pandas and pyarrow.'
+            f"{path}: {first_five(nanos)}, but Spark does not read nanoseconds. Write timestamps in microseconds:"
+            ' coerce_timestamps="us" in pandas and pyarrow'
         )
     if too_long := [f"{name!r} is {kind}" for name, kind in used.items() if is_too_long(kind)]:
         raise SourceError(
@@ -141,7 +141,7 @@ def _check_read(path: Path, used: Mapping[str, str]) -> None:
     for name, kind in used.items():
         if is_unread(kind):
             raise SourceError(
-                f"column {name!r} of {path} is {kind}, which no engine reads. Write it as a text or a number"
+                f"column {name!r} of {path} is {kind}, which no engine reads. Write it as a string or a number"
             )
 
 
@@ -152,9 +152,9 @@ def _check_typed(source: Source, empty: Mapping[str, Path], types: Mapping[str, 
     """
     if untyped := [name for name in empty if name not in types]:
         raise SourceError(
-            f"column {untyped[0]!r} has no type in {empty[untyped[0]]}, nor in any file before it: all of it is null."
-            " Write it with its type; or read this file together with one that has the type: increase"
-            f" source.max_files_per_run in {source.file}; nothing of this batch has been committed"
+            f"column {untyped[0]!r} is all null and has no type in {empty[untyped[0]]} or any earlier file; {DONE}."
+            f" Write it with its type, or increase source.max_files_per_run in {source.file} so that the batch has a"
+            " file with the type"
         )
 
 
@@ -175,10 +175,12 @@ def _damage_named(source: Source, file: str, read: Collection[str]) -> Iterator[
             yield
     except (OSError, pa.ArrowInvalid, UnreadableRows) as error:
         why = error.why if isinstance(error, UnreadableRows) else reason_of(error)
-        others = "" if file.endswith(".parquet") else '; source.include = ["*.parquet"] leaves out all such files'
+        others = ""
+        if not file.endswith(".parquet"):
+            others = '. source.include = ["*.parquet"] skips all files with another ending'
         raise SourceError(
-            f"{source.path / file} is not a readable Parquet file ({why}). Remove or repair it"
-            f"{aside(source, file, read, ', or set it aside')}{others}; nothing of this batch has been committed."
+            f"{source.path / file} is not a readable Parquet file ({why}); {DONE}."
+            f" Remove or repair it{aside(source, file, read, ', or set it aside')}{others}"
         ) from error
 
 
@@ -205,8 +207,8 @@ def _check_names(source: Source, uses: Uses, path: Path, columns: Sequence[str])
     own_names = [source.named(name) for name in columns]
     if reserved := [name for name in own_names if names.is_reserved(name)]:
         raise SourceError(
-            f"{path}: the column {reserved[0]!r} begins with {names.RESERVED!r}, which windowlib keeps for columns of"
-            " its own; rename it in the files"
+            f"{path}: the column {reserved[0]!r} begins with {names.RESERVED!r}, a prefix that windowlib reserves."
+            " Rename the column in the files"
         )
     if clashes := [
         name for name, to in source.rename.items() if to != name and to in columns and to not in source.rename
@@ -220,8 +222,8 @@ def _check_names(source: Source, uses: Uses, path: Path, columns: Sequence[str])
 def spelled_twice(path: Path, columns: Sequence[str]) -> SourceError:
     """Error for a file in which the names of columns in use differ in case only."""
     return SourceError(
-        f"{path}: the columns {', '.join(map(repr, columns))} differ in case only, which Spark ignores; rename one of"
-        ' them: source.rename = { "column" = "another name" }, or in the files'
+        f"{path}: the columns {', '.join(map(repr, columns))} differ only in case, and Spark ignores case. Rename one"
+        ' of them: source.rename = { "column" = "another name" }, or in the files'
     )
 
 
@@ -234,8 +236,8 @@ def _check_types(source: Source, uses: Uses, types: Mapping[str, str]) -> None:
     for key in source.key:
         if uses.runs_operator and is_nested(kind := kinds.get(key.casefold(), "")):
             raise SourceError(
-                f"source.key = {key!r} is {kind} in the files; windows that process element by element need keys of"
-                " single values: name its fields in source.nested"
+                f"source.key = {key!r} is {kind} in the files; these windows run element by element and need keys of a"
+                f" primitive type. Name the fields of {key!r} in source.nested"
             )
     for column, key in uses.subtracted:
         if (column_type := kinds.get(column.casefold())) and (needed := unlike_difference(column_type, key)):
@@ -246,7 +248,7 @@ def _check_types(source: Source, uses: Uses, types: Mapping[str, str]) -> None:
     gap = kinds.get((uses.gap_column or "").casefold())
     if gap and not gap.startswith((*WHOLE_NUMBERS, "uint")):
         raise SourceError(
-            f"window.gap_column = {uses.gap_column!r} is {gap} in the files; need a whole number of ms, such as bigint"
+            f"window.gap_column = {uses.gap_column!r} is {gap} in the files; need an integer in ms, such as bigint"
         )
     _check_time(source, types.get(source.timestamp))
 
@@ -259,17 +261,17 @@ def _check_time(source: Source, kind: str | None) -> None:
     if source.timestamp_unit is None and not is_time:
         raise SourceError(
             f"source.timestamp in {source.file}: {source.timestamp!r} is {kind} in the files; need a timestamp, or"
-            ' numbers of an epoch with source.timestamp_unit = "s", "ms" or "us". Times as text are read only from JSON'
-            " and CSV"
+            ' Unix times with source.timestamp_unit = "s", "ms" or "us". Only JSON and CSV files may hold times as'
+            " strings"
         )
     if source.dialect.time_zone and kind_of(kind) not in ("timestamp_ntz", "date"):
         raise SourceError(
-            f"source.timestamp = {source.timestamp!r} is {kind} in the files, which needs no source.dialect.time_zone:"
-            " leave that out"
+            f"source.timestamp = {source.timestamp!r} is {kind} in the files and already has a time zone. Leave out"
+            " source.dialect.time_zone"
         )
     numbers = kind.startswith(("int", "uint", "bigint", "long")) or kind_of(kind) == STRING
     if source.timestamp_unit is not None and not numbers:
         raise SourceError(
             f"source.timestamp = {source.timestamp!r} is {kind} in the files; timestamp_unit ="
-            f" {source.timestamp_unit!r} needs an integer, or a text of one"
+            f" {source.timestamp_unit!r} needs an integer, or a string that holds an integer"
         )

@@ -200,10 +200,10 @@ def misfit(
     declared: true if the definition declares the type, so that any numeric type is read if each value fits
     """
     then, now = kind_of(recorded), kind_of(file_type)
-    is_said = f"is {file_type}, but {'source.schema says' if declared else 'was recorded as'} {recorded}"
+    is_said = f"is {file_type}, but {'source.schema declares' if declared else 'was recorded as'} {recorded}"
     if then == now:
         lost = None if floored or not in_nanos(file_type) else _not_whole_micros(path, column)
-        return lost and f"is {file_type}, which is read in microseconds, and has {lost} ns"
+        return lost and f"is {file_type} and has {lost} ns, but is read in microseconds"
     if now == NULL and not is_nested(recorded):
         return None
     if declared and (then, now) == ("timestamp_ntz", "date"):
@@ -213,7 +213,7 @@ def misfit(
         return lost and f"{is_said}, which cannot hold {lost}"
     if is_wider(then, now):
         return f"{is_said}: its writer may have cut off digits"
-    return f"{is_said}: another meaning"
+    return f"{is_said}: the types are incompatible"
 
 
 def _is_number(kind: str) -> bool:

@@ -53,14 +53,14 @@ class ReadTypes:
         if reason is None:
             return
         if not declared:
-            reason = reason.replace("source.schema says", "was recorded as")
+            reason = reason.replace("source.schema declares", "was recorded as")
         problem = f"column {name!r} of {path} {reason}"
         if by_schema and widens(recorded, self.table[name]):
-            raise StateMismatch(f"{problem}. {self._since_widened(name, recorded)}; {DONE}")
+            raise StateMismatch(f"{problem}; {DONE}. {self._since_widened(name, recorded)}")
         raise StateMismatch(
-            f"{problem}. Write the file with {recorded.replace('[ns', '[us')}"
-            f"{_declaring(column, recorded, file_type)}{aside(source, file, read, '; or leave it out')};"
-            f"{'' if declared else ' or start a pipeline under another name for the new type;'} {DONE}"
+            f"{problem}; {DONE}. Write the file with {recorded.replace('[ns', '[us')}"
+            f"{aside(source, file, read, ', or set it aside')}.{_declaring(column, recorded, file_type)}"
+            f"{'' if declared else ' For the new type, start a pipeline under another name.'}"
         )
 
     def _since_widened(self, name: str, recorded: str) -> str:
@@ -68,9 +68,8 @@ class ReadTypes:
         now, file = self.table[name], self.source.file
         key = stored_by(self.source, self.uses, {**self.types, name: recorded}, name, now) or f"column {name!r}"
         return (
-            f"The table has {now} now, but {key} is stored by the recorded type. Give {key} another name"
-            f" in {file} and rebuild the tables: `{to_paste('migrate', file, *WHY)}`;"
-            " or start a pipeline under another name"
+            f"The table has {now} now, but {key} is stored by the recorded type. Give {key} another name in {file}"
+            f" and rebuild the tables, `{to_paste('migrate', file, *WHY)}`, or start a pipeline under another name."
         )
 
 
@@ -85,8 +84,8 @@ def _declared(source: Source, used: Sequence[str], recorded: Mapping[str, str]) 
         kind = declared_type(text)
         if kind is not None and name in recorded and kind_of(recorded[name]) != kind_of(kind):
             raise StateMismatch(
-                f"source.schema in {source.file} says {text} of column {name!r}, which was recorded as"
-                f" {recorded[name]}: a column keeps its type. Say {kind_of(recorded[name])}, or leave it out"
+                f"source.schema in {source.file} declares the column {name!r} as {text}, but it was recorded as"
+                f" {recorded[name]}. A column keeps its type: declare it as {kind_of(recorded[name])}, or leave it out"
             )
         if kind is not None and name not in recorded:
             types[name] = str(kind)
@@ -98,4 +97,4 @@ def _declaring(column: str, recorded: str, file_type: str) -> str:
     if not is_wider(kind_of(recorded), kind_of(file_type)):
         return ""
     line = f'schema = {{ {json.dumps(column)} = "{kind_of(recorded)}" }}'
-    return f"; or, where nothing is cut off, say so in [source]: {line}"
+    return f" If its writer cut off nothing, declare the type in [source]: {line}."

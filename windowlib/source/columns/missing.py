@@ -112,23 +112,23 @@ def is_null(source: Source, uses: Uses, gap: AbsentColumn, others: OtherFiles) -
 def without(source: Source, file: str, gap: AbsentColumn, others: OtherFiles) -> str:
     """Error message for a file that lacks a column that the definition names."""
     column, key, meant = gap.column, gap.key, gap.meant
-    named = f"{key} names the column {column!r}, which {source.path / file} does not have"
-    has = f"It has {first_five(gap.has)}." if gap.has else "It has no column."
+    named = f"{source.path / file} has no column {column!r}, but {key} names it"
+    has = f"It has {first_five(gap.has)}" if gap.has else "It has no column"
     it, done = f"the file with {column!r}", "nothing of this batch has been committed"
     if not others.have(gap.name):
         certain = meant or source.missing_columns == "null"
         todo = "Correct the definition" if certain else f"Correct the definition, or write {it}"
-        nor = ", nor has any file that is listed or was read" if source.missing_columns == "null" else ""
-        return f"{named}{nor}{meant or '.'} {has} {todo}; {done}"
+        nor = "; no listed or read file has it" if source.missing_columns == "null" else ""
+        return f"{named}{nor}; {done}. {has}{meant or '.'} {todo}"
     set_aside = aside(source, file, others.read, ", or set it aside")
     if source.missing_columns == "stop" and gap.name.casefold() not in source.needed:
         correct = "correct the definition, " if meant else ""
         first = f'To read it as null, add missing_columns = "null" to [source] in {source.file}'
-        todo = f"{first}; or {correct}write {it}{set_aside}"
+        todo = f"{first}. Otherwise {correct}write {it}{set_aside}"
     else:
-        first = "Correct the definition; or, as other files have the column, write" if meant else "Write"
+        first = "Other files have the column: correct the definition, or write" if meant else "Write"
         todo = f"{first} {it}{set_aside}"
-    return f"{named}{meant or '.'} {has} {todo}; {done}"
+    return f"{named}; {done}. {has}{meant or '.'} {todo}"
 
 
 def aside(source: Source, file: str, read: Collection[str], words: str) -> str:

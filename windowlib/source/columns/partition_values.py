@@ -131,8 +131,7 @@ def types_of(source: Source, files: Iterable[SourceFile | ListedFile], recorded:
         declared = declared_type(stated := source.columns.get(name))
         if stated is not None and (declared is None or pa.types.is_binary(declared)):
             raise SourceError(
-                f"source.schema in {source.file} says {stated} of column {name!r}, which is in the names of folders;"
-                f" need {SINGLE}"
+                f"source.schema in {source.file} declares the partition column {name!r} as {stated}; need {SINGLE}"
             )
         types[name] = str(declared or STRING)
     if source.format != "delta":
@@ -158,16 +157,15 @@ def check_columns(source: Source, uses: Uses, file: SourceFile, own: Sequence[st
             continue
         folder = next(part for part in reversed(file.path.split("/")[:-1]) if column in folder_values(f"{part}/"))
         if twice := inside.get(column.casefold()):
-            key = f"{uses.named_by.get(name, 'it')} in {source.file}"
+            key = f"{uses.named_by.get(name, 'the definition')} in {source.file}"
             raise SourceError(
-                f"{path} has a column {twice!r}, and its folder {folder!r} has a column of that name, which {key}"
-                " reads. Only one can count: write the file without the column, or put it into a folder without the"
-                " value"
+                f"the column {twice!r} is both in {path} and in the name of its folder {folder!r}, and {key} reads it."
+                " Write the file without the column, or move it to a folder without the value"
             )
         if name in uses.computed and column not in source.columns:
             raise SourceError(
-                f"column {column!r} is in the folder's name ({folder}) of {path}, and {uses.computed[name]} in"
-                f" {source.file} computes with it, so declare its type. {_line(source, uses, name)}"
+                f"the partition column {column!r} ({folder} in {path}) has no declared type, but {uses.computed[name]}"
+                f" in {source.file} computes with it. {_line(source, uses, name)}"
             )
 
 
@@ -181,7 +179,7 @@ def _line(source: Source, uses: Uses, name: str) -> str:
     declared = {**source.columns, source.in_files(name): kind}
     columns = ", ".join(f"{_key(column)} = {json.dumps(stated)}" for column, stated in declared.items())
     other = ", or another type such as int or date" if kind == STRING else ""
-    return f"Say in [source]: schema = {{ {columns} }}{other}"
+    return f"Declare it in [source]: schema = {{ {columns} }}{other}"
 
 
 def _key(column: str) -> str:

@@ -37,11 +37,11 @@ def ways_on(source: Source, removal: Removal, span: TimeRange | None, never: str
     if removal.aside:
         aside = removal.aside[0]
         back = to_paste("set-aside", source.file, aside, "--back", *WHY)
-        return f"{why} Among these are the rows of {aside}, which is set aside: take it back: {back}. {otherwise}"
+        return f"{why} Among these are rows of {aside}, a file set aside. Take it back: `{back}`. {otherwise}"
     if removal.has_vectors:
         return (
-            f"{why} It marks rows as deleted by deletion vectors, which are not read, so its windows cannot be"
-            f" recomputed; REORG TABLE … APPLY (PURGE) writes the files again without those rows. {otherwise}"
+            f"{why} Its deletion vectors mark rows as deleted, but windowlib does not read them, so it cannot recompute"
+            f" the windows. REORG TABLE … APPLY (PURGE) writes the files again without those rows. {otherwise}"
         )
     if never:
         return f"{why} Its windows cannot be rerun: {never}. {otherwise}"
@@ -51,8 +51,8 @@ def ways_on(source: Source, removal: Removal, span: TimeRange | None, never: str
         by_itself = f'set source.removals = "rerun" in {source.file}'
         return f"{why} To have a run recompute its windows{times}, {by_itself}. {otherwise}"
     return (
-        f"{why} To {what}: {command(source, span)}; with"
-        f' source.removals = "rerun" runs do that by themselves. {otherwise}'
+        f"{why} To {what}, run `{command(source, span)}`. With"
+        f' source.removals = "rerun", runs do that by themselves. {otherwise}'
     )
 
 
@@ -69,12 +69,12 @@ def _why(source: Source, removal: Removal) -> str:
 def _otherwise(source: Source, removal: Removal) -> str:
     if removal.removes_rows:
         return (
-            "To go on without that version, and without what it adds, set"
-            f' source.removals = "skip" in {source.file}; to undo it, RESTORE the table {source.path}'
+            "To go on without that version and its new rows, set"
+            f' source.removals = "skip" in {source.file}. To undo the version, RESTORE the table {source.path}'
         )
     aside = to_paste("set-aside", source.file, removal.lost[0], *WHY)
     until = "until a rerun needs a file that has them"
-    return f"Or restore those files from a backup; or go on without their rows, {until}: {aside}"
+    return f"Or restore those files from a backup, or go on without their rows, {until}: `{aside}`"
 
 
 def command(source: Source, span: TimeRange) -> str:

@@ -85,9 +85,9 @@ def _check_same(source: Source, table: DeltaTable, cursor: Cursor) -> None:
     if newest >= read and (id_read in (None, id_now) or id_now in _ids_since(source, read, newest)):
         return
     raise SourceError(
-        f"{source.path} is another Delta table than the one that {source.pipeline} has read up to version {read}: it"
-        f" was created again, and its newest version is {newest}. Its rows may have been read before. Put back the"
-        " earlier table; or give the pipeline another name or warehouse, to read this one from its start"
+        f"{source.path} is not the Delta table that {source.pipeline} has read up to version {read}: it was created"
+        f" again, and its newest version is {newest}. Its rows may have been read before. Put back the earlier table,"
+        " or give the pipeline another name or warehouse to read the new table from its start"
     )
 
 
@@ -104,9 +104,8 @@ def _check_names(source: Source, table: DeltaTable) -> None:
     for field in table.schema().fields:
         if (own := field.metadata.get(PHYSICAL_NAME, field.name)) != field.name:
             raise SourceError(
-                f"{source.path} calls a column {field.name!r} that is {own!r} in its files (column mapping), which is"
-                " not supported: values of another column might be read for it. Write the table again without"
-                " delta.columnMapping.mode, or read a copy of it"
+                f"{source.path} uses column mapping, which windowlib does not support: its column {field.name!r} is"
+                f" {own!r} in the files. Write the table again without delta.columnMapping.mode, or read a copy of it"
             )
 
 
@@ -115,7 +114,7 @@ def _check_inside(source: Source, files: Iterable[ListedFile]) -> None:
     if outside := next((file.path for file in files if OUTSIDE.match(file.path)), None):
         raise SourceError(
             f"{source.path} has files outside of its folder, such as {outside}: it is a shallow clone, but only files"
-            " below source.path are read. Name in source.path the table that was cloned, or a copy of its rows"
+            " below source.path are read. Set source.path to the cloned table, or to a copy of its rows"
         )
 
 
@@ -271,9 +270,8 @@ def _since(source: Source, after: int, newest: int) -> Iterator[TableVersion]:
         except log.DamagedLog as error:
             raise SourceError(
                 f"version {version} of the Delta table {folder} cannot be read: {error}. The log was cleaned up before"
-                f" {source.pipeline} had read it, which has left a gap that cannot be closed: rows may be missing."
-                " Start again under another name or warehouse, and keep the log for longer than the longest pause"
-                " between runs (delta.logRetentionDuration)"
+                f" {source.pipeline} had read it, so rows may be missing. Start again under another name or warehouse,"
+                " and set delta.logRetentionDuration above the longest pause between runs"
             ) from error
         yield _version(version, actions)
 

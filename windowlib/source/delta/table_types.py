@@ -52,9 +52,9 @@ def by_table(source: Source, uses: Uses, recorded: Mapping[str, str], table: Map
             types[name] = now
         elif kind_of(then) != kind_of(now) and not widens(then, now) and not widens(now, then):
             raise StateMismatch(
-                f"column {name!r} of the Delta table {source.path} is {now}, but was recorded as {then}: another"
-                " meaning. Start a pipeline under another name for the new type; nothing of this batch has been"
-                " committed"
+                f"column {name!r} of the Delta table {source.path} is {now}, but was recorded as the incompatible type"
+                f" {then}; nothing of this batch has been committed. For the new type, start a pipeline under another"
+                " name"
             )
     return types
 

@@ -75,8 +75,8 @@ def check_one_record(path: Path, text: str) -> None:
     """Raises `SourceError` if the content of a file goes on after its first record or list."""
     if text[_end_of_first(text) :].strip(" \t\r\n\ufeff\0"):
         raise SourceError(
-            f"{path} has more than one value of JSON, and source.dialect.multi_line reads only the first: write"
-            " one list of records. In files with a record on each line leave multi_line out"
+            f"{path} has more than one JSON value, but source.dialect.multi_line reads only the first. Write one list"
+            " of records. If each line is a record, leave multi_line out"
         )
 
 

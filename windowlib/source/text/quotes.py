@@ -53,13 +53,13 @@ def _check_quotes(source: Source, path: Path) -> None:
         return
     name = path.relative_to(source.path).as_posix()
     if fault.out_of_place is None:
-        problem = f"the quote that opens a value in line {fault.opened + skipped} is never closed, so all that follows"
-        problem += " would be that value"
+        problem = f"the quoted value that begins in line {fault.opened + skipped} is never closed, so it would contain"
+        problem += " the rest of the file"
     else:
-        problem = f"the quote in line {fault.out_of_place + skipped} neither opens nor closes a value, so the value in"
-        problem += f" quotes that begins in line {fault.opened + skipped} may hold other records"
+        problem = f"the quote in line {fault.out_of_place + skipped} neither opens nor closes a value, so the quoted"
+        problem += f" value that begins in line {fault.opened + skipped} may contain other records"
     raise SourceError(
         f"{path}: {problem}."
-        f" Repair the file, or set it aside: `{to_paste('set-aside', source.file, name, *WHY)}`; if quotes have no"
-        f" meaning, say so in {source.file}: source.dialect.multi_line = false"
+        f" Repair the file, or set it aside: `{to_paste('set-aside', source.file, name, *WHY)}`. If no record has"
+        f" several lines, set source.dialect.multi_line = false in {source.file}"
     )

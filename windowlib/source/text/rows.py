@@ -39,9 +39,7 @@ NOT_DECODED = "\ufffd"  # decoders replace bytes that they cannot decode by this
 def check_file(source: Source, path: Path) -> None:
     """Raises `SourceError` for an unsupported compression, `StateMismatch` for a header that does not fit."""
     if path.suffix.casefold() in UNREADABLE:
-        raise SourceError(
-            f"{path} is compressed in a way that is not supported: decompress it, or compress it as .gz or .bz2"
-        )
+        raise SourceError(f"{path} has an unsupported compression: decompress it, or compress it as .gz or .bz2")
     dialect = source.dialect
     if source.format == "csv":
         columns_of(source, path)
@@ -83,16 +81,16 @@ def columns_of(source: Source, path: Path) -> list[str]:
             )
     elif absent := [name for name in declared if name not in columns]:
         raise StateMismatch(
-            f"{path} has no column {absent[0]!r}, which [source.schema] in {source.file} declares; it begins with"
-            f" {first_five(header)}{nearest(absent[0], header)}"
+            f"{path} has no column {absent[0]!r}, but [source.schema] in {source.file} declares it. The file begins"
+            f" with {first_five(header)}{nearest(absent[0], header)}"
         )
     if reserved := [name for name in columns if names.is_reserved(name)]:
         raise SourceError(
-            f"{path}: the column {reserved[0]!r} begins with {names.RESERVED!r}, which windowlib keeps for columns of"
-            " its own; rename it in the file"
+            f"{path}: the column {reserved[0]!r} begins with {names.RESERVED!r}, a prefix that windowlib reserves."
+            " Rename the column in the file"
         )
     if alike := names.same_but_for_case(columns):
-        raise SourceError(f"{path}: the columns {', '.join(map(repr, alike))} differ in case only, or not at all")
+        raise SourceError(f"{path}: the columns {', '.join(map(repr, alike))} differ only in case, or not at all")
     return columns
 
 
@@ -105,8 +103,8 @@ def _check_not_for_spreadsheets(source: Source, path: Path, header: Sequence[str
     is_other = separator[1] != dialect.delimiter
     delimiter = f" and source.dialect.delimiter = {json.dumps(separator[1])}" if is_other else ""
     raise StateMismatch(
-        f"{path} begins with the line {line!r}, which only spreadsheets read; need the columns of [source.schema] in"
-        f" {source.file}. Skip that line: {skip}{delimiter}"
+        f"{path} begins with the line {line!r} for spreadsheets; need the columns of [source.schema] in {source.file}."
+        f" Skip that line: {skip}{delimiter}"
     )
 
 
@@ -115,7 +113,7 @@ def _otherwise(header: Sequence[str]) -> str:
     other = next((character for character in ";\t|" if len(header) == 1 and character in header[0]), None)
     if other:
         setting = f"source.dialect = {{ delimiter = {json.dumps(other)} }}"
-        return f". Its columns are separated by {other!r}: say so with {setting}"
+        return f". Its columns are separated by {other!r}: set {setting}"
     return ', or source.dialect.header = "names"'
 
 

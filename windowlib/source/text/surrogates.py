@@ -28,8 +28,8 @@ def check_whole(path: Path, content: bytes, encoding: str) -> None:
     text = re.sub(_WHOLE, " ", content.decode(encoding, "replace"), flags=re.DOTALL)
     if re.search(_HALF, text) or (encoding == "UTF-8" and _RAW.search(content)):
         raise SourceError(
-            f"{path} has half of a surrogate pair, such as \\ud83d alone, which is not a character. Repair it, or set"
-            " it aside; in files with a record on each line, only that record would be malformed"
+            f"{path} has half of a surrogate pair, such as a lone \\ud83d, and that is no character. Repair the file,"
+            " or set it aside. In files with a record on each line, only that record would be malformed"
         )
 
 
