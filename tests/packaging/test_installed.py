@@ -199,7 +199,7 @@ def test_what_needs_the_jars_says_so_in_one_sentence(installed: Environment, tmp
     ended = installed.run([installed.python, "-c", code], tmp_path)
     cache = installed.home / ".cache" / "windowlib"
     assert ended.err.splitlines()[-1].endswith(
-        f"need Delta's JARs in {cache}, which is incomplete: run `windowlib setup`"
+        f"Delta's JARs are missing or incomplete in {cache}: run `windowlib setup`"
     )
     checked = installed.run([str(installed.bin / "windowlib"), "setup", "--check"], tmp_path)
     assert checked.code == 2
