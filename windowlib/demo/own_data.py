@@ -139,8 +139,7 @@ def _time(sample: pa.Table, option: str | None) -> tuple[str, str | None]:
         raise InvalidSpec(
             f"--timestamp {option}: the column is {sample[option].type}; need timestamps, ISO 8601 strings, or Unix"
             " times in s, ms or us, mostly between 2000 and 2100. For other forms, write a definition with"
-            " source.timestamp_unit"
-            " or source.dialect.timestamp_format"
+            " source.timestamp_unit or source.dialect.timestamp_format"
         )
     raise InvalidSpec(f"no column with times among {_listed(sample)}; name one with --timestamp")
 

@@ -76,7 +76,7 @@ def refusal(source: Source, uses: Uses) -> str | None:
     for name, sql in uses.expressions.items():
         tree = parsed(sql)
         if foreign := not_proved(tree):
-            return f"aggregates.{name} uses {foreign}; not proved to give exactly Spark's results on Sail"
+            return f"aggregates.{name} uses {foreign}; this is not proved to give exactly Spark's results on Sail"
         if is_too_deep(tree):
             most = (
                 f"{MOST_SUMS} sums, differences and products, {MOST_ROUNDS} roundings or {MOST_OPERATIONS} operations"

@@ -52,7 +52,7 @@ def refusal_by_type(keys: Sequence[str], expressions: Mapping[str, str], types: 
         try:
             type_of(parsed(sql), columns)
         except Unproved as unproved:
-            return f"aggregates.{name} {unproved.why}; not proved to give exactly Spark's results on Sail"
+            return f"aggregates.{name} {unproved.why}; this is not proved to give exactly Spark's results on Sail"
     return None
 
 

@@ -128,7 +128,7 @@ def _key(definition: Definition, ledger: Ledger, state: LedgerState, request: Fo
     if odd := [f"{name} is {kind}" for name, kind in _kinds(key) if not is_hashable(kind)]:
         raise ForgetRefused(f"keys of this type cannot be erased: {odd[0]}, without a unique string form")
     if Mention.of(key).is_in(request.reason):
-        raise ForgetRefused("the reason contains the key, but the ledger stores it: give the number of a request")
+        raise ForgetRefused("the reason contains the key, and reasons are stored: give the number of a request")
     _check_rests(definition.file, ledger, state)
     check_clock(definition.file, request.clock(), state, refused=BY_A_WRONG_CLOCK)
     return key

@@ -75,7 +75,7 @@ def conflicts_explained(ledger: Ledger, claim: Claim) -> Iterator[None]:
     except Conflict as error:
         ledger.check(claim.epoch)
         raise Overtaken(
-            f"another program has changed a table during the work ({error}): check the table, then start again"
+            f"another program has changed a table while this command ran ({error}): check the table, then start again"
         ) from error
 
 

@@ -161,7 +161,8 @@ class Ledger:
         def unless_decided(state: LedgerState) -> tuple[Rows, None]:
             self.check(epoch)
             if _decides(_without_new_plan(state, after)) != _decides(after):
-                raise DecidedMeanwhile(f"another command has decided since; see `{to_paste('status', THIS)}`")
+                status = to_paste("status", THIS)
+                raise DecidedMeanwhile(f"another command has planned or decided since. Check the state: `{status}`")
             return rows, None
 
         self._follow(unless_decided)

@@ -290,7 +290,7 @@ def test_a_table_that_keeps_changing_is_tried_again_later(
     reader = watched(folder)
     with monkeypatch.context() as patch:
         before_the_commit("results", lambda: move_on(folder), patch, TRIES)
-        with pytest.raises(Overtaken, match="another program has changed a table during the work") as said:
+        with pytest.raises(Overtaken, match="another program has changed a table while this command ran") as said:
             a_run(folder)
     assert exit_code(said.value) == UNEXPECTED != SUPERSEDED
     before_the_commit("results", lambda: move_on(folder), monkeypatch, TRIES - 1)

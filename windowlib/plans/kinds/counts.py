@@ -38,7 +38,7 @@ class Counts(PlanKind):
     def rerun(self) -> RerunRules | str:
         return (
             "an event's window depends on the number of events before it, so an additional event would move the bounds"
-            " of every later window"
+            " of every later window of its key"
         )
 
     def assigner(self, spec: WindowSpec) -> Assigner:

@@ -266,7 +266,7 @@ def _check_time(source: Source, kind: str | None) -> None:
         )
     if source.dialect.time_zone and kind_of(kind) not in ("timestamp_ntz", "date"):
         raise SourceError(
-            f"source.timestamp = {source.timestamp!r} is {kind} in the files and already has a time zone. Leave out"
+            f"source.timestamp = {source.timestamp!r} is {kind} in the files, a type that needs no time zone. Leave out"
             " source.dialect.time_zone"
         )
     numbers = kind.startswith(("int", "uint", "bigint", "long")) or kind_of(kind) == STRING

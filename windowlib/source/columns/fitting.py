@@ -59,8 +59,9 @@ class ReadTypes:
             raise StateMismatch(f"{problem}; {DONE}. {self._since_widened(name, recorded)}")
         raise StateMismatch(
             f"{problem}; {DONE}. Write the file with {recorded.replace('[ns', '[us')}"
-            f"{aside(source, file, read, ', or set it aside')}.{_declaring(column, recorded, file_type)}"
-            f"{'' if declared else ' For the new type, start a pipeline under another name.'}"
+            f"{aside(source, file, read, ', or set it aside')}"
+            f"{'' if declared else ', or start a pipeline under another name for the new type'}."
+            f"{_declaring(column, recorded, file_type)}"
         )
 
     def _since_widened(self, name: str, recorded: str) -> str:
