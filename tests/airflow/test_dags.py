@@ -720,7 +720,7 @@ def test_one_name_for_two_pipelines(pipelines: Path) -> None:
     bag = dag_bag()
     assert sorted(bag.dags.keys() - OF_ALL) == ["windows_other", "windows_same"]
     assert (
-        f"{pipelines / 'other.toml'}: name: same is the name of {pipelines / 'one.toml'} already"
+        f"{pipelines / 'other.toml'}: name: same is already the name of {pipelines / 'one.toml'}"
         in bag.dags["windows_other"].doc_md
     )
 
@@ -776,7 +776,7 @@ def test_a_copy_does_not_replace_an_original_with_a_mistake(
     assert bag.dags.keys() - OF_ALL == ids
     assert {len(bag.dags[one].tasks) for one in ids} == {1}
     (task,) = bag.dags[f"windows_{Path(copy).stem}"].tasks
-    assert f"name: one is the name of {pipelines / original} already" in task.message
+    assert f"name: one is already the name of {pipelines / original}" in task.message
 
 
 def test_files_of_editors_and_file_systems_are_not_pipelines(pipelines: Path) -> None:

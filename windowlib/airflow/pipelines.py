@@ -64,7 +64,7 @@ def definitions(folder: Path) -> Iterator[Definition | BrokenPipelines]:
         if isinstance(definition, str):
             yield BrokenPipelines(_dag_id(file, dag_ids), definition)
         elif (original := file_by_name[definition.name]) != file:
-            mistake = f"{file}: name: {definition.name} is the name of {original} already; choose another"
+            mistake = f"{file}: name: {definition.name} is already the name of {original}; choose another"
             yield BrokenPipelines(_dag_id(file, dag_ids), mistake)
         else:
             yield definition

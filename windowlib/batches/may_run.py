@@ -14,6 +14,7 @@ from windowlib.contract.result_tables import RESULT_CHANGES
 from windowlib.definition.commands import WHY, to_paste
 from windowlib.definition.definition import Definition
 from windowlib.definition.formulas import added_with, as_stored, compared, continues, is_of, lateness_changed_with
+from windowlib.definition.plurals import first_five
 from windowlib.definition.terms import changed, differences, terms_of
 from windowlib.definition.toml.source import Source
 from windowlib.delta.tables import Tables
@@ -202,6 +203,11 @@ def formulas_changed(definition: Definition, commit: Commit | None) -> list[str]
 
 
 def edited(definition: Definition, record: Commit | Plan) -> str:
-    """Differences of a definition from the definition of a commit or plan, in words."""
+    """First five of `edits`, as text."""
+    return first_five(edits(definition, record), "; ")
+
+
+def edits(definition: Definition, record: Commit | Plan) -> list[str]:
+    """Differences of a definition from the definition of a commit or plan, each in words."""
     then, now = record.stored, definition.semantics()
-    return "; ".join(differences(compared(then, now), now))
+    return [*differences(compared(then, now), now)]

@@ -59,6 +59,6 @@ def check_clock(
         return
     raise ClockRefused(
         f"this machine's clock says {instant(now_ms)}, {format_duration(difference_ms // DAY_MS * DAY_MS)} {relation}"
-        f" ({instant(newest_ms)}). {refused}. Correct the clock. If it is right, accept it:"
-        f" {to_paste('accept-clock', file, *WHY)}"
+        f" ({instant(newest_ms)}). {refused}. Correct the clock or, if it is right,"
+        f" accept it: `{to_paste('accept-clock', file, *WHY)}`"
     )

@@ -18,11 +18,11 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {noun}{ending}{place}{rest}"
 
 
-def first_five(names: Sequence[str]) -> str:
+def first_five(names: Sequence[str], separator: str = ", ") -> str:
     """Formats the first five names, and the number of further names.
 
     >>> first_five(["a", "b"]), first_five(["a", "b", "c", "d", "e", "f", "g"])
     ('a, b', 'a, b, c, d, e and 2 more')
     """
     more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
-    return f"{', '.join(names[:5])}{more}"
+    return f"{separator.join(names[:5])}{more}"

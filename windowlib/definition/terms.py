@@ -15,6 +15,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from windowlib.definition.plurals import first_five
 from windowlib.definition.toml.durations import format_duration
 from windowlib.definition.user_classes import code_files
 
@@ -94,7 +95,7 @@ def read_otherwise(source: Source, then: str | None) -> ReadingDifference | None
     if then is None:
         return None
     before, now = ({"source.dialect": {}, **json.loads(settings)} for settings in (then, read_as(source)))
-    words = "; ".join(differences(before, now))
+    words = first_five([*differences(before, now)], "; ")
     columns = [settings.pop(COLUMNS, None) for settings in (before, now)]
     alone = before == now and all(isinstance(named, dict) for named in columns)
     return ReadingDifference(words, alone) if words else None
@@ -113,14 +114,14 @@ def _reading(source: Source) -> dict[str, Any]:
 
 
 def changed(then: str, now: str) -> str | None:
-    """Differences between the terms of a plan and the current terms, as text; None if they are equal.
+    """First five differences between the terms of a plan and the current terms, as text; None if they are equal.
 
     The engine's version counts only if both terms have it, because a process that only plans may lack the engine.
     """
     before, after = json.loads(then), json.loads(now)
     if ENGINE_VERSION not in before or ENGINE_VERSION not in after:
         before, after = ({**terms, ENGINE_VERSION: None} for terms in (before, after))
-    return "; ".join(differences(before, after)) or None
+    return first_five([*differences(before, after)], "; ") or None
 
 
 def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:

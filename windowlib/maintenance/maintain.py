@@ -139,7 +139,7 @@ def _far_ahead(file: Path, plan: MaintenancePlan, now_ms: int) -> Iterator[str]:
         yield (
             f"this machine's clock shows {instant(now_ms)}, far ahead of the newest batch, so ages are counted from"
             f" {instant(plan.counted_from_ms)} instead. If the clock is right, accept it:"
-            f" {to_paste('accept-clock', file, *WHY)}"
+            f" `{to_paste('accept-clock', file, *WHY)}`"
         )
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from windowlib.batches.may_run import check_spelling, check_warehouse, columns_to_add, decision_command, edited
+from windowlib.batches.may_run import check_spelling, check_warehouse, columns_to_add, decision_command, edits
 from windowlib.batches.planning import ledger_of
 from windowlib.decisions.verdicts import approve
 from windowlib.definition.commands import WHY, to_paste
@@ -94,7 +94,7 @@ def shadow_of(definition: Definition, state: LedgerState, clock: Clock) -> Shado
     assert state.commit is not None, "there is something to migrate"
     text = f"{definition.fingerprint} {terms_of(definition)}"
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
-    wanted = Migration(f"{digest}-{state.sequence}", edited(definition, state.commit) or FILLS, clock())
+    wanted = Migration(f"{digest}-{state.sequence}", "; ".join(edits(definition, state.commit)) or FILLS, clock())
     kept = finished(ledger_of(definition, clock))
     for begun in migrations(definition.root):
         goes_on = begun.id.partition("-")[0] == digest and begun not in kept
@@ -157,7 +157,7 @@ def catch_up(shadow: Shadow, spark: Callable[[], SparkSession], clock: Clock, *,
         raise NewTablesRefused(
             f"under the new definition: {refusal}\nNothing was switched, and the old definition stays in force. Change"
             " the new definition, or build its tables anyway:"
-            f" {to_paste('migrate', shadow.definition.file, '--approve', *WHY)}"
+            f" `{to_paste('migrate', shadow.definition.file, '--approve', *WHY)}`"
         ) from refused
     except SourceError as error:
         if (changed := _changed(shadow)) is None:

@@ -140,10 +140,10 @@ def _sentence(table: Table, files: list[str], how: str, why: str = "") -> str:
     if vacuum and not why:
         at = f" at {iso_instant(vacuum.at_ms)}" if vacuum.at_ms is not None else ""
         by = f"its log has a VACUUM, version {vacuum.version}, by {vacuum.user or 'unknown'}{at}"
-    since = f", added by version {added.version}," if added else ""
+    since = f", added by version {added.version}" if added else ""
     such = f"{len(files)} such {'file' if len(files) == 1 else 'files'}"
     return (
-        f"a file of table {table.folder.name} is {how}: {files[0]}{since} is named by version {newest} ({such}; {by})."
+        f"a file of table {table.folder.name} is {how}: version {newest} names {files[0]}{since} ({such}; {by})."
         f" Nothing was changed. Restore it to {table.folder} from a backup of the warehouse"
         f"{_without_backup(table, added)}"
     )

@@ -19,6 +19,7 @@ from deltalake import Schema
 
 from windowlib.contract.result_tables import RESULT_CHANGES, RESULTS
 from windowlib.contract.tables import TABLES
+from windowlib.definition.plurals import first_five
 from windowlib.delta import data_files
 from windowlib.delta import small_tables as small
 from windowlib.delta.data_files import DataFile
@@ -241,8 +242,8 @@ def _same_columns(table: Table, version: int, schema: Schema) -> None:
         have = {name: kind for name, kind in have.items() if name in want}
     if have != want:
         differing = sorted(name for name in have.keys() | want.keys() if have.get(name) != want.get(name))
+        columns = [f"{name} is {have.get(name, 'absent')}, now {want.get(name, 'absent')}" for name in differing]
         raise StateMismatch(
-            f"table {table.folder.name} has other columns than this batch: "
-            + "; ".join(f"{n} is {have.get(n, 'absent')}, now {want.get(n, 'absent')}" for n in differing)
+            f"table {table.folder.name} has other columns than this batch: {first_five(columns, '; ')}"
             + (_KEEPS_ITS_TYPE if table.folder.name in (RESULTS.name, RESULT_CHANGES.name) else "")
         )

@@ -177,13 +177,13 @@ def _read_again(source: Source, span: TimeRange | None) -> str:
         return back_before(source, span)
     begin, end = (span and iso_instant(span.from_ms)) or OPEN, (span and iso_instant(span.to_ms)) or OPEN
     held = f" (its events were from {begin} to {end}; use a longer range if it has others now)" if span else ""
-    return f"rerun its time range{held}: {to_paste('rerun', source.file, '--from', begin, '--to', end)}"
+    return f"rerun its time range{held}: `{to_paste('rerun', source.file, '--from', begin, '--to', end)}`"
 
 
 def back_before(source: Source, span: TimeRange) -> str:
     """Advice to read a changed file again, if its events span more days than a rerun may cover."""
     return (
-        f"go back to a batch before the one that read it ({to_paste('rollback', source.file, '--to-batch', 'N')};"
+        f"go back to a batch before the one that read it (`{to_paste('rollback', source.file, '--to-batch', 'N')}`;"
         " if the first batch read it, recompute everything under another name). Its events, from"
         f" {instant(span.from_ms)} to {instant(span.to_ms - 1)}, span more than the {LONGEST_DAYS} days of one rerun"
     )
