@@ -126,7 +126,7 @@ def test_a_writer_that_slept_while_the_log_was_shortened_writes_nothing(
     else:
         monkeypatch.setattr(Disk, "create", late)
     with pytest.raises(
-        delta_commits.Conflict, match="version 3 of table table can no longer be opened: its log was shortened"
+        delta_commits.Conflict, match="version 3 of table table can no longer be opened: its log now begins"
     ):
         small.append_rows(sleeper, 3, [{"number": 99}])
     with pytest.raises(CutLog, match="start it again"):

@@ -393,7 +393,7 @@ def test_a_column_that_differs_only_in_case_is_refused_before_the_build(
     new = clicks(folder, 0, CLICKS.replace(was, now))
     before = outcome(clicks(folder, 0))
     with pytest.raises(
-        ColumnTypeChanged, match=r"column (Total|User) differs in case only from (total|user), which result_ch"
+        ColumnTypeChanged, match=r"column (Total|User) differs only in case from (total|user), a column of result_ch"
     ):
         build(new, lambda: spark, ASKED)
     assert migrations(new.root) == []

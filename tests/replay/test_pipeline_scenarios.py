@@ -145,7 +145,7 @@ batch = [{ user = "o'\\"\\n", at = 2026-03-02T09:00:00Z, value = 3 }, { user = "
 def test_a_failed_run_is_the_outcome_of_its_step(tried: Callable[[str, str], ScenarioOutcome]) -> None:
     tested = tried(SESSIONS, 'name = "a"\n[[step]]\nbatch = [{ user = "ann", at = 2026-03-02 09:00:00, value = "x" }]')
     [step] = tested.steps
-    assert step.problems[0].startswith("aggregates.total: takes value, which is string")
+    assert step.problems[0].startswith("aggregates.total: uses value of type string")
 
 
 @pytest.mark.spark

@@ -297,7 +297,7 @@ def test_runs_continue_without_a_file_that_is_set_aside(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"windowlib set-aside .*clicks\.toml 2\.parquet --reason"):
         plan(definition, clock)
     assert set_aside(definition, str(path), "ann", "cut off") == "2.parquet"
-    with pytest.raises(NothingToDecide, match=r"2\.parquet is set aside already"):
+    with pytest.raises(NothingToDecide, match=r"2\.parquet is already set aside"):
         set_aside(definition, "2.parquet", "ann", "cut off")
     assert paths(plan(definition, clock)) == ["1.parquet"]
     (kept,) = status(definition, wall_clock_ms()).set_aside

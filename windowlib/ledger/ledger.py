@@ -154,15 +154,13 @@ class Ledger:
     def write_together(self, rows: Rows, after: LedgerState, epoch: int) -> None:
         """Appends all rows in one commit, or none.
 
-        Raises `DecidedMeanwhile` if anything but heartbeats and plans of new files was appended since the state
-        `after`.
+        Raises `DecidedMeanwhile` if anything but heartbeats and plans of new files was appended since `after`.
         """
 
         def unless_decided(state: LedgerState) -> tuple[Rows, None]:
             self.check(epoch)
             if _decides(_without_new_plan(state, after)) != _decides(after):
-                status = to_paste("status", THIS)
-                raise DecidedMeanwhile(f"another command has planned or decided since. Check the state: `{status}`")
+                raise DecidedMeanwhile(f"another command has planned or decided since: see `{to_paste('status', THIS)}`")
             return rows, None
 
         self._follow(unless_decided)

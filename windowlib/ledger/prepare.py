@@ -113,7 +113,7 @@ def read(root: Path, prepared: Prepared) -> Publication:
     values = json.loads(text)
     if values["format"] != FORMAT:
         raise StateMismatch(
-            f"{file} has format {values['format']}, but this version of windowlib reads {FORMAT}. Another version"
+            f"{file} has format {values['format']}, but this version reads format {FORMAT}. Another version"
             " prepared the batch: use that version"
         )
     changes = tuple(map(_change, values["changes"]))
