@@ -160,7 +160,7 @@ class Ledger:
         def unless_decided(state: LedgerState) -> tuple[Rows, None]:
             self.check(epoch)
             if _decides(_without_new_plan(state, after)) != _decides(after):
-                raise DecidedMeanwhile(f"another command has planned or decided since: see `{to_paste('status', THIS)}`")
+                raise DecidedMeanwhile(f"another command planned or decided since: see `{to_paste('status', THIS)}`")
             return rows, None
 
         self._follow(unless_decided)
