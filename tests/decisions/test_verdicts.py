@@ -41,7 +41,7 @@ def state(definition: Definition) -> LedgerState:
 )
 def test_a_decision_names_the_batch_that_waits(refused: Definition, decide: Callable[..., int]) -> None:
     before = state(refused)
-    with pytest.raises(NothingToDecide, match=r"batch 2 .*, not batch 1: .* give --batch 2 if you mean that batch"):
+    with pytest.raises(NothingToDecide, match=r"batch 2 .*, not batch 1\. .* give --batch 2 if you mean that batch"):
         decide(refused, "ann", "why", clock, batch_id=1)
     assert state(refused) == before
     assert decide(refused, "ann", "why", clock, batch_id=2) == 2

@@ -99,7 +99,7 @@ def test_a_column_added_while_a_batch_is_prepared(begun: Definition, monkeypatch
     table = DeltaTable(begun.root / "results")
     left = table.version()
     add_column(table)
-    with pytest.raises(ForeignChange, match=rf"table results .* ADD COLUMN, .*TO VERSION AS OF {left}"):
+    with pytest.raises(ForeignChange, match=rf"table results: .* ADD COLUMN, .*TO VERSION AS OF {left}"):
         advance(begun, no_spark)
     DeltaTable(begun.root / "results").restore(left)
     goes_on(begun)

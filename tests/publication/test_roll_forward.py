@@ -196,7 +196,8 @@ def test_a_compaction_whose_old_files_are_deleted_stops_the_publication(root: Pa
     what, folder = compacted(root)
     (folder / what.changes[1].remove[0].path).unlink()
     with pytest.raises(
-        ForeignChange, match=r"results was compacted .* `\S*windowlib abandon PIPELINE.toml --reason .….` drops the"
+        ForeignChange,
+        match=r"deleted file of table results, .* compacted .* `\S*windowlib abandon PIPELINE.toml --reason .….` drops the",
     ):
         roll_forward.judge(Tables(root), what)
 
