@@ -197,7 +197,7 @@ def test_a_compaction_whose_old_files_are_deleted_stops_the_publication(root: Pa
     (folder / what.changes[1].remove[0].path).unlink()
     with pytest.raises(
         ForeignChange,
-        match=r"deleted file of table results, .* compacted .* `\S*windowlib abandon PIPELINE.toml --reason .….` drops the",
+        match=r"deleted file of table results, .* compacted .* `\S*windowlib abandon PIPELINE.toml --reason .….` drops",
     ):
         roll_forward.judge(Tables(root), what)
 
