@@ -49,7 +49,7 @@ class TestJava:
 
     def test_too_old(self, tmp_path: Path) -> None:
         java = script(tmp_path / "bin" / "java", """echo 'openjdk version "11.0.2" 2019-01-15' >&2""")
-        with pytest.raises(UnusableJava, match=f"need Java 17 or newer, {java} is Java 11"):
+        with pytest.raises(UnusableJava, match=f"{java} is Java 11; need Java 17 or newer"):
             find_java()
 
     def test_not_java(self, tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ class TestJars:
         wanted = fake_jars(tmp_path, "one", "two")
         (tmp_path / "jar1-1.0.jar").write_text("another")
         with pytest.raises(
-            jars.MissingJars, match=r"jar1-1\.0\.jar is not the locked org\.example:jar1:1\.0: need sha256"
+            jars.MissingJars, match=r"jar1-1\.0\.jar is not the locked org\.example:jar1:1\.0: it has sha256"
         ):
             setup_jars.fetch(tmp_path, wanted)
 

@@ -128,7 +128,7 @@ REFUSED = {
         '[source.schema]\nid = "string"\nuser = "string"\nat_ms = "bigint"\nvalue = "bigint"\n[watermark]',
     ),
     "aggregates.total uses": CLICKS.replace("sum(value)", "sum(value % 2)"),
-    "has more than 50 sums": CLICKS.replace("sum(value)", f"sum({' + '.join(['value'] * 60)})"),
+    "nests more than 50 sums": CLICKS.replace("sum(value)", f"sum({' + '.join(['value'] * 60)})"),
     "3 roundings": CLICKS.replace("sum(value)", f"{'round(' * 4}sum(value) / 3{', 2)' * 4}"),
     "the operator in Python computes": CLICKS.replace(SESSION, SESSION + '\n[window.trigger]\ntype = "count"\nn = 3'),
 }

@@ -352,7 +352,7 @@ def test_a_changed_file(spark: SparkSession, tmp_path: Path) -> None:
         RerunRefused, match=r"2\.parquet has changed .*\. Rerun all of it: --from 2026-03-0.* --to 2026"
     ):
         run(definition, spark, MIDDLE)
-    with pytest.raises(RerunRefused, match=r"2\.parquet has changed since it was read: rerun its time range before"):
+    with pytest.raises(RerunRefused, match=r"2\.parquet has changed since it was read\. Rerun its time range before"):
         run(definition, spark, Rerun(ALL.from_ms, ALL.to_ms, "", "ann", late_only=True))
     (report,) = run(definition, spark, ALL)
     assert report.figures["files_changed"] == 1
