@@ -77,7 +77,7 @@ def test_a_key_is_in_no_title(folder: Path, spark: SparkSession) -> None:
 @pytest.mark.embedded
 def test_a_hidden_key_is_not_in_the_reason_of_an_abandoned_rerun(folder: Path, spark: SparkSession) -> None:
     rerun = Rerun(START_MS, START_MS + DAY_MS, "slow", "ann", late_only=True, key=("u99",))
-    with pytest.raises(RerunRefused, match="key u99: no such late event"):
+    with pytest.raises(RerunRefused, match="key u99: there is no such late event"):
         advance(hiding(folder), lambda: spark, clock=clock, rerun=rerun)
     for names, is_shown in (((), True), (("user",), False)):
         definition = hiding(folder, *names)
