@@ -82,5 +82,5 @@ def test_a_window_inside_one_in_flight_changes_nothing() -> None:
 
 @pytest.mark.parametrize("ask", [MergingWindowSet.retire, MergingWindowSet.state_window])
 def test_an_unknown_window_is_named(ask: Callable[[MergingWindowSet, TimeWindow], object]) -> None:
-    with pytest.raises(UnknownWindow, match=r"got TimeWindow\(start_ms=1, end_ms=2\)"):
+    with pytest.raises(UnknownWindow, match=r"TimeWindow\(start_ms=1, end_ms=2\) is not in flight"):
         ask(MergingWindowSet(), TimeWindow(1, 2))

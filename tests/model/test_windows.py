@@ -131,19 +131,19 @@ def test_sessions_put_together_from_slices_equal_sessions_of_elements(assigner: 
     ],
 )
 def test_what_cannot_be_is_refused(build: Callable[[], object]) -> None:
-    with pytest.raises(InvalidSpec, match=r"^need "):
+    with pytest.raises(InvalidSpec, match=": need "):
         build()
 
 
 @pytest.mark.parametrize("value", [{"gap_ms": 0}, {"gap_ms": None}, {}, None, {"gap_ms": "5"}])
 def test_an_element_needs_a_gap_above_zero(value: object) -> None:
-    with pytest.raises(InvalidElement, match=r"^need "):
+    with pytest.raises(InvalidElement, match=": need "):
         DynamicSession("gap_ms").assign(0, value)
 
 
 @pytest.mark.parametrize("assigner", [Tumbling(10), Sliding(10, 5)])
 def test_an_aligned_window_needs_a_timestamp(assigner: Tumbling | Sliding) -> None:
-    with pytest.raises(InvalidElement, match="need a timestamp"):
+    with pytest.raises(InvalidElement, match="has no timestamp"):
         assigner.assign(MIN_TIME_MS)
 
 

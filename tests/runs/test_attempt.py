@@ -138,7 +138,7 @@ def test_tables_that_hold_other_rows_than_the_ledger_counted_stop_a_batch(
         patch.setattr(batch, "compute", miscounted)
         advance(definition, simple_batches.no_spark)
     simple_batches.arrive(definition.file.parent, 2)
-    with pytest.raises(LostRows, match="results holds 2 rows at version 1, but batch 1 left 99"):
+    with pytest.raises(LostRows, match="results holds 2 rows at version 1, but batch 1 recorded 99"):
         advance(definition, simple_batches.no_spark)
     assert ledger_of(definition).state().last_batch_id == 2
 

@@ -229,7 +229,7 @@ def test_rows_that_are_gone_although_the_ledger_counted_them_stop_the_run(
     for one in actions:
         one.get("commitInfo", {}).pop("windowlib_actions", None)  # else the entry itself says what it lacks
     entry.write_text("\n".join(map(json.dumps, actions)))
-    with pytest.raises(LostRows, match=r"open_windows holds 0 rows at version 1, but batch 1 left \d+"):
+    with pytest.raises(LostRows, match=r"open_windows holds 0 rows at version 1, but batch 1 recorded \d+"):
         advance(definition, lambda: spark, clock=clock)
 
 
@@ -246,7 +246,7 @@ def test_a_foreign_commit_that_loses_a_file_stops_the_run(
     DeltaTable(definition.root / "source_files").delete()
     entry = log.file_of(definition.root / "source_files", newest + 1)
     entry.write_text(entry.read_text().replace('"dataChange":true', '"dataChange":false'))
-    with pytest.raises(LostRows, match=r"source_files holds 0 rows at version \d+, but the newest batch left 1 "):
+    with pytest.raises(LostRows, match=r"source_files holds 0 rows at version \d+, but the newest batch recorded 1 "):
         advance(definition, lambda: spark, clock=clock)
 
 

@@ -147,7 +147,7 @@ class DynamicSession:
 def _require_timestamp(timestamp_ms: int) -> None:
     """Raises InvalidElement if the element has no timestamp (MIN_TIME_MS), as Flink's aligned windows do."""
     if timestamp_ms <= MIN_TIME_MS:
-        raise InvalidElement(f"the element has no timestamp ({timestamp_ms}), but needs one: quarantine it")
+        raise InvalidElement(f"the element has no timestamp ({timestamp_ms}), but event time needs one: quarantine it")
 
 
 def _column(value: Any, name: str) -> int:
