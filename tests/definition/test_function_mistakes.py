@@ -47,7 +47,8 @@ COUNT_OF_3 = '{type = "count", n = 3}'
         ),
         (
             'function = "own:Top"\noutput = {"a b" = "int"}',
-            'window.output.a b: cannot name an output column (letters, digits and _, not a digit first), given "a b"',
+            "window.output.a b: cannot name an output column (letters, digits and _, without a digit at the start),"
+            ' given "a b"',
         ),
         (
             'function = "own:Top"\noutput = {User = "string"}',

@@ -301,8 +301,8 @@ def test_classes_that_do_not_fit(folder: Path, window: str, message: str) -> Non
 @pytest.mark.parametrize(
     ("module", "message"),
     [
-        ("json", "json is the name of one of Python's own modules; give yours another name"),
-        ("calendar", "calendar is the name of one of Python's own modules; give yours another name"),
+        ("json", "json is the name of one of Python's own modules; rename your module"),
+        ("calendar", "calendar is the name of one of Python's own modules; rename your module"),
         ("windowlib", "windowlib is already the name of a module in use ("),
     ],
 )
@@ -340,7 +340,7 @@ def test_a_name_of_an_installed_package_that_is_not_in_use_yet(folder: Path, mon
     (folder / "packed.py").write_text(OWN, encoding="utf-8")
     problem = refused(definition(folder, f'{GLOBAL}trigger = {{type = "custom", class = "packed:Spike"}}'))
     assert problem == (
-        f"window.trigger.class: packed is the name of an installed package (in {installed}); give yours another name"
+        f"window.trigger.class: packed is the name of an installed package (in {installed}); rename your module"
     )
 
 

@@ -37,12 +37,12 @@ def test_each_check_states_its_failure_condition_owner_and_override(clicks):
     found = checks(clicks, NOW_MS)
     late = check_named(found, "events.late_share")
     assert (late.severity, late.owner, late.bound, late.outcome) == ("warning", "data source", "0 to 0.05", "failed")
-    assert late.fails.startswith("It fails where late_share is above 0.05. Batch 8 failed: observed 0.1 ")
+    assert late.fails.startswith("It fails if late_share is above 0.05. Batch 8 failed: observed 0.1 ")
     assert late.override.endswith("under [checks]: max_late_share = …   (0 to 1, now 0.05)")
     assert [(one.batch_id, one.success) for one in late.seen] == [(8, False), (7, True)]
     assert late.observes[0] == "late_share: late events, as a share of admitted events"
     assert check_named(found, "unusable_share").fails == (
-        "It fails where unusable_share is above 0.02. Batch 8 had 0.011: 55 % of that."
+        "It fails if unusable_share is above 0.02. Batch 8 had 0.011: 55 % of the bound."
     )
     usual = check_named(found, "usual.rows_read")
     assert (usual.bound, usual.fails.startswith("It cannot fail now")) == ("none yet", True)
@@ -74,9 +74,9 @@ HOW_IT_FAILS = [
     (
         "expect_column_values_to_be_in_set",
         {"column": "rows_late", "value_set": [1]},
-        "does not meet it: value_set=[1].",
+        "does not meet the check: value_set=[1].",
     ),
-    ("expect_column_values_to_not_be_null", {"column": "newest_event_ms"}, "newest_event_ms does not meet it."),
+    ("expect_column_values_to_not_be_null", {"column": "newest_event_ms"}, "newest_event_ms does not meet the check."),
 ]
 
 
@@ -86,7 +86,7 @@ def test_a_check_of_any_kind_says_how_it_fails(tmp_path: Path, kind: str, argume
     (tmp_path / "own.json").write_text(json.dumps(own_one), encoding="utf-8")
     found = checks(definition(tmp_path, checks='figures_suite = "own.json"'), NOW_MS)
     [mine] = (one for one in found.checks if one.suite == "own_figures")
-    assert mine.fails.startswith("It fails where ")
+    assert mine.fails.startswith("It fails if ")
     assert how in mine.fails
 
 
@@ -101,7 +101,7 @@ def test_the_command_lists_them(clicks):
     assert "data source" in listed.stdout
     explained = ran("checks", clicks.file, "--explain", "events.late_share")
     assert "override in" in explained.stdout
-    assert "20 % of that" in explained.stdout
+    assert "20 % of the bound" in explained.stdout
     [line] = ran("checks", clicks.file, "--json").stdout.splitlines()
     assert len(json.loads(line)["checks"]) == len(listed.stdout.splitlines()) - 2
 

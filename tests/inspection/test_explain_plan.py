@@ -86,7 +86,7 @@ def test_native_plans(tmp_path: Path, window: str, plan: str, why: str) -> None:
         (TUMBLING + 'time = "processing"', ["windows of processing time depend on when a run reads an event"]),
         (SLIDING + "stagger = true", ["each key's windows are shifted by a share of its own"]),
         (GLOBAL, ["no slices can be made for one window without end"]),
-        ('type = "custom"\nassigner = "own:Weeks"', ["no slices can be made for those of own:Weeks"]),
+        ('type = "custom"\nassigner = "own:Weeks"', ["no slices can be made for windows of own:Weeks"]),
         (
             f'{TUMBLING}{COUNT}stagger = true\ntime = "processing"\nevictor = {{type = "count", n = 1}}\n{FUNCTION}',
             [
@@ -169,7 +169,7 @@ def test_reasons_for_the_general_plan(tmp_path: Path, window: str, reasons: list
         ),
         (
             'type = "custom"\nassigner = "own:Weeks"\n' + FUNCTION,
-            "those of own:Weeks; by user; fires at its end; not kept for late events; results by own:Top",
+            "windows of own:Weeks; by user; fires at its end; not kept for late events; results by own:Top",
         ),
     ],
 )

@@ -340,7 +340,7 @@ def test_text_and_json_output(sessions: Ran) -> None:
     at = added["window_start"].isoformat()
     shown = call(sessions.definition.file, "--key", added["user"], "--at", at, "--as-of", added["batch_id"])
     assert shown.exit_code == 0, shown.output
-    assert "to this one" in shown.stdout
+    assert "into this window" in shown.stdout
     assert "replaces" in shown.stdout
     assert max(map(len, shown.stdout.splitlines())) < 400
     machine = call(sessions.definition.file, "--key", added["user"], "--at", at, "--json")

@@ -49,8 +49,8 @@ def test_every_function(function: str, emitted: list[int]) -> None:
     [
         ({"assigner": {"type": "tumbling", "size_ms": 0}}, "need size_ms > 0"),
         ({"assigner": {"type": "weekly"}}, "need an assigner of type"),
-        ({"assigner": {"type": "session", "gap": 5}}, "need those of an assigner 'session'"),
-        ({"trigger": {"type": "count"}}, "need those of a trigger 'count'"),
+        ({"assigner": {"type": "session", "gap": 5}}, "need the parameters of an assigner 'session'"),
+        ({"trigger": {"type": "count"}}, "need the parameters of a trigger 'count'"),
         ({"trigger": {"type": "sometimes"}}, "need a trigger of type"),
         ({"evictor": {"type": "random"}}, "need an evictor of type"),
         ({"function": "median"}, "unknown function 'median': need one of"),

@@ -323,7 +323,7 @@ def test_a_file_that_is_gone_is_named_unless_that_is_accepted(tmp_path: Path) ->
         source.check_files(of, gone, covered, ASKED)
     assert "6 files with 18 rows" in str(said.value)
     assert "  4.parquet: 3 rows, 1970-01-01 00:00:00.010 UTC" in str(said.value)
-    assert "\n  and 1 more\nRestore them, or add --accept-gap: it removes their events" in str(said.value)
+    assert "\n  and 1 more\nRestore them, or add --accept-gap: the rerun removes their events" in str(said.value)
     source.check_files(of, gone, covered, replace(ASKED, accept_gap=True))
     source.check_files(of, [known(now=None, replaced=True)], covered, ASKED)
     with pytest.raises(RerunRefused, match="1 file with 3 rows") as said:

@@ -349,7 +349,7 @@ def test_a_changed_file(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"2\.parquet has changed .* or rerun its time range.*windowlib rerun "):
         run(definition, spark)
     with pytest.raises(
-        RerunRefused, match=r"2\.parquet has changed .*\. Rerun all of it: --from 2026-03-0.* --to 2026"
+        RerunRefused, match=r"2\.parquet has changed .*\. Rerun the whole range: --from 2026-03-0.* --to 2026"
     ):
         run(definition, spark, MIDDLE)
     with pytest.raises(RerunRefused, match=r"2\.parquet has changed since it was read\. Rerun its time range before"):

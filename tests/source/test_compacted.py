@@ -147,7 +147,7 @@ def test_a_rerun_reads_rows_compacted_with_read_ones(spark: SparkSession, tmp_pa
     append(tmp_path, 3)
     run(definition, spark, max_batches=1)  # what came after is read, since nothing was removed
     with pytest.raises(
-        SourceError, match=r"has moved rows that were read into other files together with unread rows"
+        SourceError, match=r"has moved already read rows into other files together with unread rows"
     ) as stopped:
         run(definition, spark)
     [bounds] = re.findall(r"windowlib rerun \S+ --from (\S+) --to ([^\s`]+)`", str(stopped.value))
@@ -182,7 +182,7 @@ def test_rows_compacted_with_read_ones_can_be_set_aside(spark: SparkSession, tmp
     assert run(definition, spark) == [None]
     check(definition, spark)
     take_back(definition, lost, "ann", "a test", clock)
-    with pytest.raises(SourceError, match=r"has moved rows that were read into other files together with unread rows"):
+    with pytest.raises(SourceError, match=r"has moved already read rows into other files together with unread rows"):
         run(definition, spark)
     assert run(definition, spark, rerun=WHOLE)
     ended(definition, spark, sessions(tmp_path))

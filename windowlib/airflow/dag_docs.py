@@ -75,7 +75,7 @@ the current source. Sessions that reach across its ends are computed whole. Late
 * **check** refuses a range without a time zone, and a range that ends before it starts, lies in the future, or is too
   long. A range needs a *From*, a *To*, or the choice *All history*. An empty end is taken from the results; the text to
   review says so.
-* **preview** says what would change, and changes nothing. If the form names a preview, that one is used. *Preview*
+* **preview** says what would change, and changes nothing. If the form names a preview, the task uses it. *Preview*
   among its details opens the page.
 * **review** waits for a person. A dry run ends here (skipped), and so does a rerun that would change nothing. After a
   rejection, with a reason, the task fails and nothing is changed.

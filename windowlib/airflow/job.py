@@ -183,7 +183,7 @@ def raise_for(code: int, why: str, *, retried: bool = False) -> None:
 
 
 def _ended(code: int) -> str:
-    """Exit code of a command that is tried again, or the signal that killed it (a negative code), in words."""
+    """Text for the exit code of a command that is tried again. A negative code is the signal that killed it."""
     if code >= 0:
         return f"exit code {code}"
     name = signal.Signals(-code).name if -code in {*signal.Signals} else f"signal {-code}"

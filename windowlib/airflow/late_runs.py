@@ -1,8 +1,8 @@
-"""Notices that results are not fresh while a run is still in progress, or waits for a slot.
+"""Deadlines of runs: notices about results that are not fresh while a run is in progress or waits for a slot.
 
 Each plan checks `notify.freshness` when it ends, but the plan of a run that hangs or waits does not end. So a DAG gets
-a deadline if its pipeline sets `notify.freshness`. If a run has not ended `notify.freshness`
-after it was queued, Airflow calls `judge` in the executor that also runs tasks. No further service is needed.
+a deadline if its pipeline sets `notify.freshness`. If a run has not ended within this time after Airflow queued
+it, Airflow calls `judge` in the executor that also runs tasks. No further service is needed.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ def automatic_rerun(reader: Reader, plan: Plan, removal: Removal) -> Plan:
     span = reader.span_of(removal, reader.spans(), plan.plan_time_ms)
     if reader.needs_operator(removal, span) or span is None:
         raise SourceError(reader.ways_on(removal, span))
-    event = "removed rows" if removal.removes_rows else "moved rows that were read into other files, with new ones"
+    event = "removed rows" if removal.removes_rows else "moved already read rows into other files, with new rows"
     rerun = Rerun(span.from_ms, span.to_ms, f"{title(reader.source, removal)} {event}", ITSELF)
     return with_removal(reader, replace(plan, rerun=rerun), removal)
 
@@ -155,7 +155,7 @@ def with_moved_rows(reader: Reader, plan: Plan) -> Plan:
         if newest > quiet and (later := _compacted(reader.source, spans, newest, plan.rerun.range, ())):
             first = to_paste("run", reader.source.file)
             raise RerunRefused(
-                f"this rerun needs {title(reader.source, later)}, which moved rows that were read into other files."
+                f"this rerun needs {title(reader.source, later)}, which moved already read rows into other files."
                 f" This version or an earlier one also adds rows that no run has read. Read them first: `{first}`"
             )
         return plan

@@ -23,7 +23,7 @@ class ForbiddenPlace(WindowError):
 
 
 class UnknownFormat(WindowError, ValueError):
-    """The file extension is not that of a supported format."""
+    """The file extension does not belong to a supported format."""
 
 
 class CannotBeWritten(WindowError, ValueError):

@@ -89,7 +89,7 @@ OnEngine = Annotated[
     EngineChoice | None,
     typer.Option(
         "--engine",
-        help="Engine: [b]spark[/b], or [b]sail[/b] in this process without Java. Default: that of the definition.",
+        help="Engine: [b]spark[/b], or [b]sail[/b] in this process without Java. Default: engine of the definition.",
         show_default=False,
     ),
 ]

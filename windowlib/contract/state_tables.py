@@ -83,7 +83,7 @@ OPEN_WINDOWS = TableSpec(
         "windows of a key never touch: windows in flight, and sessions that the same batch fired",
         "no window in flight is past its cleanup time: max_timestamp_ms > late_out_ms of the batch, in the ledger",
         "the state windows of a key are distinct and lie inside their windows",
-        "end_partition = floor(end / state_partition); end is that of the window, or of the last window over the slice",
+        "end_partition = floor(end / state_partition), with the end of the window or of the last window over the slice",
     ),
     partition_by=("end_partition",),
     may_be_added=("published",),  # when sessions get an allowed lateness
@@ -120,7 +120,7 @@ STATE_WINDOWS = TableSpec(
     " The table is used only if an evictor, or a function over all elements, needs them",
     (
         "a row counts if open_windows has its key and state window with contents_from <= batch_id",
-        "end_partition is that of the row of open_windows with the same key and state window",
+        "end_partition is the same as in the row of open_windows with the same key and state window",
     ),
     partition_by=("end_partition",),
     described=(

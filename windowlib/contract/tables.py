@@ -79,7 +79,7 @@ LEDGER = TableSpec(
         Column("from_sequence", long, "start of the batch's source range, exclusive"),
         Column("to_sequence", long, "end of that range, inclusive"),
         Column("files", list_of(SOURCE_FILE), "plan: the files that it reads"),
-        Column("replaces", list_of(text), "plan: the files of a Delta source that those in `files` replace"),
+        Column("replaces", list_of(text), "plan: the files of a Delta source that `files` replace"),
         Column("finished", boolean, "the operator said that no more events will come"),
         Column("rerun", text, "rerun: JSON of range, reason, who (windowlib.ledger.rerun_request)"),
         Column(
@@ -93,7 +93,7 @@ LEDGER = TableSpec(
         Column(
             "terms",
             text,
-            "JSON of the other settings that decide the outcome of a plan; a commit has those of its plan",
+            "JSON of the other settings that decide the outcome of a plan; a commit has the terms of its plan",
         ),
         Column("versions", numbers, "commit: table → version"),
         Column("counts", numbers, "commit: figure → value"),
@@ -114,7 +114,7 @@ WATERMARKS = TableSpec(
     "watermarks",
     "movement of the watermark by each batch: the candidate, the applied watermark, and the event that set it",
     (
-        "the watermark never falls: applied_ms is at least that of the batch before",
+        "the watermark never falls: applied_ms is at least the applied_ms of the batch before",
         "the watermark follows the newest event",
         "the watermark moves no further than the newest event or, after a silence, `idle_timeout` allows",
         "a rerun does not move the watermark",

@@ -50,7 +50,7 @@ def advance_watermark(definition: Definition, to_ms: int, who: str, reason: str,
     _, plan = ledger.freeze(plan_advance)
     if plan is None or plan.decision != decision:
         status = to_paste("status", definition.file)
-        raise NothingToDo(f"another command has planned a batch since. Check the state of the pipeline: `{status}`")
+        raise NothingToDo(f"another command has just planned a batch. Check the state of the pipeline: `{status}`")
     return plan.batch_id
 
 

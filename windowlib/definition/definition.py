@@ -102,8 +102,8 @@ class Definition(DefinitionFile):
     def dedup_horizon_ms(self) -> int | None:
         """Time behind the watermark for which event ids are remembered, in ms; None means for ever.
 
-        By default an id is kept until its event, on its own, is late, and for at least a day. So no repeated event is
-        counted twice.
+        By default the pipeline keeps an id for at least a day, and until the event's own window is late. So no repeated
+        event is counted twice.
         """
         return self.source.dedup_horizon_ms if self.source.dedup_horizon_ms is not None else self.safe_horizon_ms
 
@@ -122,9 +122,9 @@ class Definition(DefinitionFile):
     def forgets_ids_up_to(self, watermark_ms: int, first_start_ms: int) -> int:
         """Event time up to which event ids are forgotten when the watermark is `watermark_ms`.
 
-        `first_start_ms` is the start of the first window in flight. An event that is late on its own still counts if
-        it touches a session in flight. So the default horizon of sessions starts at the earlier of `watermark_ms` and
-        `first_start_ms`.
+        `first_start_ms` is the start of the first window in flight. An event whose own window is late still counts
+        if it touches a session in flight. So the default horizon of sessions starts at the earlier of `watermark_ms`
+        and `first_start_ms`.
         """
         if self.dedup_horizon_ms is None:
             return MIN_TIME_MS

@@ -225,5 +225,5 @@ WINDOWS = kinds(
         size=whole_number(1, "number of events in a window"),
         slide=whole_number(1, "number of events between firings"),
     ),
-    custom("those of {assigner}", "assigner_class", "assigner", "assigner_parameters"),
+    custom("windows of {assigner}", "assigner_class", "assigner", "assigner_parameters"),
 )

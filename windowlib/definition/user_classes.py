@@ -164,12 +164,12 @@ def _require_free(top: str, folder: Path) -> None:
         return
     loaded = sys.modules.get(top)
     if top in sys.stdlib_module_names:
-        raise InvalidSpec(f"{top} is the name of one of Python's own modules; give yours another name")
+        raise InvalidSpec(f"{top} is the name of one of Python's own modules; rename your module")
     if loaded is not None and not _lies_in(loaded, folder):
         place = next(_places(loaded), "elsewhere")
-        raise InvalidSpec(f"{top} is already the name of a module in use ({place}); give yours another name")
+        raise InvalidSpec(f"{top} is already the name of a module in use ({place}); rename your module")
     if installed := [place for place in INSTALLED if place != folder.resolve() and _is_in(top, place)]:
-        raise InvalidSpec(f"{top} is the name of an installed package (in {installed[0]}); give yours another name")
+        raise InvalidSpec(f"{top} is the name of an installed package (in {installed[0]}); rename your module")
 
 
 def _is_in(top: str, folder: Path) -> bool:

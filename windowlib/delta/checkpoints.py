@@ -10,7 +10,7 @@ more settings than it was created with (`add_missing_settings`).
 A checkpoint also repeats the *tombstones* of removed files during the table's retention, to protect the files from
 VACUUM. Every process that opens the table reads all of them. A run each minute leaves 200,000 in the ledger in 30 days.
 The tombstones of files that maintenance has already deleted protect nothing. They are removed from the newest
-checkpoint, and later checkpoints repeat that one.
+checkpoint, and later checkpoints build on that checkpoint.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ENTRIES = 10  # entries after a checkpoint that justify the next one
 
 
 def make_if_due(table: Table, version: int) -> None:
-    """Writes a checkpoint of a version that was just committed, if the last one is `ENTRIES` entries back.
+    """Writes a checkpoint of a version that was just committed, if the last checkpoint is `ENTRIES` entries back.
 
     A process that opens the table then reads few entries. Call this after the commit, so that the commit does not wait
     for the checkpoint.

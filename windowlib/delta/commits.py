@@ -121,8 +121,8 @@ def commit_logged(
 ) -> int:
     """Commits files as the log describes them; `transaction` is (application id, batch id), which the log keeps.
 
-    The entry is on the disk when this returns. Files that it names must be there before. Raises as `commit`, and
-    `RefusedCommit`.
+    The entry is on the disk when this returns. The files that the entry names must already exist. Raises as `commit`,
+    and `RefusedCommit`.
     """
     with cut_is_conflict():
         log.check_can_open(table.folder, expected)

@@ -261,9 +261,9 @@ def _check_whole(checkpoint: Path) -> None:
         is_whole = file.read() == END_OF_PARQUET if checkpoint.suffix == ".parquet" else size > 0
     if not is_whole:
         raise DamagedLog(
-            f"{checkpoint} is cut off, as after a power cut; it repeats the log's entries. If these exist from version"
-            " 0 or from an earlier checkpoint on, delete it and _last_checkpoint next to it. Otherwise restore both"
-            " from a backup"
+            f"{checkpoint} is cut off, as after a power cut. If the log has all entries since version 0 or since an"
+            " earlier checkpoint, delete this checkpoint and _last_checkpoint next to it: readers do not need them."
+            " Otherwise restore both files from a backup"
         )
 
 

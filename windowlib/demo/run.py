@@ -162,7 +162,8 @@ def _show_truth(stage: Stage, truth: Truth, settings: ClickSettings) -> None:
         f" users, {instant(BASE_MS)} to {instant(BASE_MS + settings.files * HOUR_MS)}, clicks out of order.\n"
         f"Rows that must be refused: {refused}.\n"
         f"Expected results: {len(truth.sessions.results):,} sessions ({len(truth.sessions.late):,} events too late for"
-        f" theirs), {len(truth.sliding.results):,} sliding windows ({len(truth.sliding.late):,} events too late)."
+        f" their sessions), {len(truth.sliding.results):,} sliding windows ({len(truth.sliding.late):,} events too"
+        " late)."
     )
 
 

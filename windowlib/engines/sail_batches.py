@@ -80,7 +80,7 @@ def _running_max(ends: np.ndarray, new_key: np.ndarray, reach: int) -> np.ndarra
     [7, 7]
     """
     own = ends if new_key[0] else np.concatenate(([max(int(ends[0]), reach)], ends[1:]))
-    # Ranks replace the ends, so that each key's values exceed those of earlier keys and still fit into 64 bits.
+    # Ranks replace the ends, so that each key's values exceed the values of earlier keys and still fit into 64 bits.
     order = np.argsort(own, kind="stable")
     rank = np.empty_like(order)
     rank[order] = np.arange(len(own))

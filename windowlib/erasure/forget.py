@@ -142,8 +142,8 @@ def _check_rests(file: Path, ledger: Ledger, state: LedgerState) -> None:
     """Raises `ForgetRefused` if a batch is unfinished or a migration can be undone: both may hold the key."""
     if done := migration.switched(ledger):
         raise ForgetRefused(
-            f"the migration of batch {done[0]} can still be undone, and its old tables hold the key. First keep it with"
-            f" `{to_paste('migrate', file, '--finish')}`, or undo it with"
+            f"the migration of batch {done[0]} can still be undone, and its old tables hold the key. First confirm the"
+            f" migration with `{to_paste('migrate', file, '--finish')}`, or undo the migration with"
             f" `{to_paste('migrate', file, '--undo', *WHY)}`"
         )
     if state.plan and (state.prepared is None or state.is_refused):

@@ -207,25 +207,26 @@ def _fails(filled: Mapping[str, Any], judges: str, bound: str, newest: Sequence[
 
     >>> share, figures = {"column": "late_share", "min_value": 0.0, "max_value": 0.1}, "figures of a batch"
     >>> _fails(share, figures, "0 to 0.1", [CheckObservation(7, True, "0.025", 0.025)])
-    'It fails where late_share is above 0.1. Batch 7 had 0.025: 25 % of that.'
+    'It fails if late_share is above 0.1. Batch 7 had 0.025: 25 % of the bound.'
     >>> _fails({"column": "rows_unaccounted", "min_value": 0.0, "max_value": 0.0}, figures, "0", [])
-    'It fails where rows_unaccounted is not 0. No batch was judged by it yet.'
+    'It fails if rows_unaccounted is not 0. The check has judged no batch yet.'
     >>> _fails({"column": "timing", "value_set": ["late"]}, figures, "value_set=['late']", [])
-    "It fails where timing does not meet it: value_set=['late']. No batch was judged by it yet."
+    "It fails if timing does not meet the check: value_set=['late']. The check has judged no batch yet."
     >>> _fails({"column": "windows_fired", "min_value": 0.0, "max_value": None}, figures, NO_BOUND, [])
     'It cannot fail now: earlier batches do not give a bound yet.'
     """
     column, limits = filled.get("column"), _limits(filled)
     if judges == OF_ROWS:
-        text = "It fails where a row that the batch wrote to results does not meet it" + (limits and f": {limits}")
+        text = "It fails if a row that the batch wrote to results does not meet the check" + (limits and f": {limits}")
     elif bound == NO_BOUND:
         return "It cannot fail now: earlier batches do not give a bound yet."
     elif limits:
-        text = f"It fails where {limits}"
+        text = f"It fails if {limits}"
     else:
-        text = f"It fails where {column or 'a batch'} does not meet it" + (f": {bound}" if bound != UNBOUNDED else "")
+        text = f"It fails if {column or 'a batch'} does not meet the check"
+        text += f": {bound}" if bound != UNBOUNDED else ""
     if not newest:
-        return f"{text}. No batch was judged by it yet."
+        return f"{text}. The check has judged no batch yet."
     return f"{text}. {_newest(filled, judges, newest[0])}"
 
 
@@ -234,9 +235,9 @@ def _newest(filled: Mapping[str, Any], judges: str, last: CheckObservation) -> s
     if not last.success:
         return f"Batch {last.batch_id} failed: observed {last.observed}."
     if last.value is None or judges == OF_ROWS:
-        return f"Batch {last.batch_id} met it: observed {last.observed}."
+        return f"Batch {last.batch_id} met the check: observed {last.observed}."
     low, high = _bound(filled.get("min_value")), _bound(filled.get("max_value"))
-    near = f": {last.value / high:.0%} of that".replace("%", " %") if high and not low else ""
+    near = f": {last.value / high:.0%} of the bound".replace("%", " %") if high and not low else ""
     return f"Batch {last.batch_id} had {number_in_words(last.value)}{near}."
 
 

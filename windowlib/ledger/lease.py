@@ -60,7 +60,7 @@ def superseded_explains(ledger: Ledger, claim: Claim) -> Iterator[None]:
     except Exception as error:
         current = ledger.state().claim
         if current is not None and current.epoch != claim.epoch:
-            raise Superseded("another run took this pipeline over while this one was working; this one ends") from error
+            raise Superseded("another run took this pipeline over during this run, so this run ends") from error
         raise
 
 

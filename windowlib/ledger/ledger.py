@@ -160,7 +160,7 @@ class Ledger:
         def unless_decided(state: LedgerState) -> tuple[Rows, None]:
             self.check(epoch)
             if _decides(_without_new_plan(state, after)) != _decides(after):
-                raise DecidedMeanwhile(f"another command planned or decided since: see `{to_paste('status', THIS)}`")
+                raise DecidedMeanwhile(f"another command planned or decided first: see `{to_paste('status', THIS)}`")
             return rows, None
 
         self._follow(unless_decided)
@@ -277,7 +277,7 @@ class Ledger:
                     return False
                 life = ProcessState.AT_WORK
         if life is ProcessState.AT_WORK:
-            raise Superseded(f"another run holds this pipeline ({by}); it continues, this one ends")
+            raise Superseded(f"another run holds this pipeline ({by}); that run continues, and this run ends")
         return True
 
 

@@ -197,8 +197,8 @@ def check_can_migrate(definition: Definition, ledger: Ledger, state: LedgerState
     if done := switched(ledger):
         number, _ = done
         raise MigrationRefused(
-            f"the migration of batch {number} can still be undone. First keep it with"
-            f" `{to_paste('migrate', definition.file, '--finish')}`, or undo it with"
+            f"the migration of batch {number} can still be undone. First confirm that migration with"
+            f" `{to_paste('migrate', definition.file, '--finish')}`, or undo that migration with"
             f" `{to_paste('migrate', definition.file, '--undo', *WHY)}`"
         )
     check_warehouse(definition)

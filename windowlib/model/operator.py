@@ -17,8 +17,8 @@ WindowOperator and EvictingWindowOperator, with eleven intended differences:
 - For an element in no window, timestamp plus allowed lateness saturates at the greatest 64-bit integer. Flink's sum
   wraps around: with an unlimited allowed lateness the element counts as late.
 - For the time evictor an element without a timestamp is the oldest, unless it is the first. Flink fails.
-- A watermark that is sent again after a restore (`resend_watermark`) is the one since the previous restore, if there
-  was any. Flink uses the last one that the source has sent.
+- A watermark that is sent again after a restore (`resend_watermark`) is the watermark since the previous restore, if
+  there was any. Flink uses the last watermark that the source has sent.
 - A processing-time timer that is set after its time fires when the clock moves next. Flink fires it at once. In a
   pipeline that is the next run. An event-time window that the watermark passes before that loses this firing.
 - For the delta trigger and the delta evictor a null is like NaN: it exceeds nothing, and nothing exceeds it. Flink's

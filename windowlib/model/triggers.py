@@ -173,8 +173,8 @@ class CountTrigger(Trigger):
 class DeltaTrigger(Trigger):
     """Fires when column ``of`` exceeds its value at the last firing by more than ``threshold``.
 
-    With ``absolute`` a difference in either direction counts. The first value of a window does not fire: the next ones
-    are compared with it. Nulls are ignored.
+    With ``absolute`` a difference in either direction counts. The first value of a window does not fire: the next
+    values are compared with it. Nulls are ignored.
     """
 
     threshold: float

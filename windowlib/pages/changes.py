@@ -1,7 +1,7 @@
 """Changes of results in the last day: rows added, changed and removed, by window day and by cause.
 
 The log of `result_changes` has the number of rows of each file, so no file is opened. It does not contain the effects
-of rollbacks and adoptions. For these decisions, the versions of `results` before and after are compared.
+of rollbacks and adoptions. For these decisions, this module compares the versions of `results` before and after.
 """
 
 from __future__ import annotations

@@ -181,7 +181,7 @@ def _waiting(observed: ObservedPipeline) -> WaitingBatch | None:
 def _decided(observed: ObservedPipeline) -> list[OperatorDecision]:
     """Reruns and decisions, newest first.
 
-    If `[pages]` hides columns, hides reasons that windowlib itself gave, because they may list windows.
+    If `[pages]` hides columns, the list also hides reasons that windowlib itself gave, because they may list windows.
     """
     hides = bool(observed.definition.pages.hide)
     actions = [

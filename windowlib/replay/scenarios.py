@@ -229,4 +229,6 @@ def _from_table(what: str, kinds: Mapping[str, Kind], table: Mapping[str, Any]) 
     try:
         return kind.create(values)
     except TypeError as error:
-        raise InvalidSpec(f"wrong parameters in {dict(table)}: {error}; need those of {what} {kind.name!r}") from error
+        raise InvalidSpec(
+            f"wrong parameters in {dict(table)}: {error}; need the parameters of {what} {kind.name!r}"
+        ) from error

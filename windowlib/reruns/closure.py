@@ -30,7 +30,7 @@ START_MS, END_MS = "unix_millis(window_start)", "unix_millis(window_end)"  # bou
 
 @dataclass(frozen=True, slots=True)
 class Closure:
-    """Windows to recompute: all windows that overlap `windows`, or with `by_chains` the windows in `chains`.
+    """Windows to recompute: the windows in `chains` if `by_chains` is set, else all that overlap `windows`.
 
     `chains` is None if there are no chains.
 

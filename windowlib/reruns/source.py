@@ -188,13 +188,15 @@ def check_files(source: Source, files: Sequence[KnownFile], covered: TimeRange, 
     for file in files:
         if file.changed and file.events and not covered.holds(file.events):
             first, last = instant(file.events.from_ms), instant(file.events.to_ms - 1)
-            repair = f"Rerun all of it: --from {iso_instant(file.events.from_ms)} --to {iso_instant(file.events.to_ms)}"
+            start, end = iso_instant(file.events.from_ms), iso_instant(file.events.to_ms)
+            repair = f"Rerun the whole range: --from {start} --to {end}"
             if is_too_long(file.events):
                 back = listing.back_before(source, file.events)
                 repair = f"{back[0].upper()}{back[1:]}"
             raise RerunRefused(
-                f"{source.path / file.place} {file.how_changed}. It has or had events from {first} to {last}, outside"
-                f" of the range that this rerun recomputes ({instant(covered.from_ms)} to {instant(covered.to_ms)})."
+                f"{source.path / file.place} {file.how_changed}. Its events before and after the change extend from"
+                f" {first} to {last}, beyond the range that this rerun recomputes ({instant(covered.from_ms)} to"
+                f" {instant(covered.to_ms)})."
                 f" {repair}, or restore the {'file' if file.otherwise is None else 'definition'}"
             )
 
@@ -204,12 +206,12 @@ def _without_them(source: Source, rerun: Rerun) -> str:
     would lose events.
     """
     if not rerun.late_only:
-        return "add --accept-gap: it removes their events from the windows, and the ledger records it"
+        return "add --accept-gap: the rerun removes their events from the windows, and the ledger records the gap"
     span = "--from", iso_instant(rerun.from_ms) or OPEN, "--to", iso_instant(rerun.to_ms) or OPEN
     return (
         f"rerun the time range without them: `{to_paste('rerun', source.file, *span, '--accept-gap', '--dry-run')}`"
-        " shows the changes. Such a rerun removes their events from the windows, readmits all late events of the"
-        " range, and the ledger records it"
+        " shows the changes. Such a rerun removes their events from the windows, and readmits all late events of the"
+        " range. The ledger records the gap"
     )
 
 

@@ -70,7 +70,7 @@ def rerun(
 
 
 def preview(definition: Definition, requested: Rerun, say: Say) -> Preview:
-    """Dry run of a rerun on the definition's own Spark session. The session starts only if the rerun is allowed.
+    """Makes a dry run of a rerun on the definition's own Spark session. Starts it only if the rerun is allowed.
 
     Raises `RerunRefused`, `TimedOut`, and the errors of `plan`.
     """

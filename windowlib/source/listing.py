@@ -162,7 +162,7 @@ def _change_message(source: Source, before: FileState, now: ListedFile, span: Ti
     if now.path == before.path:
         return (
             f"{source.path / now.path} has changed since it was read ({sizes})."
-            f" A file is read once: put new events into a new file and restore this one, or {again}"
+            f" A file is read once: put new events into a new file and restore this file, or {again}"
         )
     return (
         f"{source.path / before.path} was read before its transfer was finished: it is gone, and"

@@ -80,7 +80,7 @@ def _link(file: Path, place: Path) -> bool:
 
 
 def _up_to(root: Path, file: Path) -> Iterator[Path]:
-    """The folders from that of a file up to `root`, the deepest first."""
+    """The folders from a file's own folder up to `root`, the deepest first."""
     for folder in file.parents:
         yield folder
         if folder == root:

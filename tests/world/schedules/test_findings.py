@@ -305,7 +305,7 @@ def test_one_of_finish_and_undo_is_done(folder: Path, monkeypatch: pytest.Monkey
         return written(*arguments)
 
     monkeypatch.setattr(prepare, "write", late)
-    with pytest.raises(DecidedMeanwhile, match="another command planned or decided since"):
+    with pytest.raises(DecidedMeanwhile, match="another command planned or decided first"):
         undo(definition, no_spark, MigrationRequest(*BY))
     state = ledger_of(definition).state()
     assert (state.plan, state.commit and state.commit.batch_id) == (None, 3)

@@ -16,7 +16,7 @@ MEANWHILE = "another command has "
 FORESEEN = {
     "run": (CHANGED,),
     "rerun": (CHANGED, "has not run yet", "is different now", "changed since"),
-    "advance-watermark": ("has not run yet", "is planned", "already", "has planned a batch", "another program"),
+    "advance-watermark": ("has not run yet", "is planned", "already", "has just planned a batch", "another program"),
     "rollback": ("no batch", "is the newest", "another program", "is a migration"),
     "restore": ("nothing to do", "no way back"),
     "approve": ("no batch", "waits"),

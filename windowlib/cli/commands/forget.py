@@ -73,7 +73,10 @@ def forget(
     definition, wait_ms = load_pipeline(pipeline), duration_ms("--wait", wait)
     if key is None:
         if now or dry_run or yes or reason:
-            raise InvalidSpec("--key is missing, and these options need it; without any, forget lists past erasures")
+            raise InvalidSpec(
+                "--key is missing, and --now, --dry-run, --yes and --reason need it. Without these options, forget"
+                " lists past erasures"
+            )
         print_report(certificates(definition), _list_text, as_json)
         return
     if not (dry_run or reason):

@@ -129,7 +129,7 @@ def late_what_if(
 ) -> None:
     """Show how many late events a larger allowed_lateness would have kept, and what it would have changed.
 
-    The command changes nothing. Without --allow it tries those of 5m, 1h, 6h, 1d and 7d that are larger.
+    The command changes nothing. Without --allow it tries each of 5m, 1h, 6h, 1d and 7d that is larger.
 
     [dim]windowlib late what-if clicks.toml --allow 2h --allow 6h --picture late.svg[/dim]
     """

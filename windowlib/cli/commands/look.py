@@ -92,7 +92,7 @@ def report(
     """Write the page of a pipeline, or with --out a home page of several: state, results, trends, checks, balances.
 
     Pages are files that open without a server or a network. Without --out they are in pages/ next to the tables. An
-    error of one pipeline does not stop the others; the exit code is that of the worst error.
+    error of one pipeline does not stop the others; the exit code is the code of the worst error.
 
     [dim]windowlib report clicks.toml[/dim]
     [dim]windowlib report clicks.toml orders.toml --out site[/dim]

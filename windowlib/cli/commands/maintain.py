@@ -74,4 +74,4 @@ def _sentence(report: MaintenanceReport) -> str:
     ]
     by = f"batch {report.batch_id}: " if report.batch_id else ""
     work = "; ".join(filter(None, done)) or "nothing to do"
-    return f"{by}{work}. The tables can be read as batch {report.kept_from} and later ones left them ({report.cuts})"
+    return f"{by}{work}. The tables can be read as batch {report.kept_from} and later batches left them ({report.cuts})"

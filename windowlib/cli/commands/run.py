@@ -52,7 +52,7 @@ def run(
     If nothing is new and nothing is due, a run does nothing. The next run finishes a run that was killed.
 
     Several pipelines over one source read it once, together. An error of one pipeline does not stop the others; the
-    exit code is that of the worst error.
+    exit code is the code of the worst error.
 
     [dim]windowlib run clicks.toml[/dim]   or   [dim]windowlib run sessions.toml hours.toml[/dim]
     """

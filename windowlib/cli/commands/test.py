@@ -28,7 +28,7 @@ def test(
         list[Path] | None,
         typer.Argument(
             metavar="[SCENARIO.toml...]",
-            help="The scenarios. Default: those in the folder PIPELINE.scenarios next to the definition.",
+            help="The scenarios. Default: all scenarios in the folder PIPELINE.scenarios next to the definition.",
             show_default=False,
         ),
     ] = None,

@@ -65,7 +65,7 @@ def _key_column(column: str, info: ValidationInfo) -> str:
 
 def _output_name(name: str) -> str:
     if not name.isidentifier():
-        raise ValueError("cannot name an output column (letters, digits and _, not a digit first)")
+        raise ValueError("cannot name an output column (letters, digits and _, without a digit at the start)")
     return name
 
 
@@ -142,7 +142,9 @@ def _address(url: str) -> str:
 
 def _variable(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        raise ValueError("must be the name of an environment variable (letters, digits and _, not a digit first)")
+        raise ValueError(
+            "must be the name of an environment variable (letters, digits and _, without a digit at the start)"
+        )
     return name
 
 

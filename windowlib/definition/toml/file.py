@@ -64,7 +64,7 @@ class Airflow(Section):
     )
     retries: int = Field(default=2, ge=0, description="number of retries of a failed task")
     together: str | None = Field(
-        default=None, pattern=NAME, description="a name: definitions with the same one run together, in one DAG"
+        default=None, pattern=NAME, description="a name: definitions with the same name here run together, in one DAG"
     )
     retry_delay_ms: NotNegative = duration("retry_delay", "time before each retry", "1m")
     approval: Literal["asked", "required", "another user"] = Field(

@@ -25,7 +25,7 @@ from windowlib.definition.toml.spark_types import field_type
 
 
 class FileDialect(Section):
-    """`[source.dialect]`: form of JSON and CSV files. The defaults are those of RFC 4180 and JSON Lines."""
+    """`[source.dialect]`: form of JSON and CSV files. The defaults follow RFC 4180 and JSON Lines."""
 
     delimiter: str = Field(default=",", min_length=1, max_length=1, description="CSV: separator of values")
     quote: str = Field(default='"', min_length=1, max_length=1, description="CSV: quote around a value")

@@ -1,7 +1,7 @@
 """Effect of other allowed latenesses: late events that they would have kept, and results that would differ.
 
 Assumes that the allowed lateness was L from the first batch on. An event is then kept if `watermark_ms -
-max_timestamp_ms < L`. `watermark_ms` is the watermark that made the event late; `max_timestamp_ms` is that of its
+max_timestamp_ms < L`. `watermark_ms` is the watermark that made the event late; `max_timestamp_ms` belongs to its
 window. The watermark depends on event times alone, so it is the same for every L.
 """
 

@@ -101,7 +101,7 @@ def explain_window(definition: Definition, key_texts: Sequence[str], at_ms: int,
         explained = [_explained(windows, bounds, place, at_ms, newest) for bounds, place in sorted(around.items())]
         notes += [] if explained else _elsewhere(tables, key)
         if explained and "holds" not in around.values():
-            notes.append(f"no window of this key holds {instant(at_ms)}; the nearest ones are shown")
+            notes.append(f"no window of this key holds {instant(at_ms)}; the nearest windows are shown")
             notes += _missed(tables, key, at_ms)
     return Explained(definition.name, named, at_ms, tables.batch.batch_id, watermark_ms, explained, notes)
 

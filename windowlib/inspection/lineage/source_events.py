@@ -151,11 +151,9 @@ def _problem(file: KnownFile) -> str | None:
     """States that a file is gone or has changed; None if the file is unchanged."""
     rows = counted(file.rows, "row")
     if file.now is None:
-        return f"is gone, so those of its {rows} that belong to this window cannot be shown"
+        return f"is gone. It had {rows}; its rows in this window cannot be shown"
     if file.rewritten:
-        return (
-            f"has changed since it was read, so those of its former {rows} that belong to this window cannot be shown"
-        )
+        return f"has changed since it was read. It had {rows}; its former rows in this window cannot be shown"
     return None
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from windowlib.definition.instants import in_words
+from windowlib.definition.plurals import counted
 from windowlib.inspection.lineage.batch_runs import BatchRun
 from windowlib.inspection.lineage.cuts import Cut
 from windowlib.ledger.rerun_request import Rerun
@@ -99,9 +100,7 @@ def _why(
         case _, "firing":
             return "fired: the watermark passed its end" if row["timing"] == "on_time" else "fired before its end"
         case _, "merge":
-            return (
-                f"events joined {len(replaced)} published {'window' if len(replaced) == 1 else 'windows'} to this one"
-            )
+            return f"events merged {counted(len(replaced), 'published window')} into this window"
         case "changed", _:
             return "changed by events that came after its end, within allowed_lateness"
     return "fired late: its first events came after its end, within allowed_lateness"

@@ -185,7 +185,7 @@ def _expected(inputs: Inputs, past: RecordedPast, request: VerifyRequest) -> tup
         if read.lost:
             raise CannotLook(
                 f"{inputs.definition.name}: {_named(read.lost)} cannot be read as it was, and count windows depend on"
-                " all events of a key. Nothing was compared: restore it"
+                " all events of a key. Nothing was compared. Restore each named file"
             )
         rows = counted(inputs, read.files, past, request)
         return read, counts.expected(inputs, rows) if rows else _nothing(inputs)

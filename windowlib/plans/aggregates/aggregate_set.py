@@ -65,7 +65,7 @@ class SqlAggregate:
 
     @property
     def adds(self) -> bool:
-        """Tests if a sum is a part of the function."""
+        """Tests if one of the parts of the function is a sum."""
         return SUM in FUNCTIONS[self.function].parts
 
     @property

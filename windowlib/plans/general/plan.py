@@ -114,7 +114,7 @@ def advance(batch: PlanInput, step: Step, counters: Counters, *, run: Program) -
     events:    the source's columns, TIMESTAMP_MS, ARRIVAL                         one row per admitted event
     rewritten: the columns of `state_columns`                                      one row per key and window
     contents:  the columns of `stored_columns`                                     one row per key, state window, chunk
-    returns:   the columns of `state`, `contents`, `results`, replaced, arrival, part, end_partition; parts are those of
+    returns:   the columns of `state`, `contents`, `results`, replaced, arrival, part, end_partition; `part` is as in
                windowlib.plans.step; `dropped` and `hole` name an element by its arrival
 
     Contents of `compacted` partitions are written again, without elements that no longer count.

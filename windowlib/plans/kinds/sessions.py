@@ -67,7 +67,7 @@ class Sessions(PlanKind):
         return Verdict.DROPPED if all_fired and last_ms <= step.late_out_ms else Verdict.REWRITTEN
 
     def is_due(self, reach: Reach[File], step: Step, ends_ms: Callable[[File], NDArray[np.int64]]) -> bool:
-        """Reads the window ends of the rows, because statistics show only the first and the last end of a file."""
+        """Tests the window ends of the rows, because statistics show only the first and the last end of a file."""
 
         def holds_due_window(last_ms: NDArray[np.int64]) -> bool:
             fires = (step.watermark_in_ms < last_ms) & (last_ms <= step.watermark_out_ms)

@@ -25,7 +25,7 @@ def happened(source: Source, removal: Removal) -> str:
     """Sentence about the effect of a removal."""
     if removal.removes_rows:
         return f"{title(source, removal)} removes rows"
-    return f"{title(source, removal)} has moved rows that were read into other files"
+    return f"{title(source, removal)} has moved already read rows into other files"
 
 
 def ways_on(source: Source, removal: Removal, span: TimeRange | None, never: str | None) -> str:

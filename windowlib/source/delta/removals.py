@@ -48,8 +48,8 @@ class Removal:
     gone:         paths of the files that were read and are gone
     fresh:        the files that replace the files that are gone
     has_vectors:  true if deletion vectors delete rows in some files
-    removes_rows: false if the versions only moved rows that were read into a file with unread rows, after which the own
-                  files of the unread rows were deleted
+    removes_rows: false if the versions only moved already read rows into a file with unread rows, and the own files
+                  of the unread rows were deleted afterwards
     lost:         paths of the deleted files of unread rows
     aside:        paths of files of the group that were set aside
     """

@@ -76,8 +76,8 @@ def columns_of(source: Source, path: Path) -> list[str]:
     if source.dialect.header == "order":
         if columns != declared:
             raise StateMismatch(
-                f"{path} begins with the columns {', '.join(header)}; need those of [source.schema] in"
-                f" {source.file}: {', '.join(declared)}, in that order{_otherwise(header)}"
+                f"{path} begins with the columns {', '.join(header)}; need the columns of"
+                f" [source.schema] in {source.file}: {', '.join(declared)}, in that order{_otherwise(header)}"
             )
     elif absent := [name for name in declared if name not in columns]:
         raise StateMismatch(

@@ -159,7 +159,7 @@ KEPT = {
     "mode": Function(
         (_VALUES,),
         f"aggregate(array_sort({{kept}}), {_NONE_YET}, (a, x) -> {_ONE_MORE}).mode",
-        "the most frequent value; of equally frequent ones the least",
+        "the most frequent value, or the least of several equally frequent values",
         _one,
         _mode,
         normal=True,
