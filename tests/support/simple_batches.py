@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,6 +30,7 @@ from windowlib.delta.log import DamagedLog
 from windowlib.delta.tables import Table
 from windowlib.ledger import prepare
 from windowlib.ledger.ledger import Clock, Ledger, wall_clock_ms
+from windowlib.publication import roll_forward, start_versions
 from windowlib.publication.publish import StagedChanges
 from windowlib.quality import check
 from windowlib.runs import attempt
@@ -189,8 +190,15 @@ def read_simply(folder: Path, files: int) -> Path:
     return folder
 
 
-def before_each_step(step: Callable[[str], None], patch: pytest.MonkeyPatch) -> None:
-    """Calls `step` before each step of a run from now on, with the name of the step."""
+def before_each_step(
+    step: Callable[[str], None], patch: pytest.MonkeyPatch, order: Callable[[list[Any]], None] = list.reverse
+) -> None:
+    """Calls `step` before each step of a run from now on, with the name of the step.
+
+    Steps that a run takes at once are taken one after another, in an order that `order` draws up.
+    """
+    for module in (roll_forward, start_versions):
+        patch.setattr(module, "at_once", _one_by_one(order))
     for place, name in STEPS:
         patch.setattr(place, name, _stepping(step, getattr(place, name), name))
     check_epoch = Ledger.check
@@ -200,6 +208,24 @@ def before_each_step(step: Callable[[str], None], patch: pytest.MonkeyPatch) -> 
         check_epoch(ledger, epoch)
 
     patch.setattr(Ledger, "check", checking)
+
+
+def _one_by_one(order: Callable[[list[Any]], None]) -> Callable[..., list[Any]]:
+    def in_order(step: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+        waiting = [*enumerate(items)]
+        order(waiting)
+        done: dict[int, Any] = {}
+        for number, item in waiting:
+            try:
+                done[number] = step(item)
+            except Exception as error:
+                done[number] = error
+        for number in sorted(done):
+            if isinstance(done[number], Exception):
+                raise done[number]
+        return [done[number] for number in sorted(done)]
+
+    return in_order
 
 
 def _stepping(step: Callable[[str], None], call: Callable[..., Any], name: str) -> Callable[..., Any]:

@@ -7,7 +7,8 @@
 `COMPACTED`   a file to remove was compacted away: undo the compaction, if the old files exist
 ============  ==========================================================================================================
 
-Any other state is a change by another program (`ForeignChange`), and no table is changed. Every commit is a
+Any other state is a change by another program (`ForeignChange`), and no table is changed. Then all tables are committed
+at once, each with its own chain of steps: creation, or the undoing of a compaction, comes first. Every commit is a
 compare-and-set. If several processes roll the same publication forward, each process accepts the commits of the other
 processes.
 """
@@ -31,6 +32,7 @@ from windowlib.delta.table_change import FileChange
 from windowlib.delta.tables import Table, Tables
 from windowlib.ledger.prepare import APP_ID, Publication, TableChange, Unreadable
 from windowlib.model.errors import WindowError
+from windowlib.storage.at_once import at_once
 
 
 class ForeignChange(WindowError):
@@ -61,7 +63,7 @@ class TablePublication:
 
 def judge(tables: Tables, publication: Publication) -> list[TablePublication]:
     """State of every table. Changes no table. Raises `ForeignChange`, `LostRows`, `log.DamagedLog`."""
-    return [_judge(tables[change.name], change, publication.identity) for change in publication.changes]
+    return at_once(lambda change: _judge(tables[change.name], change, publication.identity), publication.changes)
 
 
 def _judge(table: Table, change: TableChange, identity: str) -> TablePublication:
@@ -196,28 +198,23 @@ def restore_command(folder: Path, version: int) -> str:
 
 
 def roll_forward(tables: Tables, publication: Publication, judged: Sequence[TablePublication]) -> dict[str, int]:
-    """Commits every table that is not committed yet. Returns the version of every table.
+    """Commits every table that is not committed yet, all tables at once. Returns the version of every table.
 
-    `judged` is the result of `judge` directly before. A commit of the same publication by another run counts as ours.
-    Before it returns, syncs all log entries since the start versions to the disk. Raises `ForeignChange`, and
-    `delta_commits.Conflict` if another program commits to a table meanwhile.
+    If the process is killed, any part of the tables may be committed. `judged` is the result of `judge` directly
+    before. A commit of the same publication by another run counts as ours. Before it returns, syncs all log entries
+    since the start versions to the disk. Raises `ForeignChange`, and `delta_commits.Conflict` if another program
+    commits to a table meanwhile.
     """
-    versions, own = dict[str, int](), dict[str, int]()
-    for table_publication in judged:
-        name, change = table_publication.change.name, table_publication.change
-        if table_publication.state is PublicationState.DONE or not (change.add or change.remove or change.columns):
-            version = table_publication.version
-        else:
-            version, is_own = _publish(tables[name], table_publication, publication)
-            own |= {name: version} if is_own else {}
-        if version is not None:
-            versions[name] = version
+    published = at_once(lambda one: _publish(tables[one.change.name], one, publication), judged)
+    names = [one.change.name for one in judged]
+    versions = {name: version for name, (version, _) in zip(names, published, strict=True) if version is not None}
+    own = {name: version for name, (version, is_own) in zip(names, published, strict=True) if is_own}
     disk.sync(_entries(tables, publication, versions, own), tables.root)
     return versions
 
 
 def _entries(
-    tables: Tables, publication: Publication, versions: Mapping[str, int], own: Mapping[str, int]
+    tables: Tables, publication: Publication, versions: Mapping[str, int], own: Mapping[str, int | None]
 ) -> Iterator[Path]:
     """Log files since the start versions. Omits the `own` versions, because this process has already synced them."""
     for change in publication.changes:
@@ -227,9 +224,11 @@ def _entries(
                 yield from log.written_by(tables[change.name].folder, version)
 
 
-def _publish(table: Table, judged: TablePublication, publication: Publication) -> tuple[int, bool]:
-    """Commits the changes of a table. Returns the version, and True if this process made the commit."""
+def _publish(table: Table, judged: TablePublication, publication: Publication) -> tuple[int | None, bool]:
+    """Commits the changes of a table, if needed. Returns the version, and True if this process made the commit."""
     change = judged.change
+    if judged.state is PublicationState.DONE or not (change.add or change.remove or change.columns):
+        return judged.version, False
     try:
         version = _ready(table, judged)
         transaction = (APP_ID, publication.batch_id)

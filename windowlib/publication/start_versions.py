@@ -11,7 +11,7 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -31,6 +31,7 @@ from windowlib.publication.roll_forward import (
     create_table,
     is_ours,
 )
+from windowlib.storage.at_once import at_once
 
 Versions = Mapping[str, int]
 GIVE_UP_TRIES = 50  # enough, because a run that rolls forward commits each table once
@@ -52,7 +53,7 @@ def standing(tables: Tables, pinned: Versions, still_ours: Callable[[], None]) -
     `still_ours` raises `Superseded` if another run has taken the pipeline over. Raises `ForeignChange`,
     `delta_commits.LostFiles`, `log.DamagedLog`, and `Conflict` if another program commits to a table meanwhile.
     """
-    tables_now = {name: _newest(tables[name], pinned.get(name)) for name in COMMIT_ORDER}
+    tables_now = _newest_of(tables, pinned, COMMIT_ORDER)
     still_ours()
     built_on = ((tables[name].folder, table_now.since) for name, table_now in tables_now.items())  # perhaps not synced
     disk.sync((path for folder, since in built_on for path in log.files_of(folder, since)), tables.root)
@@ -88,14 +89,15 @@ def fence(tables: Tables, pinned: Versions) -> None:
             delta_commits.sync_commits(table, after, version)
             delta_commits.commit(table, version, identity=RESTORED)
 
-    for name in COMMIT_ORDER:  # an older run that still commits to one table fails at the next table
+    def fenced(name: str) -> None:  # an older run that still commits to one table fails at the others
         delta_commits.again_on_conflict(partial(moved_on, tables[name], pinned.get(name)))
+
+    at_once(fenced, COMMIT_ORDER)
 
 
 def check_own(tables: Tables, pinned: Versions) -> None:
     """Raises `ForeignChange` if another program has changed a table since `pinned`. Changes no table."""
-    for name in COMMIT_ORDER:
-        _newest(tables[name], pinned.get(name))
+    _newest_of(tables, pinned, COMMIT_ORDER)
 
 
 def give_up(tables: Tables, pinned: Versions, publication: Publication | None, still_ours: Callable[[], None]) -> None:
@@ -111,7 +113,7 @@ def give_up(tables: Tables, pinned: Versions, publication: Publication | None, s
         left = {change.name: change for change in publication.changes}
 
     def step() -> None:
-        tables_now = {name: _newest(tables[name], pinned.get(name)) for name in left}
+        tables_now = _newest_of(tables, pinned, left)
         still_ours()
         for name, table_now in tables_now.items():
             _give_up(tables[name], left[name], table_now, pinned.get(name))
@@ -129,6 +131,12 @@ def _give_up(table: Table, change: TableChange | None, table_now: _NewestVersion
     disk.sync(log.files_of(table.folder, table_now.since), table.folder)
     if not table_now.restore or delta_commits.restore(table, newest, pinned) == newest:
         delta_commits.commit(table, newest, identity=RESTORED)
+
+
+def _newest_of(tables: Tables, pinned: Versions, names: Iterable[str]) -> dict[str, _NewestVersion]:
+    """The newest version of each table, read from all tables at once."""
+    chosen = list(names)
+    return dict(zip(chosen, at_once(lambda name: _newest(tables[name], pinned.get(name)), chosen), strict=True))
 
 
 def _newest(table: Table, pinned: int | None) -> _NewestVersion:

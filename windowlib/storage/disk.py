@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+
+from windowlib.storage.at_once import at_once
 
 AT_ONCE = 8  # parallel flushes: several take little longer than one
 TEMPORARY = ".tmp"
@@ -54,8 +55,7 @@ class Disk:
             for file in chosen:
                 flush(file)
         else:
-            with ThreadPoolExecutor(AT_ONCE, "windowlib-disk") as pool:
-                list(pool.map(flush, chosen))
+            at_once(flush, chosen, AT_ONCE)
         folders = {folder for file in chosen for folder in _up_to(self.root, file)}
         for folder in sorted(folders, key=lambda folder: -len(folder.parts)):
             flush(folder)

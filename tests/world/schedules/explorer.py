@@ -219,7 +219,7 @@ def _number(path: Path) -> int | None:
 @contextmanager
 def explored(explorer: Explorer, safe: Disk, patch: pytest.MonkeyPatch) -> Iterator[None]:
     """Within the block, steps wait for the schedule, batches need no engine, and no claim protects."""
-    before_each_step(explorer.step, patch)
+    before_each_step(explorer.step, patch, explorer.random.shuffle)
 
     def is_free(ledger: Ledger, claim: Claim, *_: Any) -> bool:
         return True
