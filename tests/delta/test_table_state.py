@@ -1,4 +1,4 @@
-"""A table that is carried forward entry by entry equals the one that delta-rs opens."""
+"""A table that is read from its log, or carried forward entry by entry, equals the one that delta-rs opens."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from deltalake import DeltaTable, Schema, write_deltalake
 from hypothesis import given
 from hypothesis import strategies as st
 
+from windowlib.delta import checkpoints, data_files, log
 from windowlib.delta import commits as delta_commits
-from windowlib.delta import data_files, log
 from windowlib.delta.data_files import DataFile
 from windowlib.delta.table_change import FileChange, logged
 from windowlib.delta.tables import Table
@@ -48,9 +48,26 @@ def by_path(files: list[DataFile]) -> list[DataFile]:
     return sorted(files, key=lambda file: file.path)
 
 
-@given(commits=COMMITS)
-def test_files_carried_forward_equal_those_of_a_table_opened_anew(
-    tmp_path_factory: pytest.TempPathFactory, commits: list[tuple[list[dict[str, object]], int]]
+def by_delta_rs(folder: Path) -> Table:
+    """A table whose state delta-rs reads."""
+    table = Table(folder)
+    version = table.version()
+    assert version is not None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Table, "_read", lambda *_, **__: None)
+        assert table.files(version) is not None
+    return table
+
+
+def answers(table: Table, version: int) -> tuple[object, ...]:
+    return table.description(version), by_path(table.files(version)), table.row_count(version)
+
+
+@given(commits=COMMITS, checkpoint_at=st.integers(0, 6))
+def test_a_table_is_read_as_delta_rs_reads_it(
+    tmp_path_factory: pytest.TempPathFactory,
+    commits: list[tuple[list[dict[str, object]], int]],
+    checkpoint_at: int,
 ) -> None:
     table = Table(tmp_path_factory.mktemp("table"))
     version = delta_commits.create(table, Schema.from_arrow(COLUMNS))
@@ -58,10 +75,20 @@ def test_files_carried_forward_equal_those_of_a_table_opened_anew(
         live = table.files(version)
         add = [data_files.write(table.folder, pa.Table.from_pylist(rows, COLUMNS))] if rows else []
         version = delta_commits.commit(table, version, add=add, remove=live[:removals])
-        opened = Table(table.folder)
-        assert by_path(table.files(version)) == by_path(opened.files(version))
-        assert table.description(version) == opened.description(version)
-        assert table.row_count(version) == opened.row_count(version)
+        if version == checkpoint_at:
+            checkpoints.checkpoint(table, version, worth=1)
+        opened = by_delta_rs(table.folder)
+        assert answers(table, version) == answers(Table(table.folder), version) == answers(opened, version)
+    assert Table(table.folder)._read(version, with_files=True)
+
+
+def test_a_file_without_statistics_in_the_log_gets_those_of_its_footer(tmp_path: Path) -> None:
+    rows = pa.Table.from_pylist([{"user": "ann", "at": datetime(2026, 1, 1, tzinfo=UTC)}], COLUMNS)
+    write_deltalake(tmp_path, rows, configuration={"delta.dataSkippingNumIndexedCols": "0"})
+    DeltaTable(tmp_path).create_checkpoint()
+    [file] = Table(tmp_path).files(0)
+    assert [file] == by_delta_rs(tmp_path).files(0)
+    assert (file.rows, file.low["user"]) == (1, "ann")
 
 
 def test_delta_rs_reads_bounds_of_characters_beyond_16_bits(tmp_path: Path) -> None:

@@ -178,7 +178,7 @@ def test_only_a_plan_of_new_files_may_come_before_a_decision(
     seen = ledger.state()
     for row in meanwhile:
         ledger.write(row)
-    with pytest.raises(DecidedMeanwhile, match="another command has") if stops else nullcontext():
+    with pytest.raises(DecidedMeanwhile, match="another command planned or decided since") if stops else nullcontext():
         ledger.write_together([{"kind": "clock", "plan_time_ms": 9}], seen, 1)
     assert (ledger.state().time_ms == 9) is not stops
 

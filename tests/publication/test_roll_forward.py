@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, Schema
 
+from tests.support.simple_batches import one_by_one
 from windowlib.delta import commits as delta_commits
 from windowlib.delta import data_files, log
 from windowlib.delta.table_change import logged
@@ -96,6 +97,7 @@ class Stop(BaseException):
 def at_commit(patch: pytest.MonkeyPatch, number: int, act: Callable[[], None]) -> None:
     """Calls `act` once, just before the commit with this number (from 0)."""
     commit, seen = delta_commits.commit_logged, iter(range(99))
+    one_by_one(patch)
 
     def committing(*arguments: object, **rest: object) -> int:
         if next(seen) == number:

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from tests.support.clicks import ON_SAIL, clicks, clock, tables
 from tests.support.killed import dead_owner
+from tests.support.simple_batches import one_by_one
 from windowlib.batches.planning import ledger_of
 from windowlib.contract.tables import COMMIT_ORDER
 from windowlib.decisions.verdicts import abandon
@@ -191,6 +192,7 @@ def run_interrupted(definition: Definition, spark: SparkSession, meanwhile: Call
     """A run on another machine that falls silent just before its first commit, and goes on after `meanwhile`."""
     commit = delta_commits.commit_logged
     with pytest.MonkeyPatch.context() as earlier, dead_owner(host="elsewhere") as patch:
+        one_by_one(earlier)
         earlier.setattr(Owner, "lease_ms", lambda _, ours_ms: ours_ms)  # it did not say how patient it is
 
         def silent(*arguments: Any) -> int:

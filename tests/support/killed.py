@@ -24,6 +24,7 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.support.simple_batches import one_by_one
 from windowlib.batches.staging import Staging
 from windowlib.delta import commits as delta_commits
 from windowlib.delta.table_change import FileChange
@@ -71,6 +72,7 @@ def at(patch: pytest.MonkeyPatch, moment: str, die: Callable[[], None], batch_id
     kind, _, what = moment.partition(":")
     commit, restore = delta_commits.commit_logged, delta_commits.restore
     append, write = ledger.Ledger._append, Staging.write
+    one_by_one(patch)
 
     def committing(table: Table, expected: int, change: FileChange, *identity: Any) -> int:
         ours = len(identity) == 2 and batch_id in (None, identity[1][1])

@@ -197,8 +197,7 @@ def before_each_step(
 
     Steps that a run takes at once are taken one after another, in an order that `order` draws up.
     """
-    for module in (roll_forward, start_versions):
-        patch.setattr(module, "at_once", _one_by_one(order))
+    one_by_one(patch, order)
     for place, name in STEPS:
         patch.setattr(place, name, _stepping(step, getattr(place, name), name))
     check_epoch = Ledger.check
@@ -210,7 +209,9 @@ def before_each_step(
     patch.setattr(Ledger, "check", checking)
 
 
-def _one_by_one(order: Callable[[list[Any]], None]) -> Callable[..., list[Any]]:
+def one_by_one(patch: pytest.MonkeyPatch, order: Callable[[list[Any]], None] = lambda waiting: None) -> None:
+    """Lets tables be judged and committed one after another, in an order that `order` draws up."""
+
     def in_order(step: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
         waiting = [*enumerate(items)]
         order(waiting)
@@ -225,7 +226,8 @@ def _one_by_one(order: Callable[[list[Any]], None]) -> Callable[..., list[Any]]:
                 raise done[number]
         return [done[number] for number in sorted(done)]
 
-    return in_order
+    for module in (roll_forward, start_versions):
+        patch.setattr(module, "at_once", in_order)
 
 
 def _stepping(step: Callable[[str], None], call: Callable[..., Any], name: str) -> Callable[..., Any]:

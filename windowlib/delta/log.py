@@ -188,8 +188,8 @@ def files_of(folder: Path, entries: Iterable[LogEntry]) -> Iterator[Path]:
         yield from filter(Path.exists, (folder / path for path in commit.added))
 
 
-def check_entries(folder: Path) -> None:
-    """Raises `DamagedLog` if the newest checkpoint is truncated, or if an entry after it is empty or missing.
+def check_entries(folder: Path) -> int:
+    """The newest version. Raises `DamagedLog` for a truncated newest checkpoint, or an empty or missing entry after it.
 
     It reads only the end of the checkpoint. delta-rs takes an empty checkpoint for a table without files.
     """
@@ -212,6 +212,7 @@ def check_entries(folder: Path) -> None:
             raise DamagedLog(f"{file_of(folder, version)} is missing: {_way_back(folder, version)}")
         if version in files and files[version].stat().st_size == 0:
             raise DamagedLog(f"{files[version].path} is empty: {_way_back(folder, version)}")
+    return max(checkpoint, *files)
 
 
 def newest_version(folder: Path, known: int) -> int:

@@ -1,8 +1,8 @@
-"""State of a table at a version, carried forward entry by entry without opening the table again.
+"""State of a table at a version, read from its newest checkpoint and the entries after it, or carried forward.
 
-Opening a table, or updating an open one by delta-rs, takes most of the time of a small commit. An entry that windowlib
-has written is short and of known form, so its files are added and removed here. Entries of other programs, of changed
-columns and of tables with unusual statistics are left to delta-rs.
+Opening a table by delta-rs takes most of the time of a small commit. An entry that windowlib has written is short and
+of known form, so its files are added and removed here. Large checkpoints, entries of other programs, and tables with
+unusual features or statistics are left to delta-rs.
 """
 
 from __future__ import annotations
@@ -12,15 +12,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import pyarrow.parquet as pq
 from deltalake import DeltaTable, Schema
 
 from windowlib.delta import indexed_columns as indexed
-from windowlib.delta.data_files import DataFile
+from windowlib.delta import log
+from windowlib.delta.data_files import DataFile, rows_of
 
 Action = Mapping[str, Any]
+AT_MOST = 32  # entries that are read one by one; delta-rs reads more of them faster
+MOST_ACTIONS = 1_000  # of a checkpoint; delta-rs reads more of them faster
+PLAIN_READERS = {1: frozenset[str](), 3: frozenset({"timestampNtz"})}  # reader features by version of the protocol
+DESCRIBING = ("metaData", "protocol")
 PROGRAM = "windowlib/"  # prefix of the program that an entry of windowlib names
 FILES_ONLY = frozenset({"commitInfo", "txn", "add", "remove"})
 
@@ -88,6 +95,73 @@ def describe(table: DeltaTable) -> Description:
     )
 
 
+def read(folder: Path, version: int, *, with_files: bool) -> TableState | None:
+    """The state of a version; None if delta-rs must read it. Raises `log.DamagedLog`."""
+    last = log.last_checkpoint(folder)
+    base = None if last is None or last > version else last
+    versions = range(0 if base is None else base + 1, version + 1)
+    if len(versions) > AT_MOST or not all(log.file_of(folder, number).exists() for number in versions):
+        return None
+    start = [] if base is None else _checkpointed(folder, base, with_files)
+    if start is None:
+        return None
+    entries: list[Sequence[Action]] = [log.actions(folder, number) for number in versions]
+    found = {kind: action[kind] for actions in [start, *entries] for action in actions for kind in action}
+    try:
+        if not _is_plain(found["protocol"]):
+            return None
+        state = TableState(version, _description(found["metaData"], found["protocol"]))
+    except (KeyError, TypeError, ValueError):  # delta-rs names the reason
+        return None
+    return state if not with_files else _with_files(state, start, entries)
+
+
+def _with_files(state: TableState, start: Sequence[Action], entries: Sequence[Sequence[Action]]) -> TableState | None:
+    """Adds the files of a checkpoint and of the entries after it; None if delta-rs must read them."""
+    found = [_file(action["add"], state.description) for action in start if "add" in action]
+    files: list[DataFile] | None = [file for file in found if file]
+    if indexed.PROPERTY in state.description.settings or len(files or ()) < len(found):
+        return None
+    for entry in entries:
+        files = None if files is None else _files_after(files, entry, state.description)
+    return None if files is None else TableState(state.version, state.description, files)
+
+
+def _checkpointed(folder: Path, version: int, with_files: bool) -> list[Action] | None:
+    """Actions of a checkpoint: protocol, metadata and added files. None if it is large or has an unknown form."""
+    file = pq.ParquetFile(log.file_of(folder, version).with_suffix(".checkpoint.parquet"))
+    wanted = [*DESCRIBING, *(["add"] if with_files else [])]
+    if (with_files and file.metadata.num_rows > MOST_ACTIONS) or not {*wanted} <= {*file.schema_arrow.names}:
+        return None
+    rows = rows_of(file.read(columns=wanted))
+    return [{kind: _action(action)} for row in rows for kind, action in row.items() if action]
+
+
+def _action(fields: Mapping[str, Any]) -> Action:
+    """An action as in an entry: the maps of a checkpoint are lists of pairs."""
+    maps = ("partitionValues", "configuration")
+    return {name: dict(value) if name in maps and value is not None else value for name, value in fields.items()}
+
+
+def _is_plain(protocol: Action) -> bool:
+    """Tests if a reader of Parquet files and log entries reads the table correctly."""
+    features = PLAIN_READERS.get(protocol["minReaderVersion"])
+    return features is not None and {*(protocol.get("readerFeatures") or ())} <= features
+
+
+def _description(metadata: Action, protocol: Action) -> Description:
+    return Description(
+        Schema.from_json(metadata["schemaString"]),
+        tuple(metadata["partitionColumns"]),
+        dict(metadata.get("configuration") or {}),
+        frozenset({*(protocol.get("writerFeatures") or ()), *(protocol.get("readerFeatures") or ())}),
+        metadata["id"],
+        metadata.get("createdTime"),
+        metadata.get("name"),
+        metadata.get("description"),
+    )
+
+
 def carried(state: TableState, version: int, entries: Sequence[Sequence[Action]]) -> TableState | None:
     """The state at another version. `entries` are the entries between the two versions, oldest first.
 
@@ -121,7 +195,9 @@ def _is_own(actions: Iterable[Action]) -> bool:
 
 def _file(add: Action, description: Description) -> DataFile | None:
     """An added file; None if its statistics are not known as delta-rs knows them."""
-    types, statistics = description.types, json.loads(add["stats"])
+    types, statistics = description.types, json.loads(add.get("stats") or "{}")
+    if {"numRecords", "minValues", "maxValues", "nullCount"} - statistics.keys():
+        return None
     bounds = [statistics["minValues"], statistics["maxValues"]]
     if add.get("deletionVector") or any(types.get(name) not in READ_BOUND for bound in bounds for name in bound):
         return None

@@ -3,9 +3,9 @@
 Spark or pyarrow writes Parquet files into the table's folder (`windowlib.delta.data_files`). Readers see them only
 after a commit names them (`windowlib.delta.commits`).
 
-Opening a table lists and reads its log (8 ms). An open table only reads the next commits (3 ms), if there are any. A
-run accesses its dozen tables about fifty times, so it opens each table once and passes it on. Only one thread at a time
-may use an open table.
+A run accesses its dozen tables about fifty times, so it reads the state of each table once and passes it on. The state
+comes from the newest checkpoint and the entries after it (`windowlib.delta.table_state`), or from delta-rs, which takes
+ten times as long. Only one thread at a time may use an open table.
 """
 
 from __future__ import annotations
@@ -37,12 +37,10 @@ from windowlib.delta.log import (
     last_checkpoint,
     newest_version,
 )
-from windowlib.delta.table_state import Description, TableState, carried, describe
+from windowlib.delta.table_state import AT_MOST, Description, TableState, carried, describe, read
 from windowlib.model.errors import reason_of
 from windowlib.storage.disk import Disk
 from windowlib.storage.store import Store
-
-AT_MOST = 32  # entries that are carried forward one by one; delta-rs reads more of them faster
 
 
 @dataclass(slots=True)
@@ -50,14 +48,14 @@ class Table:
     """The Delta table in a folder, opened at the first access. The table need not exist yet.
 
     Methods with a version answer for that version, independent of later commits. Version `None` means no table.
-    delta-rs opens the table once. Entries that windowlib has written since are read here, without delta-rs.
+    delta-rs opens the table only if `read` cannot read it.
     """
 
     folder: Path
     synced_version: int | None = None  # the last version that this process has synced to the disk
-    _newest: int = -1  # newest known version of the open table, which may be ahead of `_open`
+    _newest: int | None = None  # newest known version, which may be ahead of `_open`
     _open: DeltaTable | None = None
-    _first_commit: tuple[int, int] | None = None  # of the open table
+    _first_commit: tuple[int, int] | None = None  # of the table with the newest known version
     _state: TableState | None = None  # at the version that was last asked for, which never changes
 
     @property
@@ -67,12 +65,12 @@ class Table:
 
     def newest(self) -> DeltaTable | None:
         """The table at its newest version for delta-rs; None if there is no table. Valid until the next call."""
-        if self.version() is None or self._open is None:
+        if (newest := self.version()) is None:
             return None
         with explained(self.folder):
-            if not file_of(self.folder, self._open.version()).exists():
+            if self._open is None or not file_of(self.folder, self._open.version()).exists():
                 self._open = DeltaTable(str(self.folder))  # its next entries may be deleted, too
-            elif self._open.version() < self._newest:
+            elif self._open.version() < newest:
                 self._open.update_incremental()
         self._newest = self._open.version()
         return self._open
@@ -94,15 +92,14 @@ class Table:
     def version(self) -> int | None:
         """The newest version; None if there is no table."""
         first_commit = self._identity()
-        if self._open is None or self._first_commit != first_commit or self._is_cleaned_up(first_commit):
+        known = self._newest
+        if known is None or self._first_commit != first_commit or self._is_cleaned_up(first_commit, known):
             if first_commit is None and not self._has_log():
                 self._check_may_be_read()
                 return None
-            check_entries(self.folder)
-            with explained(self.folder):
-                self._open, self._first_commit = DeltaTable(str(self.folder)), first_commit
-            self._newest, self._state = self._open.version(), None
-        self._newest = newest_version(self.folder, self._newest)
+            known = check_entries(self.folder)
+            self._first_commit, self._open, self._state = first_commit, None, None
+        self._newest = newest_version(self.folder, known)
         return self._newest
 
     def description(self, version: int) -> Description:
@@ -112,8 +109,22 @@ class Table:
     def _at(self, version: int) -> TableState:
         """The state of a version, carried over from the last one if possible."""
         if self._state is None or self._state.version != version:
-            self._state = self._carried(version) or TableState(version, describe(self.at(version)))
+            self._state = (
+                self._carried(version) or self._read(version) or TableState(version, describe(self.at(version)))
+            )
         return self._state
+
+    def _read(self, version: int, *, with_files: bool = False) -> TableState | None:
+        """The state of a version, read without delta-rs; None if delta-rs must read it."""
+        newest = self.version()
+        if newest is None or version > newest:
+            return None
+        state = read(self.folder, version, with_files=with_files)
+        if state is None or state.files is None:
+            return state
+        have = {name for file in state.files for name in file.low}
+        has_needed = {*looked_for(self.folder.name, state.description.schema)} <= have
+        return replace(state, files=[self._with_statistics(file, has_needed) for file in state.files])
 
     def _carried(self, version: int) -> TableState | None:
         if self._state is None or version > (self.version() or 0):
@@ -144,13 +155,18 @@ class Table:
         """The files of a version."""
         if version is None:
             return []
-        state = self._at(version)
-        if state.files is not None:
-            return state.files
+        if (known := self._known_files(version)) is not None:
+            return known
         table = self.at(version)
         files = self._described(table, _listed(table))
-        self._state = replace(state, files=files)
+        self._state = replace(self._at(version), files=files)
         return files
+
+    def _known_files(self, version: int) -> list[DataFile] | None:
+        """The files of a version without delta-rs; None if delta-rs must read them."""
+        if self._at(version).files is None and (state := self._read(version, with_files=True)):
+            self._state = state
+        return self._at(version).files
 
     def files_where(self, version: int | None, chosen: Callable[[pa.Table], pa.ChunkedArray]) -> list[DataFile]:
         """Files of a version that `chosen` selects. Creates no objects for other files.
@@ -175,8 +191,8 @@ class Table:
         """
         if version is None:
             return 0
-        if self._state and self._state.version == version and self._state.files is not None:
-            return sum(file.rows for file in self._state.files)
+        if (known := self._known_files(version)) is not None:
+            return sum(file.rows for file in known)
         table = self.at(version)
         actions = pa.RecordBatchReader.from_stream(table.get_add_actions()).read_all()
         counts = zip(actions["path"].to_pylist(), actions["num_records"].to_pylist(), strict=True)
@@ -198,10 +214,9 @@ class Table:
             return None
         return first.st_ino, first.st_mtime_ns
 
-    def _is_cleaned_up(self, first_commit: tuple[int, int] | None) -> bool:
-        """Tests if the log was shortened past the open version."""
-        assert self._open is not None, "a table is open"
-        return first_commit is None and not file_of(self.folder, self._newest).exists()
+    def _is_cleaned_up(self, first_commit: tuple[int, int] | None, newest: int) -> bool:
+        """Tests if the log was shortened past the newest known version."""
+        return first_commit is None and not file_of(self.folder, newest).exists()
 
     def _has_log(self) -> bool:
         if last_checkpoint(self.folder) is not None:

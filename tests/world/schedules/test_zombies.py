@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.killed import dead_owner, stopped
+from tests.support.simple_batches import one_by_one
 from tests.world.schedules.actors import BY, a_rerun, a_run, delete, no_spark, optimize
 from tests.world.schedules.explore import BEGUN, REFUSED, begin, check_all_is_there, fast_folder
 from tests.world.schedules.explorer import Disk, Explorer, explored
@@ -249,6 +250,7 @@ def test_a_maintenance_that_slept_is_superseded(place: Callable[[str], Path], mo
 def before_the_commit(table: str, act: Callable[[], object], patch: pytest.MonkeyPatch, times: int) -> None:
     """`act` is done just before a batch commits to a table, so many times."""
     commit, left = delta_commits.commit_logged, iter(range(times))
+    one_by_one(patch)
 
     def committing(at: Any, *arguments: Any) -> int:
         if len(arguments) == 4 and at.folder.name == table and next(left, None) is not None:

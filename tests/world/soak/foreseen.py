@@ -12,7 +12,7 @@ OTHER_RULE = re.compile(r"was written by another definition: .*window\.gap was .
 FOREIGN = "DELETE by delta-rs"  # `verify` between another program's change and the run that refuses it
 CHANGED = "another program changed table"
 UNDOABLE = "can still be undone"
-MEANWHILE = "another command has "
+MEANWHILE = "another command "
 FORESEEN = {
     "run": (CHANGED,),
     "rerun": (CHANGED, "has not run yet", "is different now", "changed since"),
