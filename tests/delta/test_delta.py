@@ -171,6 +171,24 @@ def test_a_shortened_log_is_not_a_missing_file(table: Table) -> None:
         delta_commits.sync_version(asleep, 4)
 
 
+@pytest.mark.fault("maintenance shortens a log between two looks of a reader", "the reader looks again")
+def test_a_log_that_is_shortened_between_two_looks_is_read_again(table: Table) -> None:
+    small.append_rows(table, 0, [{"number": 1}])
+    reader, looks = Table(table.folder), list[int]()
+
+    def look(version: int) -> list[int]:
+        looks.append(version)
+        if len(looks) == 1:
+            for number in (2, 3):
+                small.append_rows(table, number - 1, [{"number": number}])
+            checkpoints.checkpoint(table, 3, worth=1)
+            checkpoints.delete(checkpoints.superfluous(table.folder, 3, worth=1))
+        return [file.rows for file in reader.files(version)]
+
+    assert small.again_if_cut(reader, look) == (3, [1, 1, 1])
+    assert looks == [1, 3]
+
+
 @pytest.mark.fault(
     "another program gives a table an unknown format or an unreadable schema",
     "the error names the table, the reason and how to recover",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 T = TypeVar("T", bound="DataclassInstance")
+R = TypeVar("R")
 
 # With this many small files, an append folds them into one. Describing 64 small files at each access took a sixth of
 # the fixed cost of a batch. Files above SMALL_BYTES are not folded again, so the cost does not grow with the table.
@@ -68,7 +69,8 @@ def add_row(root: Path, spec: TableSpec, row: Mapping[str, Any], check: Callable
 def numbered_rows(root: Path, spec: TableSpec) -> list[dict[str, Any]]:
     """The rows of `add_row`, in order of their number."""
     table = Table(root / spec.name)
-    rows = [row for file in table.files(table.version()) for row in _rows(table.folder / file.path, spec.columns)]
+    _, files = again_if_cut(table, table.files)
+    rows = [row for file in files or () for row in _rows(table.folder / file.path, spec.columns)]
     return sorted(rows, key=lambda row: row[NUMBER])
 
 
@@ -81,7 +83,22 @@ def _rows(file: Path, columns: pa.Schema) -> list[dict[str, Any]]:
 def newest_row(root: Path, spec: TableSpec) -> dict[str, Any] | None:
     """The newest row of `add_row`; None if there is none."""
     table = Table(root / spec.name)
-    return newest_of(table, table.files(table.version()), spec.columns, NUMBER)
+    _, files = again_if_cut(table, table.files)
+    return newest_of(table, files or (), spec.columns, NUMBER)
+
+
+def again_if_cut(table: Table, look: Callable[[int], R]) -> tuple[int | None, R | None]:
+    """The newest version, and `look(version)`; None without a table. Looks again if the log is cut past it meanwhile.
+
+    Maintenance may shorten the log between the question for the version and the answer about it.
+    """
+    while (version := table.version()) is not None:
+        try:
+            return version, look(version)
+        except log.CutLog:
+            if table.version() == version:
+                raise
+    return None, None
 
 
 def of_row(kind: type[T], row: Mapping[str, Any]) -> T:

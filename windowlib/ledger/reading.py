@@ -14,15 +14,16 @@ from windowlib.contract.tables import LEDGER
 from windowlib.delta import data_files, row_groups
 from windowlib.delta.data_files import DataFile
 from windowlib.delta.log import DamagedLog
+from windowlib.delta.small_tables import again_if_cut
 from windowlib.delta.tables import Table
 from windowlib.ledger.rows import CLAIM_KINDS, KINDS, LedgerState, applied
 
 
 def fold(table: Table) -> LedgerState:
-    version = table.version()
-    if version is None:
+    version, rows = again_if_cut(table, lambda newest: _tail(table, newest))
+    if version is None or rows is None:
         return LedgerState()
-    state, rows = LedgerState(version=version), _tail(table, version)
+    state = LedgerState(version=version)
     _check_whole(table, rows)
     for row in rows:
         state = applied(replace(state, sequence=row["sequence"]), row)

@@ -113,7 +113,8 @@ def previews(root: Path) -> list[Preview]:
 
 def _rows(root: Path) -> list[dict[str, Any]]:
     table = Table(root / PREVIEWS.name)
-    return list(table.rows(table.files(table.version()), PREVIEWS.columns))
+    _, files = small.again_if_cut(table, table.files)
+    return list(table.rows(files or (), PREVIEWS.columns))
 
 
 def _preview(row: Mapping[str, Any], summary: Mapping[str, Any]) -> Preview:
