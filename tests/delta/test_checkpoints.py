@@ -9,17 +9,19 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, Schema
 
+from tests.support.log_files import file_of
 from tests.support.simple_batches import Reader, arrive, compute_simply, no_spark, pipeline
 from windowlib.batches.planning import ledger_of
 from windowlib.contract.tables import COMMIT_ORDER, LEDGER
 from windowlib.delta import checkpoints, data_files, log_writing
 from windowlib.delta import commits as delta_commits
-from windowlib.delta.log import HINT, CutLog, check_can_open, file_of, last_checkpoint
+from windowlib.delta.log import HINT, CutLog, check_can_open, last_checkpoint
 from windowlib.delta.tables import Table
 from windowlib.maintenance.maintain import maintain
 from windowlib.publication.foreign_changes import foreign_changes
 from windowlib.runs.advance import advance
 from windowlib.storage import disk as storage_disk
+from windowlib.storage.disk import Disk
 
 NUMBERS = pa.schema([("number", pa.int64())])
 OF_BEFORE = {
@@ -75,7 +77,7 @@ def test_a_checkpoint_omits_deleted_files(tmp_path: Path) -> None:
 
 def test_a_commit_does_not_list_a_long_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = replaced_often(tmp_path, 25)
-    checkpoints.delete(checkpoints.superfluous(tmp_path, 15))  # as maintenance: the first entry is gone
+    checkpoints.delete(checkpoints.superfluous(Disk(tmp_path), 15))  # as maintenance: the first entry is gone
     looked_at: list[Path] = []
     glob = Path.glob
     monkeypatch.setattr(Path, "glob", lambda folder, pattern: looked_at.append(folder) or glob(folder, pattern))
@@ -86,25 +88,25 @@ def test_a_commit_does_not_list_a_long_log(tmp_path: Path, monkeypatch: pytest.M
     delta_commits.commit(again, newest)
     assert looked_at == []
     with pytest.raises(CutLog):
-        check_can_open(tmp_path, 3)
+        check_can_open(Disk(tmp_path), 3)
     assert table.version() == newest + 1
 
 
 @pytest.mark.parametrize("hint", ["", "{}", '{"version": 7}', "[]"])
 def test_a_log_without_a_checkpoint_hint_is_listed(tmp_path: Path, hint: str) -> None:
     replaced_often(tmp_path, 28)
-    checkpoints.delete(checkpoints.superfluous(tmp_path, 15))
+    checkpoints.delete(checkpoints.superfluous(Disk(tmp_path), 15))
     (tmp_path / "_delta_log" / "_last_checkpoint").write_text(hint)
-    check_can_open(tmp_path, 28)
-    check_can_open(tmp_path, 9)
+    check_can_open(Disk(tmp_path), 28)
+    check_can_open(Disk(tmp_path), 9)
     with pytest.raises(CutLog):
-        check_can_open(tmp_path, 8)
+        check_can_open(Disk(tmp_path), 8)
 
 
 def test_a_new_checkpoint_of_another_process_has_no_hint_yet(tmp_path: Path) -> None:
     table = replaced_often(tmp_path, 10)
-    assert last_checkpoint(tmp_path) == 9
-    (tmp_path / "_delta_log" / HINT).unlink()
+    assert last_checkpoint(Disk(tmp_path)) == 9
+    (tmp_path / HINT).unlink()
     delta_commits.sync_commits(table, None, 10)
     assert delta_commits.sync_version(table, 9) == 9
     checkpoints.checkpoint(table, 9)
@@ -114,7 +116,7 @@ def test_a_new_checkpoint_of_another_process_has_no_hint_yet(tmp_path: Path) -> 
 @pytest.mark.parametrize("hint", ["", "{}", "[]", '{"version": 7}', None])
 def test_a_checkpoint_without_a_hint_omits_deleted_files(tmp_path: Path, hint: str | None) -> None:
     """The hint file is cut, names another checkpoint, or is missing."""
-    table, named = replaced_often(tmp_path, 12), tmp_path / "_delta_log" / HINT
+    table, named = replaced_often(tmp_path, 12), tmp_path / HINT
     if hint is None:
         named.unlink()
     else:
@@ -130,7 +132,7 @@ def test_no_writer_removes_entries_of_cuts_that_are_kept_for_years(
     monkeypatch.setitem(log_writing.CONFIGURATION, "delta.logRetentionDuration", "interval 0 days")
     table = replaced_often(tmp_path, 12)  # as if a year had passed
     assert entries_to_read(tmp_path) < 12
-    assert checkpoints.can_open(tmp_path, 0)
+    assert checkpoints.can_open(Disk(tmp_path), 0)
     assert table.files(0) == []
 
 
@@ -168,8 +170,8 @@ def test_a_hint_to_a_missing_checkpoint_is_ignored(tmp_path: Path) -> None:
     log = tmp_path / "_delta_log"
     [checkpoint] = log.glob("*.checkpoint.parquet")
     newest = int(checkpoint.name.partition(".")[0])
-    assert last_checkpoint(tmp_path) == newest
+    assert last_checkpoint(Disk(tmp_path)) == newest
     checkpoint.unlink()
-    assert (last_checkpoint(tmp_path), file_of(tmp_path, newest).exists()) == (None, True)
-    (log / HINT).unlink()
-    assert last_checkpoint(tmp_path) is None
+    assert (last_checkpoint(Disk(tmp_path)), file_of(tmp_path, newest).exists()) == (None, True)
+    (log.parent / HINT).unlink()
+    assert last_checkpoint(Disk(tmp_path)) is None

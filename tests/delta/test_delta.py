@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Schema
 
+from tests.support.log_files import file_of
 from windowlib.delta import checkpoints, log
 from windowlib.delta import commits as delta_commits
 from windowlib.delta import small_tables as small
@@ -107,7 +108,7 @@ def test_a_writer_that_slept_while_the_log_was_shortened_writes_nothing(
         for number in range(4, 16):
             small.append_rows(table, number - 1, [{"number": number}])
         checkpoints.checkpoint(table, 15)
-        checkpoints.delete(checkpoints.superfluous(table.folder, 15))
+        checkpoints.delete(checkpoints.superfluous(table.store, 15))
 
     def late(store: Disk, path: str, data: bytes) -> bool:
         monkeypatch.undo()
@@ -159,14 +160,14 @@ def test_a_shortened_log_is_not_a_missing_file(table: Table) -> None:
     for number in range(4):
         small.append_rows(table, number, [{"number": number}])
     checkpoints.checkpoint(Table(table.folder), 4, worth=1)
-    checkpoints.delete(checkpoints.superfluous(table.folder, 4, worth=1))
+    checkpoints.delete(checkpoints.superfluous(table.store, 4, worth=1))
     asleep = Table(table.folder)
     with pytest.raises(delta_commits.Conflict, match="can no longer be opened"):
         small.append_rows(asleep, 1, [{"number": 9}])
     assert delta_commits.sync_version(asleep, 1) == 1  # a checkpoint holds it
     checkpoints.checkpoint(asleep, 1, worth=1)
     assert asleep.version() == 4
-    log.file_of(table.folder, 4).unlink()
+    file_of(table.folder, 4).unlink()
     with pytest.raises(FileNotFoundError):
         delta_commits.sync_version(asleep, 4)
 
@@ -182,7 +183,7 @@ def test_a_log_that_is_shortened_between_two_looks_is_read_again(table: Table) -
             for number in (2, 3):
                 small.append_rows(table, number - 1, [{"number": number}])
             checkpoints.checkpoint(table, 3, worth=1)
-            checkpoints.delete(checkpoints.superfluous(table.folder, 3, worth=1))
+            checkpoints.delete(checkpoints.superfluous(table.store, 3, worth=1))
         return [file.rows for file in reader.files(version)]
 
     assert small.again_if_cut(reader, look) == (3, [1, 1, 1])
@@ -201,7 +202,7 @@ def test_a_log_that_is_shortened_between_two_looks_is_read_again(table: Table) -
     ],
 )
 def test_a_table_of_an_unknown_format_is_named(table: Table, kind: str, name: str, value: object, reason: str) -> None:
-    first = log.file_of(table.folder, 0)
+    first = file_of(table.folder, 0)
     actions = [json.loads(line) for line in first.read_text().splitlines()]
     changed = [{of: {**said, name: value} if of == kind else said for of, said in one.items()} for one in actions]
     first.write_text("".join(f"{json.dumps(one)}\n" for one in changed))

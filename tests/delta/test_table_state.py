@@ -16,6 +16,7 @@ from windowlib.delta import commits as delta_commits
 from windowlib.delta.data_files import DataFile
 from windowlib.delta.table_change import FileChange, logged
 from windowlib.delta.tables import Table
+from windowlib.storage.disk import Disk
 
 COLUMNS = pa.schema([
     ("user", pa.string()),
@@ -149,4 +150,4 @@ def test_a_column_of_times_without_a_zone_may_be_added(tmp_path: Path) -> None:
         None,
     ]
     assert table.files(version) == Table(tmp_path).files(version)
-    assert log.entry(tmp_path, version).changes_columns
+    assert log.entry(Disk(tmp_path), version).changes_columns

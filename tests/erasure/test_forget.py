@@ -94,7 +94,7 @@ def check_a_stream_gets_nothing_else(definition: Definition) -> None:
     table = ledger_of(definition).tables["result_changes"]
     newest = table.version()
     assert newest is not None
-    entry = log.actions(table.folder, newest)
+    entry = log.actions(table.store, newest)
     files = [one for action in entry for kind, one in action.items() if kind in ("add", "remove")]
     assert {(one["dataChange"], "cause=forget" in one["path"]) for one in files} == {(True, True), (False, False)}
 

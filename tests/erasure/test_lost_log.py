@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.log_files import file_of
 from windowlib.contract.record_tables import ERASURES, SET_ASIDE
 from windowlib.delta import log
+from windowlib.delta.log_checks import check
 from windowlib.ledger import erasures
 from windowlib.ledger.erasures import Erasure
 
@@ -21,11 +23,11 @@ def test_a_damaged_log_of_erasures_advises_to_repeat_forget(tmp_path: Path, dama
     newest = max((tmp_path / ERASURES.name / "_delta_log").glob("*.json"))
     newest.write_text(damage)
     with pytest.raises(log.DamagedLog, match=r"repeat the newest `windowlib forget` before any run"):
-        log.check(tmp_path / ERASURES.name)
+        check(tmp_path / ERASURES.name)
 
 
 def test_no_run_rewrites_a_damaged_log_of_erasures(tmp_path: Path) -> None:
     (tmp_path / SET_ASIDE.name / "_delta_log").mkdir(parents=True)
-    log.file_of(tmp_path / SET_ASIDE.name, 0).write_text("")
+    file_of(tmp_path / SET_ASIDE.name, 0).write_text("")
     with pytest.raises(log.DamagedLog, match="repeat the command that wrote it"):
-        log.check(tmp_path / SET_ASIDE.name)
+        check(tmp_path / SET_ASIDE.name)

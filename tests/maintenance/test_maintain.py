@@ -19,6 +19,7 @@ from tests.support.clicks import arrive as arrive_click
 from tests.support.clicks import clicks, events
 from tests.support.clicks import clock as plan_time
 from tests.support.killed import Killed, dead_owner, stopped
+from tests.support.log_files import file_of
 from tests.support.simple_batches import Reader, arrive, before_each_step, compute_simply, last_run, no_spark, pipeline
 from tests.support.strategies import ALL
 from windowlib.batches.planning import ledger_of
@@ -27,7 +28,6 @@ from windowlib.decisions.rollback import rollback
 from windowlib.decisions.verdicts import accept_clock, approve
 from windowlib.definition.definition import Definition
 from windowlib.definition.instants import instant
-from windowlib.delta import log
 from windowlib.delta.tables import Table
 from windowlib.ledger import lease
 from windowlib.ledger import retained_batches as kept
@@ -166,7 +166,7 @@ def test_consumers_of_changes_do_not_notice_maintenance(
         assert "result_changes" in {one.table for one in report.tables if one.compacted}
         assert follow() == 0
         assert before == {name: rows_of(read_table(definition, name)) for name in before}
-        entry = log.file_of(table.folder, at + 1).read_text().splitlines()
+        entry = file_of(table.folder, at + 1).read_text().splitlines()
         files = [one for line in entry for kind, one in json.loads(line).items() if kind in ("add", "remove")]
         assert len(files) > 2
         assert not any(file["dataChange"] for file in files)  # which a stream over the table passes over

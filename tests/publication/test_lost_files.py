@@ -26,6 +26,7 @@ from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
 from windowlib.runs.run import RunRequest
 from windowlib.runs.together import advance_together
+from windowlib.storage.disk import Disk
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 FILES = 3
@@ -54,7 +55,7 @@ def versions(definition: Definition) -> dict[str, int | None]:
 def lose(definition: Definition, table: str) -> list[str]:
     """Deletes the files that the newest entry of a table's log has added."""
     folder, newest = definition.root / table, DeltaTable(definition.root / table).version()
-    gone = sorted(log.entry(folder, newest).added)
+    gone = sorted(log.entry(Disk(folder), newest).added)
     for path in gone:
         (folder / path).unlink()
     return gone
@@ -78,7 +79,7 @@ def test_a_missing_file_is_named(spark: SparkSession, pipeline: Definition, tabl
 def damage(definition: Definition, table: str, how: str) -> list[str]:
     """Cuts the files that the newest entry of a table's log has added, or overwrites their ends, or only their rows."""
     folder, newest = definition.root / table, DeltaTable(definition.root / table).version()
-    damaged = sorted(log.entry(folder, newest).added)
+    damaged = sorted(log.entry(Disk(folder), newest).added)
     for path in (folder / path for path in damaged):
         if how == "rows":
             damage_rows(path)

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, Schema
 
+from tests.support.log_files import file_of
 from tests.support.simple_batches import one_by_one
 from windowlib.delta import commits as delta_commits
 from windowlib.delta import data_files, log
@@ -22,6 +23,7 @@ from windowlib.ledger.prepare import Publication, TableChange, Unreadable
 from windowlib.model.errors import StateMismatch
 from windowlib.publication import roll_forward
 from windowlib.publication.roll_forward import ForeignChange, PublicationState
+from windowlib.storage.disk import Disk
 
 TABLES = ("open_windows", "results", "run_metrics")
 SCHEMA = pa.schema([("value", pa.int64())])
@@ -191,7 +193,7 @@ def test_a_compaction_of_files_to_remove_is_undone(root: Path) -> None:
     assert values(root)["results"] == [5]
     newest = version(root, "results")
     assert newest is not None
-    assert not log.entry(folder, newest - 1).changes_data
+    assert not log.entry(Disk(folder), newest - 1).changes_data
 
 
 def test_a_compaction_whose_old_files_are_deleted_stops_the_publication(root: Path) -> None:
@@ -232,7 +234,7 @@ def test_a_compaction_is_not_undone_if_a_file_is_gone(root: Path) -> None:
 @pytest.mark.fault("a log entry of a table is damaged while a batch waits", "the error names it and how to recover")
 def test_a_damaged_log_entry_is_named_with_its_repair(root: Path, left: str) -> None:
     what = publication(root, 3, 4)
-    log.file_of(root / "results", 3).write_text(left)
+    file_of(root / "results", 3).write_text(left)
     with pytest.raises(log.DamagedLog, match=r"0003\.json is (empty|cut off).*Restore the file from a backup"):
         roll_forward.judge(Tables(root), what)
 
@@ -267,7 +269,8 @@ def test_quiet_files_are_committed_without_a_change_of_data(root: Path) -> None:
     read = prepare.read(root, prepared)
     assert read == third
     at = roll(root, read)["results"]
-    found = {kind: one["dataChange"] for action in log.actions(root / "results", at) for kind, one in action.items()
+    actions = log.actions(Disk(root / "results"), at)
+    found = {kind: one["dataChange"] for action in actions for kind, one in action.items()
              if kind in ("add", "remove")}  # fmt: skip
     assert found == {"add": True, "remove": False}
     assert values(root)["results"] == [4]

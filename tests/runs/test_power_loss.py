@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 from tests.support.clicks import clicks, clicks_on_sail, clock, tables
 from tests.support.disks import ImageDisk, flushed, in_memory
 from tests.support.killed import FILES
+from tests.support.log_files import file_of
 from tests.support.simple_batches import (
     Reader,
     arrive,
@@ -33,7 +34,6 @@ from tests.support.simple_batches import (
 )
 from tests.support.strategies import ALL
 from windowlib.batches.planning import ledger_of
-from windowlib.delta import log
 from windowlib.delta.log import DamagedLog
 from windowlib.ledger.ledger import Ledger
 from windowlib.runs.advance import advance
@@ -182,7 +182,7 @@ def test_the_folders_above_a_new_pipeline_last_before_its_ledger_begins(
     arrive(folder, 1)
     advance(pipeline_of(folder), no_spark)
     root = pipeline_of(folder).root
-    assert {root, root.parent, folder} <= {*lasting[: lasting.index(log.file_of(root / "ledger", 0))]}
+    assert {root, root.parent, folder} <= {*lasting[: lasting.index(file_of(root / "ledger", 0))]}
     lasting.clear()
     arrive(folder, 2)
     advance(pipeline_of(folder), no_spark)

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from tests.support.clicks import CLICKS, clicks, clock, tables
 from tests.support.killed import stopped
+from tests.support.log_files import file_of
 from windowlib.batches.planning import ledger_of
 from windowlib.contract.tables import COMMIT_ORDER
 from windowlib.decisions.verdicts import abandon, approve
@@ -173,7 +174,7 @@ def test_a_compaction_without_statistics_is_accepted(
     definition = clicks(tmp_path, 0)
     for name in ("results", "source_files"):
         DeltaTable(definition.root / name).optimize.compact()
-        entry = log.file_of(definition.root / name, DeltaTable(definition.root / name).version())
+        entry = file_of(definition.root / name, DeltaTable(definition.root / name).version())
         actions = [json.loads(line) for line in entry.read_text().splitlines()]
         assert [action["add"].pop("stats") for action in actions if "add" in action]
         entry.write_text("\n".join(map(json.dumps, actions)))
@@ -212,7 +213,7 @@ def test_a_log_entry_cut_by_a_power_cut_is_named(
     clicks(tmp_path, files=2)
     newest = versions(definition)["open_windows"]
     assert newest is not None
-    log.file_of(definition.root / "open_windows", newest).write_text(left)
+    file_of(definition.root / "open_windows", newest).write_text(left)
     with pytest.raises(log.DamagedLog, match=r"open_windows/_delta_log/0+1\.json is .* Restore the file from a backup"):
         advance(definition, lambda: spark, clock=clock)
 
@@ -224,7 +225,7 @@ def test_rows_that_are_gone_although_the_ledger_counted_them_stop_the_run(
     clicks(tmp_path, files=2)
     newest = versions(definition)["open_windows"]
     assert newest is not None
-    entry = log.file_of(definition.root / "open_windows", newest)
+    entry = file_of(definition.root / "open_windows", newest)
     actions = [one for one in map(json.loads, entry.read_text().splitlines()) if "add" not in one]
     for one in actions:
         one.get("commitInfo", {}).pop("windowlib_actions", None)  # else the entry itself says what it lacks
@@ -244,7 +245,7 @@ def test_a_foreign_commit_that_loses_a_file_stops_the_run(
     newest = versions(definition)["source_files"]
     assert newest is not None
     DeltaTable(definition.root / "source_files").delete()
-    entry = log.file_of(definition.root / "source_files", newest + 1)
+    entry = file_of(definition.root / "source_files", newest + 1)
     entry.write_text(entry.read_text().replace('"dataChange":true', '"dataChange":false'))
     with pytest.raises(LostRows, match=r"source_files holds 0 rows at version \d+, but the newest batch recorded 1 "):
         advance(definition, lambda: spark, clock=clock)

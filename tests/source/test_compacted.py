@@ -25,10 +25,10 @@ from tests.source.changed_table import (
     table_of,
 )
 from tests.support.clicks import SCHEMA, START_MS, clicks, clock, events
+from tests.support.log_files import file_of
 from windowlib.batches.planning import plan
 from windowlib.decisions.set_aside import set_aside, take_back
 from windowlib.definition.definition import Definition
-from windowlib.delta import log
 from windowlib.inspection.status import status
 from windowlib.ledger.rerun_request import Rerun, RerunRefused, time_range
 from windowlib.plans.partitions import DAY_MS
@@ -274,4 +274,4 @@ def test_deletion_vectors_are_settled_after_a_rewrite(spark: SparkSession, tmp_p
 def _write(folder: Path, operation: str, *actions: dict[str, object]) -> None:
     entries = sorted((folder / "incoming" / "_delta_log").glob("*.json"))
     entry = [{"commitInfo": {"operation": operation}}, *actions]
-    log.file_of(folder / "incoming", len(entries)).write_text("\n".join(map(json.dumps, entry)))
+    file_of(folder / "incoming", len(entries)).write_text("\n".join(map(json.dumps, entry)))

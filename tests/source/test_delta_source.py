@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from tests.source import checkpoints_v2
 from tests.support.clicks import CLICKS, SCHEMA, START_MS, clicks, clock, events
+from tests.support.log_files import file_of
 from windowlib.batches.planning import ledger_of, plan
 from windowlib.decisions.set_aside import set_aside, take_back
 from windowlib.definition.definition import Definition
@@ -27,6 +28,7 @@ from windowlib.ledger.rerun_request import Rerun
 from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
 from windowlib.source.listed import SourceError
+from windowlib.storage.disk import Disk
 
 pytestmark = [pytest.mark.spark, pytest.mark.embedded]
 
@@ -169,7 +171,7 @@ def test_column_mapping_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     definition = clicks(tmp_path, 0, ALL_AT_ONCE)
     append(tmp_path, 1)
     assert run(definition, spark) == rows(1)
-    entry = log.file_of(tmp_path / "incoming", 0)
+    entry = file_of(tmp_path / "incoming", 0)
     actions = [json.loads(line) for line in entry.read_text().splitlines()]
     about = next(one["metaData"] for one in actions if "metaData" in one)
     schema = json.loads(about["schemaString"])
@@ -178,7 +180,7 @@ def test_column_mapping_is_refused(spark: SparkSession, tmp_path: Path) -> None:
         field["metadata"] = {"delta.columnMapping.physicalName": own, "delta.columnMapping.id": number}
     about |= {"schemaString": json.dumps(schema), "configuration": {"delta.columnMapping.mode": "name"}}
     protocol = {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}
-    mapped = log.file_of(tmp_path / "incoming", 1)
+    mapped = file_of(tmp_path / "incoming", 1)
     mapped.write_text(
         "\n".join(map(json.dumps, ({"commitInfo": {"operation": "ALTER"}}, protocol, {"metaData": about})))
     )
@@ -331,12 +333,12 @@ def test_a_shallow_clone_is_refused(tmp_path: Path, cleaned_up: bool) -> None:
     """The log, written by hand as Delta writes it, names files of the cloned table."""
     definition, of = clicks(tmp_path, 0, DELTA), tmp_path / "cloned"
     write_deltalake(of, pa.Table.from_pylist(events(1), schema=SCHEMA))
-    actions = log.actions(of, 0)
+    actions = log.actions(Disk(of), 0)
     for action in actions:
         if "add" in action:
             action["add"]["path"] = f"{of.as_uri()}/{action['add']['path']}"
     (tmp_path / "incoming" / "_delta_log").mkdir(parents=True)
-    log.file_of(tmp_path / "incoming", 0).write_text("\n".join(map(json.dumps, actions)))
+    file_of(tmp_path / "incoming", 0).write_text("\n".join(map(json.dumps, actions)))
     if cleaned_up:
         append(tmp_path, 2)
         clean_up(tmp_path)

@@ -16,6 +16,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
+from tests.support.log_files import file_of
 from windowlib.batches.planning import plan
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.delta import log
@@ -31,6 +32,7 @@ from windowlib.publication.readers import read_table
 from windowlib.runs.advance import advance
 from windowlib.source.columns.partition_values import is_value
 from windowlib.source.listed import SourceError
+from windowlib.storage.disk import Disk
 
 PIPELINE = """
 name = "sums"
@@ -298,12 +300,12 @@ def delta(folder: Path, stores: list[str | None], **more: pa.Array) -> None:
 def edited(folder: Path, version: int, change: Any) -> None:
     """Changes the path of every file that a version has added, and moves the files."""
     table = folder / "incoming"
-    actions = log.actions(table, version)
+    actions = log.actions(Disk(table), version)
     for number, add in enumerate(action["add"] for action in actions if "add" in action):
         before, add["path"] = add["path"], change(add, number)
         (table / add["path"]).parent.mkdir(parents=True, exist_ok=True)
         (table / unquote(before)).rename(table / add["path"])
-    log.file_of(table, version).write_text("\n".join(map(json.dumps, actions)))
+    file_of(table, version).write_text("\n".join(map(json.dumps, actions)))
 
 
 @pytest.mark.parametrize(
@@ -329,7 +331,7 @@ def test_reruns_explain_and_verify_need_no_log(spark: SparkSession, tmp_path: Pa
     run(definition, spark)
     DeltaTable(tmp_path / "incoming").delete("store = 'a'")
     DeltaTable(tmp_path / "incoming").create_checkpoint()
-    log.file_of(tmp_path / "incoming", 0).unlink()
+    file_of(tmp_path / "incoming", 0).unlink()
     day_ms = int(AT.timestamp() * 1_000) // 86_400_000 * 86_400_000
     advance(definition, lambda: spark, clock=clock, rerun=Rerun(day_ms, day_ms + 86_400_000, "again", "me"))
     assert results(definition, "store", "n") == [("a", 1), ("b", 1)]
@@ -358,7 +360,7 @@ def test_partition_values_survive_a_cut_log(spark: SparkSession, tmp_path: Path)
     edited(tmp_path, 0, lambda add, n: f"{n}x/p.parquet")
     delta(tmp_path, ["b"], number=pa.array([4], pa.int32()))
     DeltaTable(tmp_path / "incoming").create_checkpoint()
-    log.file_of(tmp_path / "incoming", 0).unlink()
+    file_of(tmp_path / "incoming", 0).unlink()
     definition = pipeline(tmp_path, spark, format="delta", aggregates='most = "max(number)"')
     run(definition, spark)
     assert results(definition, "store", "most") == [("a", 1), ("b", 4), ("x/y", 2)]

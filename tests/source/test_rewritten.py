@@ -19,11 +19,13 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.support.clicks import CLICKS, clicks
+from tests.support.log_files import file_of
 from windowlib.definition.toml.source import Source
 from windowlib.delta import log
 from windowlib.model.rerun import TimeRange
 from windowlib.source.delta.removals import Arrived, arrived
 from windowlib.source.delta.source import Cursor, beginning, cursor_after, delta_files, taken_back
+from windowlib.storage.disk import Disk
 
 Kinds = tuple[str, ...]
 SCHEMA = {"type": "struct", "fields": [{"name": "row", "type": "long", "nullable": True, "metadata": {}}]}
@@ -69,7 +71,7 @@ class Table:
         about = {"partitionValues": {}, "size": 0, "modificationTime": 1 + self.versions, **same}
         adds = [{"add": {"path": name, **about}} for name in added]
         entry = [{"commitInfo": {"operation": operation}}, *([] if self.versions else CREATED), *removes, *adds]
-        file = log.file_of(self.folder, self.versions)
+        file = file_of(self.folder, self.versions)
         file.parent.mkdir(exist_ok=True)
         file.write_text("\n".join(map(json.dumps, entry)))
         self.held = [path for path in self.held if path not in removed] + [*added]
@@ -104,7 +106,7 @@ class Table:
         """Restores the version before the newest, if its files exist."""
         if self.versions < 2:
             return
-        actions = log.actions(self.folder, self.versions - 1)
+        actions = log.actions(Disk(self.folder), self.versions - 1)
         added = [one["add"]["path"] for one in actions if "add" in one]
         removed = [one["remove"]["path"] for one in actions if "remove" in one]
         if all((self.folder / path).exists() for path in removed):
@@ -146,7 +148,7 @@ class Reader:
         DeltaTable(self.table.folder).create_checkpoint()
         read = self.cursor.version if self.cursor else -1
         for version in range(min(read + 1, self.table.versions - 1)):  # the newest says what RESTORE takes back
-            log.file_of(self.table.folder, version).unlink(missing_ok=True)
+            file_of(self.table.folder, version).unlink(missing_ok=True)
 
     def take_back(self) -> None:
         self.back |= self.aside

@@ -24,6 +24,7 @@ hours.py              hours of two users, edited and rerun
 installed.py          windowlib from a wheel, in an environment of its own
 killed.py             runs that are killed at a step
 live_pipeline.py      a live pipeline whose definition is edited
+log_files.py          files of a table's log on a disk
 long_history.py       a pipeline with thousands of batches
 matrix/               aggregates of every type over hostile values, with their exact results
 named_columns.py      a pipeline whose columns have given names

@@ -103,7 +103,7 @@ def _files_of_others(ledger: Ledger, state: LedgerState, target: TableTarget) ->
         newest = table.version()
         if newest is not None and newest != pinned:
             for version in range(0 if pinned is None else pinned + 1, newest + 1):
-                yield from log.written_by(table.folder, version)
+                yield from (table.folder / path for path in log.written_by(table.store, version))
             yield from (table.folder / file.path for file in target.files[name])
 
 

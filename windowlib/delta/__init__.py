@@ -6,7 +6,8 @@ Log:
 
     tables.py           tables of a pipeline, opened at a version as lists of files
     log.py              transaction log of a table, entry by entry
-    table_state.py      state of a table at a version, carried forward entry by entry
+    log_checks.py       checks of a log as a whole, for missing and truncated files
+    table_state.py      state of a table at a version, from its newest checkpoint and entries
     table_change.py     files that a commit adds and removes
     log_writing.py      entries of the log that windowlib writes
     commits.py          commits by compare-and-set, and the errors they raise

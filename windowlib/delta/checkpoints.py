@@ -18,19 +18,19 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from deltalake import CommitProperties, DeltaTable
+from deltalake import CommitProperties
 from deltalake.exceptions import DeltaError
 
 from windowlib.delta import commits as delta_commits
 from windowlib.delta import disk, log, log_writing
-from windowlib.delta.tables import Table
+from windowlib.delta.tables import Table, opened
+from windowlib.storage.store import Store
 
 ENTRIES = 10  # entries after a checkpoint that justify the next one
 
@@ -41,10 +41,10 @@ def make_if_due(table: Table, version: int) -> None:
     A process that opens the table then reads few entries. Call this after the commit, so that the commit does not wait
     for the checkpoint.
     """
-    last = log.last_checkpoint(table.folder)
+    last = log.last_checkpoint(table.store)
     if version - (-1 if last is None else last) >= ENTRIES:
         table.at(version).create_checkpoint()
-        disk.sync(log.written_by(table.folder, version), table.folder)
+        table.store.sync(log.written_by(table.store, version))
 
 
 def add_missing_settings(table: Table) -> None:
@@ -77,53 +77,58 @@ def checkpoint(table: Table, oldest: int, worth: int = ENTRIES) -> None:
     newest = table.version()
     assert newest is not None, "a table with an oldest kept version exists"
     for version in sorted({oldest, newest}):
-        worthwhile = version - (_last_checkpoint(table.folder, version) or 0) >= worth
-        if worthwhile and can_open(table.folder, version):
-            DeltaTable(str(table.folder), version=version).create_checkpoint()
-            _leave_out_gone(table.folder, version)
-            disk.sync(log.written_by(table.folder, version), table.folder)
-    last = _last_checkpoint(table.folder, newest)
-    if last is not None and len(log.written_by(table.folder, last)) > 1:  # one file, as delta-rs and Spark write it
-        _leave_out_gone(table.folder, last)
+        worthwhile = version - (_last_checkpoint(table.store, version) or 0) >= worth
+        if worthwhile and can_open(table.store, version):
+            opened(table.store, version).create_checkpoint()
+            _leave_out_gone(table.store, version)
+            table.store.sync(log.written_by(table.store, version))
+    last = _last_checkpoint(table.store, newest)
+    if last is not None and len(log.written_by(table.store, last)) > 1:  # one file, as delta-rs and Spark write it
+        _leave_out_gone(table.store, last)
 
 
-def _leave_out_gone(folder: Path, version: int) -> None:
+def _leave_out_gone(store: Store, version: int) -> None:
     """Removes the tombstones of files that no longer exist from the checkpoint of a version."""
-    _, checkpoint, *_ = log.written_by(folder, version)
-    actions = pq.read_table(checkpoint)
-    removed = pc.struct_field(actions["remove"], "path").to_pylist()
-    kept = [path is None or (folder / unquote(path)).exists() for path in removed]
+    content = store.get(log.checkpoint_of(version))
+    assert content is not None, "the checkpoint exists"
+    actions = pq.read_table(pa.BufferReader(content))
+    removed = [path and unquote(path) for path in pc.struct_field(actions["remove"], "path").to_pylist()]
+    live = store.sizes([path for path in removed if path])
+    sizes = dict(zip((path for path in removed if path), live, strict=True))
+    kept = [path is None or sizes[path] is not None for path in removed]
     if all(kept):
         return
     buffer = pa.BufferOutputStream()
     pq.write_table(actions.filter(pa.array(kept)), buffer)
-    _replace(checkpoint, buffer.getvalue(), version)
-    if log.last_checkpoint(folder) == version:
-        newest = checkpoint.with_name(log.HINT)
-        about = json.loads(newest.read_text(encoding="utf-8"))
+    left = buffer.getvalue().to_pybytes()
+    _replace(store, log.checkpoint_of(version), left, version)
+    hint = store.get(log.HINT)
+    if hint is not None and log.last_checkpoint(store) == version:
+        about = json.loads(hint)
         about.pop("checksum", None)  # written by Spark for the earlier content
-        about |= {"size": sum(kept), "sizeInBytes": checkpoint.stat().st_size}
-        _replace(newest, json.dumps(about, separators=(",", ":")).encode(), version)
+        about |= {"size": sum(kept), "sizeInBytes": len(left)}
+        _replace(store, log.HINT, json.dumps(about, separators=(",", ":")).encode(), version)
 
 
-def _replace(path: Path, content: bytes, version: int) -> None:
+def _replace(store: Store, name: str, content: bytes, version: int) -> None:
     """Replaces a file of the log atomically. The temporary file of a killed process is deleted with its version."""
+    path = Path(store.url) / name
     new = path.with_name(f"{version:020}.{uuid.uuid4().hex}.tmp")
     new.write_bytes(content)
     disk.sync([new], new.parent)
     os.replace(new, path)
 
 
-def can_open(folder: Path, version: int) -> bool:
+def can_open(store: Store, version: int) -> bool:
     """Tests if the log can still open a version of the table."""
-    return version >= log.oldest_version(folder)
+    return version >= log.oldest_version(store)
 
 
-def superfluous(folder: Path, oldest: int, worth: int = ENTRIES) -> list[Path]:
+def superfluous(store: Store, oldest: int, worth: int = ENTRIES) -> list[Path]:
     """The log files that are not needed for versions from `oldest` on, oldest first."""
-    last = _last_checkpoint(folder, oldest) or 0
+    last = _last_checkpoint(store, oldest) or 0
     first = oldest if oldest - last >= worth else last  # `checkpoint` writes one of `oldest` before the deletion
-    return sorted(path for version, path in _numbered(folder) if version < first)
+    return [Path(store.url) / file.path for version, _, file in log.numbered(store) if version < first]
 
 
 def delete(files: list[Path]) -> None:
@@ -132,14 +137,7 @@ def delete(files: list[Path]) -> None:
         path.unlink(missing_ok=True)
 
 
-def _last_checkpoint(folder: Path, up_to: int) -> int | None:
+def _last_checkpoint(store: Store, up_to: int) -> int | None:
     """Version of the newest checkpoint at or before a version."""
-    return max((n for n, path in _numbered(folder) if n <= up_to and ".checkpoint." in path.name), default=None)
-
-
-def _numbered(folder: Path) -> Iterator[tuple[int, Path]]:
-    """The files of a log with their versions."""
-    for path in (folder / "_delta_log").iterdir():
-        number = path.name.partition(".")[0]
-        if number.isdigit():
-            yield int(number), path
+    found = (version for version, kind, _ in log.numbered(store) if kind.startswith("checkpoint."))
+    return max((version for version in found if version <= up_to), default=None)

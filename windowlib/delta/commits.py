@@ -69,9 +69,9 @@ def sync_version(table: Table, version: int) -> int:
     """
     root = table.folder.parent if table.synced_version is None else table.folder
     try:
-        disk.sync(log.written_by(table.folder, version), root)
+        disk.sync((table.folder / path for path in log.written_by(table.store, version)), root)
     except FileNotFoundError:
-        if version >= log.oldest_version(table.folder):
+        if version >= log.oldest_version(table.store):
             raise
     table.synced_version = version
     return version
@@ -90,8 +90,8 @@ def sync_commits(table: Table, after: int | None, up_to: int) -> None:
 
     Call it before a commit on top of other writers' commits: a later entry must not outlive an earlier one.
     """
-    entries = log.entries(table.folder, 0 if after is None else after, up_to)
-    disk.sync(log.files_of(table.folder, entries), table.folder)
+    entries = log.entries(table.store, 0 if after is None else after, up_to)
+    table.store.sync(log.files_of(table.store, entries))
 
 
 def commit(
@@ -125,7 +125,7 @@ def commit_logged(
     and `RefusedCommit`.
     """
     with cut_is_conflict():
-        log.check_can_open(table.folder, expected)
+        log.check_can_open(table.store, expected)
         before = table.description(expected)
     log_writing.check_can_write(before, table.folder.name)
     entry = log_writing.entry(before, change, identity, transaction, now_ms())
@@ -147,7 +147,7 @@ def cut_is_conflict() -> Iterator[None]:
 
 def _check_not_cut(table: Table, expected: int) -> None:
     with cut_is_conflict():
-        log.check_can_open(table.folder, expected)
+        log.check_can_open(table.store, expected)
 
 
 def restore(table: Table, expected: int | None, at: int | None, *, of_rows: bool = True) -> int | None:

@@ -39,7 +39,7 @@ def append_rows(table: Table, expected: int, rows: Sequence[Mapping[str, Any]]) 
     without an earlier entry.
     """
     with delta_commits.cut_is_conflict():
-        log.check_can_open(table.folder, expected)
+        log.check_can_open(table.store, expected)
         if table.synced_version != expected:
             delta_commits.sync_version(table, expected)
         add, remove = rows_file(table, expected, rows)

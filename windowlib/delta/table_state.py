@@ -12,16 +12,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, Schema
 
 from windowlib.delta import indexed_columns as indexed
 from windowlib.delta import log
 from windowlib.delta.data_files import DataFile, rows_of
+from windowlib.storage.store import Store
 
 Action = Mapping[str, Any]
 AT_MOST = 32  # entries that are read one by one; delta-rs reads more of them faster
@@ -95,17 +96,17 @@ def describe(table: DeltaTable) -> Description:
     )
 
 
-def read(folder: Path, version: int, *, with_files: bool) -> TableState | None:
+def read(store: Store, version: int, *, with_files: bool) -> TableState | None:
     """The state of a version; None if delta-rs must read it. Raises `log.DamagedLog`."""
-    last = log.last_checkpoint(folder)
+    last = log.last_checkpoint(store)
     base = None if last is None or last > version else last
     versions = range(0 if base is None else base + 1, version + 1)
-    if len(versions) > AT_MOST or not all(log.file_of(folder, number).exists() for number in versions):
+    if len(versions) > AT_MOST or not log.has(store, *versions):
         return None
-    start = [] if base is None else _checkpointed(folder, base, with_files)
+    start = [] if base is None else _checkpointed(store, base, with_files)
     if start is None:
         return None
-    entries: list[Sequence[Action]] = [log.actions(folder, number) for number in versions]
+    entries: list[Sequence[Action]] = [log.actions(store, number) for number in versions]
     found = {kind: action[kind] for actions in [start, *entries] for action in actions for kind in action}
     try:
         if not _is_plain(found["protocol"]):
@@ -127,9 +128,11 @@ def _with_files(state: TableState, start: Sequence[Action], entries: Sequence[Se
     return None if files is None else TableState(state.version, state.description, files)
 
 
-def _checkpointed(folder: Path, version: int, with_files: bool) -> list[Action] | None:
+def _checkpointed(store: Store, version: int, with_files: bool) -> list[Action] | None:
     """Actions of a checkpoint: protocol, metadata and added files. None if it is large or has an unknown form."""
-    file = pq.ParquetFile(log.file_of(folder, version).with_suffix(".checkpoint.parquet"))
+    if (content := store.get(log.checkpoint_of(version))) is None:
+        return None
+    file = pq.ParquetFile(pa.BufferReader(content))
     wanted = [*DESCRIBING, *(["add"] if with_files else [])]
     if (with_files and file.metadata.num_rows > MOST_ACTIONS) or not {*wanted} <= {*file.schema_arrow.names}:
         return None

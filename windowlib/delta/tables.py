@@ -29,14 +29,14 @@ from windowlib.delta.indexed_columns import looked_for
 from windowlib.delta.log import (
     DamagedLog,
     actions,
-    check,
     check_can_open,
-    check_entries,
     entry,
-    file_of,
+    has,
     last_checkpoint,
     newest_version,
+    path_of,
 )
+from windowlib.delta.log_checks import check, check_entries
 from windowlib.delta.table_state import AT_MOST, Description, TableState, carried, describe, read
 from windowlib.model.errors import reason_of
 from windowlib.storage.disk import Disk
@@ -55,7 +55,7 @@ class Table:
     synced_version: int | None = None  # the last version that this process has synced to the disk
     _newest: int | None = None  # newest known version, which may be ahead of `_open`
     _open: DeltaTable | None = None
-    _first_commit: tuple[int, int] | None = None  # of the table with the newest known version
+    _first_commit: bytes | None = None  # of the table with the newest known version
     _state: TableState | None = None  # at the version that was last asked for, which never changes
 
     @property
@@ -67,9 +67,9 @@ class Table:
         """The table at its newest version for delta-rs; None if there is no table. Valid until the next call."""
         if (newest := self.version()) is None:
             return None
-        with explained(self.folder):
-            if self._open is None or not file_of(self.folder, self._open.version()).exists():
-                self._open = DeltaTable(str(self.folder))  # its next entries may be deleted, too
+        with explained(self.store):
+            if self._open is None or not has(self.store, self._open.version()):
+                self._open = opened(self.store)  # its next entries may be deleted, too
             elif self._open.version() < newest:
                 self._open.update_incremental()
         self._newest = self._open.version()
@@ -86,8 +86,8 @@ class Table:
             raise DamagedLog(f"{missing}. {from_backup(self.folder)}")
         if table.version() == version:
             return table
-        with explained(self.folder, version):
-            return DeltaTable(str(self.folder), version=version)
+        with explained(self.store, version):
+            return opened(self.store, version)
 
     def version(self) -> int | None:
         """The newest version; None if there is no table."""
@@ -97,9 +97,9 @@ class Table:
             if first_commit is None and not self._has_log():
                 self._check_may_be_read()
                 return None
-            known = check_entries(self.folder)
+            known = check_entries(self.store)
             self._first_commit, self._open, self._state = first_commit, None, None
-        self._newest = newest_version(self.folder, known)
+        self._newest = newest_version(self.store, known)
         return self._newest
 
     def description(self, version: int) -> Description:
@@ -119,10 +119,10 @@ class Table:
         newest = self.version()
         if newest is None or version > newest:
             return None
-        state = read(self.folder, version, with_files=with_files)
+        state = read(self.store, version, with_files=with_files)
         if state is None or state.files is None:
             return state
-        have = {name for file in state.files for name in file.low}
+        have = {name for file in state.files for name in (*file.low, *file.nulls)}
         has_needed = {*looked_for(self.folder.name, state.description.schema)} <= have
         return replace(state, files=[self._with_statistics(file, has_needed) for file in state.files])
 
@@ -131,9 +131,9 @@ class Table:
             return None
         older, newer = sorted((self._state.version, version))
         versions = range(older + 1, newer + 1)
-        if len(versions) > AT_MOST or not all(file_of(self.folder, number).exists() for number in versions):
+        if len(versions) > AT_MOST or not has(self.store, *versions):
             return None
-        state = carried(self._state, version, [actions(self.folder, number) for number in versions])
+        state = carried(self._state, version, [actions(self.store, number) for number in versions])
         if state is None or state.files is None:
             return state
         return replace(state, files=[self._with_statistics(file, has_needed=True) for file in state.files])
@@ -203,23 +203,16 @@ class Table:
         for file in chosen:
             yield from data_files.rows_of(data_files.read_parquet(self.folder / file.path, schema))
 
-    def _identity(self) -> tuple[int, int] | None:
-        """Identity of the table's first commit, which differs if the table is created again.
+    def _identity(self) -> bytes | None:
+        """The table's first entry, which differs if the table is created again. None once it is cleaned up."""
+        return self.store.get(path_of(0))
 
-        None once that commit is cleaned up.
-        """
-        try:
-            first = file_of(self.folder, 0).stat()
-        except OSError:
-            return None
-        return first.st_ino, first.st_mtime_ns
-
-    def _is_cleaned_up(self, first_commit: tuple[int, int] | None, newest: int) -> bool:
+    def _is_cleaned_up(self, first_commit: bytes | None, newest: int) -> bool:
         """Tests if the log was shortened past the newest known version."""
-        return first_commit is None and not file_of(self.folder, newest).exists()
+        return first_commit is None and not has(self.store, newest)
 
     def _has_log(self) -> bool:
-        if last_checkpoint(self.folder) is not None:
+        if last_checkpoint(self.store) is not None:
             return True
         return (self.folder / "_delta_log").is_dir() and DeltaTable.is_deltatable(str(self.folder))
 
@@ -272,8 +265,13 @@ class Tables:
         return self._tables[name]
 
 
+def opened(store: Store, version: int | None = None) -> DeltaTable:
+    """The table in a store as delta-rs reads it, at its newest version by default."""
+    return DeltaTable(store.url, version=version, storage_options=store.options() or None)
+
+
 @contextmanager
-def explained(folder: Path, version: int | None = None) -> Iterator[None]:
+def explained(store: Store, version: int | None = None) -> Iterator[None]:
     """Explains an error of the block, which reads a table's log (up to `version`).
 
     Raises `log.DamagedLog`, for the damaged entry if there is one, or `log.CutLog`. System errors pass unchanged.
@@ -281,12 +279,13 @@ def explained(folder: Path, version: int | None = None) -> Iterator[None]:
     try:
         yield
     except DeltaError as error:
-        check(folder)
+        check(store)
         if version is not None:
-            check_can_open(folder, version)
-            entry(folder, version)
+            check_can_open(store, version)
+            entry(store, version)
         if disk.numbers_in(error):
             raise
+        folder = Path(store.url)
         raise DamagedLog(
             f"table {folder.name} cannot be opened ({reason_of(error)}): its log is damaged, or another program has"
             f" given it a form that this version of windowlib cannot read. {from_backup(folder)}"

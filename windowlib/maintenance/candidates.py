@@ -115,7 +115,7 @@ def _kept_from(cuts: RetentionPeriod, ledger: Ledger, now_ms: int) -> Commit:
     if (done := switched(ledger)) and (base := kept.undo_target(commits, done[0], now_ms)):
         chosen = min(chosen, base, key=lambda commit: commit.batch_id)
     for commit in commits[commits.index(chosen) :]:
-        if all(checkpoints.can_open(ledger.root / name, version) for name, version in commit.versions.items()):
+        if all(checkpoints.can_open(ledger.tables[name].store, version) for name, version in commit.versions.items()):
             return commit
     return commits[-1]
 
@@ -147,11 +147,11 @@ def _logs(
     that a read may take, unless `at_once`.
     """
     kept_versions = {name: version for name, version in oldest.items() if version is not None}
-    logs = {name: checkpoints.superfluous(ledger.root / name, at, worth) for name, at in kept_versions.items()}
+    logs = {name: checkpoints.superfluous(ledger.tables[name].store, at, worth) for name, at in kept_versions.items()}
     for name in outside:
         newest = ledger.tables[name].version()
         assert newest is not None, "the table exists"
-        old = checkpoints.superfluous(ledger.root / name, newest, worth)
+        old = checkpoints.superfluous(ledger.tables[name].store, newest, worth)
         logs[name] = list(takewhile(lambda path: at_once or sweep.age_ms(path, now_ms) > kept.READING_MS, old))
     return logs
 

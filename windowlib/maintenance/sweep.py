@@ -51,7 +51,7 @@ def outside(table: Table, now_ms: int, *, at_once: bool = False) -> UnneededFile
     """
     newest = table.version()
     needed = {file.path for file in table.files(newest)}
-    gone = log.removed(table.folder) if at_once else frozenset()
+    gone = log.removed(table.store) if at_once else frozenset()
     return _sized(
         table,
         (
@@ -75,7 +75,7 @@ def _needed(table: Table, oldest: int | None, waiting: Publication | None) -> se
     newest = table.version()
     needed = {file.path for file in table.files(oldest)}
     if newest is not None:
-        for entry in log.entries(table.folder, -1 if oldest is None else oldest, newest):
+        for entry in log.entries(table.store, -1 if oldest is None else oldest, newest):
             needed |= entry.added
         needed |= {file.path for file in table.files(newest)}
     changes = waiting.changes if waiting else ()
@@ -93,7 +93,7 @@ def _files(table: Table, needed: set[str], now_ms: int) -> Iterator[Path]:
             yield path
         else:
             others.append(path)
-    gone = log.removed(table.folder) if others else frozenset()
+    gone = log.removed(table.store) if others else frozenset()
     yield from (path for path in others if path.relative_to(table.folder).as_posix() in gone)
 
 

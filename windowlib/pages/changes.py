@@ -151,7 +151,7 @@ def _rows(tables: Tables, after: int, up_to: int) -> Counter[tuple[date | None, 
     """Rows by window day, cause and change, in files that versions `after` + 1 to `up_to` added and did not remove."""
     live: dict[str, Mapping[str, Any]] = {}
     for version in range(after + 1, up_to + 1):
-        for action in log.actions(tables["result_changes"].folder, version):
+        for action in log.actions(tables["result_changes"].store, version):
             if (added := action.get("add")) and added.get("dataChange", True):
                 live[added["path"]] = added
             elif (removed := action.get("remove")) and removed.get("dataChange", True):

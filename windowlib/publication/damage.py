@@ -168,6 +168,6 @@ def _without_backup(table: Table, added: log.LogEntry | None) -> str:
 def _newest_first(table: Table, newest: int) -> Iterator[log.LogEntry]:
     """Existing entries of a table's log, newest first."""
     for version in range(newest, -1, -1):
-        if not log.file_of(table.folder, version).exists():
+        if not log.has(table.store, version):
             return
-        yield log.entry(table.folder, version)
+        yield log.entry(table.store, version)

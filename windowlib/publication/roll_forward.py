@@ -73,7 +73,7 @@ def _judge(table: Table, change: TableChange, identity: str) -> TablePublication
         if newest != change.start:
             raise ForeignChange(f"table {folder.name} no longer exists: it was at version {change.start}")
         return TablePublication(change, PublicationState.AT_START, newest)
-    since = list(log.entries(folder, -1 if change.start is None else change.start, newest))
+    since = list(log.entries(table.store, -1 if change.start is None else change.start, newest))
     if change.start is None:
         since = since[1:]  # without the creation of the table, which belongs to the publication
     ours = [entry for entry in since if entry.identity == identity]
@@ -221,7 +221,8 @@ def _entries(
         after, up_to = -1 if change.start is None else change.start, versions.get(change.name, -1)
         for version in range(after + 1, up_to + 1):
             if version != own.get(change.name):
-                yield from log.written_by(tables[change.name].folder, version)
+                table = tables[change.name]
+                yield from (table.folder / path for path in log.written_by(table.store, version))
 
 
 def _publish(table: Table, judged: TablePublication, publication: Publication) -> tuple[int | None, bool]:

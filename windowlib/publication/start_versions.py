@@ -55,8 +55,9 @@ def standing(tables: Tables, pinned: Versions, still_ours: Callable[[], None]) -
     """
     tables_now = _newest_of(tables, pinned, COMMIT_ORDER)
     still_ours()
-    built_on = ((tables[name].folder, table_now.since) for name, table_now in tables_now.items())  # perhaps not synced
-    disk.sync((path for folder, since in built_on for path in log.files_of(folder, since)), tables.root)
+    built_on = ((tables[name], table_now.since) for name, table_now in tables_now.items())  # perhaps not synced
+    files = ((table.folder, path) for table, since in built_on for path in log.files_of(table.store, since))
+    disk.sync((folder / path for folder, path in files), tables.root)
     versions = {
         name: delta_commits.restore(tables[name], table_now.newest, pinned.get(name))
         if table_now.restore
@@ -128,7 +129,7 @@ def _give_up(table: Table, change: TableChange | None, table_now: _NewestVersion
         if change is None or change.schema is None:
             return  # the publication would not have created the table
         newest = create_table(table, change)
-    disk.sync(log.files_of(table.folder, table_now.since), table.folder)
+    table.store.sync(log.files_of(table.store, table_now.since))
     if not table_now.restore or delta_commits.restore(table, newest, pinned) == newest:
         delta_commits.commit(table, newest, identity=RESTORED)
 
@@ -142,7 +143,7 @@ def _newest_of(tables: Tables, pinned: Versions, names: Iterable[str]) -> dict[s
 def _newest(table: Table, pinned: int | None) -> _NewestVersion:
     newest = table.version()
     if newest is not None:
-        log.entry(table.folder, newest)  # raises for an empty entry, which readers of the table accept silently
+        log.entry(table.store, newest)  # raises for an empty entry, which readers of the table accept silently
     if newest == pinned:
         return _NewestVersion(newest)
     if newest is None:
@@ -151,7 +152,7 @@ def _newest(table: Table, pinned: int | None) -> _NewestVersion:
             f" {from_backup(table.folder)}"
         )
     check_can_write(table.description(newest), table.folder.name)
-    since = list(log.entries(table.folder, 0 if pinned is None else pinned, newest))
+    since = list(log.entries(table.store, 0 if pinned is None else pinned, newest))
     changed = changed_since(table, pinned, since)
     check_adoptable(table.folder, (entry for entry in changed if not is_ours(entry)))
     restore = any(map(is_ours, changed))
@@ -167,4 +168,4 @@ def changes_since(table: Table, pinned: int | None, newest: int) -> list[log.Log
 
     `pinned` is None if the newest batch has no version of the table.
     """
-    return changed_since(table, pinned, list(log.entries(table.folder, 0 if pinned is None else pinned, newest)))
+    return changed_since(table, pinned, list(log.entries(table.store, 0 if pinned is None else pinned, newest)))

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from windowlib.storage.at_once import at_once
+from windowlib.storage.store import ObjectInfo
 
 AT_ONCE = 8  # parallel flushes: several take little longer than one
 TEMPORARY = ".tmp"
@@ -25,11 +27,35 @@ class Disk:
 
     >>> import tempfile
     >>> disk = Disk(Path(tempfile.mkdtemp()))
-    >>> disk.create("a/1", b"first"), disk.create("a/1", b"second"), (disk.root / "a/1").read_bytes()
+    >>> disk.create("a/1", b"first"), disk.create("a/1", b"second"), disk.get("a/1")
     (True, False, b'first')
+    >>> [found.path for found in disk.list("a/")], disk.get("a/2"), disk.sizes(["a/1", "a/2"])
+    (['a/1'], None, [5, None])
     """
 
     root: Path
+
+    @property
+    def url(self) -> str:
+        """Path of the folder."""
+        return str(self.root)
+
+    def get(self, path: str) -> bytes | None:
+        """Content of a file; None if it does not exist."""
+        try:
+            return Path(self._place(path)).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def get_range(self, path: str, start: int, end: int) -> bytes:
+        """Bytes ``[start, end)`` of a file; fewer if the file ends before. Raises FileNotFoundError."""
+        with open(self._place(path), "rb") as file:
+            file.seek(start)
+            return file.read(end - start)
+
+    def sizes(self, paths: Sequence[str]) -> list[int | None]:
+        """Sizes of several files in bytes. None for a missing file."""
+        return [_size(self._place(path)) for path in paths]
 
     def create(self, path: str, data: bytes) -> bool:
         """Writes a file unless it exists. Tests if the file then holds `data`."""
@@ -48,6 +74,18 @@ class Disk:
             flush(folder)
         return created
 
+    def list(self, prefix: str = "", after: str = "") -> Iterator[ObjectInfo]:
+        """Files whose path begins with `prefix` and is greater than `after`, sorted by path."""
+        found = _files(self.root, prefix.rpartition("/")[0])
+        for path in sorted((path for path in found if path.startswith(prefix) and path > after), key=os.fsencode):
+            with suppress(FileNotFoundError):  # deleted meanwhile
+                about = os.stat(self._place(path))
+                yield ObjectInfo(path, about.st_size, about.st_mtime_ns)
+
+    def options(self) -> dict[str, str]:
+        """No settings: delta-rs opens the path."""
+        return {}
+
     def sync(self, paths: Iterable[str]) -> None:
         """Flushes files, and the folders between them and the root. Raises FileNotFoundError if a file is missing."""
         chosen = sorted({self.root / path for path in paths})
@@ -60,6 +98,9 @@ class Disk:
         for folder in sorted(folders, key=lambda folder: -len(folder.parts)):
             flush(folder)
 
+    def _place(self, path: str) -> str:
+        return os.path.join(self.root, path)  # with ten thousand files, `Path` objects would cost more than the disk
+
 
 def flush(path: Path) -> None:
     """Flushes a file or a folder to the disk. Raises OSError if that fails."""
@@ -68,6 +109,28 @@ def flush(path: Path) -> None:
         os.fsync(number)
     finally:
         os.close(number)
+
+
+def _size(place: str) -> int | None:
+    try:
+        return os.stat(place).st_size
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _files(root: Path, folder: str) -> Iterator[str]:
+    """Paths of the files below a folder, relative to the root; none if the folder does not exist."""
+    try:
+        with os.scandir(root / folder) as listing:
+            entries = list(listing)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for entry in entries:
+        path = f"{folder}/{entry.name}" if folder else entry.name
+        if entry.is_dir():
+            yield from _files(root, path)
+        else:
+            yield path
 
 
 def _link(file: Path, place: Path) -> bool:

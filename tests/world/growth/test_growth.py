@@ -103,7 +103,7 @@ def counted(patch: pytest.MonkeyPatch) -> Iterator[Looks]:
             "__init__",
             lambda file, source, *given, **named: looks.at_file(source) or open_file(file, source, *given, **named),
         )
-        patched.setattr(delta, "check_entries", lambda folder: looks.at_log(folder) or check_entries(folder))
+        patched.setattr(delta, "check_entries", lambda store: looks.at_log(store.root) or check_entries(store))
         yield looks
 
 

@@ -27,6 +27,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from tests.support.log_files import file_of
 from tests.world.schedules.actors import (
     BY,
     FOREIGN,
@@ -144,10 +145,10 @@ def of_others(folder: Path) -> set[Path]:
     newest, commit = table.version(), ledger_of(pipeline(folder)).state().commit
     after = commit.versions.get("results", -1) if commit else -1
     spared = set[Path]()
-    for one in reversed([*log.entries(table.folder, after, newest or 0)]):
+    for one in reversed([*log.entries(table.store, after, newest or 0)]):
         if one.identity is not None:
             break
-        spared |= {log.file_of(table.folder, one.version), *(table.folder / path for path in one.added)}
+        spared |= {file_of(table.folder, one.version), *(table.folder / path for path in one.added)}
     return spared
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.killed import dead_owner, stopped
+from tests.support.log_files import file_of
 from tests.support.simple_batches import one_by_one
 from tests.world.schedules.actors import BY, a_rerun, a_run, delete, no_spark, optimize
 from tests.world.schedules.explore import BEGUN, REFUSED, begin, check_all_is_there, fast_folder
@@ -24,7 +25,6 @@ from windowlib.decisions.rollback import rollback
 from windowlib.decisions.set_aside import set_aside
 from windowlib.decisions.verdicts import abandon
 from windowlib.delta import commits as delta_commits
-from windowlib.delta import log
 from windowlib.delta.log import DamagedLog
 from windowlib.delta.tables import Tables
 from windowlib.ledger.lease import TRIES, Overtaken
@@ -333,7 +333,7 @@ def test_a_run_that_fails_early_keeps_no_claim(begun: Path, tmp_path: Path) -> N
     results = root_of(folder) / "results"
     newest = Tables(root_of(folder))["results"].version()
     assert newest is not None
-    entry = log.file_of(results, newest)
+    entry = file_of(results, newest)
     text = entry.read_bytes()
     entry.write_bytes(b"")
     with pytest.raises(DamagedLog, match="is empty"):

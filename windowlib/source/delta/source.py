@@ -25,6 +25,7 @@ from windowlib.definition.toml.source import Source
 from windowlib.delta import log
 from windowlib.source.delta.log_values import as_json, values_of_action
 from windowlib.source.listed import ListedFile, SourceError, SourceListing, TableVersion
+from windowlib.storage.disk import Disk
 
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 CURSOR = "source_cursor"  # key in the definition's part of a plan and of a commit
@@ -94,7 +95,8 @@ def _check_same(source: Source, table: DeltaTable, cursor: Cursor) -> None:
 def _ids_since(source: Source, read: int, newest: int) -> set[str]:
     """Table ids in the log after version `read`. `CREATE OR REPLACE TABLE` keeps the log but changes the id."""
     with suppress(log.DamagedLog):  # a gap, which is reported when versions are read
-        actions = [action for version in range(read + 1, newest + 1) for action in log.actions(source.path, version)]
+        versions = range(read + 1, newest + 1)
+        actions = [action for version in versions for action in log.actions(Disk(source.path), version)]
         return {action["metaData"]["id"] for action in actions if "metaData" in action}
     return set()
 
@@ -121,7 +123,7 @@ def _check_inside(source: Source, files: Iterable[ListedFile]) -> None:
 def version_of(source: Source, number: int) -> TableVersion | None:
     """Version `number` of the table; None if its log entry is gone."""
     try:
-        return _version(number, log.actions(source.path, number))
+        return _version(number, log.actions(Disk(source.path), number))
     except log.DamagedLog:
         return None
 
@@ -198,7 +200,7 @@ def cursor_after(left: Sequence[ListedFile], up_to: int | None, before: Cursor) 
 
 def beginning(source: Source) -> Cursor:
     """Cursor of a new pipeline: before version 0 or, if the log was cleaned up, before the table's current files."""
-    if log.file_of(source.path, 0).exists() or not _log_of(source).is_dir():
+    if log.has(Disk(source.path), 0) or not _log_of(source).is_dir():
         return Cursor()
     return Cursor(snapshot=open_table(source).version())
 
@@ -266,7 +268,7 @@ def _since(source: Source, after: int, newest: int) -> Iterator[TableVersion]:
     folder = source.path
     for version in range(after + 1, newest + 1):
         try:
-            actions = log.actions(folder, version)
+            actions = log.actions(Disk(folder), version)
         except log.DamagedLog as error:
             raise SourceError(
                 f"version {version} of the Delta table {folder} cannot be read: {error}. The log was cleaned up before"
