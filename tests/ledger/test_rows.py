@@ -10,19 +10,24 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from shutil import rmtree
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from tests.support.other_versions import written_by_another_version
 from windowlib.contract.tables import LEDGER
 from windowlib.delta import commits as delta_commits
 from windowlib.delta import data_files
 from windowlib.delta.log import DamagedLog
 from windowlib.delta.log_writing import RefusedCommit
-from windowlib.ledger import rows as ledger_rows
+from windowlib.delta.tables import Table
 from windowlib.ledger.decision import Decision
-from windowlib.ledger.ledger import DecidedMeanwhile, Ledger
+from windowlib.ledger.lease import lease
+from windowlib.ledger.ledger import DecidedMeanwhile, Ledger, Superseded
 from windowlib.ledger.prepare import Prepared
 from windowlib.ledger.reading import rows_of_kinds
 from windowlib.ledger.rerun_request import Rerun
@@ -178,7 +183,7 @@ def test_only_a_plan_of_new_files_may_come_before_a_decision(
     seen = ledger.state()
     for row in meanwhile:
         ledger.write(row)
-    with pytest.raises(DecidedMeanwhile, match="another command planned or decided since") if stops else nullcontext():
+    with pytest.raises(DecidedMeanwhile, match="another command planned") if stops else nullcontext():
         ledger.write_together([{"kind": "clock", "plan_time_ms": 9}], seen, 1)
     assert (ledger.state().time_ms == 9) is not stops
 
@@ -194,7 +199,7 @@ def test_a_deleted_ledger_counts_as_none(tmp_path: Path) -> None:
 def test_a_row_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     ledger = Followed(tmp_path).ledger
     ledger.write({"kind": "clock", "plan_time_ms": 1})
-    ledger.write({"kind": "zebra"})
+    written_by_another_version(ledger, {"kind": "zebra"})
     with pytest.raises(StateMismatch, match=r"row 2 of the ledger has the unknown kind zebra"):
         ledger.state()
 
@@ -205,13 +210,9 @@ def test_a_row_of_a_newer_version_is_refused(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("written", [FORMAT - 1, FORMAT + 1])
 @pytest.mark.parametrize("row", [plan_row(PLAN), PREPARE, COMMIT], ids=["plan", "prepare", "commit"])
-def test_a_row_of_another_format_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, row: dict[str, Any], written: int
-) -> None:
+def test_a_row_of_another_format_is_refused(tmp_path: Path, row: dict[str, Any], written: int) -> None:
     ledger = Followed(tmp_path).ledger
-    with monkeypatch.context() as other:
-        other.setattr(ledger_rows, "FORMAT", written)
-        ledger.write(row)
+    written_by_another_version(ledger, {**row, "format": written})
     with pytest.raises(
         StateMismatch, match=rf"has format {written} \(row 1 of the ledger, .*\), .* reads format {FORMAT}\."
     ):
@@ -227,11 +228,9 @@ def test_plan_prepare_and_commit_rows_have_the_format(tmp_path: Path) -> None:
     assert {row["kind"]: row["format"] for row in rows} == {"plan": FORMAT, "heartbeat": None}
 
 
-def test_a_row_without_a_format_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_without_a_format_is_not_read(tmp_path: Path) -> None:
     ledger = Followed(tmp_path).ledger
-    with monkeypatch.context() as before:
-        before.setattr(ledger_rows, "KINDS_WITH_FORMAT", ())
-        ledger.write(COMMIT)
+    written_by_another_version(ledger, COMMIT)
     with pytest.raises(StateMismatch, match="has format 0"):
         ledger.state()
 
@@ -239,7 +238,8 @@ def test_a_row_without_a_format_is_not_read(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.parametrize("said", [{"kind": "advance", "who": "ann", "reason": ""}, {"hidden_until": 7}])
 def test_a_decision_of_a_newer_version_is_refused(tmp_path: Path, said: dict[str, Any]) -> None:
     ledger, known = Followed(tmp_path).ledger, {"kind": "adopt", "who": "ann", "reason": ""}
-    ledger.write({**COMMIT, "decision": json.dumps({**known, **said})})
+    decision = json.dumps({**known, **said})
+    written_by_another_version(ledger, {**COMMIT, "format": FORMAT, "decision": decision})
     with pytest.raises(StateMismatch, match=r"(hidden_until|advance).* A newer version of windowlib wrote it"):
         ledger.state()
 
@@ -276,6 +276,72 @@ def test_the_first_row_deleted_by_another_program_stops_every_command(tmp_path: 
     DeltaTable(ledger.tables[LEDGER.name].folder).delete("kind = 'plan'")
     with pytest.raises(DamagedLog, match="row 1 of the ledger is gone"):
         ledger.state()
+
+
+# -- several rows in one entry ----------------------------------------------------------------------------------------
+
+KINDS: dict[str, dict[str, Any]] = {
+    "claim": {"kind": "claim", "owner": "{}", "epoch": 9},
+    **{kind: {"kind": kind} for kind in ("heartbeat", "release", "acknowledge", "restore")},
+    "clock": {"kind": "clock", "plan_time_ms": 4_000},
+    "plan": plan_row(PLAN),
+    "plan without files": plan_row(replace(PLAN, rerun=None, decision=None, files=(), terms="{1}")),
+    "prepare": PREPARE,
+    "refused": {**PREPARE, "reason": "too few"},
+    "approve": {"kind": "approve", "batch_id": 1, "who": "ann"},
+    "abandon": {"kind": "abandon", "batch_id": 1, "who": "ann"},
+    "commit": {**COMMIT, "rerun": plan_row(PLAN)["rerun"]},
+    "commit without tables": {**COMMIT, "versions": {}, "watermark_out_ms": None},
+    "migrate_finish": {"kind": "migrate_finish", "batch_id": 1},
+}
+ENTRIES = st.lists(st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=4), min_size=1, max_size=5)
+
+
+@settings(max_examples=20, deadline=None)
+@given(ENTRIES)
+def test_the_state_after_an_entry_is_that_of_reading_its_rows(entries: list[list[str]]) -> None:
+    with TemporaryDirectory() as folder:
+        now, batch_id = iter(range(1_000, 2_000)), 1
+        ledger = Ledger(Path(folder), lambda: next(now))
+        for names in entries:
+            rows = list[dict[str, Any]]()
+            for name in names:
+                rows.append({**KINDS[name], "batch_id": batch_id} if "batch_id" in KINDS[name] else KINDS[name])
+                batch_id += name.startswith("commit")
+            ledger.write(rows[0], follow=lambda state, further=rows[1:]: further)  # type: ignore[misc]
+            assert ledger._state.version == Table(ledger.tables[LEDGER.name].folder).version()
+            assert ledger._state == Ledger(Path(folder), lambda: 0).state()
+
+
+def test_rows_follow_from_the_state_after_the_first(tmp_path: Path) -> None:
+    followed = Followed(tmp_path)
+    ledger, seen = followed.ledger, list[LedgerState]()
+
+    def follow(state: LedgerState) -> list[dict[str, Any]]:
+        seen.append(state)
+        return [plan_row(replace(PLAN, batch_id=state.last_batch_id + 1))]
+
+    before, claim = ledger.claim(follow=follow)
+    assert (before, ledger.state().version) == (LedgerState(), 1)
+    assert seen[0] == LedgerState(sequence=1, claim=claim)
+    assert (ledger.state().plan, ledger.state().is_begun) == (PLAN, True)
+    table = ledger.tables[LEDGER.name]
+    assert {row["epoch"] for row in rows_of_kinds(table, 1, {"claim", "plan"}, ("epoch",))} == {claim.epoch}
+    ledger.write(COMMIT, claim.epoch, follow)
+    assert (ledger.state().version, ledger.state().plan) == (2, replace(PLAN, batch_id=2))
+    assert seen[1].commit
+    assert seen[1].commit == ledger.state().commit
+
+
+def test_a_released_claim_writes_no_more(tmp_path: Path) -> None:
+    ledger = Followed(tmp_path).ledger
+    _, claim = ledger.claim()
+    with lease(ledger, claim):
+        ledger.write(COMMIT, claim.epoch, lambda state: [{"kind": "release"}])
+        released = ledger.state()
+        with pytest.raises(Superseded):
+            ledger.write({"kind": "heartbeat"}, claim.epoch)
+    assert ledger.state() == released
 
 
 # -- others are faster ------------------------------------------------------------------------------------------------

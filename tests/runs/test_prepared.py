@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from tests.support.clicks import CLICKS, clicks, clock, tables
 from tests.support.killed import stopped
 from tests.support.log_files import file_of
+from tests.support.other_versions import written_by_another_version
 from windowlib.batches.planning import ledger_of
 from windowlib.contract.tables import COMMIT_ORDER
 from windowlib.decisions.verdicts import abandon, approve
@@ -254,6 +255,6 @@ def test_a_foreign_commit_that_loses_a_file_stops_the_run(
 @pytest.mark.fault("a newer version of windowlib has written to the ledger", "the run stops and says so")
 def test_an_unknown_kind_of_ledger_row_stops_the_run(spark: SparkSession, begun: Definition, tmp_path: Path) -> None:
     definition = begun
-    ledger_of(definition, clock).write({"kind": "migrate"})
+    written_by_another_version(ledger_of(definition, clock), {"kind": "migrate"})
     with pytest.raises(Exception, match="has the unknown kind migrate"):
         ledger_of(definition, clock).state()

@@ -31,6 +31,7 @@ named_columns.py      a pipeline whose columns have given names
 on_cluster.py         all batches of clicks, on the cluster that a definition names
 on_sail.py            the next batches of clicks, on Sail
 order.py              the order of test files for several workers
+other_versions.py     rows of the ledger that another version of windowlib writes
 own_code.py           an author's own function and aggregate, as text
 page_samples.py       pipelines whose pages are shown
 planting.py           a mistake planted in the running process

@@ -6,6 +6,7 @@ Ledger:
 
     ledger.py            control plane: claims, plans, commits and decisions
     rows.py              rows of the ledger, and the state that they add up to
+    entries.py           rows of one commit, and the state after them
     reading.py           reading of the ledger: its newest rows, or all rows of given kinds
     history.py           earlier batches and decisions
     lease.py             heartbeat of a claim while a run works, and its release

@@ -16,29 +16,28 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from windowlib.contract.tables import LEDGER
 from windowlib.definition.commands import THIS, to_paste
-from windowlib.definition.instants import utc
 from windowlib.delta import commits as delta_commits
 from windowlib.delta import disk
 from windowlib.delta import small_tables as small
 from windowlib.delta.log import CutLog
 from windowlib.delta.tables import Tables
-from windowlib.ledger import owner
+from windowlib.ledger import entries, owner
+from windowlib.ledger.entries import Follow, Row, Rows
 from windowlib.ledger.owner import Owner, ProcessState, shows_life
 from windowlib.ledger.prepare import Unreadable
 from windowlib.ledger.reading import fold
-from windowlib.ledger.rows import BY_ITSELF, Claim, LedgerState, Plan, abandon_row, plan_row, with_format
+from windowlib.ledger.rows import BY_ITSELF, Claim, LedgerState, Plan, abandon_row, plan_row
 from windowlib.model.errors import ExpectationsFailed, TryAgain, WindowError
 
 Clock = Callable[[], int]  # milliseconds since the epoch
-Rows = Sequence[Mapping[str, Any]]
 T = TypeVar("T")
 _FORGONE: set[tuple[Path, int]] = set()  # claims of this process (folder, epoch) whose release could not be written
 
@@ -84,7 +83,7 @@ class Ledger:
     lease_timeout_ms: int = 120_000
     tables: Tables = field(init=False)
     _lock: threading.RLock = field(default_factory=threading.RLock)
-    _state: LedgerState = field(default_factory=LedgerState)  # as it was last read
+    _state: LedgerState = field(default_factory=LedgerState)  # as it was last read or written
 
     def __post_init__(self) -> None:
         self.tables = Tables(self.root)
@@ -113,8 +112,12 @@ class Ledger:
                 if self.state().version == state.version:
                     raise
 
-    def claim(self, note: Callable[[str], None] = lambda what: None) -> tuple[LedgerState, Claim]:
+    def claim(
+        self, note: Callable[[str], None] = lambda what: None, follow: Follow = entries.nothing
+    ) -> tuple[LedgerState, Claim]:
         """Claims the pipeline. Returns the state before the claim, and the claim.
+
+        Appends the rows that `follow` returns for the state after the claim, in the same commit.
 
         Raises `Superseded` if a run at work holds the pipeline. If the process of that run is out of sight, calls
         `note` and waits for its heartbeat, at most `lease_timeout`.
@@ -126,7 +129,8 @@ class Ledger:
                 state = self.state()  # the claim was released meanwhile
             epoch = (state.claim.epoch if state.claim else 0) + 1
             mine = replace(owner.this_process(), lease_timeout_ms=self.lease_timeout_ms).to_json()
-            self._append(state, {"kind": "claim", "epoch": epoch, "owner": mine})
+            row = {"kind": "claim", "epoch": epoch, "owner": mine}
+            self._append(state, row, *follow(self._after(state, row)))
             return state, Claim(epoch, mine, self.clock(), state.sequence + 1)
 
         return delta_commits.again_on_conflict(claimed)
@@ -137,17 +141,23 @@ class Ledger:
         """
         _FORGONE.add((self.root, claim.epoch))
 
-    def write(self, row: Mapping[str, Any], epoch: int | None = None) -> None:
-        """Appends a row. With `epoch`, raises `Superseded` if a later claim exists."""
-        self.decide(lambda state: row, epoch)
+    def write(self, row: Row, epoch: int | None = None, follow: Follow = entries.nothing) -> None:
+        """Appends a row, and the rows that `follow` returns for the state after it, in one commit.
 
-    def decide(self, make: Callable[[LedgerState], Mapping[str, Any]], epoch: int | None = None) -> None:
-        """Appends the row that `make` returns for the newest state. Raises the errors of `write`."""
+        With `epoch`, raises `Superseded` unless the claim with this epoch holds.
+        """
+        self.decide(lambda state: row, epoch, follow)
+
+    def decide(
+        self, make: Callable[[LedgerState], Row], epoch: int | None = None, follow: Follow = entries.nothing
+    ) -> None:
+        """Appends the row that `make` returns for the newest state, as `write` does. Raises the errors of `write`."""
 
         def decided(state: LedgerState) -> tuple[Rows, None]:
             if epoch is not None:
                 self.check(epoch)
-            return [make(state)], None
+            row = make(state)
+            return [row, *follow(self._after(state, row))], None
 
         self._follow(decided)
 
@@ -159,16 +169,16 @@ class Ledger:
 
         def unless_decided(state: LedgerState) -> tuple[Rows, None]:
             self.check(epoch)
-            if _decides(_without_new_plan(state, after)) != _decides(after):
+            if entries.decided_since(state, after):
                 raise DecidedMeanwhile(f"another command planned or decided first: see `{to_paste('status', THIS)}`")
             return rows, None
 
         self._follow(unless_decided)
 
     def check(self, epoch: int) -> None:
-        """Raises `Superseded` unless the claim with this epoch is the newest."""
+        """Raises `Superseded` unless the claim with this epoch is the newest and is not released."""
         claim = self.state().claim
-        if claim is None or claim.epoch != epoch:
+        if claim is None or claim.epoch != epoch or claim.released:
             raise Superseded(
                 f"another run took this pipeline over (claim {claim.epoch if claim else 0}, this run has {epoch})"
             )
@@ -227,19 +237,23 @@ class Ledger:
 
         return delta_commits.again_on_conflict(step)
 
-    def _append(self, state: LedgerState, *rows: Mapping[str, Any]) -> None:
-        """Appends rows in one commit. A row without an epoch gets the epoch of the newest claim.
+    def _append(self, state: LedgerState, *rows: Row) -> None:
+        """Appends rows in one commit. The state after them is known without reading.
 
-        Raises `Conflict` and `disk.CannotWrite`.
+        Raises `Conflict` and `disk.CannotWrite`, and the errors of reading before anything is written.
         """
         table, version = self.tables[LEDGER.name], state.version
-        with disk.refusals_named(self.root):
+        with self._lock, disk.refusals_named(self.root):
+            written = entries.entry(state, rows, self.clock())
+            after = entries.after(state, written)
             if version is None:
                 disk.create_folder(table.folder)  # before the ledger exists, so later runs need not check
                 version = delta_commits.create(table, LEDGER.schema())
-            common = {"epoch": state.claim.epoch if state.claim else 0, "at": utc(self.clock())}
-            numbered = [{**common, "sequence": state.sequence + n, **with_format(row)} for n, row in enumerate(rows, 1)]
-            small.append_rows(table, version, numbered)
+            self._state = replace(after, version=small.append_rows(table, version, written))
+
+    def _after(self, state: LedgerState, row: Row) -> LedgerState:
+        """State after a row that is not appended yet."""
+        return entries.after(state, entries.entry(state, [row], self.clock()))
 
     def holder(self, claim: Claim) -> str | None:
         """Description of the process that holds the claim; None if the process has ended or its lease has expired.
@@ -279,22 +293,3 @@ class Ledger:
         if life is ProcessState.AT_WORK:
             raise Superseded(f"another run holds this pipeline ({by}); that run continues, and this run ends")
         return True
-
-
-def _without_new_plan(state: LedgerState, after: LedgerState) -> LedgerState:
-    """Returns `state` without a plan of new files that was frozen after the state `after`.
-
-    No run starts such a plan while the claim holds. A run plans before it claims, so a pipeline that runs every minute
-    always has such a plan.
-    """
-    plan = state.plan
-    if plan is None or after.plan or state.prepared or plan.rerun or plan.decision:
-        return state
-    return replace(state, plan=None)
-
-
-def _decides(state: LedgerState) -> tuple[object, ...]:
-    """Parts of a state that a decision about the tables depends on. The commit is represented by its batch id, because
-    an erasure may rewrite its other fields.
-    """
-    return state.plan, state.prepared, state.commit and state.commit.batch_id, state.kept_migration

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -16,18 +15,16 @@ from windowlib.delta.data_files import DataFile
 from windowlib.delta.log import DamagedLog
 from windowlib.delta.small_tables import again_if_cut
 from windowlib.delta.tables import Table
-from windowlib.ledger.rows import CLAIM_KINDS, KINDS, LedgerState, applied
+from windowlib.ledger.entries import after
+from windowlib.ledger.rows import CLAIM_KINDS, KINDS, LedgerState
 
 
 def fold(table: Table) -> LedgerState:
     version, rows = again_if_cut(table, lambda newest: _tail(table, newest))
     if version is None or rows is None:
         return LedgerState()
-    state = LedgerState(version=version)
     _check_whole(table, rows)
-    for row in rows:
-        state = applied(replace(state, sequence=row["sequence"]), row)
-    return state
+    return after(LedgerState(version=version), rows)
 
 
 def _check_whole(table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
