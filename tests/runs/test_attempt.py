@@ -23,7 +23,7 @@ from windowlib.publication.publish import staging_folder
 from windowlib.publication.roll_forward import LostRows
 from windowlib.reruns.preview_text import size
 from windowlib.runs import attempt
-from windowlib.runs.advance import advance, batches
+from windowlib.runs.advance import advance
 from windowlib.runs.run import RunRequest
 
 
@@ -67,7 +67,7 @@ def values(definition: Definition) -> list[int]:
 def test_progress_shows_each_step_and_the_amount_read(definition: Definition, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("windowlib.runs.run.task_progress", lambda spark: nullcontext(lambda: ", far"))
     said: list[Any] = []
-    [report] = batches(RunRequest.of(definition, say=said.append), simple_batches.no_spark)
+    [report] = simple_batches.batches_of(RunRequest.of(definition, say=said.append))
     reads = size(waiting(definition).stat().st_size)
     assert [one if isinstance(one, str) else one() for one in said] == [
         f"values, batch 1: computing 1 file, {reads}, far",
@@ -186,7 +186,7 @@ def test_each_attempt_has_a_folder_of_its_own(definition: Definition, monkeypatc
             raise EngineLost("no answer")
 
     computing(monkeypatch, lost)
-    [report] = batches(RunRequest.of(definition), simple_batches.no_spark, on_lost=lambda: True)
+    [report] = simple_batches.batches_of(RunRequest.of(definition), on_lost=lambda: True)
     assert report.batch_id == 1
     assert [folder.name[:4] for folder in folders] == ["1-1-", "1-1-"]
     assert folders[0] != folders[1]
@@ -207,7 +207,7 @@ def test_an_engine_is_replaced_once_in_a_run(definition: Definition, monkeypatch
 
     computing(monkeypatch, lost)
     with pytest.raises(EngineLost):
-        list(batches(RunRequest.of(definition), simple_batches.no_spark, on_lost=lambda: not asked.append(1)))
+        list(simple_batches.batches_of(RunRequest.of(definition), on_lost=lambda: not asked.append(1)))
     assert asked == [1]
 
 

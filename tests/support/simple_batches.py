@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -34,7 +34,10 @@ from windowlib.publication import roll_forward, start_versions
 from windowlib.publication.publish import StagedChanges
 from windowlib.quality import check
 from windowlib.runs import attempt
-from windowlib.runs.advance import advance
+from windowlib.runs.advance import advance, batches
+from windowlib.runs.attempt import BatchReport
+from windowlib.runs.claimed_pipeline import OnLost, first_batch, irreplaceable
+from windowlib.runs.run import RunRequest
 from windowlib.source.contents import Checksums
 from windowlib.source.intake import BatchIntake, read_files
 
@@ -144,6 +147,13 @@ def _schema(table: str) -> Schema:
 def _values(file: Path) -> list[int]:
     found: list[int] = pq.ParquetFile(file).read()["value"].to_pylist()
     return found
+
+
+def batches_of(run: RunRequest, on_lost: OnLost = irreplaceable) -> Generator[BatchReport]:
+    """Batches of a run that has something to do."""
+    first = first_batch(run)
+    assert first is not None, "there is something to do"
+    return batches(run, first, no_spark, on_lost=on_lost)
 
 
 def no_spark() -> Any:

@@ -1,6 +1,6 @@
 """Incremental run: reads the new source files, up to a position fixed before work begins, batch after batch.
 
-    claim -> (freeze a plan -> begin -> compute -> check -> commit)* -> release
+    plan -> claim -> (begin -> compute -> check -> commit -> plan)* -> release
 
 The schedule only starts the run. The frozen plan decides what is read. `windowlib run` uses this module.
 """
@@ -16,9 +16,9 @@ from windowlib.ledger.ledger import Clock, wall_clock_ms
 from windowlib.ledger.rerun_request import Rerun
 from windowlib.quality import check
 from windowlib.runs.attempt import BatchReport
-from windowlib.runs.claimed_pipeline import OnLost, at_work, has_work, irreplaceable
+from windowlib.runs.claimed_pipeline import OnLost, at_work, first_batch, irreplaceable
 from windowlib.runs.operation import Note, silent
-from windowlib.runs.run import RunRequest
+from windowlib.runs.run import DueBatch, RunRequest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,23 +41,25 @@ def advance(
     `Superseded` if another run is at work.
     """
     run = RunRequest.of(definition, clock, finish=finish, rerun=rerun, note=on_note)
-    with closing(batches(run, spark, max_batches)) as reports:
-        return list(reports)
+    if first := first_batch(run):
+        with closing(batches(run, first, spark, max_batches)) as reports:
+            return list(reports)
+    return []
 
 
 def batches(
-    run: RunRequest, spark: Callable[[], SparkSession], max_batches: int | None = None, on_lost: OnLost = irreplaceable
+    run: RunRequest,
+    first: DueBatch,
+    spark: Callable[[], SparkSession],
+    max_batches: int | None = None,
+    on_lost: OnLost = irreplaceable,
 ) -> Generator[BatchReport]:
-    """Yields the report of each batch when it is committed. Close the generator to release the pipeline early."""
-    if not has_work(run):
-        return
+    """Yields the report of each batch when it is committed, from the planned batch `first` on.
+
+    Close the generator to release the pipeline early.
+    """
     check.preload()
-    with at_work(run, spark, on_lost) as work:
-        batches_left = max_batches
-        while batches_left != 0 and work.begins():
-            plan = work.plan
+    with at_work(run, first, spark, on_lost, max_batches) as work:
+        while work.begins():
             if report := work.completes():
-                batches_left = batches_left and batches_left - 1
                 yield report
-                if run.rerun and plan and run.rerun.is_same_as(plan.rerun):
-                    return

@@ -1,7 +1,7 @@
 """An attempt at a batch: begun, computed, judged, published.
 
     attempt = begin(run, claim, due, spark)     # versions of the tables
-    report = complete(attempt)                  # files are written and judged, then committed
+    report = complete(attempt, follow)          # files are written and judged, then committed
 
 An attempt that dies before its publication is prepared leaves a frozen plan. The next attempt repeats the work of that
 plan. Files that no commit names are ignored. If the ledger has a prepare row, the next attempt only rolls the
@@ -29,6 +29,7 @@ from windowlib.definition.plurals import counted
 from windowlib.delta import commits as delta_commits
 from windowlib.delta import disk
 from windowlib.ledger import prepare
+from windowlib.ledger.entries import Follow
 from windowlib.ledger.lease import conflicts_explained, retry_while_claimed, superseded_explains
 from windowlib.ledger.ledger import Rejected
 from windowlib.ledger.prepare import Publication
@@ -116,8 +117,8 @@ def begin(run: RunRequest, claim: Claim, due: DueBatch, spark: SparkSession) -> 
     return Attempt(run, claim, due, inputs, versions)
 
 
-def complete(attempt: Attempt, shared: SharedInputs | None = None) -> BatchReport:
-    """Computes the batch, judges it, prepares and publishes it. Raises `Rejected` if the checks refuse it.
+def complete(attempt: Attempt, follow: Follow, shared: SharedInputs | None = None) -> BatchReport:
+    """Computes the batch, judges it, prepares and publishes it (`publish`). Raises `Rejected` if the checks refuse it.
 
     A batch that fails before it is prepared leaves no files. Otherwise each retry would fill the disk further.
     """
@@ -139,7 +140,7 @@ def complete(attempt: Attempt, shared: SharedInputs | None = None) -> BatchRepor
     if refused and (waits := why_it_waits(run.definition.file, run.ledger.state())):
         raise Rejected(waits)
     run.say(f"{_named(run, plan)}: publishing")
-    publish(run.ledger, attempt.claim, to_publish)
+    publish(run.ledger, attempt.claim, to_publish, follow)
     report = _report(to_publish, started)
     if plan.watermark_in_ms == MAX_WATERMARK and report.figures.get("rows_late"):
         _say_late_after_finish(run)
@@ -178,12 +179,12 @@ def _remove_staging(attempt: Attempt) -> None:
         attempt.inputs.staging.parent.rmdir()  # unless another attempt has files there
 
 
-def roll_forward(run: RunRequest, claim: Claim, due: DueBatch) -> BatchReport:
+def roll_forward(run: RunRequest, claim: Claim, due: DueBatch, follow: Follow) -> BatchReport:
     """Publishes the batch that an earlier attempt has prepared. Nothing is computed."""
     assert due.state.prepared is not None, "the batch is prepared"
     started = time.monotonic()
     prepared = prepare.read(run.ledger.root, due.state.prepared)
-    publish(run.ledger, claim, prepared)
+    publish(run.ledger, claim, prepared, follow)
     return _report(prepared, started)
 
 

@@ -1,6 +1,6 @@
 """A claimed pipeline, which begins and completes batch after batch.
 
-    has_work -> claim -> (freeze a plan -> begin -> complete)* -> release
+    plan -> claim -> (begin -> complete -> plan)* -> release
 
 A batch is planned again if its files change meanwhile. It is computed again on a new session if its engine is lost.
 """
@@ -10,15 +10,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from windowlib.delta import disk
 from windowlib.engines.connect import EngineLost
-from windowlib.ledger.rows import Claim, Plan
+from windowlib.ledger.entries import Rows
+from windowlib.ledger.rows import Claim, LedgerState, Plan, plan_row
 from windowlib.publication.damage import losses_named
 from windowlib.runs.attempt import Attempt, BatchReport, RerunAbandoned, begin, complete, explaining, roll_forward
-from windowlib.runs.deadline import within
-from windowlib.runs.run import PLANS, DueBatch, RunRequest, claimed_in_time, due_in_time, first_plan, looking
+from windowlib.runs.deadline import FAILED, within
+from windowlib.runs.run import (
+    PLANS,
+    DueBatch,
+    RunRequest,
+    claimed_in_time,
+    due_in_time,
+    first_due,
+    looking,
+    plan_of_next,
+)
 from windowlib.source.listed import SourceError
 from windowlib.source.listing import FilesChanged
 
@@ -37,17 +48,26 @@ def irreplaceable() -> bool:
     return False
 
 
-def has_work(run: RunRequest) -> bool:
-    """Tests if there is anything to do. Needs no claim. Raises the errors of `plan`."""
+def first_batch(run: RunRequest) -> DueBatch | None:
+    """First batch to do (`first_due`), within the time limit. Raises the errors of `plan`, and `TimedOut`."""
     with losses_named(run.ledger.tables), looking(run):
-        return first_plan(run) is not None
+        return first_due(run)
 
 
 @contextmanager
-def at_work(run: RunRequest, spark: Callable[[], SparkSession], on_lost: OnLost) -> Iterator[BegunBatch]:
-    """Holds the claim of a pipeline within the block. Raises `Superseded` if another run holds it."""
-    with causes_named(run), claimed_in_time(run) as claim:
-        yield BegunBatch(run, claim, spark, on_lost)
+def at_work(
+    run: RunRequest,
+    first: DueBatch,
+    spark: Callable[[], SparkSession],
+    on_lost: OnLost,
+    max_batches: int | None,
+) -> Iterator[BegunBatch]:
+    """Holds the claim of a pipeline within the block, whose batch `first` is planned.
+
+    Raises `Superseded` if another run holds the pipeline.
+    """
+    with causes_named(run), claimed_in_time(run, first) as claim:
+        yield BegunBatch(run, claim, spark, on_lost, max_batches)
 
 
 @contextmanager
@@ -61,13 +81,15 @@ def causes_named(run: RunRequest) -> Iterator[None]:
 class BegunBatch:
     """A claimed pipeline, and its begun batch: an attempt, or a batch that an earlier attempt has prepared.
 
-    Calls `spark` for a session once per computed batch.
+    Calls `spark` for a session once per computed batch. `is_over` is True once the claim is released with a batch.
     """
 
     run: RunRequest
     claim: Claim
     spark: Callable[[], SparkSession]
     on_lost: OnLost
+    batches_left: int | None = None
+    is_over: bool = False
     begun: Attempt | DueBatch | None = None
     plans_left: int = PLANS
     replacements_left: int = 1
@@ -84,8 +106,8 @@ class BegunBatch:
         return self.begun if isinstance(self.begun, Attempt) else None
 
     def begins(self) -> bool:
-        """Begins the next batch. Returns False if nothing is left to do."""
-        while due := due_in_time(self.run, self.claim):
+        """Begins the next batch. Returns False if nothing is left to do, or no batch may follow."""
+        while not self.is_over and self.batches_left != 0 and (due := due_in_time(self.run, self.claim)):
             engines: list[SparkSession] = []
             with self._step(due, engines):
                 if due.state.prepared is None:
@@ -102,12 +124,31 @@ class BegunBatch:
         assert begun is not None, "a batch is begun"
         if isinstance(begun, DueBatch):
             with self._step(begun):
-                return roll_forward(self.run, self.claim, begun)
+                return self._counted(roll_forward(self.run, self.claim, begun, partial(self._next, begun.plan)))
         with self._step(begun.due, [begun.inputs.spark]):
-            report = complete(begun, shared)
+            report = complete(begun, partial(self._next, begun.due.plan), shared)
             self.plans_left = PLANS
-            return report
+            return self._counted(report)
         return None
+
+    def _counted(self, report: BatchReport) -> BatchReport:
+        self.batches_left = self.batches_left and self.batches_left - 1
+        return report
+
+    def _next(self, done: Plan, state: LedgerState) -> Rows:
+        """Rows in the entry that commits the batch `done`: the plan of the next batch, or the release of the claim.
+
+        `state` is the state after the batch. Returns no row if planning fails: the next `begins` raises the error. This
+        includes the end of the batch's time, because the batch must not wait for a source that hangs.
+        """
+        is_own = self.run.rerun is not None and self.run.rerun.is_same_as(done.rerun)
+        self.is_over = is_own or self.batches_left == 1
+        try:
+            plan = None if self.is_over else plan_of_next(self.run, state)
+        except FAILED:
+            return ()
+        self.is_over = plan is None
+        return [{"kind": "release"} if plan is None else plan_row(plan)]
 
     @contextmanager
     def _step(self, due: DueBatch, engines: Sequence[SparkSession] = ()) -> Iterator[None]:

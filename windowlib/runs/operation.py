@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from windowlib.ledger import prepare
+from windowlib.ledger.entries import Follow, nothing
 from windowlib.ledger.lease import explained_lease
 from windowlib.ledger.ledger import Ledger
 from windowlib.ledger.prepare import Publication
@@ -90,14 +91,17 @@ class HeldPipeline:
 
 
 @contextmanager
-def held(ledger: Ledger, note: Note = silent, settlement: Settlement = Settlement.KEEP) -> Iterator[HeldPipeline]:
+def held(
+    ledger: Ledger, note: Note = silent, settlement: Settlement = Settlement.KEEP, follow: Follow = nothing
+) -> Iterator[HeldPipeline]:
     """Claims the pipeline, fences and settles it, holds it during the block, and releases it.
 
-    Removes the files of attempts that are over. Raises `Superseded` if another run holds the pipeline or takes it over,
-    and `Overtaken` if other programs commit to a table first in every attempt.
+    Appends the rows of `follow` with the claim (`Ledger.claim`). Removes the files of attempts that are over. Raises
+    `Superseded` if another run holds the pipeline or takes it over, and `Overtaken` if other programs commit to a table
+    first in every attempt.
     """
     leftovers = Leftovers.before_a_claim(ledger.root)
-    before, claim = ledger.claim(note)
+    before, claim = ledger.claim(note, follow)
     with explained_lease(ledger, claim):
         if before.left_by_a_dead_run or (before.prepared and settlement is Settlement.GIVE_UP):
             fence(ledger.tables, before.versions)

@@ -3,9 +3,10 @@
     to_publish = publication(attempt, versions, outcome, checks)  # every file of every table, and the commit row
     prepared = prepare.write(root, to_publish)                    # all of it synced
     fix(ledger, claim, to_publish, prepared, refused)             # fixed: from here on nothing is computed
-    publish(ledger, claim, to_publish)                            # the tables, then the ledger's commit row
+    publish(ledger, claim, to_publish, follow)                    # the tables, then the ledger's commit row
 
-The commit row comes last. From then on the batch exists (`windowlib.ledger.prepare`).
+The commit row comes last. From then on the batch exists (`windowlib.ledger.prepare`). The rows of `follow` are in the
+same entry: the plan of the next batch, or the release of the claim.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from windowlib.definition.instants import utc
 from windowlib.delta import checkpoints
 from windowlib.delta.tables import Tables
 from windowlib.ledger import prepare
+from windowlib.ledger.entries import Follow, nothing
 from windowlib.ledger.lease import retry_while_claimed
 from windowlib.ledger.ledger import Ledger
 from windowlib.ledger.prepare import Prepared, Publication
@@ -68,14 +70,16 @@ def fix(ledger: Ledger, claim: Claim, to_publish: Publication, prepared: Prepare
     ledger.write(prepare_row(to_publish.batch_id, prepared, refused), claim.epoch)
 
 
-def publish(ledger: Ledger, claim: Claim, to_publish: Publication) -> None:
+def publish(ledger: Ledger, claim: Claim, to_publish: Publication, follow: Follow = nothing) -> None:
     """Commits the parts of a prepared publication that are not committed yet, then the batch itself. Computes nothing.
+
+    Appends the rows that `follow` returns for the state after the batch, together with the commit row.
 
     If another program, such as a compaction, commits to a judged table, all tables are judged again. Raises
     `Superseded` if another run has taken over, `Overtaken`, and `ForeignChange` before any table is changed.
     """
     versions = retry_while_claimed(ledger, claim, lambda: _rolled_forward(ledger, claim, to_publish))
-    ledger.write({**to_publish.row, "versions": versions}, claim.epoch)
+    ledger.write({**to_publish.row, "versions": versions}, claim.epoch, follow)
     prepare.forget(ledger.root, to_publish)
     for name, version in versions.items():
         checkpoints.make_if_due(ledger.tables[name], version)

@@ -16,10 +16,11 @@ from windowlib.batches.may_run import check_may_run, other_terms
 from windowlib.batches.planning import ledger_of, next_plan, plan_again, rerun_plan
 from windowlib.definition.definition import Definition
 from windowlib.engines.tasks import task_progress
+from windowlib.ledger.entries import Rows
 from windowlib.ledger.history import batch_of_preview
 from windowlib.ledger.ledger import Clock, Ledger, wall_clock_ms
 from windowlib.ledger.rerun_request import Rerun, RerunAlreadyDone
-from windowlib.ledger.rows import Claim, LedgerState, Plan
+from windowlib.ledger.rows import Claim, LedgerState, Plan, plan_row
 from windowlib.ledger.set_aside_files import files_set_aside
 from windowlib.runs.deadline import LOOKUP_ADVICE, within
 from windowlib.runs.operation import Note, held, silent
@@ -76,23 +77,26 @@ class RunRequest:
 
 @dataclass(frozen=True, slots=True)
 class DueBatch:
-    """A batch to do: its frozen plan and the state of the ledger."""
+    """A batch to do: its plan, and the state of the ledger from which it was planned or in which it is frozen."""
 
     plan: Plan
     state: LedgerState
 
+    def frozen_with_claim(self, state: LedgerState) -> Rows:
+        """Row that freezes the plan together with the claim. Empty if the ledger has changed since it was planned."""
+        is_new = self.state.plan is None and self.state.version == state.version
+        return [plan_row(self.plan)] if is_new else []
 
-def first_plan(run: RunRequest) -> Plan | None:
-    """Plan of the first batch; None if there is nothing to do. Needs no claim. Raises the errors of `plan`.
 
-    The plan of a rerun is frozen only after the claim. Raises `RerunAlreadyDone`.
+def first_due(run: RunRequest) -> DueBatch | None:
+    """First batch to do; None if there is nothing to do. Needs no claim and freezes no plan.
+
+    Raises the errors of `plan`, and `RerunAlreadyDone`.
     """
-    if run.rerun is None:
-        due = _frozen(run)
-        return due.plan if due else None
     state = run.ledger.state()
     check_may_run(run.definition, state)
-    return state.plan or _rerun(run, run.rerun, state)
+    plan = state.plan or plan_of_next(run, state)
+    return DueBatch(plan, state) if plan else None
 
 
 def next_due(run: RunRequest, claim: Claim) -> DueBatch | None:
@@ -129,14 +133,16 @@ def _why_stale(definition: Definition, plan: Plan) -> str | None:
 
 
 def _frozen(run: RunRequest) -> DueBatch | None:
-    def make(state: LedgerState) -> Plan | None:
-        if run.rerun:
-            return _rerun(run, run.rerun, state)
-        return next_plan(run.definition, run.ledger.tables, state, run.ledger.clock, run.finish, run.look)
-
-    state, plan = run.ledger.freeze(make)
+    state, plan = run.ledger.freeze(lambda state: plan_of_next(run, state))
     check_may_run(run.definition, state)
     return DueBatch(plan, state) if plan else None
+
+
+def plan_of_next(run: RunRequest, state: LedgerState) -> Plan | None:
+    """Plan of the next batch, from a state without a plan; None if there is nothing to do. Freezes nothing."""
+    if run.rerun:
+        return _rerun(run, run.rerun, state)
+    return next_plan(run.definition, run.ledger.tables, state, run.ledger.clock, run.finish, run.look)
 
 
 def _rerun(run: RunRequest, rerun: Rerun, state: LedgerState) -> Plan:
@@ -158,13 +164,13 @@ def due_in_time(run: RunRequest, claim: Claim) -> DueBatch | None:
 
 
 @contextmanager
-def claimed_in_time(run: RunRequest) -> Iterator[Claim]:
-    """Holds the pipeline within the block and yields its claim (`held`).
+def claimed_in_time(run: RunRequest, first: DueBatch) -> Iterator[Claim]:
+    """Holds the pipeline within the block and yields its claim (`held`). Freezes the plan of `first` with the claim.
 
     Raises `TimedOut` if claiming takes longer than `batch_timeout` plus the longest wait for another run's heartbeat.
     """
     with ExitStack() as stack:
         limit_ms, waits_ms = run.definition.batch_timeout_ms, run.ledger.longest_lease_ms()
         with within(limit_ms, "claiming the pipeline", (), LOOKUP_ADVICE, waits_ms=waits_ms):
-            pipeline = stack.enter_context(held(run.ledger, run.note))
+            pipeline = stack.enter_context(held(run.ledger, run.note, follow=first.frozen_with_claim))
         yield pipeline.claim

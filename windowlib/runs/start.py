@@ -18,9 +18,10 @@ from windowlib.reruns.dry_run import dry_run
 from windowlib.reruns.previews import Preview
 from windowlib.runs.advance import batches
 from windowlib.runs.attempt import BatchReport
+from windowlib.runs.claimed_pipeline import first_batch
 from windowlib.runs.deadline import LOOKUP_ADVICE, bounded, within
 from windowlib.runs.operation import Note
-from windowlib.runs.run import RunRequest, Say, first_plan, saying
+from windowlib.runs.run import RunRequest, Say, saying
 from windowlib.runs.spark_errors import explained
 from windowlib.runs.spark_sessions import spark_sessions
 from windowlib.runs.together import OnBatch, RunOutcome, advance_together
@@ -46,9 +47,9 @@ def run(
     spark, reports = spark_sessions(request.definition), list[BatchReport]()
     announced = _announced(spark, request.definition.engine, request.say)
     try:
-        if first := first_plan(request):
-            spark.prepare(first)
-            with closing(batches(request, announced, max_batches, spark.replace)) as committed:
+        if first := first_batch(request):
+            spark.prepare(first.plan)
+            with closing(batches(request, first, announced, max_batches, spark.replace)) as committed:
                 for report in committed:
                     reports.append(report)
                     on_batch(report)

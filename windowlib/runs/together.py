@@ -23,9 +23,9 @@ from windowlib.definition.toml.source import Source
 from windowlib.model.errors import reason_of
 from windowlib.quality import check
 from windowlib.runs.attempt import Attempt, BatchReport
-from windowlib.runs.claimed_pipeline import BegunBatch, OnLost, at_work, causes_named, has_work, irreplaceable
+from windowlib.runs.claimed_pipeline import BegunBatch, OnLost, at_work, causes_named, first_batch, irreplaceable
 from windowlib.runs.deadline import within
-from windowlib.runs.run import RunRequest
+from windowlib.runs.run import DueBatch, RunRequest
 from windowlib.source.listed import SourceListing
 from windowlib.source.listing import Since, found_files
 
@@ -71,9 +71,9 @@ def advance_together(
         with ExitStack() as claims:
             for member in working:
                 claims.push(member.lease)
-                member.claims(spark, on_lost)
+                member.claims(spark, on_lost, max_batches)
             listing.forget()  # waiting for claims may have taken minutes
-            for member, report in _rounds(working, listing, max_batches):
+            for member, report in _rounds(working, listing):
                 on_batch(member.run.definition, report)
     ends = [member.ended for member in members]
     for end in ends:
@@ -82,12 +82,10 @@ def advance_together(
     return ends
 
 
-def _rounds(
-    members: Sequence[Member], listing: Listing, max_batches: int | None
-) -> Iterator[tuple[Member, BatchReport]]:
+def _rounds(members: Sequence[Member], listing: Listing) -> Iterator[tuple[Member, BatchReport]]:
     """Yields each batch of the working pipelines when it is committed, round by round."""
     sharing = Sharing(members[0].run.note)
-    while members := [member for member in members if member.begins(max_batches)]:
+    while members := [member for member in members if member.begins()]:
         listing.forget()
         for group in groups(one_behind(members) or members):
             with sharing.among(group) as shared:
@@ -126,6 +124,7 @@ class Member:
     run: RunRequest
     ended: RunOutcome
     lease: ExitStack = field(default_factory=ExitStack)
+    first: DueBatch | None = None
     work: BegunBatch | None = None
 
     @property
@@ -134,22 +133,23 @@ class Member:
         return None if self.work is None else self.work.attempt
 
     def has_work(self) -> bool:
-        """Tests if the pipeline has anything to do."""
+        """Plans the first batch. Returns False if there is nothing to do."""
         with self._by_itself():
-            return has_work(self.run)
-        return False
+            self.first = first_batch(self.run)
+        return self.first is not None
 
-    def claims(self, spark: Callable[[], SparkSession], on_lost: OnLost) -> None:
+    def claims(self, spark: Callable[[], SparkSession], on_lost: OnLost, max_batches: int | None) -> None:
         """Claims the pipeline."""
+        assert self.first is not None, "a member without work claims nothing"
         with self._by_itself():
-            self.work = self.lease.enter_context(at_work(self.run, spark, on_lost))
+            self.work = self.lease.enter_context(at_work(self.run, self.first, spark, on_lost, max_batches))
 
-    def begins(self, max_batches: int | None) -> bool:
+    def begins(self) -> bool:
         """Begins the next batch, unless one has begun. Returns False and releases the claim if no batch is due."""
         with self._by_itself():
             if self.work is None or self.ended.error is not None:
                 return False
-            if self.work.plan or (len(self.ended.reports) != max_batches and self.work.begins()):
+            if self.work.plan or self.work.begins():
                 return True
             self.lease.close()
         return False

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +18,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.simple_batches import DEFINITION, compute_simply, no_spark
+from tests.support.simple_batches import DEFINITION, batches_of, compute_simply, no_spark
 from tests.support.strategies import ALL
 from tests.world.growth.bounds import needed_files
 from windowlib.definition.definition import load_definition
+from windowlib.definition.toml.source import Source
 from windowlib.delta import checkpoints
 from windowlib.delta import tables as delta
 from windowlib.delta.small_tables import SMALL_FILES
-from windowlib.ledger import reading as ledger_read
+from windowlib.ledger import entries as ledger_entries
 from windowlib.maintenance.maintain import maintain
-from windowlib.runs.advance import advance, batches
+from windowlib.runs.advance import advance
 from windowlib.runs.run import RunRequest
+from windowlib.source.listed import SourceListing
+from windowlib.source.listing import Since, found_files
 from windowlib.storage import disk as storage_disk
 
 YOUNG, OLD = (100, 500) if ALL else (30, 70)
@@ -63,13 +67,15 @@ class Grown:
             advance(self.definition, no_spark, clock=self.clock)
 
     def long_run(self, up_to: int) -> None:
-        """All by one run, while their files arrive: half of the time."""
-        self.arrive()
-        with closing(batches(RunRequest.of(self.definition, self.clock), no_spark)) as reports:
-            for _ in reports:
-                if self.number == up_to:
-                    break
+        """All by one run: a file arrives before each look at the source."""
+
+        def look(source: Source, since: Since) -> SourceListing:
+            if self.number < up_to:
                 self.arrive()
+            return found_files(source, since)
+
+        request = replace(RunRequest.of(self.definition, self.clock), look=look)
+        assert sum(1 for _ in batches_of(request)) > 1
 
     def other_files(self) -> int:
         """Number of files that no kept cut names: logs, and files replaced since maintenance."""
@@ -110,9 +116,11 @@ def counted(patch: pytest.MonkeyPatch) -> Iterator[Looks]:
 @contextmanager
 def folds_counted(grown: Grown, patch: pytest.MonkeyPatch) -> Iterator[Counter[int]]:
     """Counts the ledger rows folded per batch within the block."""
-    folded, apply = Counter[int](), ledger_read.applied
+    folded, apply = Counter[int](), ledger_entries.applied
     with patch.context() as patched:
-        patched.setattr(ledger_read, "applied", lambda state, row: folded.update([grown.number]) or apply(state, row))
+        patched.setattr(
+            ledger_entries, "applied", lambda state, row: folded.update([grown.number]) or apply(state, row)
+        )
         yield folded
 
 

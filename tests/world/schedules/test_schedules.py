@@ -148,8 +148,8 @@ def without_prepare(patch: pytest.MonkeyPatch) -> None:
         found = {name: tables[name].version() for name in COMMIT_ORDER}
         return {name: version for name, version in found.items() if version is not None}
 
-    def again(run: Any, claim: Any, due: Any) -> Any:
-        return complete(begin_attempt(run, claim, due, no_spark()))
+    def again(run: Any, claim: Any, due: Any, follow: Any) -> Any:
+        return complete(begin_attempt(run, claim, due, no_spark()), follow)
 
     patch.setattr(at_work, "roll_forward", again)
     patch.setattr(attempt, "standing", as_they_are)
