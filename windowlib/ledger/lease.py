@@ -27,6 +27,7 @@ class Overtaken(TryAgain):
 def lease(ledger: Ledger, claim: Claim) -> Iterator[None]:
     """Keeps the claim alive by a heartbeat while the block runs, and releases it at the end.
 
+    The block may release the claim itself, with its last row. Then the ledger refuses the heartbeat and the release.
     A heartbeat that cannot be written is skipped, so one I/O error does not lose the claim.
     """
     stop = threading.Event()
@@ -36,7 +37,7 @@ def lease(ledger: Ledger, claim: Claim) -> Iterator[None]:
             try:
                 ledger.write({"kind": "heartbeat"}, claim.epoch)
             except Superseded:
-                return  # the next write of the run raises it, too
+                return  # released, or the next write of the run raises it, too
             except Exception:
                 continue  # storage may fail for a moment; if it fails for good, the run's own writes raise it
 
@@ -107,6 +108,6 @@ def _release(ledger: Ledger, claim: Claim) -> None:
     try:
         ledger.write({"kind": "release"}, claim.epoch)
     except Superseded:
-        return  # the run that took over holds the pipeline now
+        return  # released already, or the run that took over holds the pipeline now
     except (OSError, DeltaError, CannotWrite):
         ledger.mark_forgone(claim)  # this error must not hide the error of the run itself

@@ -146,7 +146,7 @@ def test_a_batch_of_an_old_pipeline_opens_no_more_files(tmp_path: Path, monkeypa
     assert {of: young.files[of] for of in young.files.keys() - ledger} == {
         of: old.files[of] for of in old.files.keys() - ledger
     }
-    assert abs(old.files["ledger"] - young.files["ledger"]) <= SMALL_FILES
+    assert abs(old.files["ledger"] - young.files["ledger"]) <= SMALL_FILES + 1  # of one fold, and the file it made
     assert old.logs == young.logs
     for looks in found:
         assert all(looks.entries[of] <= checkpoints.ENTRIES * looks.logs[of] for of in looks.logs), looks.entries
