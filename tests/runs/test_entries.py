@@ -21,6 +21,7 @@ from windowlib.runs import run as run_module
 from windowlib.runs.advance import advance, batches
 from windowlib.runs.attempt import BatchReport
 from windowlib.runs.claimed_pipeline import first_batch
+from windowlib.runs.deadline import Expired
 from windowlib.runs.run import RunRequest
 from windowlib.runs.together import advance_together
 from windowlib.source.listed import SourceError
@@ -86,7 +87,7 @@ def test_a_plan_that_is_frozen_before_is_claimed_alone(definition: Definition) -
     assert entries(definition) == [["plan"], ["claim"], *TWO_BATCHES[1:]]
 
 
-def test_a_run_that_another_run_leaves_no_time_freezes_no_plan(definition: Definition) -> None:
+def test_looking_for_the_first_batch_writes_nothing(definition: Definition) -> None:
     ledger = ledger_of(definition)
     assert first_batch(RunRequest.of(definition))
     assert ledger.state().version is None
@@ -117,23 +118,23 @@ def test_a_run_that_waited_for_a_lease_plans_again(definition: Definition) -> No
 
 
 @pytest.mark.fault("the next batch cannot be planned", "the batch before it is committed; then the run fails")
+@pytest.mark.parametrize("error", [SourceError("the source is gone"), Expired("the time is over")], ids=repr)
 def test_a_batch_is_committed_if_the_next_cannot_be_planned(
-    definition: Definition, monkeypatch: pytest.MonkeyPatch
+    definition: Definition, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     next_plan = run_module.next_plan
 
     def failing(definition: Definition, tables: Any, state: Any, *rest: Any) -> Any:
         if state.commit:
-            raise SourceError("the source is gone")
+            raise error
         return next_plan(definition, tables, state, *rest)
 
     monkeypatch.setattr(run_module, "next_plan", failing)
     reports = list[BatchReport]()
-    with pytest.raises(SourceError, match="the source is gone"):
+    with pytest.raises(type(error), match=str(error)):
         reports.extend(simple_batches.batches_of(RunRequest.of(definition)))
     assert [report.batch_id for report in reports] == [1]
     assert entries(definition) == [FIRST, PREPARE, ["commit"], ["release"]]
-    monkeypatch.undo()
 
 
 def test_a_run_that_is_closed_early_leaves_the_next_plan_frozen(definition: Definition) -> None:
