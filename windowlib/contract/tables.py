@@ -206,6 +206,7 @@ TABLES: Mapping[str, TableSpec] = {
 }
 # No batch publishes these tables: a reader takes their newest version.
 OUTSIDE = ("ledger", "previews", "set_aside", "verifications", "maintenance", "notices", "erasures")
-# The order of a run's commits; the ledger's commit row comes after all of them.
-LAST = ("results", "result_changes")  # last, so that readers without the ledger see half a batch as briefly as possible
+# The tables that a batch publishes, in the order in which they are named. They are committed at once, and the ledger's
+# commit row comes after all of them.
+LAST = ("results", "result_changes")
 COMMIT_ORDER = (*(name for name in TABLES if name not in (*OUTSIDE, *LAST)), *LAST)

@@ -112,9 +112,9 @@ def read(store: Store, version: int, *, with_files: bool) -> TableState | None:
         if not _is_plain(found["protocol"]):
             return None
         state = TableState(version, _description(found["metaData"], found["protocol"]))
-    except (KeyError, TypeError, ValueError):  # delta-rs names the reason
+        return _with_files(state, start, entries) if with_files else state
+    except (KeyError, TypeError, ValueError):  # of another program; delta-rs reads it, or names the reason
         return None
-    return state if not with_files else _with_files(state, start, entries)
 
 
 def _with_files(state: TableState, start: Sequence[Action], entries: Sequence[Sequence[Action]]) -> TableState | None:
