@@ -90,7 +90,8 @@ class Looks:
         self.files, self.logs, self.entries = Counter[str](), Counter[str](), Counter[str]()
 
     def at_file(self, source: Any) -> None:
-        self.files[Path(str(source)).parent.name] += 1
+        if isinstance(source, str | Path):  # else a checkpoint, of which each table reads at most the newest
+            self.files[Path(source).parent.name] += 1
 
     def at_log(self, folder: Path) -> None:
         names = [path.name for path in (folder / "_delta_log").iterdir() if path.name[0].isdigit()]
