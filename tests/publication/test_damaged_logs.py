@@ -13,9 +13,11 @@ from deltalake import DeltaTable
 
 from tests.support.simple_batches import Reader, compute_simply, no_spark, pipeline_of, read_simply
 from tests.support.strategies import ALL
-from windowlib.contract.tables import TABLES
+from windowlib.contract.tables import LEDGER, TABLES
+from windowlib.decisions.verdicts import abandon
 from windowlib.delta.log import DamagedLog
 from windowlib.ledger.ledger import Ledger
+from windowlib.ledger.prepare import Unreadable
 from windowlib.publication.roll_forward import LostRows
 from windowlib.runs.advance import advance
 
@@ -86,7 +88,7 @@ def committed(after_two: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_all_damage_to_a_log_is_noticed(committed: Path, tmp_path: Path) -> None:
     logs = [sorted((committed / "warehouse" / "values" / name / "_delta_log").glob("*.json")) for name in TABLES]
     entries = [entry.relative_to(committed) for log in logs for entry in log]
-    assert len(entries) > 20
+    assert len(entries) > 15
     ends = set()
     for entry, damage in itertools.islice(itertools.product(entries, DAMAGES), 0, None, EACH):
         folder = Path(shutil.copytree(committed, tmp_path / "damaged"))
@@ -111,6 +113,10 @@ def end(folder: Path, entry: Path, damage: Callable[[Path, Path], None]) -> str:
         advance(pipeline_of(folder), no_spark)
     except (DamagedLog, LostRows) as error:
         said = str(error)
+    except Unreadable:  # the entry of the newest commit row is gone; its prepared file was deleted after the commit
+        assert (damage, newest, entry.parents[1].name) == (removed, True, LEDGER.name)
+        abandon(pipeline_of(folder), "ann", "the commit row is gone")  # as the error says
+        advance(pipeline_of(folder), no_spark)
     if said is None:
         Reader(folder).watch()
         assert Reader(folder).all_values() == VALUES
