@@ -13,6 +13,7 @@ from windowlib.delta import log
 from windowlib.delta.log_checks import check
 from windowlib.ledger import erasures
 from windowlib.ledger.erasures import Erasure
+from windowlib.storage.disk import Disk
 
 
 @pytest.mark.parametrize("damage", ["", "{"], ids=["empty", "cut off"])
@@ -23,11 +24,11 @@ def test_a_damaged_log_of_erasures_advises_to_repeat_forget(tmp_path: Path, dama
     newest = max((tmp_path / ERASURES.name / "_delta_log").glob("*.json"))
     newest.write_text(damage)
     with pytest.raises(log.DamagedLog, match=r"repeat the newest `windowlib forget` before any run"):
-        check(tmp_path / ERASURES.name)
+        check(Disk(tmp_path / ERASURES.name))
 
 
 def test_no_run_rewrites_a_damaged_log_of_erasures(tmp_path: Path) -> None:
     (tmp_path / SET_ASIDE.name / "_delta_log").mkdir(parents=True)
     file_of(tmp_path / SET_ASIDE.name, 0).write_text("")
     with pytest.raises(log.DamagedLog, match="repeat the command that wrote it"):
-        check(tmp_path / SET_ASIDE.name)
+        check(Disk(tmp_path / SET_ASIDE.name))
