@@ -505,10 +505,10 @@ def test_a_preview_that_was_made_is_shown_and_not_made_again(
         ({"from": "2026-03-03T00:00:00Z", "to": "2026-03-04T01:00:00+01:00", "reason": "euros"}, None),
         (
             {"from": "2026-03-03T01:00:00Z"},
-            "from is '2026-03-03T01:00:00Z', and preview p1 was made with",
+            "from is '2026-03-03T01:00:00Z', but preview p1 was made with",
         ),
         ({"to": "2026-03-03T00:00:00Z"}, "and is applied unchanged. Leave to empty"),
-        ({"reason": "dollars"}, "reason is 'dollars', and preview p1 was made with 'euros'"),
+        ({"reason": "dollars"}, "reason is 'dollars', but preview p1 was made with 'euros'"),
         ({"reason": "dollars", "preview": None}, "^from and to are empty: give a range"),
         ({"all_history": True}, "all_history is on, and preview p1 has its own range"),
     ],
@@ -728,8 +728,8 @@ def test_one_name_for_two_pipelines(pipelines: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "text", "message"),
     [
-        ("a copy (2).toml", DEFINITION.format(name="whole"), "name: whole is the name of"),
-        ("whole (copy).toml", DEFINITION.format(name="whole"), "name: whole is the name of"),
+        ("a copy (2).toml", DEFINITION.format(name="whole"), "name: whole is already the name of"),
+        ("whole (copy).toml", DEFINITION.format(name="whole"), "name: whole is already the name of"),
         ("größer & länger.toml", DEFINITION.format(name="Größer"), "name"),
         ("x" * 240 + ".toml", "= =", "is not TOML"),
         ("nested.toml", "name = " + "[" * 5000 + "]" * 5000, "nested too deeply"),
