@@ -190,6 +190,17 @@ def test_a_log_that_is_shortened_between_two_looks_is_read_again(table: Table) -
     assert looks == [1, 3]
 
 
+def test_a_state_from_before_the_log_was_shortened_is_read_again(table: Table) -> None:
+    reader = Table(table.folder)
+    assert reader.version() == 0
+    assert reader.files(0) == []
+    for number in (1, 2, 3):
+        small.append_rows(table, number - 1, [{"number": number}])
+    checkpoints.checkpoint(table, 3, worth=1)
+    checkpoints.delete(checkpoints.superfluous(table.store, 3, worth=1))
+    assert [file.rows for file in reader.files(3)] == [1, 1, 1]
+
+
 @pytest.mark.fault(
     "another program gives a table an unknown format or an unreadable schema",
     "the error names the table, the reason and how to recover",

@@ -127,7 +127,8 @@ class Table:
         return replace(state, files=[self._with_statistics(file, has_needed) for file in state.files])
 
     def _carried(self, version: int) -> TableState | None:
-        if self._state is None or version > (self.version() or 0):
+        newest = self.version()  # first, because it drops the state of a log that was shortened
+        if self._state is None or newest is None or version > newest:
             return None
         older, newer = sorted((self._state.version, version))
         versions = range(older + 1, newer + 1)
