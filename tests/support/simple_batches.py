@@ -25,7 +25,7 @@ from windowlib.contract.tables import TABLES
 from windowlib.definition.definition import Definition, load_definition
 from windowlib.definition.terms import read_as
 from windowlib.delta import commits as delta_commits
-from windowlib.delta import data_files, disk
+from windowlib.delta import data_files
 from windowlib.delta.log import DamagedLog
 from windowlib.delta.tables import Table
 from windowlib.ledger import prepare
@@ -40,6 +40,7 @@ from windowlib.runs.claimed_pipeline import OnLost, first_batch, irreplaceable
 from windowlib.runs.run import RunRequest
 from windowlib.source.contents import Checksums
 from windowlib.source.intake import BatchIntake, read_files
+from windowlib.storage.disk import Disk
 
 T = TypeVar("T")
 STEPS: tuple[tuple[Any, str], ...] = (
@@ -49,7 +50,7 @@ STEPS: tuple[tuple[Any, str], ...] = (
     (delta_commits, "restore"),
     (prepare, "write"),
     (prepare, "read"),
-    (disk, "sync"),
+    (Disk, "sync"),
 )
 
 GAP = "10ms"

@@ -93,9 +93,9 @@ def _leave_out_gone(store: Store, version: int) -> None:
     assert content is not None, "the checkpoint exists"
     actions = pq.read_table(pa.BufferReader(content))
     removed = [path and unquote(path) for path in pc.struct_field(actions["remove"], "path").to_pylist()]
-    live = store.sizes([path for path in removed if path])
-    sizes = dict(zip((path for path in removed if path), live, strict=True))
-    kept = [path is None or sizes[path] is not None for path in removed]
+    tombstones = [path for path in removed if path]
+    gone = {path for path, size in zip(tombstones, store.sizes(tombstones), strict=True) if size is None}
+    kept = [path not in gone for path in removed]
     if all(kept):
         return
     buffer = pa.BufferOutputStream()
@@ -139,5 +139,5 @@ def delete(files: list[Path]) -> None:
 
 def _last_checkpoint(store: Store, up_to: int) -> int | None:
     """Version of the newest checkpoint at or before a version."""
-    found = (version for version, kind, _ in log.numbered(store) if kind.startswith("checkpoint."))
-    return max((version for version in found if version <= up_to), default=None)
+    checkpoints = (version for version, kind, _ in log.numbered(store) if kind.startswith("checkpoint."))
+    return max((version for version in checkpoints if version <= up_to), default=None)

@@ -86,9 +86,10 @@ def written_by(store: Store, version: int) -> list[str]:
 
     The file that names the newest checkpoint is written after the checkpoint. It may still be missing.
     """
-    paths = [path_of(version), checkpoint_of(version), HINT]
-    _, has_checkpoint, has_hint = (size is not None for size in store.sizes(paths))
-    return [paths[0], *([paths[1]] if has_checkpoint else []), *([HINT] if has_checkpoint and has_hint else [])]
+    checkpoint_size, hint_size = store.sizes([checkpoint_of(version), HINT])
+    if checkpoint_size is None:
+        return [path_of(version)]
+    return [path_of(version), checkpoint_of(version), *([] if hint_size is None else [HINT])]
 
 
 def oldest_version(store: Store) -> int:
@@ -195,13 +196,14 @@ def files_of(store: Store, entries: Iterable[LogEntry]) -> Iterator[str]:
         yield from (path for path, size in zip(added, store.sizes(added), strict=True) if size is not None)
 
 
-def newest_version(store: Store, known: int) -> int:
-    """The newest version, by the entries after a known version. Raises `DamagedLog` if one of them is empty."""
-    while [size := store.sizes([path_of(known + 1)])[0]] != [None]:
-        known += 1
+def newest_version(store: Store, after: int) -> int:
+    """The newest version, by the entries after version `after`. Raises `DamagedLog` if one of them is empty."""
+    newest = after
+    while (size := store.sizes([path_of(newest + 1)])[0]) is not None:
+        newest += 1
         if not size:
-            raise DamagedLog(f"{store.url}/{path_of(known)} is empty: {way_back(store, known)}")
-    return known
+            raise DamagedLog(f"{store.url}/{path_of(newest)} is empty: {way_back(store, newest)}")
+    return newest
 
 
 def hinted(hint: bytes) -> int | None:

@@ -26,9 +26,9 @@ from windowlib.storage.store import Store
 
 Action = Mapping[str, Any]
 AT_MOST = 32  # entries that are read one by one; delta-rs reads more of them faster
-MOST_ACTIONS = 1_000  # of a checkpoint; delta-rs reads more of them faster
+MOST_BYTES = 1 << 18  # of a checkpoint, about 1,000 files; delta-rs reads a larger one faster
 PLAIN_READERS = {1: frozenset[str](), 3: frozenset({"timestampNtz"})}  # reader features by version of the protocol
-DESCRIBING = ("metaData", "protocol")
+IN_CHECKPOINT = ("metaData", "protocol", "add")
 PROGRAM = "windowlib/"  # prefix of the program that an entry of windowlib names
 FILES_ONLY = frozenset({"commitInfo", "txn", "add", "remove"})
 
@@ -103,15 +103,15 @@ def read(store: Store, version: int, *, with_files: bool) -> TableState | None:
     versions = range(0 if base is None else base + 1, version + 1)
     if len(versions) > AT_MOST or not log.has(store, *versions):
         return None
-    start = [] if base is None else _checkpointed(store, base, with_files)
+    start = [] if base is None else _checkpointed(store, base)
     if start is None:
         return None
     entries: list[Sequence[Action]] = [log.actions(store, number) for number in versions]
-    found = {kind: action[kind] for actions in [start, *entries] for action in actions for kind in action}
+    newest = {kind: action[kind] for actions in [start, *entries] for action in actions for kind in action}
     try:
-        if not _is_plain(found["protocol"]):
+        if not _is_plain(newest["protocol"]):
             return None
-        state = TableState(version, _description(found["metaData"], found["protocol"]))
+        state = TableState(version, _description(newest["metaData"], newest["protocol"]))
         return _with_files(state, start, entries) if with_files else state
     except (KeyError, TypeError, ValueError):  # of another program; delta-rs reads it, or names the reason
         return None
@@ -119,24 +119,22 @@ def read(store: Store, version: int, *, with_files: bool) -> TableState | None:
 
 def _with_files(state: TableState, start: Sequence[Action], entries: Sequence[Sequence[Action]]) -> TableState | None:
     """Adds the files of a checkpoint and of the entries after it; None if delta-rs must read them."""
-    found = [_file(action["add"], state.description) for action in start if "add" in action]
-    files: list[DataFile] | None = [file for file in found if file]
-    if indexed.PROPERTY in state.description.settings or len(files or ()) < len(found):
-        return None
+    files = _files_added(start, state.description)
     for entry in entries:
         files = None if files is None else _files_after(files, entry, state.description)
     return None if files is None else TableState(state.version, state.description, files)
 
 
-def _checkpointed(store: Store, version: int, with_files: bool) -> list[Action] | None:
+def _checkpointed(store: Store, version: int) -> list[Action] | None:
     """Actions of a checkpoint: protocol, metadata and added files. None if it is large or has an unknown form."""
-    if (content := store.get(log.checkpoint_of(version))) is None:
+    path = log.checkpoint_of(version)
+    size = store.sizes([path])[0]
+    if size is None or size > MOST_BYTES or (content := store.get(path)) is None:
         return None
     file = pq.ParquetFile(pa.BufferReader(content))
-    wanted = [*DESCRIBING, *(["add"] if with_files else [])]
-    if (with_files and file.metadata.num_rows > MOST_ACTIONS) or not {*wanted} <= {*file.schema_arrow.names}:
+    if not {*IN_CHECKPOINT} <= {*file.schema_arrow.names}:
         return None
-    rows = rows_of(file.read(columns=wanted))
+    rows = rows_of(file.read(columns=[*IN_CHECKPOINT]))
     return [{kind: _action(action)} for row in rows for kind, action in row.items() if action]
 
 
@@ -180,15 +178,19 @@ def carried(state: TableState, version: int, entries: Sequence[Sequence[Action]]
 
 def _files_after(files: list[DataFile], entry: Sequence[Action], description: Description) -> list[DataFile] | None:
     """The files after an entry; None if delta-rs must read it."""
-    if not _is_own(entry) or indexed.PROPERTY in description.settings:
+    if not _is_own(entry) or (added := _files_added(entry, description)) is None:
         return None
     removed = {unquote(action["remove"]["path"]) for action in entry if "remove" in action}
-    added = [_file(action["add"], description) for action in entry if "add" in action]
-    known = [file for file in added if file]
-    if len(known) < len(added):
+    removed |= {file.path for file in added}  # a file that is added again replaces itself
+    return [*(file for file in files if file.path not in removed), *added]
+
+
+def _files_added(actions: Sequence[Action], description: Description) -> list[DataFile] | None:
+    """The files that actions add; None if delta-rs must read them."""
+    if indexed.PROPERTY in description.settings:
         return None
-    removed |= {file.path for file in known}  # a file that is added again replaces itself
-    return [*(file for file in files if file.path not in removed), *known]
+    files = [_file(action["add"], description) for action in actions if "add" in action]
+    return None if None in files else [file for file in files if file]
 
 
 def _is_own(actions: Iterable[Action]) -> bool:

@@ -92,29 +92,31 @@ class Table:
     def version(self) -> int | None:
         """The newest version; None if there is no table."""
         first_commit = self._identity()
-        known = self._newest
-        if known is None or self._first_commit != first_commit or self._is_cleaned_up(first_commit, known):
+        newest = self._newest
+        if newest is None or self._first_commit != first_commit or self._is_cleaned_up(first_commit, newest):
             if first_commit is None and not self._has_log():
                 self._check_may_be_read()
                 return None
-            known = check_entries(self.store)
+            newest = check_entries(self.store)
             self._first_commit, self._open, self._state = first_commit, None, None
-        self._newest = newest_version(self.store, known)
+        self._newest = newest_version(self.store, newest)
         return self._newest
 
     def description(self, version: int) -> Description:
         """Columns and settings of a version."""
-        return self._at(version).description
+        return self._look(version, with_files=False).description
 
-    def _at(self, version: int) -> TableState:
-        """The state of a version, carried over from the last one if possible."""
-        if self._state is None or self._state.version != version:
-            self._state = (
-                self._carried(version) or self._read(version) or TableState(version, describe(self.at(version)))
-            )
+    def _look(self, version: int, *, with_files: bool) -> TableState:
+        """The state of a version. With `with_files`, has its files unless delta-rs must read them."""
+        state = self._state
+        if state is None or state.version != version:
+            state = self._carried(version)
+        if state is None or (with_files and state.files is None):
+            state = self._read(version, with_files=with_files) or state
+        self._state = state or TableState(version, describe(self.at(version)))
         return self._state
 
-    def _read(self, version: int, *, with_files: bool = False) -> TableState | None:
+    def _read(self, version: int, *, with_files: bool) -> TableState | None:
         """The state of a version, read without delta-rs; None if delta-rs must read it."""
         newest = self.version()
         if newest is None or version > newest:
@@ -156,18 +158,13 @@ class Table:
         """The files of a version."""
         if version is None:
             return []
-        if (known := self._known_files(version)) is not None:
-            return known
+        state = self._look(version, with_files=True)
+        if state.files is not None:
+            return state.files
         table = self.at(version)
         files = self._described(table, _listed(table))
-        self._state = replace(self._at(version), files=files)
+        self._state = replace(state, files=files)
         return files
-
-    def _known_files(self, version: int) -> list[DataFile] | None:
-        """The files of a version without delta-rs; None if delta-rs must read them."""
-        if self._at(version).files is None and (state := self._read(version, with_files=True)):
-            self._state = state
-        return self._at(version).files
 
     def files_where(self, version: int | None, chosen: Callable[[pa.Table], pa.ChunkedArray]) -> list[DataFile]:
         """Files of a version that `chosen` selects. Creates no objects for other files.
@@ -192,8 +189,8 @@ class Table:
         """
         if version is None:
             return 0
-        if (known := self._known_files(version)) is not None:
-            return sum(file.rows for file in known)
+        if (files := self._look(version, with_files=True).files) is not None:
+            return sum(file.rows for file in files)
         table = self.at(version)
         actions = pa.RecordBatchReader.from_stream(table.get_add_actions()).read_all()
         counts = zip(actions["path"].to_pylist(), actions["num_records"].to_pylist(), strict=True)

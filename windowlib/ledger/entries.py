@@ -15,13 +15,8 @@ from windowlib.ledger.rows import LedgerState, applied, with_format
 
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
-Follow = Callable[[LedgerState], Rows]
-"""Returns the rows to append together with another row."""
-
-
-def nothing(state: LedgerState) -> Rows:
-    """Appends no further row."""
-    return ()
+Follow = Callable[[LedgerState], Rows] | None
+"""Returns the rows to append together with another row, for the state after that row. None appends no further row."""
 
 
 def entry(state: LedgerState, rows: Rows, now_ms: int) -> list[dict[str, Any]]:

@@ -113,7 +113,7 @@ class Ledger:
                     raise
 
     def claim(
-        self, note: Callable[[str], None] = lambda what: None, follow: Follow = entries.nothing
+        self, note: Callable[[str], None] = lambda what: None, follow: Follow = None
     ) -> tuple[LedgerState, Claim]:
         """Claims the pipeline. Returns the state before the claim, and the claim.
 
@@ -130,7 +130,7 @@ class Ledger:
             epoch = (state.claim.epoch if state.claim else 0) + 1
             mine = replace(owner.this_process(), lease_timeout_ms=self.lease_timeout_ms).to_json()
             row = {"kind": "claim", "epoch": epoch, "owner": mine}
-            self._append(state, row, *follow(self._after(state, row)))
+            self._append(state, *self._followed(state, row, follow))
             return state, Claim(epoch, mine, self.clock(), state.sequence + 1)
 
         return delta_commits.again_on_conflict(claimed)
@@ -141,23 +141,20 @@ class Ledger:
         """
         _FORGONE.add((self.root, claim.epoch))
 
-    def write(self, row: Row, epoch: int | None = None, follow: Follow = entries.nothing) -> None:
+    def write(self, row: Row, epoch: int | None = None, follow: Follow = None) -> None:
         """Appends a row, and the rows that `follow` returns for the state after it, in one commit.
 
         With `epoch`, raises `Superseded` unless the claim with this epoch holds.
         """
         self.decide(lambda state: row, epoch, follow)
 
-    def decide(
-        self, make: Callable[[LedgerState], Row], epoch: int | None = None, follow: Follow = entries.nothing
-    ) -> None:
+    def decide(self, make: Callable[[LedgerState], Row], epoch: int | None = None, follow: Follow = None) -> None:
         """Appends the row that `make` returns for the newest state, as `write` does. Raises the errors of `write`."""
 
         def decided(state: LedgerState) -> tuple[Rows, None]:
             if epoch is not None:
                 self.check(epoch)
-            row = make(state)
-            return [row, *follow(self._after(state, row))], None
+            return self._followed(state, make(state), follow), None
 
         self._follow(decided)
 
@@ -251,9 +248,11 @@ class Ledger:
                 version = delta_commits.create(table, LEDGER.schema())
             self._state = replace(after, version=small.append_rows(table, version, written))
 
-    def _after(self, state: LedgerState, row: Row) -> LedgerState:
-        """State after a row that is not appended yet."""
-        return entries.after(state, entries.entry(state, [row], self.clock()))
+    def _followed(self, state: LedgerState, row: Row, follow: Follow) -> Rows:
+        """The row, and the rows that follow it in its commit."""
+        if follow is None:
+            return [row]
+        return [row, *follow(entries.after(state, entries.entry(state, [row], self.clock())))]
 
     def holder(self, claim: Claim) -> str | None:
         """Description of the process that holds the claim; None if the process has ended or its lease has expired.

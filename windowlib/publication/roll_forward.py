@@ -205,8 +205,8 @@ def roll_forward(tables: Tables, publication: Publication, judged: Sequence[Tabl
     since the start versions to the disk. Raises `ForeignChange`, and `delta_commits.Conflict` if another program
     commits to a table meanwhile.
     """
-    published = at_once(lambda one: _publish(tables[one.change.name], one, publication), judged)
-    names = [one.change.name for one in judged]
+    names = [table_publication.change.name for table_publication in judged]
+    published = at_once(lambda item: _publish(tables[item.change.name], item, publication), judged)
     versions = {name: version for name, (version, _) in zip(names, published, strict=True) if version is not None}
     own = {name: version for name, (version, is_own) in zip(names, published, strict=True) if is_own}
     disk.sync(_entries(tables, publication, versions, own), tables.root)

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from windowlib.ledger import prepare
-from windowlib.ledger.entries import Follow, nothing
+from windowlib.ledger.entries import Follow
 from windowlib.ledger.lease import explained_lease
 from windowlib.ledger.ledger import Ledger
 from windowlib.ledger.prepare import Publication
@@ -92,7 +92,7 @@ class HeldPipeline:
 
 @contextmanager
 def held(
-    ledger: Ledger, note: Note = silent, settlement: Settlement = Settlement.KEEP, follow: Follow = nothing
+    ledger: Ledger, note: Note = silent, settlement: Settlement = Settlement.KEEP, follow: Follow = None
 ) -> Iterator[HeldPipeline]:
     """Claims the pipeline, fences and settles it, holds it during the block, and releases it.
 

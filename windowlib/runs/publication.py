@@ -23,7 +23,7 @@ from windowlib.definition.instants import utc
 from windowlib.delta import checkpoints
 from windowlib.delta.tables import Tables
 from windowlib.ledger import prepare
-from windowlib.ledger.entries import Follow, nothing
+from windowlib.ledger.entries import Follow
 from windowlib.ledger.lease import retry_while_claimed
 from windowlib.ledger.ledger import Ledger
 from windowlib.ledger.prepare import Prepared, Publication
@@ -70,7 +70,7 @@ def fix(ledger: Ledger, claim: Claim, to_publish: Publication, prepared: Prepare
     ledger.write(prepare_row(to_publish.batch_id, prepared, refused), claim.epoch)
 
 
-def publish(ledger: Ledger, claim: Claim, to_publish: Publication, follow: Follow = nothing) -> None:
+def publish(ledger: Ledger, claim: Claim, to_publish: Publication, follow: Follow = None) -> None:
     """Commits the parts of a prepared publication that are not committed yet, then the batch itself. Computes nothing.
 
     Appends the rows that `follow` returns for the state after the batch, together with the commit row.

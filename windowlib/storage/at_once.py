@@ -13,7 +13,7 @@ THREADS = 16  # more than a pipeline has tables
 
 
 def at_once(step: Callable[[T], R], items: Iterable[T], threads: int = THREADS) -> list[R]:
-    """Calls `step` for each item, in at most so many threads. Returns the results in the order of the items.
+    """Calls `step` for each item, in at most `threads` threads. Returns the results in the order of the items.
 
     All calls have ended when this returns or raises. Raises the error of the first item in order that failed.
 

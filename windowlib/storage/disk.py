@@ -29,7 +29,7 @@ class Disk:
     >>> disk = Disk(Path(tempfile.mkdtemp()))
     >>> disk.create("a/1", b"first"), disk.create("a/1", b"second"), disk.get("a/1")
     (True, False, b'first')
-    >>> [found.path for found in disk.list("a/")], disk.get("a/2"), disk.sizes(["a/1", "a/2"])
+    >>> [file.path for file in disk.list("a/")], disk.get("a/2"), disk.sizes(["a/1", "a/2"])
     (['a/1'], None, [5, None])
     """
 
@@ -76,8 +76,8 @@ class Disk:
 
     def list(self, prefix: str = "", after: str = "") -> Iterator[ObjectInfo]:
         """Files whose path begins with `prefix` and is greater than `after`, sorted by path."""
-        found = _files(self.root, prefix.rpartition("/")[0])
-        for path in sorted((path for path in found if path.startswith(prefix) and path > after), key=os.fsencode):
+        files = _files(self.root, prefix.rpartition("/")[0])
+        for path in sorted((path for path in files if path.startswith(prefix) and path > after), key=os.fsencode):
             with suppress(FileNotFoundError):  # deleted meanwhile
                 about = os.stat(self._place(path))
                 yield ObjectInfo(path, about.st_size, about.st_mtime_ns)

@@ -39,8 +39,8 @@ from tests.world.schedules.explore import (
 from tests.world.schedules.explorer import REFUSING
 from windowlib.contract.tables import COMMIT_ORDER, LEDGER
 from windowlib.decisions import rollback, verdicts
-from windowlib.delta import checkpoints, disk
 from windowlib.delta import commits as delta_commits
+from windowlib.delta import disk
 from windowlib.delta import small_tables as small
 from windowlib.delta.tables import Table, Tables
 from windowlib.erasure import forget
@@ -164,11 +164,23 @@ def without_sync_of_entries(of_ledger: bool, module: Any) -> Callable[[pytest.Mo
     """Log entries of the ledger, or of all other tables, are stored and not flushed, neither then nor by `module`."""
 
     def switch_off(patch: pytest.MonkeyPatch) -> None:
-        for one in (module, checkpoints):  # a checkpoint is flushed with the entry of its version
-            without_sync_of(one)(patch)
+        without_sync_of(module)(patch)
+        without_sync_of_checkpoints(patch)
         patch.setattr(Disk, "create", _unflushed(of_ledger, list[Path]()))
 
     return switch_off
+
+
+def without_sync_of_checkpoints(patch: pytest.MonkeyPatch) -> None:
+    """Switches off the sync of a checkpoint, which flushes the entry of its version, too."""
+    sync = Disk.sync
+
+    def synced(store: Disk, paths: Iterable[str]) -> None:
+        chosen = [*paths]
+        if not any(".checkpoint." in path for path in chosen):
+            sync(store, chosen)
+
+    patch.setattr(Disk, "sync", synced)
 
 
 def _unflushed(of_ledger: bool, waiting: list[Path]) -> Callable[[Disk, str, bytes], bool]:
@@ -222,7 +234,7 @@ def with_late_sync_of(module: Any, other: Any) -> Callable[[pytest.MonkeyPatch],
         patch.setattr(module, "disk", SimpleNamespace(sync=later))
         patch.setattr(other, "disk", SimpleNamespace(sync=with_waiting))
         if module is roll_forward:
-            patch.setattr(checkpoints, "disk", SimpleNamespace(sync=later))
+            without_sync_of_checkpoints(patch)
             patch.setattr(Disk, "create", _unflushed(False, waiting))
 
     return postpone
