@@ -109,18 +109,19 @@ class Table:
     def _look(self, version: int, *, with_files: bool) -> TableState:
         """The state of a version. With `with_files`, has its files unless delta-rs must read them."""
         state = self._state
-        if state is None or state.version != version:
-            state = self._carried(version)
-        if state is None or (with_files and state.files is None):
-            state = self._read(version, with_files=with_files) or state
+        if state and state.version == version and (state.files is not None or not with_files):
+            return state
+        newest = self.version()  # this drops the state of a log that was shortened
+        state = self._state if self._state and self._state.version == version else None
+        if newest is not None and version <= newest:
+            state = state or self._carried(version)
+            if state is None or (with_files and state.files is None):
+                state = self._read(version, with_files=with_files) or state
         self._state = state or TableState(version, describe(self.at(version)))
         return self._state
 
     def _read(self, version: int, *, with_files: bool) -> TableState | None:
         """The state of a version, read without delta-rs; None if delta-rs must read it."""
-        newest = self.version()
-        if newest is None or version > newest:
-            return None
         state = read(self.store, version, with_files=with_files)
         if state is None or state.files is None:
             return state
@@ -129,8 +130,8 @@ class Table:
         return replace(state, files=[self._with_statistics(file, has_needed) for file in state.files])
 
     def _carried(self, version: int) -> TableState | None:
-        newest = self.version()  # first, because it drops the state of a log that was shortened
-        if self._state is None or newest is None or version > newest:
+        """The state of a version, carried over from the last state; None if that is impossible."""
+        if self._state is None:
             return None
         older, newer = sorted((self._state.version, version))
         versions = range(older + 1, newer + 1)
